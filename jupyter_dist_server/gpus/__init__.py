@@ -1,0 +1,1 @@
+"""What GPUs there are. Knows nothing of pools."""

@@ -1,0 +1,1 @@
+"""The thin side inside the notebook's kernel: magics, merged output, finding the server."""

@@ -1,0 +1,211 @@
+"""The pool that this notebook uses: found, started, forwarded to, stopped."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import DistError
+from ..pools.client import PoolClient
+from ..pools.ranks import parse_ranks
+from .cell import Cell
+from .control import Control, LocalControl, Record
+from .loop import LoopThread
+from .server_control import find_server
+
+_NEWS = 10.0
+"""Seconds for which one question for news of a pool may wait."""
+
+
+class CurrentPool:
+    """The notebook's one pool, wherever it is owned."""
+
+    def __init__(self) -> None:
+        self._loop = LoopThread()
+        self._local = LocalControl(self._loop)
+        self._control: Control = self._local
+        self._record: Record | None = None
+        self._client: PoolClient | None = None
+        self._cells = 0
+
+    # -- life -------------------------------------------------------------------------------
+
+    def start(self, request: dict[str, Any], progress: Callable[[Record], None]) -> Record:
+        """Start a pool and wait until it runs.
+
+        Parameters
+        ----------
+        request : dict
+            The fields of `PoolRequest` that the user gave.
+        progress : callable
+            Called with the pool's record at each change.
+
+        Raises
+        ------
+        DistError
+            If the pool cannot be started; the reason says why.
+        """
+        self.attach()
+        if self._record:
+            raise DistError(
+                "pool_exists",
+                f"This notebook has a pool already: {self._record['world_size']} ranks, "
+                f"{self._record['backend']}, {self._record['state']}.",
+                "Use it, or stop it with %dist_shutdown before you start another.",
+            )
+        self._control = find_server() or self._local
+        record = self._control.start(
+            request
+            | {
+                "python": sys.executable,
+                "cwd": os.getcwd(),
+                "base_env": dict(os.environ),
+                "name": os.environ.get("JPY_SESSION_NAME", ""),
+            }
+        )
+        return self._follow(record, progress)
+
+    def _follow(self, record: Record, progress: Callable[[Record], None]) -> Record:
+        """Wait until a pool that is being started runs; an interrupt cancels the start."""
+        try:
+            while record["state"] in ("PENDING", "CONFIGURING"):
+                progress(record)
+                record = self._control.wait(record, _NEWS)
+        except KeyboardInterrupt:
+            self._control.stop(record["id"])
+            raise DistError("start_cancelled", "The start was cancelled; nothing is left.") from None
+        if record["state"] != "RUNNING":
+            raise _why_not(record)
+        progress(record)
+        self._connect(record)
+        return record
+
+    def attach(self) -> Record | None:
+        """Make sure that the notebook's running pool is connected, if there is one."""
+        record = self._control.find()
+        if record is None and self._control is self._local and (server := find_server()):
+            record = server.find()
+            if record:
+                self._control = server
+        if record is None:
+            self._disconnect()
+        elif record["state"] == "RUNNING":
+            same = self._record and self._record["id"] == record["id"]
+            if not same or self._record and self._record["generation"] != record["generation"]:
+                self._connect(record)
+        self._record = record
+        return record
+
+    def _connect(self, record: Record) -> None:
+        self._disconnect()
+        self._client = self._loop.run(_connected_client(Path(record["folder"])))
+        self._record = record
+
+    def _disconnect(self) -> None:
+        if self._client:
+            self._loop.run(self._client.close())
+        self._client = self._record = None
+
+    def require(self) -> tuple[Record, PoolClient]:
+        """Return the running pool.
+
+        Raises
+        ------
+        DistError
+            If there is none.
+        """
+        client = self._client
+        stale = client is None or (
+            client.link.closed.is_set()
+            or (self._record and client.generation != self._record["generation"])
+        )
+        if stale:
+            self.attach()
+        if self._record and self._record["state"] in ("PENDING", "CONFIGURING"):
+            self._follow(self._record, lambda _: None)
+        if self._record is None or self._client is None:
+            raise DistError("no_pool", "No pool is running.", "Start one with %dist_init.")
+        return self._record, self._client
+
+    def stop(self) -> Record:
+        """Stop the pool.
+
+        Raises
+        ------
+        DistError
+            If none is running.
+        """
+        record = self.attach()
+        if record is None:
+            raise DistError("no_pool", "No pool is running.", "Start one with %dist_init.")
+        self._disconnect()
+        self._control.stop(record["id"])
+        return record
+
+    def restart(self, progress: Callable[[Record], None]) -> Record:
+        """Replace every rank and wait until all are ready."""
+        record, _ = self.require()
+        self._disconnect()
+        return self._follow(self._control.restart(record["id"]), progress)
+
+    def interrupt(self) -> None:
+        """Send SIGINT to every rank."""
+        record, _ = self.require()
+        self._control.interrupt(record["id"])
+
+    def reset(self) -> None:
+        """Stop the pool, if any, and forget everything."""
+        record = self.attach()
+        self._disconnect()
+        if record:
+            self._control.stop(record["id"])
+        self._control = self._local
+
+    # -- use --------------------------------------------------------------------------------
+
+    def run(self, code: str, ranks: str, execution_count: int | None, allow_stdin: bool) -> None:
+        """Run code on ranks, written as `parse_ranks` reads them; empty is all of them.
+
+        Raises
+        ------
+        DistError
+            If there is no pool, or not this rank.
+        CellFailed
+            If the code failed on a rank.
+        """
+        record, client = self.require()
+        size = record["world_size"]
+        chosen = parse_ranks(ranks, size) if ranks.strip() else list(range(size))
+        self._cells += 1
+        name = f"{record['id']}-{os.getpid()}-{self._cells}"
+        Cell(client, self._loop, chosen, name).run(code, execution_count, allow_stdin)
+
+    def status(self) -> tuple[Record, dict[int, dict[str, Any]], dict[int, str]]:
+        """Return the pool, what each rank says of itself, and why dead ones are dead."""
+        record, client = self.require()
+        return record, self._loop.run(client.status()), client.dead
+
+    def barrier(self) -> float:
+        """Let all ranks meet; return the seconds it took."""
+        begun = time.perf_counter()
+        self.run("dist.barrier()", "", None, False)
+        return time.perf_counter() - begun
+
+
+async def _connected_client(folder: Path) -> PoolClient:
+    client = PoolClient(folder)  # its sockets belong to the loop that makes them
+    await client.connect()
+    return client
+
+
+def _why_not(record: Record) -> DistError:
+    reason = record["reason"]
+    if reason is None:
+        return DistError("start_cancelled", f"The pool was {record['state'].lower()}.")
+    said = [f"  {line}" for line in reason["stderr"][-6:]]
+    hint = "\n".join([*filter(None, [reason["hint"]]), *said])
+    return DistError(reason["code"], reason["message"], hint)

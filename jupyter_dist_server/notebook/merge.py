@@ -1,0 +1,323 @@
+"""Merge what N ranks show into what a notebook shows: identical output once, marked with its ranks.
+
+A `Merger` takes outputs by rank and gives back what to publish. It knows no clock and publishes
+nothing itself, so every interleaving can be tested. Its cost is linear in the output.
+
+Output of a rank waits for at most `WINDOW` seconds for the other ranks to show the same. Within a
+rank the order is kept, whatever is merged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..pools.ranks import format_ranks
+from .publication import Clear, Display, Publication, Text, join_texts, overwrite
+
+WINDOW = 0.05
+"""Seconds for which a line waits for the same line of other ranks."""
+LIVE_AFTER = 0.15
+"""Seconds after which an unfinished line that is being redrawn (a progress bar) is shown."""
+PROMPT_AFTER = 0.5
+"""Seconds after which any unfinished line is shown."""
+REDRAW_EVERY = 0.1
+"""Seconds between two updates of the same display."""
+
+
+@dataclass
+class _Item:
+    """One thing that a rank showed: a line, or rich output. Equal keys merge."""
+
+    key: tuple[str, str]
+    payload: Any
+    arrived: float
+
+
+@dataclass
+class _Entry:
+    """One thing in the notebook, with the ranks that show it."""
+
+    ranks: set[int]
+    item: _Item
+
+
+@dataclass
+class _Block:
+    """Unfinished lines of several ranks, redrawn in place: progress bars."""
+
+    number: int
+    rows: dict[int, str] = field(default_factory=dict)
+    changed: bool = True
+    drawn: float = -1.0
+
+
+class Merger:
+    """Merge the outputs of one cell.
+
+    Parameters
+    ----------
+    ranks : iterable of int
+        Where the cell runs.
+    world_size : int
+        Number of ranks in the pool; makes all labels equally wide.
+    """
+
+    def __init__(self, ranks: Iterable[int], world_size: int, cell: str = "") -> None:
+        self.ranks = sorted(ranks)
+        self.errors: list[tuple[list[int], dict[str, Any]]] = []
+        """Each different error with its ranks, in order of arrival."""
+        self._cell = cell
+        self._width = len(f"[0-{world_size - 1}]") if world_size > 1 else 3
+        self._queues: dict[int, deque[_Item]] = {rank: deque() for rank in self.ranks}
+        self._ahead: dict[int, Counter[tuple[str, str]]] = {r: Counter() for r in self.ranks}
+        self._partial: dict[tuple[int, str], list[str]] = {}
+        self._partial_since: dict[tuple[int, str], float] = {}
+        self._running = set(self.ranks)
+        self._entries: list[_Entry | _Block] = []
+        self._blocks = 0
+        self._open_block: _Block | None = None
+        self._live: dict[tuple[int, str], _Block] = {}
+        self._shown_after_block: set[int] = set()
+        self._clear_before_next: set[int] = set()
+        self._redraw = False
+        self._last_redraw = -1.0
+        self._out: list[Publication] = []
+
+    # -- what comes in ----------------------------------------------------------------------
+
+    def feed(self, rank: int, kind: str, content: dict[str, Any], now: float) -> None:
+        """Take one output of a rank, a Jupyter message of type `kind`, arriving at time `now`."""
+        if kind == "clear_output":
+            self._clear_before_next.add(rank)
+            if not content.get("wait"):
+                self._clear(rank)
+            return
+        if rank in self._clear_before_next:
+            self._clear(rank)
+        if kind == "stream":
+            self._feed_text(rank, content["name"], content["text"], now)
+            return
+        self._finish_lines(rank, now)
+        if kind == "error":
+            self._add_error(rank, content)
+        elif kind == "update_display_data":
+            self._update(rank, content)
+        elif set(content["data"]) == {"text/plain"}:
+            for line in content["data"]["text/plain"].split("\n"):
+                self._queue(rank, _Item(("stdout", line), line, now))
+        else:
+            self._queue(rank, self._rich(rank, content, now))
+
+    def finish(self, rank: int, now: float) -> None:
+        """Note that a rank has finished the cell."""
+        self._finish_lines(rank, now)
+        self._running.discard(rank)
+
+    def _feed_text(self, rank: int, stream: str, text: str, now: float) -> None:
+        place = rank, stream
+        *lines, rest = text.split("\n")
+        for line in lines:
+            whole = "".join([*self._partial.pop(place, []), line])
+            self._partial_since.pop(place, None)
+            self._add_line(place, whole, now)
+        if rest:
+            self._partial.setdefault(place, []).append(rest)
+            self._partial_since.setdefault(place, now)
+
+    def _finish_lines(self, rank: int, now: float) -> None:
+        for place in [place for place in self._partial if place[0] == rank]:
+            self._add_line(place, "".join(self._partial.pop(place)), now)
+            del self._partial_since[place]
+
+    def _add_line(self, place: tuple[int, str], line: str, now: float) -> None:
+        rank, stream = place
+        line = overwrite(line)
+        if block := self._live.pop(place, None):
+            block.rows[rank] = line
+            block.changed = True
+        else:
+            self._queue(rank, _Item((stream, line), line, now))
+
+    def _rich(self, rank: int, content: dict[str, Any], now: float) -> _Item:
+        display_id = content.get("transient", {}).get("display_id")
+        own = f"{self._cell}-{rank}-{display_id}" if display_id else None
+        display = Display(content["data"], content.get("metadata", {}), own)
+        # Displays that will be updated stay apart: their later states may differ.
+        key = own or json.dumps(content["data"], sort_keys=True)
+        return _Item(("display", key), display, now)
+
+    def _queue(self, rank: int, item: _Item) -> None:
+        self._queues[rank].append(item)
+        self._ahead[rank][item.key] += 1
+
+    def _add_error(self, rank: int, content: dict[str, Any]) -> None:
+        for ranks, known in self.errors:
+            if known["traceback"] == content["traceback"] and known["ename"] == content["ename"]:
+                ranks.append(rank)
+                return
+        self.errors.append(([rank], content))
+
+    def _update(self, rank: int, content: dict[str, Any]) -> None:
+        display_id = f"{self._cell}-{rank}-{content['transient']['display_id']}"
+        for entry in [*self._entries, *(_Entry({rank}, item) for item in self._queues[rank])]:
+            if isinstance(entry, _Entry) and entry.item.key == ("display", display_id):
+                entry.item.payload.data = content["data"]
+                entry.item.payload.metadata = content.get("metadata", {})
+        self._out.append(
+            Display(content["data"], content.get("metadata", {}), display_id, update=True)
+        )
+
+    def _clear(self, rank: int) -> None:
+        self._clear_before_next.discard(rank)
+        self._queues[rank].clear()
+        self._ahead[rank].clear()
+        for place in [place for place in self._partial if place[0] == rank]:
+            del self._partial[place], self._partial_since[place]
+            self._live.pop(place, None)
+        for entry in self._entries:
+            if isinstance(entry, _Block):
+                entry.rows.pop(rank, None)
+            else:
+                entry.ranks.discard(rank)
+        self._entries = [
+            entry
+            for entry in self._entries
+            if (entry.rows if isinstance(entry, _Block) else entry.ranks)
+        ]
+        self._redraw = True
+
+    # -- what goes out ----------------------------------------------------------------------
+
+    def take(self, now: float, last: bool = False) -> list[Publication]:
+        """Return what is to be published now; with `last`, everything that is left."""
+        if last:
+            for rank in self.ranks:
+                self.finish(rank, now)
+        self._merge(now)
+        self._show_unfinished(now)
+        if self._redraw and (last or now - self._last_redraw >= REDRAW_EVERY):
+            self._draw_again(now)
+        elif not self._redraw:
+            self._draw_blocks(now, last)
+        else:
+            return []
+        published, self._out = self._out, []
+        return join_texts(published)
+
+    def next_time(self, now: float) -> float | None:
+        """Return when `take` should be called again if nothing arrives; `None` is never."""
+        times = [queue[0].arrived + WINDOW for queue in self._queues.values() if queue]
+        times += [
+            since + self._patience(place)
+            for place, since in self._partial_since.items()
+            if place not in self._live
+        ]
+        if any(isinstance(e, _Block) and e.changed for e in self._entries[-8:]) or self._live:
+            times.append(now + REDRAW_EVERY)
+        if self._redraw:
+            times.append(self._last_redraw + REDRAW_EVERY)
+        return min(times, default=None)
+
+    def _patience(self, place: tuple[int, str]) -> float:
+        return LIVE_AFTER if any("\r" in part for part in self._partial[place]) else PROMPT_AFTER
+
+    def _merge(self, now: float) -> None:
+        while group := self._next_group(now):
+            item = self._queues[group[0]][0]
+            for rank in group:
+                self._queues[rank].popleft()
+                self._ahead[rank][item.key] -= 1
+                if not self._ahead[rank][item.key]:
+                    del self._ahead[rank][item.key]
+            self._shown_after_block.update(group)
+            self._entries.append(_Entry(set(group), item))
+            if not self._redraw:
+                self._publish(group, item)
+
+    def _next_group(self, now: float) -> list[int]:
+        """Choose the ranks whose first items are equal and may be shown now; none: wait."""
+        groups: dict[tuple[str, str], list[int]] = {}
+        for rank in self.ranks:
+            if self._queues[rank]:
+                groups.setdefault(self._queues[rank][0].key, []).append(rank)
+        if not groups:
+            return []
+        pending = [rank for rank in self._running if not self._queues[rank]]
+        if len(groups) == 1 and not pending:
+            return next(iter(groups.values()))
+        ready = []
+        for key, group in groups.items():
+            oldest = min(self._queues[rank][0].arrived for rank in group)
+            if not pending or now - oldest >= WINDOW:
+                ready.append(group)
+                # Another rank will come to this very item: show what it has before that first.
+                if not any(
+                    key in self._ahead[rank] for rank in self.ranks if rank not in group
+                ):
+                    return group
+        return ready[0] if ready else []
+
+    def _publish(self, ranks: Iterable[int], item: _Item) -> None:
+        label = f"[{format_ranks(ranks)}]"
+        if isinstance(item.payload, Display):
+            self._out += [Text("stdout", label + "\n"), item.payload]
+        else:
+            stream = item.key[0]
+            self._out.append(Text(stream, f"{label.ljust(self._width)} {item.payload}\n"))
+
+    # -- unfinished lines -------------------------------------------------------------------
+
+    def _show_unfinished(self, now: float) -> None:
+        for place, since in self._partial_since.items():
+            rank = place[0]
+            block = self._live.get(place)
+            if block is None:
+                if self._queues[rank] or now - since < self._patience(place):
+                    continue
+                block = self._live[place] = self._block_for(rank)
+            row = overwrite("".join(self._partial[place]))
+            self._partial[place] = [row]
+            if block.rows.get(rank) != row:
+                block.rows[rank] = row
+                block.changed = True
+
+    def _block_for(self, rank: int) -> _Block:
+        """Return a block that this rank may join without its output changing order."""
+        block = self._open_block
+        if block is None or rank in block.rows or rank in self._shown_after_block:
+            self._blocks += 1
+            block = self._open_block = _Block(self._blocks)
+            self._shown_after_block = set()
+            self._entries.append(block)
+        return block
+
+    def _draw_blocks(self, now: float, last: bool) -> None:
+        for entry in self._entries:
+            if isinstance(entry, _Block) and entry.changed:
+                if last or now - entry.drawn >= REDRAW_EVERY:
+                    self._draw(entry, now)
+
+    def _draw(self, block: _Block, now: float) -> None:
+        rows: dict[str, list[int]] = {}
+        for rank, row in sorted(block.rows.items()):
+            rows.setdefault(row, []).append(rank)
+        text = "\n".join(
+            f"[{format_ranks(ranks)}]".ljust(self._width) + " " + row for row, ranks in rows.items()
+        )
+        name = f"{self._cell}-block-{block.number}"
+        self._out.append(Display({"text/plain": text}, {}, name, update=block.drawn >= 0))
+        block.changed, block.drawn = False, now
+
+    def _draw_again(self, now: float) -> None:
+        self._out = [Clear()]
+        for entry in self._entries:
+            if isinstance(entry, _Block):
+                entry.drawn = -1.0
+                self._draw(entry, now)
+            else:
+                self._publish(entry.ranks, entry.item)
+        self._redraw, self._last_redraw = False, now

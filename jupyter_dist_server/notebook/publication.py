@@ -1,0 +1,85 @@
+"""What a merged cell publishes in the notebook, and how it is published."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Text:
+    """Lines for a stream, labelled with their ranks."""
+
+    stream: str
+    text: str
+
+
+@dataclass
+class Display:
+    """Rich output; with `update`, a new state of an earlier one with the same `display_id`."""
+
+    data: dict[str, Any]
+    metadata: dict[str, Any] = field(default_factory=dict)
+    display_id: str | None = None
+    update: bool = False
+
+
+@dataclass
+class Clear:
+    """Everything shown so far goes; what stays is published again right after."""
+
+
+Publication = Text | Display | Clear
+
+
+def overwrite(line: str) -> str:
+    r"""Return what a terminal shows of a line with carriage returns: ``"10%\r20%"`` is ``"20%"``."""
+    line = line.rstrip("\r")
+    if "\r" not in line:
+        return line
+    parts = [part for part in re.split("\r+", line) if part]
+    if "\x1b" in line:
+        return parts[-1]  # escape codes have no width, so laying parts over each other fails
+    shown = ""
+    for part in parts:
+        shown = part + shown[len(part) :]
+    return shown.rstrip()
+
+
+def join_texts(published: list[Publication]) -> list[Publication]:
+    """Join neighbouring texts of one stream, so that a burst of lines is one message."""
+    joined: list[Publication] = []
+    pieces: list[str] = []
+    for piece in published:
+        previous = joined[-1] if joined else None
+        if isinstance(piece, Text) and isinstance(previous, Text) and piece.stream == previous.stream:
+            pieces.append(piece.text)
+        else:
+            if isinstance(previous, Text):
+                previous.text = "".join(pieces)
+            pieces = [piece.text] if isinstance(piece, Text) else []
+            joined.append(piece)
+    if joined and isinstance(joined[-1], Text):
+        joined[-1].text = "".join(pieces)
+    return joined
+
+
+def publish(publications: Iterable[Publication]) -> None:
+    """Show publications in the running cell."""
+    from IPython.display import clear_output, publish_display_data
+
+    for piece in publications:
+        if isinstance(piece, Text):
+            stream = sys.stderr if piece.stream == "stderr" else sys.stdout
+            stream.write(piece.text)
+            stream.flush()  # or stdout and stderr would change their order
+        elif isinstance(piece, Display):
+            transient = {"display_id": piece.display_id} if piece.display_id else {}
+            publish_display_data(
+                piece.data, piece.metadata, transient=transient, update=piece.update
+            )
+        else:
+            clear_output(wait=True)

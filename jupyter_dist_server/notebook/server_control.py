@@ -1,0 +1,146 @@
+"""The Jupyter server that runs this kernel, found through a private file and used by REST."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import psutil
+from jupyter_core.paths import jupyter_runtime_dir
+
+from ..errors import DistError
+from .control import Record
+
+FILE_PREFIX = "jupyter-dist-"
+SECRET_SCHEME = "JupyterDist"
+"""``Authorization: JupyterDist SECRET`` opens our routes, and nothing else of the server."""
+
+_TIMEOUT = 30.0
+_STOP_WAIT = 60.0
+
+
+def kernel_id() -> str | None:
+    """Return the id that a Jupyter server gave this kernel; `None` outside of one."""
+    from IPython import get_ipython
+
+    application = getattr(get_ipython(), "parent", None)
+    connection = getattr(getattr(application, "parent", None), "connection_file", "")
+    match = re.fullmatch(r"kernel-(.+)\.json", Path(connection).name)
+    return match and match[1]
+
+
+def find_server() -> ServerControl | None:
+    """Return the server that runs this kernel, if it has our extension."""
+    kernel = kernel_id()
+    if not kernel:
+        return None
+    files = Path(jupyter_runtime_dir()).glob(f"{FILE_PREFIX}*.json")
+    parent = os.environ.get("JPY_PARENT_PID", "")
+    for file in sorted(files, key=lambda file: file.stem != FILE_PREFIX + parent):
+        try:
+            known = json.loads(file.read_text())
+        except (OSError, ValueError):
+            continue  # another server is just writing or removing its file
+        if not psutil.pid_exists(known["pid"]):
+            continue
+        server = ServerControl(known["url"], known["secret"], known["certfile"], kernel)
+        try:
+            server.find()
+        except DistError:
+            continue  # not reachable any more, or not the server of this kernel
+        return server
+    return None
+
+
+class ServerControl:
+    """Pools owned by the Jupyter server.
+
+    Parameters
+    ----------
+    url : str
+        The server's local URL with its base URL.
+    secret : str
+        Opens our routes.
+    certfile : str
+        The server's own certificate; empty without TLS.
+    kernel : str
+        The id of this kernel.
+    """
+
+    def __init__(self, url: str, secret: str, certfile: str, kernel: str) -> None:
+        self._url = url.rstrip("/") + "/jupyter-dist/"
+        self._secret = secret
+        self._kernel = kernel
+        handlers: list[Any] = [urllib.request.ProxyHandler({})]
+        if certfile:
+            # It is the server's own file, and the name in it need not be that of the loopback.
+            context = ssl.create_default_context(cafile=certfile)
+            context.check_hostname = False
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def _call(
+        self, method: str, path: str, body: Any = None, timeout: float = _TIMEOUT
+    ) -> dict[str, Any]:
+        request = urllib.request.Request(
+            self._url + path,
+            data=None if body is None else json.dumps(body).encode(),
+            method=method,
+            headers={"Authorization": f"{SECRET_SCHEME} {self._secret}"},
+        )
+        try:
+            with self._opener.open(request, timeout=timeout) as response:
+                answer: dict[str, Any] = json.load(response)
+                return answer
+        except urllib.error.HTTPError as error:
+            raise _translate(error) from error
+        except OSError as error:
+            raise DistError(
+                "server_unreachable",
+                f"The Jupyter server does not answer: {error}.",
+                "Is it still running? The ranks are not affected by a busy server.",
+            ) from error
+
+    def find(self) -> Record | None:
+        """Return the live pool of this kernel."""
+        pool: Record | None = self._call("GET", f"kernels/{self._kernel}/pool")["pool"]
+        return pool
+
+    def start(self, request: dict[str, Any]) -> Record:
+        """Begin to start a pool for this kernel."""
+        return self._call("POST", "pools", request | {"kernel_id": self._kernel})
+
+    def wait(self, record: Record, seconds: float) -> Record:
+        """Wait for news of a pool."""
+        query = f"?after={record['version']}&wait={seconds:g}"
+        return self._call("GET", f"pools/{record['id']}{query}", timeout=seconds + _TIMEOUT)
+
+    def stop(self, pool_id: str) -> None:
+        """Stop a pool."""
+        self._call("DELETE", f"pools/{pool_id}?wait=1", timeout=_STOP_WAIT)
+
+    def interrupt(self, pool_id: str) -> None:
+        """Interrupt all ranks."""
+        self._call("POST", f"pools/{pool_id}/interrupt", {})
+
+    def restart(self, pool_id: str) -> Record:
+        """Replace all ranks."""
+        return self._call("POST", f"pools/{pool_id}/restart", {})
+
+
+def _translate(error: urllib.error.HTTPError) -> DistError:
+    try:
+        body = json.load(error)
+        return DistError(body["code"], body["message"], body["hint"], body.get("field"))
+    except (ValueError, KeyError):
+        return DistError(
+            "server_error",
+            f"The Jupyter server refused: {error.code} {error.reason}.",
+            "Its log may say more.",
+        )

@@ -1,0 +1,1 @@
+"""Ranks that stay alive between cells: placement, agent, rank, client, pool."""

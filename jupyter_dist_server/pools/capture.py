@@ -1,0 +1,116 @@
+"""Everything a rank prints, also from C and from subprocesses, in order, without ever blocking.
+
+A pipe would do, were it not that somebody has to read it: C code that holds Python's lock while it
+writes more than 64 KiB would wait for a reader that waits for the lock. So file descriptors 1 and 2
+point to files in memory, which take any amount; what was read is punched out of them again.
+"""
+
+from __future__ import annotations
+
+import codecs
+import ctypes
+import os
+import sys
+import tempfile
+import threading
+import time
+from typing import Any
+
+from ipykernel.iostream import OutStream
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_IN_MODIFY = 0x2
+_PUNCH_HOLE = 0x1 | 0x2  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+_FREE_EVERY = 1 << 20
+_POLL = 0.05
+
+
+class MemoryFile:
+    """An append-only file without a name: writers never block, readers follow the end.
+
+    `descriptor` is for writing; it may be duplicated onto 1 or 2 and inherited by subprocesses.
+    A program that truncates it (``> /dev/stdout`` in a shell) loses what was not read yet.
+    """
+
+    def __init__(self, name: str) -> None:
+        if hasattr(os, "memfd_create"):
+            self._file = os.memfd_create(name)
+            path = f"/proc/self/fd/{self._file}"
+            self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+            self._events = _LIBC.inotify_init1(os.O_CLOEXEC)
+            if _LIBC.inotify_add_watch(self._events, path.encode(), _IN_MODIFY) < 0:
+                raise OSError(ctypes.get_errno(), "cannot watch a rank's output")
+        else:  # macOS
+            self._file, path = tempfile.mkstemp(prefix=name)
+            self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+            os.unlink(path)
+            self._events = None
+        self._offset = 0
+        self._freed = 0
+
+    def wait(self) -> None:
+        """Block until something may have been written."""
+        if self._events is not None:
+            os.read(self._events, 4096)
+        else:
+            while os.fstat(self._file).st_size == self._offset:
+                time.sleep(_POLL)
+
+    def read_new(self) -> bytes:
+        """Return what was written since the last call; never blocks."""
+        size = os.fstat(self._file).st_size
+        if size == self._offset:
+            return b""
+        if size < self._offset:
+            self._offset = self._freed = 0
+        content = os.pread(self._file, size - self._offset, self._offset)
+        self._offset += len(content)
+        if self._events is not None and self._offset - self._freed > _FREE_EVERY:
+            start, length = ctypes.c_long(self._freed), ctypes.c_long(self._offset - self._freed)
+            _LIBC.fallocate(self._file, _PUNCH_HOLE, start, length)
+            self._freed = self._offset
+        return content
+
+
+class RankStream(OutStream):  # type: ignore[misc]
+    """`sys.stdout` or `sys.stderr` of a rank, taking in its file descriptor as well."""
+
+    flush_interval = 0.02  # seconds; ipykernel's 0.2 makes the first printed line slow
+
+    def __init__(self, session: Any, pub_thread: Any, name: str, **options: Any) -> None:
+        super().__init__(session, pub_thread, name, **options | {"watchfd": False})
+        self._descriptor = {"stdout": 1, "stderr": 2}[name]
+        self._captured = MemoryFile(f"rank-{name}")
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._taking = threading.RLock()
+        os.dup2(self._captured.descriptor, self._descriptor)
+        threading.Thread(target=self._follow, name=f"capture-{name}", daemon=True).start()
+
+    def fileno(self) -> int:
+        """Return the captured descriptor, so that ``subprocess.run(stdout=sys.stdout)`` works."""
+        return self._descriptor
+
+    def write(self, string: str) -> int | None:
+        """Write after whatever C code or a subprocess has written before."""
+        self.take_in()
+        written: int | None = super().write(string)
+        return written
+
+    def take_in(self) -> None:
+        """Move what was written to the file descriptor into this stream."""
+        with self._taking:
+            if content := self._captured.read_new():
+                super().write(self._decoder.decode(content))
+
+    def _follow(self) -> None:
+        while True:
+            self._captured.wait()
+            self.take_in()
+
+
+def flush_everything() -> None:
+    """Hand over all output written so far, C's buffers included."""
+    _LIBC.fflush(None)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, RankStream):
+            stream.take_in()

@@ -1,0 +1,99 @@
+"""The pool's private folder: sockets, keys and logs; gone when the pool is."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ..errors import DistError
+
+SOCKET_PATH_LIMIT = 107
+"""Bytes in a Unix socket's path, ``sizeof(sun_path) - 1`` on Linux (103 on macOS)."""
+
+CHANNELS = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4, "hb": 5}
+"""Jupyter's ``ipc`` transport numbers the sockets of a kernel as if they were ports."""
+
+AGENT_SOCKET = "agent.sock"
+CONFIG = "pool.json"
+
+
+def create_folder() -> Path:
+    """Make a folder that only this user can open.
+
+    Raises
+    ------
+    DistError
+        If the temporary folder is full, unwritable, or its path too long for a socket.
+    """
+    parent = tempfile.gettempdir()
+    longest = Path(parent, "jdist-xxxxxxxx", "r9999-5")
+    if len(os.fsencode(longest)) > SOCKET_PATH_LIMIT:
+        raise DistError(
+            "path_too_long",
+            f"The temporary folder {parent} has too long a path for the ranks' sockets "
+            f"({SOCKET_PATH_LIMIT} bytes in all).",
+            "Set the environment variable TMPDIR to a shorter one, such as /tmp.",
+        )
+    try:
+        return Path(tempfile.mkdtemp(prefix="jdist-", dir=parent))
+    except OSError as error:
+        raise _unwritable(parent, error) from error
+
+
+def write_private(path: Path, content: Any) -> None:
+    """Write JSON that only this user can read.
+
+    Raises
+    ------
+    DistError
+        If the disk is full.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w") as file:
+            json.dump(content, file)
+    except OSError as error:
+        raise _unwritable(str(path.parent), error) from error
+
+
+def _unwritable(where: str, error: OSError) -> DistError:
+    return DistError(
+        "folder_unwritable",
+        f"The pool needs a temporary folder, and {where} cannot be written: {error.strerror}.",
+        "Free some space there, or set TMPDIR to another folder.",
+    )
+
+
+def new_key() -> str:
+    """Return a key for signing the messages of one pool (HMAC-SHA256)."""
+    return secrets.token_hex(32)
+
+
+def rank_connection(folder: Path, rank: int, key: str) -> dict[str, Any]:
+    """Return the content of a rank's Jupyter connection file."""
+    ports = {f"{channel}_port": number for channel, number in CHANNELS.items()}
+    return ports | {
+        "transport": "ipc",
+        "ip": str(folder / f"r{rank}"),
+        "key": key,
+        "signature_scheme": "hmac-sha256",
+        "kernel_name": f"rank {rank}",
+    }
+
+
+def endpoint(folder: Path, rank: int, channel: str) -> str:
+    """Return the ZMQ endpoint of one channel of one rank."""
+    return f"ipc://{folder / f'r{rank}'}-{CHANNELS[channel]}"
+
+
+def log_tail(path: Path, lines: int = 12) -> list[str]:
+    """Return the last non-empty lines of a log, none if there is no log."""
+    try:
+        text = path.read_text(errors="replace")
+    except FileNotFoundError:
+        return []
+    return [line for line in text.splitlines() if line.strip()][-lines:]

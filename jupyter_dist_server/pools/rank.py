@@ -1,0 +1,215 @@
+"""One rank: an IPython kernel process with torchrun's environment and a process group.
+
+The agent forks into `run`; spawned ranks enter through ``python -m …pools.rank ORDERS``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import datetime
+import faulthandler
+import importlib
+import json
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import traceback
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .folder import CONFIG, rank_connection
+
+_KEPT: list[object] = []
+_TORCH_HINT = 'Install it there: "{python}" -m pip install torch'
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the agent tells one rank."""
+
+    folder: Path
+    rank: int
+    report: int
+    """Descriptor of the socket on which the rank says that it is ready, or why not."""
+    store: int
+    """Descriptor of the listening socket for the process group's store, which rank 0 serves."""
+    environment: dict[str, str]
+    parent: int
+
+    def to_json(self) -> str:
+        """Return the orders as a command-line argument."""
+        return json.dumps(asdict(self) | {"folder": str(self.folder)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Orders:
+        """Read what `to_json` wrote."""
+        fields = json.loads(text)
+        return cls(**fields | {"folder": Path(fields["folder"])})
+
+
+def preload() -> None:
+    """Import what every rank needs; starts no thread and does not open CUDA."""
+    importlib.import_module("torch")
+    importlib.import_module("torch.distributed")
+    importlib.import_module("ipykernel.kernelapp")
+    importlib.import_module(f"{__package__}.rank_kernel")
+
+
+def import_failure(error: Exception) -> dict[str, Any]:
+    """Say which module is missing, or broken, in which interpreter."""
+    missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]
+    if missing == "torch":
+        return {
+            "code": "torch_missing",
+            "message": f"torch is not installed in the kernel's environment ({sys.executable}).",
+            "hint": _TORCH_HINT.format(python=sys.executable),
+            "rank": None,
+            "stderr": [],
+        }
+    return {
+        "code": "import_failed",
+        "message": f"The ranks' modules cannot be imported in {sys.executable}: {error!r}.",
+        "hint": "Start Python there and try: import torch, ipykernel",
+        "rank": None,
+        "stderr": traceback.format_exc().splitlines()[-12:],
+    }
+
+
+def run(orders: Orders, keep_alive: object = None) -> NoReturn:
+    """Be the rank until the agent ends it.
+
+    Parameters
+    ----------
+    orders : Orders
+        Who this rank is.
+    keep_alive : object
+        The agent's objects in a forked child: never used and never finalised here.
+    """
+    _KEPT.append(keep_alive)
+    _detach(orders)
+    report = socket.socket(fileno=orders.report)
+    try:
+        app = _start(orders)
+        report.sendall(json.dumps({"ready": True}).encode())
+    except BaseException as error:
+        traceback.print_exc()
+        summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        report.sendall(json.dumps({"failure": {"message": summary}}).encode())
+        os._exit(1)
+    report.close()
+    app.start()
+    _leave()
+
+
+def _detach(orders: Orders) -> None:
+    """Become a session of our own that ends with the agent; write to our own log from here on."""
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, _leave)
+    if sys.platform == "linux":
+        PR_SET_PDEATHSIG = 1
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != orders.parent:
+        os._exit(1)  # the agent died before we asked to be told
+    log = os.open(orders.folder / f"rank-{orders.rank}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    os.close(null)
+    _KEPT.append(own := os.fdopen(log, "w", buffering=1))
+    faulthandler.enable(own)  # a crash's stack goes to the log, not to the captured descriptor
+
+
+def _leave(*_: object) -> NoReturn:
+    """End at once, after what `atexit` promised; a stuck process group is not waited for."""
+    atexit._run_exitfuncs()
+    os._exit(0)
+
+
+def _start(orders: Orders) -> Any:
+    """Set up environment, process group, namespace and kernel."""
+    config = json.loads((orders.folder / CONFIG).read_text())
+    os.environ.update(orders.environment)
+    os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
+    os.chdir(config["cwd"])
+    device = config["ranks"][orders.rank]["device"]
+    gpu = config["ranks"][orders.rank]["gpu"]
+
+    import torch
+    import torch.distributed as dist
+
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if threads := config["thread_limits"].get("OMP_NUM_THREADS"):
+        torch.set_num_threads(int(threads))
+    if device != "cpu":
+        torch.cuda.set_device(device)
+    limit = datetime.timedelta(seconds=config["timeout"])
+    store = dist.TCPStore(
+        "127.0.0.1",
+        int(os.environ["MASTER_PORT"]),
+        config["world_size"],
+        is_master=orders.rank == 0,
+        timeout=limit,
+        wait_for_workers=False,
+        multi_tenant=True,
+        master_listen_fd=orders.store if orders.rank == 0 else None,
+    )
+    if orders.rank:
+        os.close(orders.store)
+    dist.init_process_group(
+        config["backend"],
+        store=dist.PrefixStore("jupyter_dist", store),
+        rank=orders.rank,
+        world_size=config["world_size"],
+        device_id=torch.device(device) if "nccl" in config["backend"] else None,
+    )
+    namespace = {
+        "torch": torch,
+        "dist": dist,
+        "rank": orders.rank,
+        "local_rank": int(os.environ["LOCAL_RANK"]),
+        "world_size": config["world_size"],
+        "gpu_id": gpu and gpu["index"],
+        "device": torch.device(device),
+    }
+    return _start_kernel(orders, config, namespace)
+
+
+def _start_kernel(orders: Orders, config: dict[str, Any], namespace: dict[str, Any]) -> Any:
+    from traitlets.config import Config
+
+    from .rank_kernel import RankApp
+
+    connection = orders.folder / f"rank-{orders.rank}.json"
+    if not connection.exists():  # it does after a restart of the ranks
+        descriptor = os.open(connection, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w") as file:
+            json.dump(rank_connection(orders.folder, orders.rank, config["key"]), file)
+    settings = Config()
+    settings.RankKernel.ident = f"rank-{orders.rank}"
+    app = RankApp.instance(
+        connection_file=str(connection), parent_handle=_parent_handle(), config=settings
+    )
+    app.initialize([])
+    for handler in app.log.handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(sys.__stderr__)
+    app.kernel.shell.push(namespace, interactive=False)
+    return app
+
+
+def _parent_handle() -> int:
+    # Linux tells us of the agent's death by a signal; elsewhere ipykernel asks once a second.
+    return 0 if sys.platform == "linux" else os.getppid()
+
+
+if __name__ == "__main__":
+    preload()
+    run(Orders.from_json(sys.argv[1]))

@@ -1,0 +1,97 @@
+"""What is known of a pool at one moment, as REST, stream, panel and magics show it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+from ..gpus.inventory import Gpu
+
+
+class PoolState(str, Enum):
+    """Slurm's words for the life of a job; a pool is an interactive job."""
+
+    PENDING = "PENDING"
+    CONFIGURING = "CONFIGURING"
+    RUNNING = "RUNNING"
+    COMPLETING = "COMPLETING"
+    CANCELLED = "CANCELLED"
+    FAILED = "FAILED"
+    COMPLETED = "COMPLETED"
+
+    @property
+    def ended(self) -> bool:
+        """Whether no process of the pool is left."""
+        return self in (PoolState.CANCELLED, PoolState.FAILED, PoolState.COMPLETED)
+
+
+@dataclass
+class Reason:
+    """Why a pool failed."""
+
+    code: str
+    message: str
+    hint: str = ""
+    rank: int | None = None
+    stderr: list[str] = field(default_factory=list)
+    """The last lines that the rank, or the agent, wrote to stderr."""
+
+
+@dataclass
+class RankRecord:
+    """One rank: where it sits and what it does."""
+
+    rank: int
+    local_rank: int
+    device: str
+    """``"cpu"`` or ``"cuda:I"``, with I counted inside ``CUDA_VISIBLE_DEVICES``."""
+    gpu: dict[str, Any] | None
+    """``{index, uuid, name}`` of the physical GPU."""
+    pid: int | None = None
+    start_time: float | None = None
+    """As `psutil.Process.create_time`: with the pid, it names one process for good."""
+    state: str = "starting"
+    """``starting``, ``idle``, ``busy`` or ``dead``."""
+    since: float = field(default_factory=time.time)
+    exit: str | None = None
+    """Why it is dead, in words."""
+
+
+@dataclass
+class PoolRecord:
+    """One pool; `version` grows with each change."""
+
+    id: str
+    kernel_id: str | None
+    name: str
+    world_size: int
+    backend: str
+    placement: str
+    start_method: str
+    python: str
+    cwd: str
+    folder: str = ""
+    host: str = field(default_factory=socket.gethostname)
+    state: PoolState = PoolState.PENDING
+    version: int = 0
+    generation: int = 0
+    """How often the ranks were replaced."""
+    reason: Reason | None = None
+    notices: list[str] = field(default_factory=list)
+    progress: dict[str, Any] = field(default_factory=lambda: {"phase": "", "ready": 0})
+    created: float = field(default_factory=time.time)
+    started: float | None = None
+    ended: float | None = None
+    ranks: list[RankRecord] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as the REST API shows it."""
+        return asdict(self) | {"state": self.state.value}
+
+
+def gpu_reference(gpu: Gpu | None) -> dict[str, Any] | None:
+    """Return what a rank's record says of its GPU."""
+    return gpu and {"index": gpu.index, "uuid": gpu.uuid, "name": gpu.name}

@@ -1,0 +1,57 @@
+"""Which ranks are busy, as the server sees it: their status messages and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import zmq
+import zmq.asyncio
+from jupyter_client.session import Session
+
+from .folder import CONFIG, endpoint
+
+OnState = Callable[[int, str], None]
+
+
+class Watcher:
+    """Follow the ``status`` topics of a pool's ranks; outputs never reach this process.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    on_state : callable
+        Called with ``(rank, "busy" or "idle")`` when a cell begins or ends.
+    """
+
+    def __init__(self, folder: Path, on_state: OnState) -> None:
+        config = json.loads((folder / CONFIG).read_text())
+        self._session = Session(key=config["key"].encode())
+        self._context = zmq.asyncio.Context()
+        self._on_state = on_state
+        self._tasks = [
+            asyncio.create_task(self._follow(rank, endpoint(folder, rank, "iopub")))
+            for rank in range(config["world_size"])
+        ]
+
+    async def _follow(self, rank: int, address: str) -> None:
+        socket = self._context.socket(zmq.SUB)
+        socket.linger = 0
+        socket.subscribe(f"kernel.rank-{rank}.status")
+        socket.connect(address)
+        while True:
+            _, parts = self._session.feed_identities(await socket.recv_multipart())
+            message = self._session.deserialize(parts)
+            # Control requests are busy and idle too, but they are not cells.
+            if message["parent_header"].get("msg_type") == "execute_request":
+                self._on_state(rank, message["content"]["execution_state"])
+
+    async def close(self) -> None:
+        """Stop following."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._context.destroy(linger=0)

@@ -1,0 +1,178 @@
+"""``POST /jupyter-dist/pools/{id}/execute``: run code on ranks from any tool."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from tornado.iostream import StreamClosedError
+
+from ..errors import DistError
+from ..pools.client import Execution, PoolClient
+from ..pools.pool import Pool
+from ..pools.ranks import check_ranks
+from ..pools.records import PoolState
+from .base import DistHandler
+from .pools import check_rank_list
+
+NDJSON = "application/x-ndjson"
+INTERRUPT_PATIENCE = 1.0
+"""Seconds for which ranks that were interrupted at the time limit are waited for."""
+
+
+class Clients:
+    """One client for each pool that is used by REST."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, PoolClient] = {}
+        self._connecting = asyncio.Lock()
+
+    async def get(self, pool: Pool) -> PoolClient:
+        """Return a connected client.
+
+        Raises
+        ------
+        DistError
+            If the pool is not running.
+        """
+        if pool.record.state is not PoolState.RUNNING:
+            raise DistError(
+                "pool_not_running", f"The pool cannot run code: it is {pool.record.state.value}."
+            )
+        async with self._connecting:
+            client = self._clients.get(pool.record.id)
+            if client and client.generation != pool.record.generation:
+                await self.drop(pool.record.id)
+                client = None
+            if client is None:
+                client = PoolClient(Path(pool.record.folder))
+                await client.connect()
+                self._clients[pool.record.id] = client
+        return client
+
+    async def drop(self, pool_id: str) -> None:
+        """Disconnect from a pool."""
+        if client := self._clients.pop(pool_id, None):
+            await client.close()
+
+    async def close(self) -> None:
+        """Disconnect from every pool."""
+        for pool_id in list(self._clients):
+            await self.drop(pool_id)
+
+
+class ExecuteHandler(DistHandler):
+    """Run code on ranks."""
+
+    async def post(self, pool_id: str) -> None:
+        """Run code; answer outputs by rank, or stream them with ``Accept: application/x-ndjson``."""
+        await self.require("execute")
+        body = self.body()
+        pool = self.manager.get(pool_id)
+        code, limit = body.get("code"), body.get("timeout")
+        if not isinstance(code, str):
+            raise DistError("bad_request", "The code must be a string.", field="code")
+        if limit is not None and (type(limit) not in (int, float) or limit <= 0):
+            raise DistError("bad_request", "The time limit is a positive number.", field="timeout")
+        ranks = check_rank_list(body) or list(range(pool.record.world_size))
+        check_ranks(ranks, pool.record.world_size)
+        client = await self.settings["jupyter_dist_clients"].get(pool)
+        if NDJSON in self.request.headers.get("Accept", ""):
+            await self._stream(client, code, ranks, limit)
+        else:
+            outputs: dict[int, list[dict[str, Any]]] = {rank: [] for rank in ranks}
+
+            def collect(rank: int, kind: str, content: dict[str, Any]) -> None:
+                add_output(outputs[rank], kind, content)
+
+            statuses = await run_limited(client, code, ranks, limit, collect)
+            self.finish(
+                {
+                    "ranks": {
+                        str(rank): {"status": statuses[rank], "outputs": outputs[rank]}
+                        for rank in ranks
+                    }
+                }
+            )
+
+    async def _stream(
+        self, client: PoolClient, code: str, ranks: list[int], limit: float | None
+    ) -> None:
+        self.set_header("Content-Type", NDJSON)
+        lines: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+
+        def collect(rank: int, kind: str, content: dict[str, Any]) -> None:
+            if output := to_output(kind, content):
+                lines.put_nowait({"rank": rank, "output": output})
+
+        running = asyncio.create_task(run_limited(client, code, ranks, limit, collect))
+        running.add_done_callback(lambda _: lines.put_nowait(None))
+        try:
+            while line := await lines.get():
+                self.write(json.dumps(line) + "\n")
+                await self.flush()
+            for rank, status in (await running).items():
+                self.write(json.dumps({"rank": rank, "status": status}) + "\n")
+            self.finish()
+        except StreamClosedError:
+            client.interrupt(ranks)  # nobody listens any more
+            await running
+
+
+async def run_limited(
+    client: PoolClient, code: str, ranks: list[int], limit: float | None, on_output: Any
+) -> dict[int, str]:
+    """Run code, and interrupt what still runs at the time limit.
+
+    Returns
+    -------
+    dict
+        By rank: ``ok``, ``error``, ``dead`` or ``timeout``.
+    """
+    executions: list[Execution] = []
+    work = client.execute(code, ranks, on_output, started=executions.append)
+    running = asyncio.create_task(work)
+    late: list[int] = []
+    done, _ = await asyncio.wait({running}, timeout=limit)
+    if not done:
+        late = executions[0].outstanding
+        client.interrupt(late)
+        done, _ = await asyncio.wait({running}, timeout=INTERRUPT_PATIENCE)
+    if not done:
+        for rank in executions[0].outstanding:
+            executions[0].lose(rank, "did not stop at the time limit")
+    replies = await running
+    return {rank: "timeout" if rank in late else replies[rank].status for rank in ranks}
+
+
+def to_output(kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a message as a notebook output (nbformat 4), `None` if it is not one."""
+    if kind == "stream":
+        return {"output_type": "stream", "name": content["name"], "text": content["text"]}
+    if kind == "error":
+        names = ("ename", "evalue", "traceback")
+        return {"output_type": "error", **{name: content[name] for name in names}}
+    if kind in ("display_data", "update_display_data", "execute_result"):
+        output = {"data": content["data"], "metadata": content.get("metadata", {})}
+        if kind == "execute_result":
+            output["execution_count"] = content["execution_count"]
+            return {"output_type": kind, **output}
+        return {"output_type": "display_data", **output}
+    return None
+
+
+def add_output(outputs: list[dict[str, Any]], kind: str, content: dict[str, Any]) -> None:
+    """Append a message to a rank's outputs, joining pieces of one stream."""
+    if kind == "clear_output":
+        outputs.clear()
+        return
+    output = to_output(kind, content)
+    if output is None:
+        return
+    last = outputs[-1] if outputs else {}
+    if kind == "stream" and last.get("name") == output["name"]:
+        last["text"] += output["text"]
+    else:
+        outputs.append(output)

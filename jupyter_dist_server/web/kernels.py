@@ -1,0 +1,107 @@
+"""What the server knows of the kernels that pools belong to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jupyter_core.utils import ensure_async
+
+from ..errors import DistError
+from ..pools.manager import PoolManager
+from ..pools.request import PoolRequest
+from .base import StatusHandler
+
+KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
+
+
+class Tasks:
+    """Background tasks that are kept from being collected, and ended with the server."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def add(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Begin a coroutine."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+class KernelPoolHandler(StatusHandler):
+    """The pool of one kernel."""
+
+    async def get(self, kernel_id: str) -> None:
+        """Show the live pool of a kernel of this server, or null."""
+        await self.require("read")
+        _check_kernel(kernel_id, self.kernel_manager)
+        pool = self.manager.for_kernel(kernel_id)
+        self.finish({"pool": pool and pool.record.to_json()})
+
+
+def _check_kernel(kernel_id: str, kernels: Any) -> None:
+    if kernel_id not in kernels:
+        raise DistError("kernel_not_found", f"This server has no kernel {kernel_id}.")
+
+
+async def complete_request(
+    request: PoolRequest, serverapp: Any, settings: dict[str, Any]
+) -> PoolRequest:
+    """Fill in what a kernel would have told: its interpreter, environment and folder.
+
+    Raises
+    ------
+    DistError
+        If the request names a kernel that this server does not have.
+    """
+    limit = request.timeout or settings["jupyter_dist_start_timeout"]
+    if request.kernel_id is None:
+        return replace(request, timeout=limit)
+    kernels = serverapp.kernel_manager
+    _check_kernel(request.kernel_id, kernels)
+    if request.base_env is not None:  # the magics know better than we do
+        return replace(request, timeout=limit)
+    spec = kernels.get_kernel(request.kernel_id).kernel_spec
+    path = await _notebook_path(request.kernel_id, serverapp)
+    root = Path(serverapp.root_dir)
+    folder = (root / path).parent if path else root
+    return replace(
+        request,
+        timeout=limit,
+        python=_interpreter(spec.argv[0]),
+        base_env=os.environ | spec.env,
+        cwd=str(folder if folder.is_dir() else root),
+        name=path,
+    )
+
+
+def _interpreter(command: str) -> str:
+    # As jupyter_client does: a plain "python" in a kernelspec is the server's own.
+    if command in ("python", "python3", f"python{sys.version_info[0]}.{sys.version_info[1]}"):
+        return sys.executable
+    return shutil.which(command) or command
+
+
+async def _notebook_path(kernel_id: str, serverapp: Any) -> str:
+    for session in await ensure_async(serverapp.session_manager.list_sessions()):
+        if session["kernel"] and session["kernel"]["id"] == kernel_id:
+            path: str = session["path"]
+            return path
+    return ""
+
+
+def follow_kernels(serverapp: Any, manager: PoolManager, tasks: Tasks) -> None:
+    """End a kernel's pool when the kernel is shut down; a restart leaves the pool alone."""
+
+    async def on_action(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        if data.get("action") == "shutdown" and data.get("status") == "success":
+            tasks.add(manager.stop_for_kernel(data["kernel_id"]))
+
+    serverapp.event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=on_action)

@@ -1,0 +1,48 @@
+"""All routes below ``/jupyter-dist/``; `docs/openapi.yaml` describes them."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from .. import __version__
+from ..gpus.inventory import inventory
+from .base import StatusHandler
+from .execute import ExecuteHandler
+from .kernels import KernelPoolHandler
+from .pools import InterruptHandler, PoolHandler, PoolsHandler, RestartHandler
+from .stream import StreamHandler
+
+
+class ServerStatusHandler(StatusHandler):
+    """The extension itself."""
+
+    async def get(self) -> None:
+        """Say that the extension is here, and how many pools are alive."""
+        await self.require("read")
+        alive = sum(not pool.record.state.ended for pool in self.manager.pools.values())
+        self.finish({"version": __version__, "host": socket.gethostname(), "pools": alive})
+
+
+class GpusHandler(StatusHandler):
+    """The GPUs."""
+
+    async def get(self) -> None:
+        """List the GPUs, or say why there is none."""
+        await self.require("read")
+        self.finish((await inventory()).to_json())
+
+
+_POOL = r"jupyter-dist/pools/(?P<pool_id>[\w-]+)"
+
+ROUTES: list[tuple[str, type[Any]]] = [
+    (r"jupyter-dist/status", ServerStatusHandler),
+    (r"jupyter-dist/gpus", GpusHandler),
+    (r"jupyter-dist/pools", PoolsHandler),
+    (_POOL, PoolHandler),
+    (_POOL + "/interrupt", InterruptHandler),
+    (_POOL + "/restart", RestartHandler),
+    (_POOL + "/execute", ExecuteHandler),
+    (r"jupyter-dist/kernels/(?P<kernel_id>[\w-]+)/pool", KernelPoolHandler),
+    (r"jupyter-dist/stream", StreamHandler),
+]

@@ -1,0 +1,70 @@
+"""``WS /jupyter-dist/stream``: pool states, pushed to every panel."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from jupyter_server.base.websocket import WebSocketMixin
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from ..pools.pool import Pool
+from .base import KernelAuthMixin
+
+
+class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type: ignore[misc]
+    """One panel. A client that reads slowly gets fewer, newer states, and costs no more memory."""
+
+    _track_activity = False
+
+    async def get(self, *arguments: Any, **options: Any) -> None:
+        """Authorise, then upgrade to a WebSocket."""
+        await self.require("read")
+        await super().get(*arguments, **options)
+
+    def open(self, *arguments: str, **options: str) -> None:
+        """Send all pools, then each change."""
+        super().open(*arguments, **options)
+        self.set_nodelay(True)
+        self._changed: dict[str, bool] = {}
+        self._news = asyncio.Event()
+        self._stop_listening = self.manager.listen(self._on_change, self._on_removal)
+        self._sender = asyncio.create_task(self._send())
+
+    def on_message(self, message: str | bytes) -> None:
+        """Ignore what clients say: the stream only goes one way."""
+
+    def on_close(self) -> None:
+        """Stop listening."""
+        if hasattr(self, "_sender"):
+            self._stop_listening()
+            self._sender.cancel()
+        super().on_close()
+
+    def _on_change(self, pool: Pool) -> None:
+        self._changed[pool.record.id] = True
+        self._news.set()
+
+    def _on_removal(self, pool_id: str) -> None:
+        self._changed[pool_id] = False
+        self._news.set()
+
+    async def _send(self) -> None:
+        try:
+            pools = [pool.record.to_json() for pool in self.manager.pools.values()]
+            await self.write_message(json.dumps({"type": "pools", "pools": pools}))
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                changed, self._changed = self._changed, {}
+                for pool_id in changed:
+                    # Awaiting each write makes a slow client fall behind here, not in a buffer.
+                    await self.write_message(json.dumps(self._frame(pool_id)))
+        except WebSocketClosedError:
+            self.on_close()
+
+    def _frame(self, pool_id: str) -> dict[str, Any]:
+        if pool := self.manager.pools.get(pool_id):
+            return {"type": "pool", "pool": pool.record.to_json()}
+        return {"type": "pool_removed", "id": pool_id}
