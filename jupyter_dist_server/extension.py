@@ -10,9 +10,9 @@ from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.utils import url_path_join
 from traitlets import Bool, Float
 
+from .discovery import write_discovery_file
 from .pools.manager import PoolManager
 from .pools.pool import DEFAULT_TIMEOUT
-from .web.discovery import write_discovery_file
 from .web.execute import Clients
 from .web.kernels import Tasks, follow_kernels
 from .web.routes import ROUTES

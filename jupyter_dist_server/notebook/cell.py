@@ -191,7 +191,8 @@ class Cell:
                 "collective or in C code: interrupt again, or replace all ranks with %dist_restart."
             )
         if fine := by_status.get("ok"):
-            yield f"{_name(fine)} finished; {'its' if len(fine) == 1 else 'their'} variables are kept."
+            whose = "its" if len(fine) == 1 else "their"
+            yield f"{_name(fine)} finished; {whose} variables are kept."
         if by_status.get("dead"):
             yield "Replace all ranks with %dist_restart."
 

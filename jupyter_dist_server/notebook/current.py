@@ -77,7 +77,9 @@ class CurrentPool:
                 record = self._control.wait(record, _NEWS)
         except KeyboardInterrupt:
             self._control.stop(record["id"])
-            raise DistError("start_cancelled", "The start was cancelled; nothing is left.") from None
+            raise DistError(
+                "start_cancelled", "The start was cancelled; nothing is left."
+            ) from None
         if record["state"] != "RUNNING":
             raise _why_not(record)
         progress(record)
@@ -95,7 +97,7 @@ class CurrentPool:
             self._disconnect()
         elif record["state"] == "RUNNING":
             same = self._record and self._record["id"] == record["id"]
-            if not same or self._record and self._record["generation"] != record["generation"]:
+            if not same or (self._record and self._record["generation"] != record["generation"]):
                 self._connect(record)
         self._record = record
         return record

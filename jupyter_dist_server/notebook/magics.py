@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -89,10 +90,11 @@ class DistMagics(Magics):  # type: ignore[misc]
     def _with_progress(self, work: Callable[[Callable[[Record], None]], Record]) -> None:
         """Show one line that follows the start of a pool."""
         handle: Any = None
+        begun = time.monotonic()
 
         def show(record: Record) -> None:
             nonlocal handle
-            line = {"text/plain": describe_start(record)}
+            line = {"text/plain": describe_start(record, time.monotonic() - begun)}
             if handle is None:
                 handle = display(line, raw=True, display_id=True)
             else:
@@ -111,7 +113,8 @@ class DistMagics(Magics):  # type: ignore[misc]
         """Run the cell on all ranks.
 
         Each rank has ``torch``, ``dist``, ``rank``, ``local_rank``, ``world_size``, ``gpu_id`` and
-        ``device``. Output that is the same on several ranks appears once. Stop interrupts the ranks.
+        ``device``. Output that is the same on several ranks appears once. Stopping the notebook's
+        kernel interrupts the ranks.
 
         Examples::
 
@@ -255,7 +258,7 @@ class DistMagics(Magics):  # type: ignore[misc]
     def separate_rank(self, lines: list[str]) -> list[str]:
         """Rewrite ``%%rank[0,1]`` as ``%%rank [0,1]``, which IPython can parse."""
         if lines and (match := _RANK_WITHOUT_SPACE.match(lines[0])):
-            return [f"%%rank [{match['ranks']}]{lines[0][match.end():]}", *lines[1:]]
+            return [f"%%rank [{match['ranks']}]{lines[0][match.end() :]}", *lines[1:]]
         return lines
 
     def send_all(self, lines: list[str]) -> list[str]:

@@ -255,9 +255,7 @@ class Merger:
             if not pending or now - oldest >= WINDOW:
                 ready.append(group)
                 # Another rank will come to this very item: show what it has before that first.
-                if not any(
-                    key in self._ahead[rank] for rank in self.ranks if rank not in group
-                ):
+                if not any(key in self._ahead[rank] for rank in self.ranks if rank not in group):
                     return group
         return ready[0] if ready else []
 
@@ -297,9 +295,9 @@ class Merger:
 
     def _draw_blocks(self, now: float, last: bool) -> None:
         for entry in self._entries:
-            if isinstance(entry, _Block) and entry.changed:
-                if last or now - entry.drawn >= REDRAW_EVERY:
-                    self._draw(entry, now)
+            due = last or (isinstance(entry, _Block) and now - entry.drawn >= REDRAW_EVERY)
+            if due and isinstance(entry, _Block) and entry.changed:
+                self._draw(entry, now)
 
     def _draw(self, block: _Block, now: float) -> None:
         rows: dict[str, list[int]] = {}

@@ -36,7 +36,7 @@ Publication = Text | Display | Clear
 
 
 def overwrite(line: str) -> str:
-    r"""Return what a terminal shows of a line with carriage returns: ``"10%\r20%"`` is ``"20%"``."""
+    r"""Return what a terminal shows of a line with carriage returns: ``"10%\r20%"`` is 20%."""
     line = line.rstrip("\r")
     if "\r" not in line:
         return line
@@ -55,7 +55,11 @@ def join_texts(published: list[Publication]) -> list[Publication]:
     pieces: list[str] = []
     for piece in published:
         previous = joined[-1] if joined else None
-        if isinstance(piece, Text) and isinstance(previous, Text) and piece.stream == previous.stream:
+        if (
+            isinstance(piece, Text)
+            and isinstance(previous, Text)
+            and piece.stream == previous.stream
+        ):
             pieces.append(piece.text)
         else:
             if isinstance(previous, Text):

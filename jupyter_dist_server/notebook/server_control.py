@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import ssl
 import urllib.error
@@ -11,15 +10,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import psutil
-from jupyter_core.paths import jupyter_runtime_dir
-
+from ..discovery import SECRET_SCHEME, read_discovery_files
 from ..errors import DistError
 from .control import Record
-
-FILE_PREFIX = "jupyter-dist-"
-SECRET_SCHEME = "JupyterDist"
-"""``Authorization: JupyterDist SECRET`` opens our routes, and nothing else of the server."""
 
 _TIMEOUT = 30.0
 _STOP_WAIT = 60.0
@@ -40,15 +33,7 @@ def find_server() -> ServerControl | None:
     kernel = kernel_id()
     if not kernel:
         return None
-    files = Path(jupyter_runtime_dir()).glob(f"{FILE_PREFIX}*.json")
-    parent = os.environ.get("JPY_PARENT_PID", "")
-    for file in sorted(files, key=lambda file: file.stem != FILE_PREFIX + parent):
-        try:
-            known = json.loads(file.read_text())
-        except (OSError, ValueError):
-            continue  # another server is just writing or removing its file
-        if not psutil.pid_exists(known["pid"]):
-            continue
+    for known in read_discovery_files():
         server = ServerControl(known["url"], known["secret"], known["certfile"], kernel)
         try:
             server.find()

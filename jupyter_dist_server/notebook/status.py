@@ -8,24 +8,22 @@ from typing import Any
 from .control import Record
 
 
-def describe_start(record: Record) -> str:
-    """Say in a line or two how far the start of a pool is."""
+def describe_start(record: Record, seconds: float) -> str:
+    """Say in a line or two how far the start of a pool is, after some seconds."""
     size = record["world_size"]
     ranks = f"{size} rank" if size == 1 else f"{size} ranks"
     if record["state"] != "RUNNING":
         progress = record["progress"]
-        ready = f", {progress['ready']} of {size} ready" if progress["phase"] == "starting ranks" else ""
-        return f"Starting {ranks}: {progress['phase'] or 'waiting'}{ready}…"
+        phase = progress["phase"] or "waiting"
+        ready = f", {progress['ready']} of {size} ready" if phase == "starting ranks" else ""
+        return f"Starting {ranks}: {phase}{ready}…"
     gpus = [rank["gpu"]["index"] for rank in record["ranks"] if rank["gpu"]]
     where = "GPUs " + ", ".join(map(str, gpus)) if gpus else "the CPU"
-    seconds = record["started"] - record["created"]
     line = f"{ranks} ready on {where} ({record['backend']}) in {seconds:.1f} s."
     return "\n".join([line, *record["notices"]])
 
 
-def status_table(
-    record: Record, said: dict[int, dict[str, Any]], dead: dict[int, str]
-) -> str:
+def status_table(record: Record, said: dict[int, dict[str, Any]], dead: dict[int, str]) -> str:
     """Return a table of ranks.
 
     Parameters
@@ -51,6 +49,9 @@ def status_table(
             state = f"{answer['state']} for {time.time() - answer['since']:.0f} s"
         rows.append((str(number), rank["device"], gpu, str(pid), memory, state))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    head = f"Pool {record['id']}: {record['world_size']} ranks, {record['backend']}, on {record['host']}"
-    return "\n".join([head, *lines])
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    size = f"{record['world_size']} ranks, {record['backend']}"
+    return "\n".join([f"Pool {record['id']}: {size}, on {record['host']}", *lines])

@@ -127,7 +127,7 @@ class PoolClient:
             await self.close()
             raise DistError(
                 "pool_unreachable",
-                f"The pool does not answer: {error or f'no reply in {timeout:g} s'}.",
+                f"The pool does not answer: {str(error) or f'no reply in {timeout:g} s'}.",
                 "Stop it with %dist_shutdown and start a new one.",
             ) from error
 
@@ -184,9 +184,7 @@ class PoolClient:
             if record["state"] == "dead" and rank not in self.dead:
                 self.dead[rank] = record["exit"]
                 self._welcome[rank].set()
-                asyncio.get_running_loop().call_later(
-                    _LAST_WORDS, self._lose, rank, record["exit"]
-                )
+                asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, rank, record["exit"])
 
     def _lose(self, rank: int, why: str) -> None:
         for execution in self._executions.values():
@@ -309,4 +307,3 @@ class PoolClient:
         await asyncio.gather(*self._readers, return_exceptions=True)
         await self.link.close()
         self._context.destroy(linger=0)
-

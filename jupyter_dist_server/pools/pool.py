@@ -330,15 +330,15 @@ class Pool:
                 self._processes.add(ProcessRef(record.pid, record.start_time))
         notices = [*self.placement.notices, *snapshot["notices"]]
         ready = sum(record.state == "idle" for record in self.record.ranks)
-        progress = {"phase": "starting ranks" if snapshot["ranks"] else "importing torch"}
+        if new_generation or self.record.progress["phase"] == "starting ranks":
+            self.record.progress = {"phase": "starting ranks", "ready": ready}
         self.change(
             generation=snapshot["generation"],
             start_method=snapshot["start_method"],
             notices=notices,
-            progress=progress | {"ready": ready},
         )
-        restarted = self.record.started and self.record.state is PoolState.CONFIGURING
-        if restarted and self._all_ready() and snapshot["generation"] > 1:
+        restarting = self.record.started and self.record.state is PoolState.CONFIGURING
+        if restarting and self._all_ready() and self.record.progress["phase"] == "starting ranks":
             self._set_running()
 
     def _on_rank_state(self, rank: int, state: str) -> None:

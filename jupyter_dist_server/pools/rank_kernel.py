@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import psutil
+import zmq
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from traitlets.config import Config
@@ -82,3 +83,8 @@ class RankApp(IPKernelApp):  # type: ignore[misc]
         super().__init__(**options)
         # N ranks writing one history database would wait for each other's locks.
         self.update_config(Config({"HistoryManager": {"enabled": False}}))
+
+    def init_iopub(self, context: zmq.Context[Any]) -> None:
+        """Greet every client that subscribes, not only the first: it then misses nothing."""
+        context.setsockopt(zmq.XPUB_VERBOSE, 1)
+        super().init_iopub(context)

@@ -94,4 +94,4 @@ class PoolRecord:
 
 def gpu_reference(gpu: Gpu | None) -> dict[str, Any] | None:
     """Return what a rank's record says of its GPU."""
-    return gpu and {"index": gpu.index, "uuid": gpu.uuid, "name": gpu.name}
+    return {"index": gpu.index, "uuid": gpu.uuid, "name": gpu.name} if gpu else None

@@ -11,8 +11,8 @@ from jupyter_server.auth import User
 from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from tornado import web
 
+from ..discovery import SECRET_SCHEME
 from ..errors import DistError
-from ..notebook.server_control import SECRET_SCHEME
 from ..pools.manager import PoolManager
 
 AUTH_RESOURCE = "jupyter_dist"
@@ -23,6 +23,7 @@ _STATUS = {
     "kernel_not_found": 404,
     "pool_exists": 409,
     "pool_not_running": 409,
+    "pool_unreachable": 503,
     "folder_unwritable": 507,
 }
 

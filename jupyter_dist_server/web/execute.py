@@ -67,7 +67,7 @@ class ExecuteHandler(DistHandler):
     """Run code on ranks."""
 
     async def post(self, pool_id: str) -> None:
-        """Run code; answer outputs by rank, or stream them with ``Accept: application/x-ndjson``."""
+        """Run code and answer outputs by rank; ``Accept: application/x-ndjson`` streams them."""
         await self.require("execute")
         body = self.body()
         pool = self.manager.get(pool_id)

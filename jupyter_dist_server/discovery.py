@@ -1,15 +1,19 @@
-"""The private file by which this server's kernels find it."""
+"""The private file in Jupyter's runtime folder by which kernels find their server."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 from jupyter_core.paths import jupyter_runtime_dir
 
-from ..notebook.server_control import FILE_PREFIX
+FILE_PREFIX = "jupyter-dist-"
+SECRET_SCHEME = "JupyterDist"
+"""``Authorization: JupyterDist SECRET`` opens our routes, and nothing else of the server."""
 
 _ANY_ADDRESS = ("", "*", "0.0.0.0", "::", "localhost")
 
@@ -43,3 +47,16 @@ def write_discovery_file(serverapp: Any, secret: str) -> Path:
     with open(descriptor, "w") as file:
         json.dump(content, file)
     return path
+
+
+def read_discovery_files() -> Iterator[dict[str, Any]]:
+    """Yield what running servers of this user wrote, the parent of this process first."""
+    files = Path(jupyter_runtime_dir()).glob(f"{FILE_PREFIX}*.json")
+    parent = FILE_PREFIX + os.environ.get("JPY_PARENT_PID", "")
+    for file in sorted(files, key=lambda file: file.stem != parent):
+        try:
+            known = json.loads(file.read_text())
+        except (OSError, ValueError):
+            continue  # its server is just writing or removing it
+        if psutil.pid_exists(known["pid"]):
+            yield known
