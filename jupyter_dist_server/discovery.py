@@ -21,7 +21,7 @@ _ANY_ADDRESS = ("", "*", "0.0.0.0", "::", "localhost")
 def local_url(serverapp: Any) -> str:
     """Return the URL under which a process on this machine reaches the server."""
     scheme = "https" if serverapp.certfile else "http"
-    host = "127.0.0.1" if serverapp.ip in _ANY_ADDRESS else serverapp.ip
+    host = "localhost" if serverapp.ip in _ANY_ADDRESS else serverapp.ip
     host = f"[{host}]" if ":" in host else host
     return f"{scheme}://{host}:{serverapp.port}{serverapp.base_url}"
 

@@ -165,7 +165,7 @@ class Cell:
         by_status: dict[str, list[int]] = {}
         for rank in self._ranks:
             by_status.setdefault(replies[rank].status, []).append(rank)
-        if list(by_status) == ["ok"]:
+        if list(by_status) == ["ok"] and not self._interrupts:
             return
         traceback: list[str] = []
         if self._merger.errors:
@@ -173,9 +173,11 @@ class Cell:
             traceback = [f"[{format_ranks(ranks)}] failed:", *first["traceback"]]
             if others:
                 publish([_folded(others)])
-        sentences = [*self._sentences(by_status, replies)]
-        error = CellInterrupted if self._interrupts else CellFailed
-        raise error(" ".join(sentences), traceback)
+        sentences = " ".join(self._sentences(by_status, replies))
+        if self._interrupts:
+            # Also when a rank took no notice, as `!command` does: who presses Stop means all.
+            raise CellInterrupted(f"Interrupted. {sentences}", traceback)
+        raise CellFailed(sentences, traceback)
 
     def _sentences(
         self, by_status: dict[str, list[int]], replies: dict[int, Reply]

@@ -30,6 +30,7 @@ class CurrentPool:
         self._control: Control = self._local
         self._record: Record | None = None
         self._client: PoolClient | None = None
+        self._failure: DistError | None = None
         self._cells = 0
 
     # -- life -------------------------------------------------------------------------------
@@ -57,6 +58,7 @@ class CurrentPool:
                 f"{self._record['backend']}, {self._record['state']}.",
                 "Use it, or stop it with %dist_shutdown before you start another.",
             )
+        self._failure = None
         self._control = find_server() or self._local
         record = self._control.start(
             request
@@ -93,14 +95,31 @@ class CurrentPool:
             record = server.find()
             if record:
                 self._control = server
+        if record and self._client and self._client.link.closed.is_set():
+            record = self._wait_for_end(record)
         if record is None:
             self._disconnect()
-        elif record["state"] == "RUNNING":
-            same = self._record and self._record["id"] == record["id"]
-            if not same or (self._record and self._record["generation"] != record["generation"]):
-                self._connect(record)
+        elif record["state"] == "RUNNING" and not self._is_connected_to(record):
+            self._connect(record)
         self._record = record
         return record
+
+    def _is_connected_to(self, record: Record) -> bool:
+        known = self._record
+        return known is not None and (known["id"], known["generation"]) == (
+            record["id"],
+            record["generation"],
+        )
+
+    def _wait_for_end(self, record: Record) -> Record | None:
+        """Follow a pool whose agent is gone: its owner is about to notice that, and to clean up."""
+        deadline = time.monotonic() + _NEWS
+        while record["ended"] is None and time.monotonic() < deadline:
+            record = self._control.wait(record, _NEWS)
+        if record["ended"] is None:
+            return record
+        self._failure = _why_not(record)
+        return None
 
     def _connect(self, record: Record) -> None:
         self._disconnect()
@@ -130,7 +149,7 @@ class CurrentPool:
         if self._record and self._record["state"] in ("PENDING", "CONFIGURING"):
             self._follow(self._record, lambda _: None)
         if self._record is None or self._client is None:
-            raise DistError("no_pool", "No pool is running.", "Start one with %dist_init.")
+            raise self._failure or _no_pool()
         return self._record, self._client
 
     def stop(self) -> Record:
@@ -143,7 +162,7 @@ class CurrentPool:
         """
         record = self.attach()
         if record is None:
-            raise DistError("no_pool", "No pool is running.", "Start one with %dist_init.")
+            raise _no_pool()
         self._disconnect()
         self._control.stop(record["id"])
         return record
@@ -202,6 +221,10 @@ async def _connected_client(folder: Path) -> PoolClient:
     client = PoolClient(folder)  # its sockets belong to the loop that makes them
     await client.connect()
     return client
+
+
+def _no_pool() -> DistError:
+    return DistError("no_pool", "No pool is running.", "Start one with %dist_init.")
 
 
 def _why_not(record: Record) -> DistError:

@@ -147,7 +147,9 @@ class DistMagics(Magics):  # type: ignore[misc]
     def _run(self, code: str, ranks: str) -> None:
         kernel = getattr(self.shell, "kernel", None)
         allow_stdin = bool(getattr(kernel, "_allow_stdin", True))
-        self.pool.run(code, ranks, self.shell.execution_count, allow_stdin)
+        # The shell's counter is one ahead of the running cell in some versions of IPython.
+        count = len(self.shell.history_manager.input_hist_raw) - 1
+        self.pool.run(code, ranks, count, allow_stdin)
 
     @_plain_usage
     @magic_arguments()

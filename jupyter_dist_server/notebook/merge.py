@@ -3,8 +3,8 @@
 A `Merger` takes outputs by rank and gives back what to publish. It knows no clock and publishes
 nothing itself, so every interleaving can be tested. Its cost is linear in the output.
 
-Output of a rank waits for at most `WINDOW` seconds for the other ranks to show the same. Within a
-rank the order is kept, whatever is merged.
+Output of a rank waits a moment for the other ranks to show the same. Within a rank the order is
+kept, whatever is merged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from ..pools.ranks import format_ranks
 from .publication import Clear, Display, Publication, Text, join_texts, overwrite
 
-WINDOW = 0.05
+WINDOW = 0.15
 """Seconds for which a line waits for the same line of other ranks."""
 LIVE_AFTER = 0.15
 """Seconds after which an unfinished line that is being redrawn (a progress bar) is shown."""
@@ -43,15 +43,15 @@ class _Entry:
 
     ranks: set[int]
     item: _Item
+    position: int
 
 
 @dataclass
 class _Block:
     """Unfinished lines of several ranks, redrawn in place: progress bars."""
 
-    number: int
+    position: int
     rows: dict[int, str] = field(default_factory=dict)
-    changed: bool = True
     drawn: float = -1.0
 
 
@@ -78,10 +78,13 @@ class Merger:
         self._partial_since: dict[tuple[int, str], float] = {}
         self._running = set(self.ranks)
         self._entries: list[_Entry | _Block] = []
-        self._blocks = 0
+        self._position = 0
+        self._shown_at = dict.fromkeys(self.ranks, 0)
+        """Position of the last entry that each rank shows."""
+        self._rich: dict[tuple[str, str], _Entry] = {}
         self._open_block: _Block | None = None
+        self._undrawn: list[_Block] = []
         self._live: dict[tuple[int, str], _Block] = {}
-        self._shown_after_block: set[int] = set()
         self._clear_before_next: set[int] = set()
         self._redraw = False
         self._last_redraw = -1.0
@@ -110,7 +113,7 @@ class Merger:
             for line in content["data"]["text/plain"].split("\n"):
                 self._queue(rank, _Item(("stdout", line), line, now))
         else:
-            self._queue(rank, self._rich(rank, content, now))
+            self._queue(rank, self._read_rich(rank, content, now))
 
     def finish(self, rank: int, now: float) -> None:
         """Note that a rank has finished the cell."""
@@ -137,12 +140,11 @@ class Merger:
         rank, stream = place
         line = overwrite(line)
         if block := self._live.pop(place, None):
-            block.rows[rank] = line
-            block.changed = True
+            self._set_row(block, rank, line)
         else:
             self._queue(rank, _Item((stream, line), line, now))
 
-    def _rich(self, rank: int, content: dict[str, Any], now: float) -> _Item:
+    def _read_rich(self, rank: int, content: dict[str, Any], now: float) -> _Item:
         display_id = content.get("transient", {}).get("display_id")
         own = f"{self._cell}-{rank}-{display_id}" if display_id else None
         display = Display(content["data"], content.get("metadata", {}), own)
@@ -163,13 +165,14 @@ class Merger:
 
     def _update(self, rank: int, content: dict[str, Any]) -> None:
         display_id = f"{self._cell}-{rank}-{content['transient']['display_id']}"
-        for entry in [*self._entries, *(_Entry({rank}, item) for item in self._queues[rank])]:
-            if isinstance(entry, _Entry) and entry.item.key == ("display", display_id):
-                entry.item.payload.data = content["data"]
-                entry.item.payload.metadata = content.get("metadata", {})
-        self._out.append(
-            Display(content["data"], content.get("metadata", {}), display_id, update=True)
-        )
+        display = Display(content["data"], content.get("metadata", {}), display_id, update=True)
+        if entry := self._rich.get(("display", display_id)):
+            entry.item.payload.data = display.data
+            entry.item.payload.metadata = display.metadata
+        for item in self._queues[rank]:
+            if item.key == ("display", display_id):
+                item.payload = Display(display.data, display.metadata, display_id)
+        self._out.append(display)
 
     def _clear(self, rank: int) -> None:
         self._clear_before_next.discard(rank)
@@ -183,6 +186,8 @@ class Merger:
                 entry.rows.pop(rank, None)
             else:
                 entry.ranks.discard(rank)
+        self._open_block = None
+        self._rich = {key: entry for key, entry in self._rich.items() if entry.ranks}
         self._entries = [
             entry
             for entry in self._entries
@@ -210,13 +215,14 @@ class Merger:
 
     def next_time(self, now: float) -> float | None:
         """Return when `take` should be called again if nothing arrives; `None` is never."""
-        times = [queue[0].arrived + WINDOW for queue in self._queues.values() if queue]
+        heads = [queue[0] for queue in self._queues.values() if queue]
+        times = [head.arrived + WINDOW for head in heads]
         times += [
             since + self._patience(place)
             for place, since in self._partial_since.items()
             if place not in self._live
         ]
-        if any(isinstance(e, _Block) and e.changed for e in self._entries[-8:]) or self._live:
+        if self._undrawn:
             times.append(now + REDRAW_EVERY)
         if self._redraw:
             times.append(self._last_redraw + REDRAW_EVERY)
@@ -233,10 +239,28 @@ class Merger:
                 self._ahead[rank][item.key] -= 1
                 if not self._ahead[rank][item.key]:
                     del self._ahead[rank][item.key]
-            self._shown_after_block.update(group)
-            self._entries.append(_Entry(set(group), item))
+            self._show(group, item)
+
+    def _show(self, group: list[int], item: _Item) -> None:
+        entry = self._rich.get(item.key)
+        if entry and all(self._shown_at[rank] < entry.position for rank in group):
+            # The same figure, later: its label is rewritten, and it is not shown again.
+            entry.ranks.update(group)
             if not self._redraw:
-                self._publish(group, item)
+                self._out.append(self._label(entry, update=True))
+        else:
+            entry = _Entry(set(group), item, self._next_position())
+            self._entries.append(entry)
+            if isinstance(item.payload, Display):
+                self._rich[item.key] = entry
+            if not self._redraw:
+                self._publish(entry)
+        for rank in group:
+            self._shown_at[rank] = entry.position
+
+    def _next_position(self) -> int:
+        self._position += 1
+        return self._position
 
     def _next_group(self, now: float) -> list[int]:
         """Choose the ranks whose first items are equal and may be shown now; none: wait."""
@@ -259,13 +283,17 @@ class Merger:
                     return group
         return ready[0] if ready else []
 
-    def _publish(self, ranks: Iterable[int], item: _Item) -> None:
-        label = f"[{format_ranks(ranks)}]"
-        if isinstance(item.payload, Display):
-            self._out += [Text("stdout", label + "\n"), item.payload]
+    def _publish(self, entry: _Entry) -> None:
+        shown = entry.item.payload
+        if isinstance(shown, Display):
+            self._out += [self._label(entry), shown]
         else:
-            stream = item.key[0]
-            self._out.append(Text(stream, f"{label.ljust(self._width)} {item.payload}\n"))
+            label = f"[{format_ranks(entry.ranks)}]".ljust(self._width)
+            self._out.append(Text(entry.item.key[0], f"{label} {shown}\n"))
+
+    def _label(self, entry: _Entry, update: bool = False) -> Display:
+        text = {"text/plain": f"[{format_ranks(entry.ranks)}]"}
+        return Display(text, {}, f"{self._cell}-label-{entry.position}", update)
 
     # -- unfinished lines -------------------------------------------------------------------
 
@@ -280,24 +308,29 @@ class Merger:
             row = overwrite("".join(self._partial[place]))
             self._partial[place] = [row]
             if block.rows.get(rank) != row:
-                block.rows[rank] = row
-                block.changed = True
+                self._set_row(block, rank, row)
 
     def _block_for(self, rank: int) -> _Block:
         """Return a block that this rank may join without its output changing order."""
         block = self._open_block
-        if block is None or rank in block.rows or rank in self._shown_after_block:
-            self._blocks += 1
-            block = self._open_block = _Block(self._blocks)
-            self._shown_after_block = set()
+        if block is None or rank in block.rows or self._shown_at[rank] > block.position:
+            block = self._open_block = _Block(self._next_position())
             self._entries.append(block)
+        self._shown_at[rank] = block.position
         return block
 
+    def _set_row(self, block: _Block, rank: int, row: str) -> None:
+        block.rows[rank] = row
+        if block not in self._undrawn:
+            self._undrawn.append(block)
+
     def _draw_blocks(self, now: float, last: bool) -> None:
-        for entry in self._entries:
-            due = last or (isinstance(entry, _Block) and now - entry.drawn >= REDRAW_EVERY)
-            if due and isinstance(entry, _Block) and entry.changed:
-                self._draw(entry, now)
+        waiting, self._undrawn = self._undrawn, []
+        for block in waiting:
+            if last or now - block.drawn >= REDRAW_EVERY:
+                self._draw(block, now)
+            else:
+                self._undrawn.append(block)
 
     def _draw(self, block: _Block, now: float) -> None:
         rows: dict[str, list[int]] = {}
@@ -306,16 +339,17 @@ class Merger:
         text = "\n".join(
             f"[{format_ranks(ranks)}]".ljust(self._width) + " " + row for row, ranks in rows.items()
         )
-        name = f"{self._cell}-block-{block.number}"
+        name = f"{self._cell}-block-{block.position}"
         self._out.append(Display({"text/plain": text}, {}, name, update=block.drawn >= 0))
-        block.changed, block.drawn = False, now
+        block.drawn = now
 
     def _draw_again(self, now: float) -> None:
         self._out = [Clear()]
+        self._undrawn.clear()
         for entry in self._entries:
             if isinstance(entry, _Block):
                 entry.drawn = -1.0
                 self._draw(entry, now)
             else:
-                self._publish(entry.ranks, entry.item)
+                self._publish(entry)
         self._redraw, self._last_redraw = False, now

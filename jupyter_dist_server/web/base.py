@@ -75,28 +75,6 @@ class KernelAuthMixin(JupyterHandler):  # type: ignore[misc]
         ):
             raise web.HTTPError(403, f"You may not {action} {self.auth_resource}.")
 
-
-class DistHandler(KernelAuthMixin, APIHandler):  # type: ignore[misc]
-    """A REST handler of ours."""
-
-    def body(self) -> dict[str, Any]:
-        """Return the JSON object that was sent; an empty body is an empty object.
-
-        Raises
-        ------
-        DistError
-            If it is something else.
-        """
-        try:
-            content = json.loads(self.request.body or b"{}")
-        except ValueError as error:
-            raise DistError(
-                "bad_request", f"The body is not JSON: {error}.", field="body"
-            ) from error
-        if not isinstance(content, dict):
-            raise DistError("bad_request", "The body must be a JSON object.", field="body")
-        return content
-
     def write_error(self, status_code: int, **options: Any) -> None:
         """Answer with ``{code, message, hint}``."""
         error = (options.get("exc_info") or (None, None, None))[1]
@@ -115,7 +93,40 @@ class DistHandler(KernelAuthMixin, APIHandler):  # type: ignore[misc]
             super().log_exception(typ, value, tb)
 
 
-class StatusHandler(DistHandler):
-    """A handler whose calls do not count as activity, or an idle server would never be culled."""
+class DistHandler(KernelAuthMixin, APIHandler):  # type: ignore[misc]
+    """A REST handler of ours."""
 
-    _track_activity = False
+    def body(self, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+        """Return the JSON object that was sent; an empty body is an empty object.
+
+        Parameters
+        ----------
+        fields : tuple of str or None
+            What it may contain; `None` if somebody else checks that.
+
+        Raises
+        ------
+        DistError
+            If it is something else.
+        """
+        try:
+            content = json.loads(self.request.body or b"{}")
+        except ValueError as error:
+            raise DistError(
+                "bad_request", f"The body is not JSON: {error}.", field="body"
+            ) from error
+        if not isinstance(content, dict):
+            raise DistError("bad_request", "The body must be a JSON object.", field="body")
+        if fields is not None and (unknown := sorted(set(content) - set(fields))):
+            hint = f"Known are: {', '.join(fields)}."
+            message = f"“{unknown[0]}” is not a field of this request."
+            raise DistError("bad_request", message, hint, field=unknown[0])
+        return content
+
+
+class StatusHandler(DistHandler):
+    """A handler whose reads do not count as activity, or an idle server would never be culled."""
+
+    @property
+    def _track_activity(self) -> bool:
+        return bool(self.request.method != "GET")

@@ -18,6 +18,8 @@ from .base import DistHandler
 from .pools import check_rank_list
 
 NDJSON = "application/x-ndjson"
+MAX_LIMIT = 1e9
+"""Seconds; the event loop cannot count much further."""
 INTERRUPT_PATIENCE = 1.0
 """Seconds for which ranks that were interrupted at the time limit are waited for."""
 
@@ -69,13 +71,15 @@ class ExecuteHandler(DistHandler):
     async def post(self, pool_id: str) -> None:
         """Run code and answer outputs by rank; ``Accept: application/x-ndjson`` streams them."""
         await self.require("execute")
-        body = self.body()
+        body = self.body(("code", "ranks", "timeout"))
         pool = self.manager.get(pool_id)
         code, limit = body.get("code"), body.get("timeout")
         if not isinstance(code, str):
             raise DistError("bad_request", "The code must be a string.", field="code")
-        if limit is not None and (type(limit) not in (int, float) or limit <= 0):
-            raise DistError("bad_request", "The time limit is a positive number.", field="timeout")
+        if limit is not None and (type(limit) not in (int, float) or not 0 < limit <= MAX_LIMIT):
+            raise DistError(
+                "bad_request", "The time limit is a positive number of seconds.", field="timeout"
+            )
         ranks = check_rank_list(body) or list(range(pool.record.world_size))
         check_ranks(ranks, pool.record.world_size)
         client = await self.settings["jupyter_dist_clients"].get(pool)
@@ -115,7 +119,7 @@ class ExecuteHandler(DistHandler):
                 await self.flush()
             for rank, status in (await running).items():
                 self.write(json.dumps({"rank": rank, "status": status}) + "\n")
-            self.finish()
+            self.finish(set_content_type=NDJSON)
         except StreamClosedError:
             client.interrupt(ranks)  # nobody listens any more
             await running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from ..errors import DistError
@@ -15,7 +16,7 @@ MAX_WAIT = 60.0
 
 
 def check_rank_list(body: dict[str, Any]) -> list[int] | None:
-    """Return the field `ranks`; `None` is all of them.
+    """Return the field `ranks`, each rank once; `None` is all of them.
 
     Raises
     ------
@@ -27,7 +28,7 @@ def check_rank_list(body: dict[str, Any]) -> list[int] | None:
         isinstance(ranks, list) and ranks and all(type(rank) is int for rank in ranks)
     ):
         raise DistError("bad_request", "Ranks must be a list such as [0, 2].", field="ranks")
-    return ranks
+    return ranks and sorted(set(ranks))
 
 
 class PoolsHandler(StatusHandler):
@@ -74,9 +75,9 @@ class PoolHandler(StatusHandler):
         """Stop a pool, or cancel its start; with ``?wait=1`` answer when nothing of it is left."""
         await self.require("execute")
         pool = self.manager.get(pool_id)
+        wait = self._wait_seconds()
         stopping = self.settings["jupyter_dist_tasks"].add(pool.stop())
-        if self._wait_seconds():
-            await stopping
+        await (stopping if wait else asyncio.sleep(0))  # at least until the state has changed
         self.set_status(202)
         self.finish(pool.record.to_json())
 
@@ -88,7 +89,7 @@ class InterruptHandler(DistHandler):
         """Send SIGINT to some or all ranks."""
         await self.require("execute")
         pool = self.manager.get(pool_id)
-        pool.interrupt(check_rank_list(self.body()))
+        pool.interrupt(check_rank_list(self.body(("ranks",))))
         _accept(self, pool)
 
 

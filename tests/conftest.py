@@ -1,0 +1,61 @@
+"""Fixtures: a server, and notebooks with and without one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .driver import Notebook, Server, environment, plain_notebook
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_folder() -> Iterator[Path]:
+    """Give this test run a temporary folder of its own, with a path short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="jt-", ignore_cleanup_errors=True) as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        yield Path(folder)
+    tempfile.tempdir = None
+    del os.environ["TMPDIR"]
+
+
+def pool_folders() -> set[Path]:
+    """Return the private folders of all pools of this test run."""
+    return set(Path(tempfile.gettempdir()).glob("jdist-*"))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Return a running Jupyter server."""
+    before = pool_folders()
+    server = Server(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root"))
+    yield server
+    server.close()
+    assert pool_folders() <= before
+
+
+@pytest.fixture(scope="module", params=["plain", "served"])
+def notebook(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Notebook]:
+    """Return a notebook: once without a server, once with; both must behave the same."""
+    before = pool_folders()
+    if request.param == "served":
+        notebook = request.getfixturevalue("server").notebook()
+    else:
+        home = tmp_path_factory.mktemp("home")
+        notebook = plain_notebook(environment(home), tmp_path_factory.mktemp("folder"))
+    notebook.ok("%load_ext jupyter_dist_server")
+    yield notebook
+    notebook.close()
+    assert pool_folders() <= before
+
+
+@pytest.fixture(scope="module")
+def ranks(notebook: Notebook) -> Notebook:
+    """Return a notebook with a pool of two ranks."""
+    notebook.ok("%dist_init -n 2")
+    return notebook

@@ -1,0 +1,114 @@
+"""A cell that fails on a rank fails in the notebook, and says where and why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+from ..driver import Notebook, tagged, wait_for
+
+
+def test_traceback_has_line_and_source_and_names_ranks(ranks: Notebook) -> None:
+    result = ranks.run("%%distributed\ndef f():\n    return 1 / 0\n\nf()")
+    assert result.status == "error"
+    assert "[0-1] failed:" in result.error
+    assert "----> 2     return 1 / 0" in result.error
+    assert "ZeroDivisionError: division by zero" in result.error
+    count = [m["content"] for _, m in result.messages if m["msg_type"] == "execute_input"][0]
+    assert f"Cell In[{count['execution_count']}], line 4" in result.error
+    assert result.error.count("Traceback") == 1
+
+
+def test_one_failing_rank_is_named_and_others_keep_their_variables(ranks: Notebook) -> None:
+    error = ranks.fails("%%distributed\nx = rank\nassert rank == 0, 'not zero'")
+    assert "Rank 1 failed with AssertionError: not zero. Rank 0 finished" in error
+    assert ranks.ok("%%distributed\nx").lines == ["[0]   0", "[1]   1"]
+
+
+def test_other_errors_are_folded(ranks: Notebook) -> None:
+    result = ranks.run("%%distributed\nraise (ValueError if rank else KeyError)('boom')")
+    assert result.status == "error"
+    assert result.error.count("Traceback (most recent call last)") == 1
+    assert "failed with KeyError: 'boom'" in result.error
+    assert "failed with ValueError: boom" in result.error
+    folded = result.mime("text/html")[0]
+    assert "<details>" in folded and "Traceback" in folded
+
+
+def test_a_failing_cell_stops_run_all(ranks: Notebook) -> None:
+    first = ranks.send("%%distributed\nraise RuntimeError('stop')")
+    second = ranks.send("print('must not run')")
+    assert ranks.follow(first).status == "error"
+    assert ranks.follow(second).status == "aborted"
+
+
+def test_syntax_error(ranks: Notebook) -> None:
+    assert "SyntaxError" in ranks.fails("%%distributed\ndef f(:")
+
+
+def test_stop_interrupts_the_ranks_and_keeps_variables(ranks: Notebook) -> None:
+    ranks.ok("%%distributed\nkeep = 41")
+    for body in ("while True: pass", "import time; time.sleep(600)", "!sleep 600"):
+        result = ranks.run(
+            f"%%distributed\nprint('running')\n{body}",
+            until=lambda r: "running" in r.text,
+            act=ranks.interrupt,
+        )
+        assert result.status == "error"
+        assert "Interrupted." in result.error
+        asked = next(t for t, m in result.messages if m["msg_type"] == "stream")
+        assert result.seconds - asked < 1.5, body
+        assert ranks.ok("%%distributed\nkeep").lines == ["[0-1] 41"]
+
+
+def test_stop_ends_the_cell_even_if_a_rank_cannot_stop(ranks: Notebook) -> None:
+    # Rank 1 waits in a collective that rank 0 will not join before it is told to.
+    result = ranks.run(
+        "%%distributed\nprint('in')\n"
+        "if rank:\n    dist.barrier()\nelse:\n    import time; time.sleep(600)",
+        until=lambda r: "in" in r.text,
+        act=ranks.interrupt,
+    )
+    assert result.status == "error"
+    assert "Rank 1 did not stop within 0.8 s" in result.error
+    asked = next(t for t, m in result.messages if m["msg_type"] == "stream")
+    assert result.seconds - asked < 1.5
+    ranks.ok("%%rank 0\ndist.barrier()")  # lets rank 1 out
+    assert ranks.ok("%%distributed\nrank").lines == ["[0]   0", "[1]   1"]
+
+
+def test_dist_interrupt_from_another_place(ranks: Notebook) -> None:
+    ranks.ok("%dist_interrupt")  # nothing runs: nothing happens
+    assert ranks.ok("%%distributed\nrank").lines == ["[0]   0", "[1]   1"]
+
+
+def test_a_killed_rank_is_said_and_the_other_goes_on(ranks: Notebook) -> None:
+    pid = int(ranks.ok("%%rank 1\nimport os\nprint('pid', os.getpid())").text.split()[-1])
+    killer = threading.Timer(0, os.kill, (pid, signal.SIGKILL))
+    result = ranks.run(
+        "%%distributed\nprint('in')\nimport time\ntime.sleep(1 if rank == 0 else 600)",
+        until=lambda r: "in" in r.text,
+        act=killer.start,
+    )
+    assert result.status == "error"
+    assert "Rank 1 died: killed by signal 9 (SIGKILL)." in result.error
+    assert "Rank 0 finished" in result.error
+    assert ranks.ok("%%rank 0\nkeep").lines == ["[0]   41"]
+    assert "died" in ranks.fails("%%distributed\n1")
+    assert "dead: killed by signal 9" in ranks.ok("%dist_status").text
+    ranks.ok("%dist_restart")
+    assert ranks.ok("%%distributed\nrank").lines == ["[0]   0", "[1]   1"]
+
+
+def test_a_killed_agent_takes_its_ranks_along_and_is_said(ranks: Notebook) -> None:
+    agents = [p for p in tagged(ranks.env) if "jupyter_dist_server.pools.agent" in p.cmdline()]
+    agent = min(agents, key=lambda process: process.create_time())  # the others are its ranks
+    family = [agent, *agent.children(recursive=True)]
+    assert len(family) >= 3
+    agent.kill()
+    wait_for(lambda: not any(p.is_running() and p.status() != "zombie" for p in family), "the end")
+    error = ranks.fails("%%distributed\n1")
+    assert "The pool's agent was killed by signal 9, and its ranks ended with it." in error
+    ranks.ok("%dist_init -n 2")
+    assert ranks.ok("%%distributed\nrank").lines == ["[0]   0", "[1]   1"]
