@@ -1,0 +1,73 @@
+import { nullTranslator } from '@jupyterlab/translation';
+
+import { ApiError, Client } from '../model/client';
+import { FakeServer } from './fakeServer';
+import { makePool } from './samples';
+
+describe('Client', () => {
+  let server: FakeServer;
+  let client: Client;
+
+  beforeEach(async () => {
+    server = await FakeServer.start();
+    client = new Client(server.settings, nullTranslator.load(''));
+  });
+
+  afterEach(() => server.stop());
+
+  it('starts a pool for a kernel', async () => {
+    server.answers.set('POST pools', { status: 202, body: makePool() });
+    const pool = await client.start({ kernel_id: 'k1', num_ranks: 2 });
+    expect(pool.id).toBe('p1');
+    expect(server.requests[0].body).toEqual({ kernel_id: 'k1', num_ranks: 2 });
+  });
+
+  it.each([
+    ['stop', 'DELETE pools/p1'],
+    ['interrupt', 'POST pools/p1/interrupt'],
+    ['restart', 'POST pools/p1/restart']
+  ] as const)('can %s a pool', async (action, route) => {
+    server.answers.set(route, { status: 202, body: makePool() });
+    expect((await client[action]('p1')).id).toBe('p1');
+  });
+
+  it('passes on what the server says against a request', async () => {
+    const body = {
+      code: 'invalid',
+      message: 'Need 4 ranks, only 2 GPUs.',
+      hint: 'Ask for 2.',
+      field: 'num_ranks'
+    };
+    server.answers.set('POST pools', { status: 400, body });
+    const error = await client.start({ num_ranks: 4 }).catch(e => e);
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error).toMatchObject({ ...body, status: 400 });
+  });
+
+  it('names the status when the answer is not ours', async () => {
+    server.answers.set('GET gpus', { status: 502, body: '<html>' });
+    await expect(client.gpus()).rejects.toMatchObject({
+      code: 'http_502',
+      message: 'The server answered with 502.',
+      hint: ''
+    });
+  });
+
+  it('says when the server does not answer', async () => {
+    const gone = new Client(server.settings, nullTranslator.load(''));
+    await server.stop();
+    await expect(gone.status()).rejects.toMatchObject({
+      code: 'unreachable',
+      status: 0
+    });
+    await server.restart();
+  });
+
+  it('hands the token to the stream only where cookies do not reach', () => {
+    expect(client.streamUrl).toMatch(/stream\?token=secret%20token$/);
+    const settings = { ...server.settings, appendToken: false };
+    expect(new Client(settings, nullTranslator.load('')).streamUrl).toMatch(
+      /\/base\/jupyter-dist\/stream$/
+    );
+  });
+});

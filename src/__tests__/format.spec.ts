@@ -1,0 +1,78 @@
+import { nullTranslator } from '@jupyterlab/translation';
+
+import {
+  formatActivity,
+  formatBackend,
+  formatDuration,
+  formatMemory,
+  formatRanks,
+  formatStopwatch
+} from '../panel/format';
+import { makePool, makeRank } from './samples';
+
+const trans = nullTranslator.load('');
+
+it.each([
+  [-3, '0 s'],
+  [41.9, '41 s'],
+  [725, '12 min'],
+  [7300, '2 h'],
+  [200000, '2 d']
+])('says a duration of %d s as %s', (seconds, text) => {
+  expect(formatDuration(seconds, trans)).toBe(text);
+});
+
+it.each([
+  [41, '41 s'],
+  [231, '3 min 51 s'],
+  [7500, '2 h 5 min']
+])('says %d s on the stopwatch as %s', (seconds, text) => {
+  expect(formatStopwatch(seconds, trans)).toBe(text);
+});
+
+it.each([
+  [[], ''],
+  [[3], '3'],
+  [[2, 0, 1], '0–2'],
+  [[0, 2, 3, 7], '0, 2–3, 7']
+])('says ranks %j as "%s"', (ranks, text) => {
+  expect(formatRanks(ranks)).toBe(text);
+});
+
+it('says memory and back end as people do', () => {
+  expect(formatMemory(85520809984, trans)).toBe('80 GB');
+  expect(formatBackend('gloo')).toBe('gloo');
+  expect(formatBackend('cpu:gloo,cuda:nccl')).toBe('gloo + nccl');
+});
+
+describe('formatActivity', () => {
+  const say = (...ranks: Parameters<typeof makeRank>[1][]) =>
+    formatActivity(
+      makePool({
+        world_size: ranks.length,
+        ranks: ranks.map((changes, index) => makeRank(index, changes))
+      }),
+      141,
+      trans
+    );
+
+  it('counts from the first rank that got busy', () => {
+    expect(
+      say({ state: 'busy', since: 100 }, { state: 'busy', since: 120 })
+    ).toBe('all ranks busy · 41 s');
+  });
+
+  it('names the busy ranks when some are idle', () => {
+    expect(say({ state: 'busy' }, { state: 'busy' }, {})).toBe(
+      'ranks 0–1 busy · 41 s'
+    );
+  });
+
+  it('counts from the last rank that got idle', () => {
+    expect(say({ since: 100 }, { since: 131 })).toBe('idle · 10 s');
+  });
+
+  it('names the dead ranks when nothing runs', () => {
+    expect(say({}, { state: 'dead' })).toBe('rank 1 dead');
+  });
+});

@@ -1,0 +1,257 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import { Signal } from '@lumino/signaling';
+import React, { act } from 'react';
+import { createRoot } from 'react-dom/client';
+import type { Root } from 'react-dom/client';
+
+import { Clock } from '../panel/clock';
+import { GpuList } from '../panel/gpuList';
+import { PoolSummary, PoolView } from '../panel/poolView';
+import type { IPanelServices } from '../panel/services';
+import { CommandIDs } from '../tokens';
+import type { IPoolsModel } from '../tokens';
+import { makePool, makeRank } from './samples';
+
+Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
+
+let root: Root;
+let host: HTMLElement;
+let executed: unknown[];
+
+beforeEach(() => {
+  host = document.body.appendChild(document.createElement('div'));
+  root = createRoot(host);
+  executed = [];
+});
+
+afterEach(() => {
+  act(() => root.unmount());
+  host.remove();
+});
+
+function show(
+  changes: Partial<IPoolsModel>,
+  Part: (services: IPanelServices) => JSX.Element | null = PoolView
+): void {
+  const model: IPoolsModel = {
+    changed: new Signal<IPoolsModel, void>({} as IPoolsModel),
+    connection: { state: 'live' },
+    pools: new Map(),
+    gpus: null,
+    gpusError: null,
+    notebook: { path: 'train.ipynb', kernelId: 'k1' },
+    pool: null,
+    error: null,
+    isPending: false,
+    defaultRanks: 2,
+    reconnect: jest.fn(),
+    dismissError: jest.fn(),
+    setPreferredRanks: jest.fn(),
+    start: jest.fn(),
+    stop: jest.fn(),
+    interrupt: jest.fn(),
+    restart: jest.fn(),
+    ...changes
+  };
+  const commands = new CommandRegistry();
+  for (const id of Object.values(CommandIDs)) {
+    commands.addCommand(id, {
+      execute: args => executed.push({ id, ...args })
+    });
+  }
+  const clock = new Clock();
+  const trans = nullTranslator.load('');
+  act(() =>
+    root.render(
+      <Part model={model} commands={commands} clock={clock} trans={trans} />
+    )
+  );
+}
+
+function button(name: string): HTMLButtonElement {
+  const found = [...host.querySelectorAll('button')].find(
+    node => (node.getAttribute('aria-label') ?? node.textContent) === name
+  );
+  if (!found) {
+    throw new Error(`No button "${name}" in: ${host.textContent}`);
+  }
+  return found;
+}
+
+function press(name: string): void {
+  act(() => button(name).click());
+}
+
+describe('PoolView', () => {
+  it('asks for a notebook, and for a kernel', () => {
+    show({ notebook: null });
+    expect(host.textContent).toBe('Open a notebook to start ranks for it.');
+    show({ notebook: { path: 'a.ipynb', kernelId: null } });
+    expect(host.textContent).toMatch('This notebook has no kernel');
+  });
+
+  it('starts as many ranks as the stepper says', () => {
+    show({});
+    const input = host.querySelector('input');
+    expect(input?.labels?.[0].textContent).toBe('Ranks');
+    expect(input?.value).toBe('2');
+    press('One rank more');
+    press('One rank more');
+    press('One rank less');
+    press('Start');
+    expect(executed).toEqual([{ id: CommandIDs.startPool, ranks: 3 }]);
+  });
+
+  it('keeps the stepper between 1 and 128', () => {
+    show({ defaultRanks: 1 });
+    expect(button('One rank less').disabled).toBe(true);
+    show({ notebook: { path: 'b', kernelId: 'k2' }, defaultRanks: 128 });
+    expect(button('One rank more').disabled).toBe(true);
+  });
+
+  it('shows how far a start has come, and cancels it', () => {
+    show({
+      pool: makePool({
+        state: 'CONFIGURING',
+        progress: { phase: 'importing torch', ready: 1 },
+        ranks: []
+      })
+    });
+    expect(host.querySelector('[role=status]')?.textContent).toBe('Starting');
+    expect(host.textContent).toMatch('importing torch');
+    const bar = host.querySelector('progress');
+    expect(bar?.getAttribute('aria-label')).toBe('1 of 2 ranks ready');
+    press('Cancel');
+    expect(executed).toEqual([{ id: CommandIDs.stopPool }]);
+  });
+
+  it('shows a tile per rank while it runs', () => {
+    const gpu = { index: 4, uuid: 'GPU-4', name: 'H100' };
+    show({
+      pool: makePool({
+        notices: ['Ranks share GPU 0, so the pool uses gloo.'],
+        ranks: [
+          makeRank(0, { gpu }),
+          makeRank(1, { state: 'dead', exit: 'killed by signal 9 (SIGKILL)' })
+        ]
+      })
+    });
+    const tiles = [...host.querySelectorAll('ul[aria-label=Ranks] > li')];
+    expect(tiles.map(tile => tile.getAttribute('aria-label'))).toEqual([
+      'Rank 0',
+      'Rank 1'
+    ]);
+    expect(tiles[0].textContent).toMatch(/^Rank 0GPU 4idle .*pid 1000$/);
+    expect(tiles[1].textContent).toMatch(
+      'CPUdead: killed by signal 9 (SIGKILL)'
+    );
+    expect(host.querySelector('[role=note]')?.textContent).toMatch('gloo');
+    expect(host.querySelector('[role=alert]')?.textContent).toMatch('rank 1');
+    press('Interrupt');
+    press('Restart…');
+    press('Stop…');
+    expect(executed).toEqual([
+      { id: CommandIDs.interruptRanks },
+      { id: CommandIDs.restartRanks },
+      { id: CommandIDs.stopPool }
+    ]);
+  });
+
+  it('offers nothing to press while it stops', () => {
+    const ranks = [makeRank(0, { state: 'dead', exit: 'exited' }), makeRank(1)];
+    show({ pool: makePool({ state: 'COMPLETING', ranks }) });
+    expect(host.querySelector('[role=status]')?.textContent).toBe('Stopping');
+    expect(button('Stop…').disabled).toBe(true);
+    const [first, second] = host.querySelectorAll('li');
+    expect(first.textContent).toMatch('stopped');
+    expect(second.textContent).toMatch('stopping');
+    expect(host.querySelector('[role=alert]')).toBeNull();
+  });
+
+  it('says why a start failed, and tries again', () => {
+    show({
+      pool: makePool({
+        state: 'FAILED',
+        world_size: 4,
+        reason: {
+          code: 'rank_died',
+          message: 'Rank 1 ended.',
+          hint: 'Install torch.',
+          rank: 1,
+          stderr: ['one', 'two']
+        }
+      })
+    });
+    expect(host.querySelector('[role=alert]')?.textContent).toBe(
+      'Rank 1 ended.Install torch.'
+    );
+    expect(host.querySelector('pre')?.textContent).toBe('one\ntwo');
+    button('Copy');
+    press('Start again');
+    expect(executed).toEqual([{ id: CommandIDs.startPool, ranks: 4 }]);
+  });
+
+  it.each([
+    ['COMPLETED', '2 ranks stopped.'],
+    ['CANCELLED', 'The start was cancelled.']
+  ] as const)('is back at the start when %s', (state, text) => {
+    show({ pool: makePool({ state }) });
+    expect(host.querySelector('[role=status]')?.textContent).toBe(text);
+    button('Start');
+  });
+
+  it('says how to enable a missing server extension', () => {
+    const reconnect = jest.fn();
+    show({ connection: { state: 'missing' }, reconnect });
+    expect(host.querySelector('pre')?.textContent).toBe(
+      'jupyter server extension enable jupyter_dist_server'
+    );
+    press('Check again');
+    expect(reconnect).toHaveBeenCalled();
+  });
+
+  it('keeps showing a stale pool, and says so', () => {
+    const since = new Date(2026, 0, 1, 14, 3, 12).getTime();
+    show({ connection: { state: 'stale', since }, pool: makePool() });
+    expect(host.textContent).toMatch('Stale since 14:03:12, reconnecting…');
+    expect(host.querySelectorAll('li')).toHaveLength(2);
+  });
+
+  it('shows why a request failed until it is dismissed', () => {
+    const dismissError = jest.fn();
+    show({ error: { code: 'x', message: 'No.', hint: 'Try.' }, dismissError });
+    expect(host.querySelector('[role=alert]')?.textContent).toMatch('No.Try.');
+    press('Dismiss');
+    expect(dismissError).toHaveBeenCalled();
+  });
+});
+
+describe('PoolSummary', () => {
+  it('says size, back end and age in a line', () => {
+    const started = Math.floor(Date.now() / 1000) - 725;
+    show({ pool: makePool({ started }) }, PoolSummary);
+    expect(host.textContent).toBe('2 ranks · gloo · 12 min');
+  });
+});
+
+describe('GpuList', () => {
+  it('says why there is no GPU', () => {
+    const reason = 'No NVIDIA GPU found: ranks run on the CPU.';
+    show({ gpus: { gpus: [], driver: null, reason } }, GpuList);
+    expect(host.textContent).toBe(reason);
+  });
+
+  it('lists the GPUs', () => {
+    const gpu = {
+      index: 3,
+      uuid: 'GPU-3',
+      name: 'H100',
+      memory_total: 80 * 2 ** 30,
+      pci_bus_id: '',
+      compute_capability: '9.0'
+    };
+    show({ gpus: { gpus: [gpu], driver: '1', reason: null } }, GpuList);
+    expect(host.querySelector('li')?.textContent).toBe('GPU 3H10080 GB');
+  });
+});

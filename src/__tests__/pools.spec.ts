@@ -1,0 +1,143 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+
+import { Client } from '../model/client';
+import type { INotebookFollower } from '../model/notebook';
+import { PoolsModel } from '../model/pools';
+import { Stream } from '../model/stream';
+import type { INotebook } from '../tokens';
+import { FakeServer } from './fakeServer';
+import { makePool, until } from './samples';
+
+class FakeNotebooks implements INotebookFollower {
+  readonly changed = new Signal<this, void>(this);
+  readonly loaded: string[] = [];
+  refusal: { code: string; hint: string } | null = null;
+  current: INotebook | null = { path: 'train.ipynb', kernelId: 'k1' };
+
+  loadMagics(kernelId: string) {
+    this.loaded.push(kernelId);
+    return Promise.resolve(this.refusal);
+  }
+}
+
+describe('PoolsModel', () => {
+  let server: FakeServer;
+  let stream: Stream;
+  let notebooks: FakeNotebooks;
+  let model: PoolsModel;
+
+  beforeEach(async () => {
+    server = await FakeServer.start();
+    const trans = nullTranslator.load('');
+    const client = new Client(server.settings, trans);
+    stream = new Stream({ client, minDelay: 10 });
+    notebooks = new FakeNotebooks();
+    model = new PoolsModel({ client, stream, notebooks, trans });
+    await stream.connect();
+    await until(() => model.gpus !== null);
+  });
+
+  afterEach(async () => {
+    stream.dispose();
+    await server.stop();
+  });
+
+  it('shows a pool that something else started', async () => {
+    expect(model.pool).toBeNull();
+    server.push({ type: 'pool', pool: makePool() });
+    await until(() => model.pool?.id === 'p1');
+    server.push({ type: 'pool_removed', id: 'p1' });
+    await until(() => model.pool === null);
+  });
+
+  it('follows the current notebook', async () => {
+    server.push({ type: 'pool', pool: makePool() });
+    server.push({
+      type: 'pool',
+      pool: makePool({ id: 'p2', kernel_id: 'k2' })
+    });
+    await until(() => model.pools.size === 2);
+    notebooks.current = { path: 'b.ipynb', kernelId: 'k2' };
+    expect(model.pool?.id).toBe('p2');
+    notebooks.current = { path: 'c.ipynb', kernelId: null };
+    expect(model.pool).toBeNull();
+  });
+
+  it('prefers the newest pool of a kernel', async () => {
+    server.push({ type: 'pool', pool: makePool({ id: 'new', created: 60 }) });
+    server.push({ type: 'pool', pool: makePool({ id: 'old', created: 50 }) });
+    await until(() => model.pools.size === 2);
+    expect(model.pool?.id).toBe('new');
+  });
+
+  it('starts a pool and loads the magics into its kernel', async () => {
+    const pool = makePool({ state: 'PENDING' });
+    server.answers.set('POST pools', { status: 202, body: pool });
+    const done = model.start(2);
+    expect(model.isPending).toBe(true);
+    await done;
+    expect(model.isPending).toBe(false);
+    expect(model.pool?.state).toBe('PENDING');
+    expect(notebooks.loaded).toEqual(['k1']);
+  });
+
+  it('says when the magics could not be loaded', async () => {
+    server.answers.set('POST pools', { status: 202, body: makePool() });
+    notebooks.refusal = { code: 'magics_not_loaded', hint: 'No module.' };
+    await model.start(2);
+    expect(model.error).toMatchObject(notebooks.refusal);
+  });
+
+  it('keeps an error beside its notebook until the next request', async () => {
+    const body = { code: 'full', message: 'No room.', hint: 'Stop one.' };
+    server.answers.set('POST pools', { status: 409, body });
+    await model.start(2);
+    expect(model.error).toMatchObject(body);
+    expect(notebooks.loaded).toEqual([]);
+
+    notebooks.current = { path: 'b.ipynb', kernelId: 'k2' };
+    expect(model.error).toBeNull();
+    notebooks.current = { path: 'train.ipynb', kernelId: 'k1' };
+    model.dismissError();
+    expect(model.error).toBeNull();
+  });
+
+  it('never goes back to an older version of a pool', async () => {
+    server.push({ type: 'pool', pool: makePool({ version: 5 }) });
+    await until(() => model.pool?.version === 5);
+    server.answers.set('DELETE pools/p1', {
+      status: 202,
+      body: makePool({ version: 4, state: 'COMPLETING' })
+    });
+    await model.stop('p1');
+    expect(model.pool).toMatchObject({ version: 5, state: 'RUNNING' });
+  });
+
+  it('takes the list after a reconnect as it is', async () => {
+    server.push({ type: 'pool', pool: makePool({ version: 5 }) });
+    await until(() => model.pool?.version === 5);
+    server.greeting = { type: 'pools', pools: [makePool({ version: 1 })] };
+    server.dropStreams();
+    await until(() => model.pool?.version === 1);
+  });
+
+  it('offers one rank per GPU, two without, or what the user prefers', async () => {
+    expect(model.defaultRanks).toBe(2);
+    const gpu = { index: 0, uuid: 'GPU-0' };
+    server.answers.set('GET gpus', {
+      status: 200,
+      body: { gpus: [gpu, gpu, gpu], driver: '1', reason: null }
+    });
+    server.dropStreams();
+    await until(() => model.defaultRanks === 3);
+    model.setPreferredRanks(5);
+    expect(model.defaultRanks).toBe(5);
+  });
+
+  it('keeps why the GPUs could not be listed', async () => {
+    server.answers.set('GET gpus', { status: 500, body: 'oops' });
+    server.dropStreams();
+    await until(() => model.gpusError?.code === 'http_500');
+  });
+});

@@ -1,0 +1,95 @@
+import { nullTranslator } from '@jupyterlab/translation';
+
+import { Client } from '../model/client';
+import type { StreamMessage } from '../model/contract';
+import { Stream } from '../model/stream';
+import { FakeServer } from './fakeServer';
+import { makePool, until } from './samples';
+
+describe('Stream', () => {
+  let server: FakeServer;
+  let stream: Stream;
+  let received: StreamMessage[];
+
+  beforeEach(async () => {
+    server = await FakeServer.start();
+    stream = new Stream({
+      client: new Client(server.settings, nullTranslator.load('')),
+      minDelay: 10,
+      maxDelay: 40
+    });
+    received = [];
+    stream.received.connect((_, message) => received.push(message));
+  });
+
+  afterEach(async () => {
+    stream.dispose();
+    await server.stop();
+  });
+
+  const state = () => stream.connection.state;
+
+  it('is live with the first message, and passes on the next', async () => {
+    expect(state()).toBe('connecting');
+    await stream.connect();
+    await until(() => state() === 'live');
+    server.push({ type: 'pool', pool: makePool() });
+    await until(() => received.length === 2);
+    expect(received.map(({ type }) => type)).toEqual(['pools', 'pool']);
+  });
+
+  it('opens one socket, however often it is asked', async () => {
+    await Promise.all([stream.connect(), stream.connect()]);
+    await until(() => state() === 'live');
+    await stream.connect();
+    expect(
+      server.requests.filter(({ path }) => path.startsWith('stream'))
+    ).toHaveLength(1);
+  });
+
+  it('says that the extension is missing, and does not ask again by itself', async () => {
+    server.answers.delete('GET status');
+    await stream.connect();
+    expect(state()).toBe('missing');
+    await new Promise(resolve => setTimeout(resolve, 100));
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('says why it is refused', async () => {
+    server.answers.set('GET status', {
+      status: 403,
+      body: { message: 'Forbidden' }
+    });
+    await stream.connect();
+    expect(stream.connection).toMatchObject({
+      state: 'refused',
+      error: { message: 'Forbidden' }
+    });
+  });
+
+  it('is stale since the loss, and comes back after a server restart', async () => {
+    await stream.connect();
+    await until(() => state() === 'live');
+    await server.stop();
+    await until(() => state() === 'stale');
+    const lost = stream.connection;
+    await new Promise(resolve => setTimeout(resolve, 100));
+    expect(stream.connection).toBe(lost);
+    await server.restart();
+    await until(() => state() === 'live');
+  });
+
+  it('waits with reconnecting while the page is hidden', async () => {
+    await stream.connect();
+    await until(() => state() === 'live');
+    const hidden = jest.spyOn(document, 'hidden', 'get').mockReturnValue(true);
+    const before = server.requests.length;
+    server.dropStreams();
+    await until(() => state() === 'stale');
+    await new Promise(resolve => setTimeout(resolve, 100));
+    expect(server.requests).toHaveLength(before);
+    hidden.mockRestore();
+    document.dispatchEvent(new Event('visibilitychange'));
+    await until(() => state() === 'live');
+  });
+});

@@ -1,0 +1,134 @@
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type {
+  IApiError,
+  IGpuList,
+  IPool,
+  IServerStatus,
+  IStartRequest
+} from './contract';
+
+const NAMESPACE = 'jupyter-dist';
+
+/**
+ * A request that did not succeed, in the server's own words where it had any.
+ */
+export class ApiError extends Error implements IApiError {
+  constructor(
+    error: IApiError,
+    /** The HTTP status, or 0 when the server could not be reached. */
+    readonly status: number
+  ) {
+    super(error.message);
+    this.code = error.code;
+    this.hint = error.hint;
+    this.field = error.field;
+  }
+
+  readonly code: string;
+  readonly hint: string;
+  readonly field?: string;
+}
+
+/**
+ * The REST side of the server extension.
+ */
+export class Client {
+  constructor(
+    readonly serverSettings: ServerConnection.ISettings,
+    private readonly _trans: TranslationBundle
+  ) {}
+
+  /** Where the server pushes pool changes. */
+  get streamUrl(): string {
+    const { wsUrl, token, appendToken } = this.serverSettings;
+    const url = URLExt.join(wsUrl, NAMESPACE, 'stream');
+    return appendToken && token
+      ? `${url}?token=${encodeURIComponent(token)}`
+      : url;
+  }
+
+  status(): Promise<IServerStatus> {
+    return this._request('GET', 'status');
+  }
+
+  gpus(): Promise<IGpuList> {
+    return this._request('GET', 'gpus');
+  }
+
+  start(body: IStartRequest): Promise<IPool> {
+    return this._request('POST', 'pools', body);
+  }
+
+  stop(id: string): Promise<IPool> {
+    return this._request('DELETE', `pools/${encodeURIComponent(id)}`);
+  }
+
+  interrupt(id: string): Promise<IPool> {
+    return this._request(
+      'POST',
+      `pools/${encodeURIComponent(id)}/interrupt`,
+      {}
+    );
+  }
+
+  restart(id: string): Promise<IPool> {
+    return this._request('POST', `pools/${encodeURIComponent(id)}/restart`, {});
+  }
+
+  private async _request<T>(
+    method: string,
+    path: string,
+    body?: object
+  ): Promise<T> {
+    const url = URLExt.join(this.serverSettings.baseUrl, NAMESPACE, path);
+    const init: RequestInit = { method };
+    if (body) {
+      init.body = JSON.stringify(body);
+    }
+    let response: Response;
+    try {
+      response = await ServerConnection.makeRequest(
+        url,
+        init,
+        this.serverSettings
+      );
+    } catch {
+      throw new ApiError(
+        {
+          code: 'unreachable',
+          message: this._trans.__('The Jupyter server does not answer.'),
+          hint: this._trans.__('Check that it is still running.')
+        },
+        0
+      );
+    }
+    if (!response.ok) {
+      throw await this._errorOf(response);
+    }
+    return response.json() as Promise<T>;
+  }
+
+  /** Proxies and Jupyter itself answer with bodies that are not ours. */
+  private async _errorOf(response: Response): Promise<ApiError> {
+    let body: Partial<IApiError> = {};
+    try {
+      body = (await response.json()) as Partial<IApiError>;
+    } catch {
+      // A body that is no JSON has nothing to add to the status.
+    }
+    return new ApiError(
+      {
+        code: body.code ?? `http_${response.status}`,
+        message:
+          body.message ||
+          this._trans.__('The server answered with %1.', response.status),
+        hint: body.hint ?? '',
+        field: body.field
+      },
+      response.status
+    );
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * What the server says, exactly as it comes over the wire.
+ */
+
+export type PoolState =
+  | 'PENDING'
+  | 'CONFIGURING'
+  | 'RUNNING'
+  | 'COMPLETING'
+  | 'CANCELLED'
+  | 'FAILED'
+  | 'COMPLETED';
+
+export type RankState = 'starting' | 'idle' | 'busy' | 'dead';
+
+export interface IGpuRef {
+  index: number;
+  uuid: string;
+  name: string;
+}
+
+export interface IRank {
+  rank: number;
+  local_rank: number;
+  /** `cpu` or `cuda:0`. */
+  device: string;
+  gpu: IGpuRef | null;
+  /** Null until the rank is forked. */
+  pid: number | null;
+  state: RankState;
+  /** Unix seconds: in this state since. */
+  since: number;
+  /** Why the rank is dead, in words. */
+  exit: string | null;
+}
+
+export interface IReason {
+  code: string;
+  message: string;
+  hint: string;
+  rank: number | null;
+  /** The last lines of stderr. */
+  stderr: string[];
+}
+
+export interface IProgress {
+  phase: string;
+  ready: number;
+}
+
+export interface IPool {
+  id: string;
+  kernel_id: string | null;
+  /** The notebook's path, empty when there is none. */
+  name: string;
+  host: string;
+  state: PoolState;
+  /** Grows by one at each change. */
+  version: number;
+  reason: IReason | null;
+  world_size: number;
+  backend: string;
+  placement: string;
+  start_method: 'fork' | 'spawn';
+  /** Plain sentences to show. */
+  notices: string[];
+  progress: IProgress;
+  created: number;
+  started: number | null;
+  ended: number | null;
+  python: string;
+  cwd: string;
+  folder: string;
+  generation: number;
+  ranks: IRank[];
+}
+
+export interface IGpu {
+  index: number;
+  uuid: string;
+  name: string;
+  /** Bytes. */
+  memory_total: number;
+  pci_bus_id: string;
+  compute_capability: string;
+}
+
+export interface IGpuList {
+  gpus: IGpu[];
+  driver: string | null;
+  /** Why the list is empty, in a sentence. */
+  reason: string | null;
+}
+
+export interface IServerStatus {
+  version: string;
+  host: string;
+  pools: number;
+}
+
+export interface IApiError {
+  code: string;
+  message: string;
+  hint: string;
+  field?: string;
+}
+
+export interface IStartRequest {
+  kernel_id?: string;
+  num_ranks?: number;
+}
+
+export type StreamMessage =
+  | { type: 'pools'; pools: IPool[] }
+  | { type: 'pool'; pool: IPool }
+  | { type: 'pool_removed'; id: string };

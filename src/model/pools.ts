@@ -1,0 +1,230 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+
+import { MAX_RANKS } from '../tokens';
+import type { Connection, INotebook, IPoolsModel } from '../tokens';
+import { ApiError } from './client';
+import type { Client } from './client';
+import type { IApiError, IGpuList, IPool, StreamMessage } from './contract';
+import type { INotebookFollower } from './notebook';
+import type { Stream } from './stream';
+
+/**
+ * Keeps the server's pools, and knows which one belongs to the current notebook.
+ */
+export class PoolsModel implements IPoolsModel {
+  constructor(options: PoolsModel.IOptions) {
+    this._client = options.client;
+    this._stream = options.stream;
+    this._follower = options.notebooks;
+    this._trans = options.trans;
+    this._stream.received.connect(this._onMessage, this);
+    this._stream.connectionChanged.connect(this._onConnection, this);
+    this._follower.changed.connect(this._emit, this);
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get connection(): Connection {
+    return this._stream.connection;
+  }
+
+  get pools(): ReadonlyMap<string, IPool> {
+    return this._pools;
+  }
+
+  get gpus(): IGpuList | null {
+    return this._gpus;
+  }
+
+  get gpusError(): IApiError | null {
+    return this._gpusError;
+  }
+
+  get notebook(): INotebook | null {
+    return this._follower.current;
+  }
+
+  get pool(): IPool | null {
+    const kernelId = this.notebook?.kernelId;
+    let newest: IPool | null = null;
+    for (const pool of this._pools.values()) {
+      if (
+        pool.kernel_id === kernelId &&
+        pool.created >= (newest?.created ?? 0)
+      ) {
+        newest = pool;
+      }
+    }
+    return kernelId ? newest : null;
+  }
+
+  get error(): IApiError | null {
+    return this._errors.get(this.notebook?.kernelId ?? '') ?? null;
+  }
+
+  get isPending(): boolean {
+    return this._pending.has(this.notebook?.kernelId ?? '');
+  }
+
+  get defaultRanks(): number {
+    const ranks = this._preferredRanks || this._gpus?.gpus.length || 2;
+    return Math.min(ranks, MAX_RANKS);
+  }
+
+  setPreferredRanks(ranks: number): void {
+    this._preferredRanks = ranks;
+    this._emit();
+  }
+
+  reconnect(): void {
+    void this._stream.connect();
+  }
+
+  dismissError(): void {
+    this._errors.delete(this.notebook?.kernelId ?? '');
+    this._emit();
+  }
+
+  async start(ranks: number): Promise<void> {
+    const kernelId = this.notebook?.kernelId;
+    if (!kernelId) {
+      return;
+    }
+    const isStarted = await this._request(kernelId, () =>
+      this._client.start({ kernel_id: kernelId, num_ranks: ranks })
+    );
+    if (isStarted) {
+      await this._loadMagics(kernelId);
+    }
+  }
+
+  async stop(poolId: string): Promise<void> {
+    await this._request(this._kernelOf(poolId), () =>
+      this._client.stop(poolId)
+    );
+  }
+
+  async interrupt(poolId: string): Promise<void> {
+    await this._request(this._kernelOf(poolId), () =>
+      this._client.interrupt(poolId)
+    );
+  }
+
+  async restart(poolId: string): Promise<void> {
+    await this._request(this._kernelOf(poolId), () =>
+      this._client.restart(poolId)
+    );
+  }
+
+  /** Errors and waiting belong to a kernel, so that they show beside its notebook only. */
+  private async _request(
+    kernelId: string,
+    send: () => Promise<IPool>
+  ): Promise<boolean> {
+    this._pending.add(kernelId);
+    this._errors.delete(kernelId);
+    this._emit();
+    try {
+      this._keep(await send());
+      return true;
+    } catch (error) {
+      if (!(error instanceof ApiError)) {
+        throw error;
+      }
+      this._errors.set(kernelId, error);
+      return false;
+    } finally {
+      this._pending.delete(kernelId);
+      this._emit();
+    }
+  }
+
+  private async _loadMagics(kernelId: string): Promise<void> {
+    const refusal = await this._follower.loadMagics(kernelId);
+    if (refusal) {
+      this._errors.set(kernelId, {
+        ...refusal,
+        message: this._trans.__(
+          'The ranks start, but the magics could not be loaded into this notebook.'
+        )
+      });
+      this._emit();
+    }
+  }
+
+  private _kernelOf(poolId: string): string {
+    return this._pools.get(poolId)?.kernel_id ?? '';
+  }
+
+  private _onMessage(_: Stream, message: StreamMessage): void {
+    switch (message.type) {
+      case 'pools':
+        this._pools = new Map(message.pools.map(pool => [pool.id, pool]));
+        break;
+      case 'pool':
+        this._keep(message.pool);
+        break;
+      case 'pool_removed':
+        this._pools.delete(message.id);
+        break;
+    }
+    this._emit();
+  }
+
+  /** An answer and the stream may overtake each other. */
+  private _keep(pool: IPool): void {
+    const known = this._pools.get(pool.id);
+    if (!known || pool.version >= known.version) {
+      this._pools.set(pool.id, pool);
+    }
+  }
+
+  private _onConnection(_: Stream, connection: Connection): void {
+    if (connection.state === 'live') {
+      void this._loadGpus();
+    }
+    this._emit();
+  }
+
+  private async _loadGpus(): Promise<void> {
+    try {
+      this._gpus = await this._client.gpus();
+      this._gpusError = null;
+    } catch (error) {
+      if (!(error instanceof ApiError)) {
+        throw error;
+      }
+      this._gpusError = error;
+    }
+    this._emit();
+  }
+
+  private _emit(): void {
+    this._changed.emit();
+  }
+
+  private readonly _client: Client;
+  private readonly _stream: Stream;
+  private readonly _follower: INotebookFollower;
+  private readonly _trans: TranslationBundle;
+  private readonly _changed = new Signal<this, void>(this);
+  private readonly _errors = new Map<string, IApiError>();
+  private readonly _pending = new Set<string>();
+  private _pools = new Map<string, IPool>();
+  private _gpus: IGpuList | null = null;
+  private _gpusError: IApiError | null = null;
+  private _preferredRanks = 0;
+}
+
+export namespace PoolsModel {
+  export interface IOptions {
+    client: Client;
+    stream: Stream;
+    notebooks: INotebookFollower;
+    trans: TranslationBundle;
+  }
+}

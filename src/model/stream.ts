@@ -1,0 +1,171 @@
+import type { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+
+import type { Connection } from '../tokens';
+import { ApiError } from './client';
+import type { Client } from './client';
+import type { StreamMessage } from './contract';
+
+/**
+ * The one WebSocket of this browser: it follows the server's pools and comes back after a loss.
+ */
+export class Stream implements IDisposable {
+  constructor(options: Stream.IOptions) {
+    this._client = options.client;
+    this._minDelay = options.minDelay ?? 1000;
+    this._maxDelay = options.maxDelay ?? 30000;
+  }
+
+  get received(): ISignal<this, StreamMessage> {
+    return this._received;
+  }
+
+  get connectionChanged(): ISignal<this, Connection> {
+    return this._connectionChanged;
+  }
+
+  get connection(): Connection {
+    return this._connection;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /**
+   * Connect now, unless connected or about to be.
+   */
+  async connect(): Promise<void> {
+    if (this._isDisposed || this._isOpening || this._socket) {
+      return;
+    }
+    this._cancelRetry();
+    this._isOpening = true;
+    try {
+      // A WebSocket that fails does not say why; this request does.
+      await this._client.status();
+    } catch (error) {
+      this._isOpening = false;
+      this._onRefused(error);
+      return;
+    }
+    this._isOpening = false;
+    if (!this._isDisposed) {
+      this._open();
+    }
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this._cancelRetry();
+    this._socket?.close();
+    this._socket = null;
+    Signal.clearData(this);
+  }
+
+  private _open(): void {
+    const socket = new this._client.serverSettings.WebSocket(
+      this._client.streamUrl
+    );
+    this._socket = socket;
+    socket.onmessage = (event: MessageEvent<string>) => {
+      if (this._socket !== socket) {
+        return;
+      }
+      this._attempts = 0;
+      this._received.emit(JSON.parse(event.data) as StreamMessage);
+      this._setConnection({ state: 'live' });
+    };
+    socket.onclose = () => {
+      if (this._socket === socket) {
+        this._socket = null;
+        this._onLost();
+      }
+    };
+  }
+
+  private _onRefused(error: unknown): void {
+    if (this._isDisposed) {
+      return;
+    }
+    const status = error instanceof ApiError ? error.status : 0;
+    if (status === 404) {
+      this._setConnection({ state: 'missing' });
+    } else if (
+      error instanceof ApiError &&
+      (status === 401 || status === 403)
+    ) {
+      this._setConnection({ state: 'refused', error });
+    } else {
+      this._onLost();
+    }
+  }
+
+  private _onLost(): void {
+    if (this._connection.state !== 'stale') {
+      this._setConnection({ state: 'stale', since: Date.now() });
+    }
+    const delay = Math.min(
+      this._maxDelay,
+      this._minDelay * 2 ** this._attempts++
+    );
+    // The random part keeps many browsers from coming back at the same moment.
+    this._retry = setTimeout(
+      () => this._reconnect(),
+      delay * (0.5 + Math.random() / 2)
+    );
+  }
+
+  private _reconnect(): void {
+    if (document.hidden) {
+      document.addEventListener('visibilitychange', this._onVisible);
+    } else {
+      void this.connect();
+    }
+  }
+
+  private readonly _onVisible = (): void => {
+    if (!document.hidden) {
+      void this.connect();
+    }
+  };
+
+  private _cancelRetry(): void {
+    clearTimeout(this._retry);
+    document.removeEventListener('visibilitychange', this._onVisible);
+  }
+
+  private _setConnection(connection: Connection): void {
+    if (connection.state === 'live' && this._connection.state === 'live') {
+      return;
+    }
+    this._connection = connection;
+    this._connectionChanged.emit(connection);
+  }
+
+  private readonly _client: Client;
+  private readonly _minDelay: number;
+  private readonly _maxDelay: number;
+  private readonly _received = new Signal<this, StreamMessage>(this);
+  private readonly _connectionChanged = new Signal<this, Connection>(this);
+  private _connection: Connection = { state: 'connecting' };
+  private _socket: WebSocket | null = null;
+  private _retry: ReturnType<typeof setTimeout> | undefined;
+  private _attempts = 0;
+  private _isOpening = false;
+  private _isDisposed = false;
+}
+
+export namespace Stream {
+  export interface IOptions {
+    client: Client;
+    /** Milliseconds before the first retry. */
+    minDelay?: number;
+    /** Milliseconds between retries at most. */
+    maxDelay?: number;
+  }
+}

@@ -1,0 +1,71 @@
+import React from 'react';
+
+import type { Connection } from '../tokens';
+import { Button, CopyButton, Note } from './controls';
+import { formatTime } from './format';
+import type { IPanelServices } from './services';
+
+const ENABLE_COMMAND = 'jupyter server extension enable jupyter_dist_server';
+
+/**
+ * Whether the server has told us nothing worth showing.
+ */
+export function hasNothingToShow({ state }: Connection): boolean {
+  return state === 'connecting' || state === 'missing' || state === 'refused';
+}
+
+/**
+ * How we stand with the server, when that is not simply well.
+ */
+export function ConnectionNote({
+  model,
+  trans
+}: IPanelServices): JSX.Element | null {
+  const { connection } = model;
+  const retry = (
+    <Button onClick={() => model.reconnect()}>{trans.__('Check again')}</Button>
+  );
+  switch (connection.state) {
+    case 'live':
+      return null;
+    case 'connecting':
+      return (
+        <p className="jp-dist-quiet" role="status">
+          {trans.__('Connecting…')}
+        </p>
+      );
+    case 'stale':
+      return (
+        <Note kind="warn">
+          {trans.__(
+            'Stale since %1, reconnecting…',
+            formatTime(connection.since)
+          )}
+        </Note>
+      );
+    case 'refused':
+      return (
+        <Note kind="error">
+          <p className="jp-dist-error">{connection.error.message}</p>
+          {connection.error.hint && <p>{connection.error.hint}</p>}
+          {retry}
+        </Note>
+      );
+    case 'missing':
+      return (
+        <div role="status">
+          <p>{trans.__('The server extension is not enabled.')}</p>
+          <p className="jp-dist-quiet">
+            {trans.__(
+              'Run this where the Jupyter server runs, then restart the server:'
+            )}
+          </p>
+          <pre className="jp-dist-Log">{ENABLE_COMMAND}</pre>
+          <div className="jp-dist-Actions">
+            <CopyButton text={ENABLE_COMMAND} trans={trans} />
+            {retry}
+          </div>
+        </div>
+      );
+  }
+}

@@ -1,0 +1,53 @@
+import React from 'react';
+
+import type { IPool } from '../model/contract';
+import { CopyButton } from './controls';
+import type { IPanelServices } from './services';
+import { StartForm } from './startForm';
+import { StatePill } from './statePill';
+
+/**
+ * A pool that failed: why, what to do about it, and another try.
+ */
+export function FailedPool(
+  props: IPanelServices & { pool: IPool }
+): JSX.Element {
+  const { pool, trans } = props;
+  const reason = pool.reason;
+  const log = reason?.stderr.join('\n') ?? '';
+  return (
+    <>
+      <div className="jp-dist-StateLine">
+        <StatePill kind="error" label={trans.__('Failed')} />
+      </div>
+      {reason && (
+        <div role="alert">
+          <p className="jp-dist-error">{reason.message}</p>
+          {reason.hint && <p>{reason.hint}</p>}
+        </div>
+      )}
+      {log && (
+        <div className="jp-dist-LogBox">
+          <div className="jp-dist-Spread">
+            <span className="jp-dist-quiet">
+              {trans.__('Last lines of stderr')}
+            </span>
+            <CopyButton text={log} trans={trans} />
+          </div>
+          <pre
+            className="jp-dist-Log"
+            tabIndex={0}
+            aria-label={trans.__('Last lines of stderr')}
+          >
+            {log}
+          </pre>
+        </div>
+      )}
+      <StartForm
+        {...props}
+        ranks={pool.world_size}
+        label={trans.__('Start again')}
+      />
+    </>
+  );
+}

@@ -1,0 +1,140 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { IPool, IRank } from '../model/contract';
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/**
+ * How long, in its largest unit: `41 s`, `12 min`, `3 h`.
+ */
+export function formatDuration(
+  seconds: number,
+  trans: TranslationBundle
+): string {
+  const whole = clean(seconds);
+  if (whole < MINUTE) {
+    return trans.__('%1 s', whole);
+  }
+  if (whole < HOUR) {
+    return trans.__('%1 min', Math.floor(whole / MINUTE));
+  }
+  return whole < 2 * DAY
+    ? trans.__('%1 h', Math.floor(whole / HOUR))
+    : trans.__('%1 d', Math.floor(whole / DAY));
+}
+
+/**
+ * How long, to the second below an hour: `3 min 51 s`.
+ */
+export function formatStopwatch(
+  seconds: number,
+  trans: TranslationBundle
+): string {
+  const whole = clean(seconds);
+  if (whole < MINUTE) {
+    return trans.__('%1 s', whole);
+  }
+  if (whole < HOUR) {
+    return trans.__('%1 min %2 s', Math.floor(whole / MINUTE), whole % MINUTE);
+  }
+  return trans.__(
+    '%1 h %2 min',
+    Math.floor(whole / HOUR),
+    Math.floor((whole % HOUR) / MINUTE)
+  );
+}
+
+/** The clocks of server and browser may differ by a little. */
+function clean(seconds: number): number {
+  return Math.max(0, Math.floor(seconds));
+}
+
+/**
+ * Memory as GPU makers count it: `80 GB`.
+ */
+export function formatMemory(bytes: number, trans: TranslationBundle): string {
+  return trans.__('%1 GB', Math.round(bytes / 2 ** 30));
+}
+
+/**
+ * The time of day: `14:03:12`.
+ */
+export function formatTime(milliseconds: number): string {
+  return new Date(milliseconds).toLocaleTimeString([], { hourCycle: 'h23' });
+}
+
+/**
+ * Rank numbers in short: `0–2, 5`.
+ */
+export function formatRanks(ranks: number[]): string {
+  const runs: number[][] = [];
+  for (const rank of [...ranks].sort((a, b) => a - b)) {
+    const run = runs[runs.length - 1];
+    if (run && rank === run[run.length - 1] + 1) {
+      run.push(rank);
+    } else {
+      runs.push([rank]);
+    }
+  }
+  return runs
+    .map(run =>
+      run.length === 1 ? `${run[0]}` : `${run[0]}–${run[run.length - 1]}`
+    )
+    .join(', ');
+}
+
+/**
+ * The backend's names without its devices: `gloo + nccl`.
+ */
+export function formatBackend(backend: string): string {
+  return backend
+    .split(',')
+    .map(part => part.slice(part.indexOf(':') + 1))
+    .join(' + ');
+}
+
+/**
+ * What a running pool does, in a phrase: `ranks 0–2 busy · 41 s`.
+ */
+export function formatActivity(
+  pool: IPool,
+  now: number,
+  trans: TranslationBundle
+): string {
+  const busy = pool.ranks.filter(({ state }) => state === 'busy');
+  const dead = pool.ranks.filter(({ state }) => state === 'dead');
+  if (busy.length > 0) {
+    const since = Math.min(...busy.map(rank => rank.since));
+    return trans.__(
+      '%1 busy · %2',
+      nameRanks(busy, pool, trans),
+      formatStopwatch(now - since, trans)
+    );
+  }
+  if (dead.length > 0) {
+    return trans.__('%1 dead', nameRanks(dead, pool, trans));
+  }
+  const since = Math.max(...pool.ranks.map(rank => rank.since));
+  return trans.__('idle · %1', formatDuration(now - since, trans));
+}
+
+/**
+ * Some ranks of a pool: `rank 2`, `ranks 0–2`, `all ranks`.
+ */
+export function nameRanks(
+  ranks: IRank[],
+  pool: IPool,
+  trans: TranslationBundle
+): string {
+  if (ranks.length === pool.world_size && ranks.length > 1) {
+    return trans.__('all ranks');
+  }
+  return trans._n(
+    'rank %2',
+    'ranks %2',
+    ranks.length,
+    formatRanks(ranks.map(({ rank }) => rank))
+  );
+}

@@ -1,0 +1,88 @@
+import { PathExt } from '@jupyterlab/coreutils';
+import type { ITranslator } from '@jupyterlab/translation';
+import { SidePanel } from '@jupyterlab/ui-components';
+import type { Message } from '@lumino/messaging';
+import type { AccordionPanel } from '@lumino/widgets';
+import { Widget } from '@lumino/widgets';
+import React from 'react';
+
+import { ranksIcon } from './icon';
+import { GpuList, GpuSummary } from './gpuList';
+import { PoolSummary, PoolView } from './poolView';
+import { Section } from './section';
+import type { IPanelServices } from './services';
+
+const POOL_SHARE = 0.7;
+
+/**
+ * The panel in the left sidebar; it draws only while it is visible.
+ */
+export class DistPanel extends SidePanel {
+  constructor(
+    private readonly _services: IPanelServices,
+    translator: ITranslator
+  ) {
+    super({ translator });
+    const { model, trans } = _services;
+    this.id = 'jupyter-dist-panel';
+    this.addClass('jp-dist-Panel');
+    this.title.icon = ranksIcon;
+    this.title.caption = trans.__('Ranks & GPUs');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', this.title.caption);
+
+    const heading = new Widget({ node: document.createElement('h2') });
+    heading.node.textContent = this.title.caption;
+    this._notebookName = new Widget({ node: document.createElement('span') });
+    this.header.addWidget(heading);
+    this.header.addWidget(this._notebookName);
+
+    this._sections = [
+      new Section(trans.__('Pool'), () => ({
+        body: <PoolView {..._services} />,
+        summary: <PoolSummary {..._services} />
+      })),
+      new Section(trans.__('GPUs'), () => ({
+        body: <GpuList {..._services} />,
+        summary: <GpuSummary {..._services} />
+      }))
+    ];
+    const content = this.content as AccordionPanel;
+    this._sections.forEach((section, index) => {
+      this.addWidget(section);
+      content.titles[index].appendChild(section.summary);
+    });
+    content.setRelativeSizes([POOL_SHARE, 1 - POOL_SHARE]);
+    model.changed.connect(this._draw, this);
+  }
+
+  protected onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    // Looking at the panel is the moment to ask again whether the extension is there now.
+    if (this._services.model.connection.state === 'missing') {
+      this._services.model.reconnect();
+    }
+    this._draw();
+  }
+
+  protected onBeforeHide(msg: Message): void {
+    this._services.clock.isOn = false;
+    super.onBeforeHide(msg);
+  }
+
+  private _draw(): void {
+    if (!this.isVisible) {
+      return;
+    }
+    const { model, clock } = this._services;
+    // How long a rank is idle or busy is not known while the server is away.
+    clock.isOn = model.connection.state !== 'stale';
+    const path = model.notebook?.path ?? '';
+    this._notebookName.node.textContent = PathExt.basename(path);
+    this._notebookName.node.title = path;
+    this._sections.forEach(section => section.update());
+  }
+
+  private readonly _notebookName: Widget;
+  private readonly _sections: Section[];
+}

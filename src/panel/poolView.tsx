@@ -1,0 +1,105 @@
+import React from 'react';
+
+import { useNow } from './clock';
+import { ConnectionNote, hasNothingToShow } from './connectionNote';
+import { ErrorNote } from './errorNote';
+import { FailedPool } from './failedPool';
+import { formatBackend, formatDuration } from './format';
+import type { IPool } from '../model/contract';
+import { RunningPool } from './runningPool';
+import type { IPanelServices } from './services';
+import { StartForm } from './startForm';
+import { StartingPool } from './startingPool';
+
+/**
+ * The pool of the current notebook, in whatever state it is.
+ */
+export function PoolView(services: IPanelServices): JSX.Element {
+  return (
+    <div className="jp-dist-Body">
+      <ConnectionNote {...services} />
+      {!hasNothingToShow(services.model.connection) && (
+        <>
+          <Content {...services} />
+          <ErrorNote {...services} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function Content(services: IPanelServices): JSX.Element {
+  const { model, trans } = services;
+  const { notebook, pool } = model;
+  if (!notebook) {
+    return (
+      <p className="jp-dist-quiet">
+        {trans.__('Open a notebook to start ranks for it.')}
+      </p>
+    );
+  }
+  if (!notebook.kernelId) {
+    return (
+      <p className="jp-dist-quiet">
+        {trans.__('This notebook has no kernel: start one to run ranks.')}
+      </p>
+    );
+  }
+  switch (pool?.state) {
+    case 'PENDING':
+    case 'CONFIGURING':
+      return <StartingPool {...services} pool={pool} />;
+    case 'RUNNING':
+    case 'COMPLETING':
+      return <RunningPool {...services} pool={pool} />;
+    case 'FAILED':
+      return <FailedPool {...services} pool={pool} key={pool.id} />;
+    default:
+      return (
+        <>
+          <p className="jp-dist-quiet" role="status">
+            {pool
+              ? sayEnded(pool, services)
+              : trans.__('No ranks run for this notebook.')}
+          </p>
+          <StartForm
+            {...services}
+            key={notebook.kernelId}
+            ranks={pool?.world_size ?? model.defaultRanks}
+            label={trans.__('Start')}
+          />
+        </>
+      );
+  }
+}
+
+function sayEnded(pool: IPool, { trans }: IPanelServices): string {
+  return pool.state === 'CANCELLED'
+    ? trans.__('The start was cancelled.')
+    : trans._n('%1 rank stopped.', '%1 ranks stopped.', pool.world_size);
+}
+
+/**
+ * What stands beside the section's title: `4 ranks · gloo · 12 min`.
+ */
+export function PoolSummary(services: IPanelServices): JSX.Element | null {
+  const { pool, connection } = services.model;
+  if (!pool || pool.state !== 'RUNNING' || hasNothingToShow(connection)) {
+    return null;
+  }
+  return <RunningSummary {...services} pool={pool} />;
+}
+
+function RunningSummary(props: IPanelServices & { pool: IPool }): JSX.Element {
+  const { pool, clock, trans } = props;
+  const uptime = useNow(clock) - (pool.started ?? pool.created);
+  return (
+    <>
+      {[
+        trans._n('%1 rank', '%1 ranks', pool.world_size),
+        formatBackend(pool.backend),
+        formatDuration(uptime, trans)
+      ].join(' · ')}
+    </>
+  );
+}

@@ -1,0 +1,78 @@
+import { Token } from '@lumino/coreutils';
+import type { ISignal } from '@lumino/signaling';
+
+import type { IApiError, IGpuList, IPool } from './model/contract';
+
+/** The gettext domain of every string of this extension. */
+export const TRANSLATION_DOMAIN = 'jupyter_dist_server';
+
+/** The plugin whose settings are ours. */
+export const SETTINGS_ID = 'jupyter-dist-server:plugin';
+
+/** The most ranks a pool can be asked for in the panel. */
+export const MAX_RANKS = 128;
+
+export namespace CommandIDs {
+  export const openPanel = 'jupyter-dist:open-panel';
+  export const startPool = 'jupyter-dist:start-pool';
+  export const stopPool = 'jupyter-dist:stop-pool';
+  export const interruptRanks = 'jupyter-dist:interrupt-ranks';
+  export const restartRanks = 'jupyter-dist:restart-ranks';
+}
+
+/** How we stand with the server extension. */
+export type Connection =
+  | { state: 'connecting' }
+  | { state: 'live' }
+  /** The server runs without our extension. */
+  | { state: 'missing' }
+  /** The server does not let us in. */
+  | { state: 'refused'; error: IApiError }
+  /** Lost since this moment (milliseconds), and trying again. */
+  | { state: 'stale'; since: number };
+
+/** The notebook the user looks at. */
+export interface INotebook {
+  path: string;
+  /** Null while it has no kernel. */
+  kernelId: string | null;
+}
+
+/**
+ * Every pool of the server, and the pool of the current notebook.
+ */
+export interface IPoolsModel {
+  /** Emitted after any change below. */
+  readonly changed: ISignal<IPoolsModel, void>;
+  readonly connection: Connection;
+  readonly pools: ReadonlyMap<string, IPool>;
+  readonly gpus: IGpuList | null;
+  /** Why the GPUs could not be listed. */
+  readonly gpusError: IApiError | null;
+  readonly notebook: INotebook | null;
+  /** The newest pool of the current notebook's kernel. */
+  readonly pool: IPool | null;
+  /** What went wrong with the last request for the current notebook. */
+  readonly error: IApiError | null;
+  /** Whether a request for the current notebook waits for its answer. */
+  readonly isPending: boolean;
+  /** How many ranks to offer for a new pool. */
+  readonly defaultRanks: number;
+
+  /** Ask the server again when it was missing, refused or lost. */
+  reconnect(): void;
+  dismissError(): void;
+  /** Set by the user; 0 means one per GPU, or 2 without a GPU. */
+  setPreferredRanks(ranks: number): void;
+  /** Start a pool for the current notebook. */
+  start(ranks: number): Promise<void>;
+  /** Stop a pool, or cancel its start. */
+  stop(poolId: string): Promise<void>;
+  interrupt(poolId: string): Promise<void>;
+  restart(poolId: string): Promise<void>;
+}
+
+export const IPoolsModel = new Token<IPoolsModel>(
+  'jupyter-dist-server:IPoolsModel',
+  'The pools of ranks on the server, and the one of the current notebook.'
+);
