@@ -13,8 +13,9 @@ from traitlets import Bool, Float
 from .discovery import write_discovery_file
 from .pools.manager import PoolManager
 from .pools.pool import DEFAULT_TIMEOUT
+from .pools.tasks import Tasks
 from .web.execute import Clients
-from .web.kernels import Tasks, follow_kernels
+from .web.kernels import follow_kernels
 from .web.routes import ROUTES
 
 

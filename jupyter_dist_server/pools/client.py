@@ -16,6 +16,7 @@ from jupyter_client.session import Session
 from ..errors import DistError
 from .agent_link import AgentLink, Snapshot
 from .folder import CONFIG, endpoint
+from .tasks import Tasks
 
 Message = dict[str, Any]
 OnOutput = Callable[[int, str, dict[str, Any]], None]
@@ -108,7 +109,7 @@ class PoolClient:
         self._session = Session(key=config["key"].encode(), username="jupyter-dist")
         self._context = zmq.asyncio.Context()
         self._sockets: dict[tuple[int, str], zmq.asyncio.Socket] = {}
-        self._readers: list[asyncio.Task[None]] = []
+        self._readers = Tasks()
         self._executions: dict[str, Execution] = {}
         self._queries: dict[tuple[str, int], asyncio.Future[dict[str, Any]]] = {}
         self._welcome = {rank: asyncio.Event() for rank in range(self.world_size)}
@@ -150,7 +151,7 @@ class PoolClient:
             socket.identity = self._session.bsession  # stdin finds its way back by this name
         socket.connect(endpoint(self.folder, rank, channel))
         self._sockets[rank, channel] = socket
-        self._readers.append(asyncio.create_task(self._read(rank, channel, socket)))
+        self._readers.add(self._read(rank, channel, socket))
 
     async def _read(self, rank: int, channel: str, socket: zmq.asyncio.Socket) -> None:
         while True:
@@ -302,8 +303,6 @@ class PoolClient:
 
     async def close(self) -> None:
         """Disconnect; the ranks go on."""
-        for reader in self._readers:
-            reader.cancel()
-        await asyncio.gather(*self._readers, return_exceptions=True)
+        await self._readers.cancel()
         await self.link.close()
         self._context.destroy(linger=0)

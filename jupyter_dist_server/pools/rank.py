@@ -183,8 +183,6 @@ def _start(orders: Orders) -> Any:
 
 
 def _start_kernel(orders: Orders, config: dict[str, Any], namespace: dict[str, Any]) -> Any:
-    from traitlets.config import Config
-
     from .rank_kernel import RankApp
 
     connection = orders.folder / f"rank-{orders.rank}.json"
@@ -192,11 +190,7 @@ def _start_kernel(orders: Orders, config: dict[str, Any], namespace: dict[str, A
         descriptor = os.open(connection, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w") as file:
             json.dump(rank_connection(orders.folder, orders.rank, config["key"]), file)
-    settings = Config()
-    settings.RankKernel.ident = f"rank-{orders.rank}"
-    app = RankApp.instance(
-        connection_file=str(connection), parent_handle=_parent_handle(), config=settings
-    )
+    app = RankApp.instance(connection_file=str(connection), parent_handle=_parent_handle())
     app.initialize([])
     for handler in app.log.handlers:
         if isinstance(handler, logging.StreamHandler):

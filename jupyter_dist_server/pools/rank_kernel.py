@@ -28,7 +28,7 @@ class RankKernel(IPythonKernel):  # type: ignore[misc]
     _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**options | {"ident": f"rank-{os.environ['RANK']}"})
         self._state, self._since = "idle", time.time()
 
     async def do_execute(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import zmq.asyncio
 from jupyter_client.session import Session
 
 from .folder import CONFIG, endpoint
+from .tasks import Tasks
 
 OnState = Callable[[int, str], None]
 
@@ -32,10 +32,9 @@ class Watcher:
         self._session = Session(key=config["key"].encode())
         self._context = zmq.asyncio.Context()
         self._on_state = on_state
-        self._tasks = [
-            asyncio.create_task(self._follow(rank, endpoint(folder, rank, "iopub")))
-            for rank in range(config["world_size"])
-        ]
+        self._tasks = Tasks()
+        for rank in range(config["world_size"]):
+            self._tasks.add(self._follow(rank, endpoint(folder, rank, "iopub")))
 
     async def _follow(self, rank: int, address: str) -> None:
         socket = self._context.socket(zmq.SUB)
@@ -45,13 +44,13 @@ class Watcher:
         while True:
             _, parts = self._session.feed_identities(await socket.recv_multipart())
             message = self._session.deserialize(parts)
+            if message["msg_type"] != "status":
+                continue  # the greeting
             # Control requests are busy and idle too, but they are not cells.
             if message["parent_header"].get("msg_type") == "execute_request":
                 self._on_state(rank, message["content"]["execution_state"])
 
     async def close(self) -> None:
         """Stop following."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.cancel()
         self._context.destroy(linger=0)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,23 +14,10 @@ from jupyter_core.utils import ensure_async
 from ..errors import DistError
 from ..pools.manager import PoolManager
 from ..pools.request import PoolRequest
+from ..pools.tasks import Tasks
 from .base import StatusHandler
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
-
-
-class Tasks:
-    """Background tasks that are kept from being collected, and ended with the server."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[Any]] = set()
-
-    def add(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Begin a coroutine."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 class KernelPoolHandler(StatusHandler):

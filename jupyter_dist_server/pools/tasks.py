@@ -1,0 +1,35 @@
+"""Background tasks that are neither lost nor silent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+_LOG = logging.getLogger(__name__)
+
+
+class Tasks:
+    """Keeps tasks from being collected, and logs what they die of at once."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def add(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Begin a coroutine."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_end)
+        return task
+
+    def _on_end(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            _LOG.error("A background task failed", exc_info=error)
+
+    async def cancel(self) -> None:
+        """Cancel all tasks and wait until they are gone."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
