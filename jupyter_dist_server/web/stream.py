@@ -12,6 +12,9 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from ..pools.pool import Pool
 from .base import KernelAuthMixin
 
+FRAME_INTERVAL = 0.03
+"""Seconds between two states of one pool, at least."""
+
 
 class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type: ignore[misc]
     """One panel. A client that reads slowly gets fewer, newer states, and costs no more memory."""
@@ -56,6 +59,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
             await self.write_message(json.dumps({"type": "pools", "pools": pools}))
             while True:
                 await self._news.wait()
+                await asyncio.sleep(FRAME_INTERVAL)  # ranks go busy one by one: one frame for all
                 self._news.clear()
                 changed, self._changed = self._changed, {}
                 for pool_id in changed:
