@@ -80,7 +80,7 @@ class CurrentPool:
         except KeyboardInterrupt:
             self._control.stop(record["id"])
             raise DistError(
-                "start_cancelled", "The start was cancelled; nothing is left."
+                "start_cancelled", "The start was cancelled; nothing of it is left."
             ) from None
         if record["state"] != "RUNNING":
             raise _why_not(record)

@@ -276,7 +276,7 @@ class Merger:
         ready = []
         for key, group in groups.items():
             oldest = min(self._queues[rank][0].arrived for rank in group)
-            if not pending or now - oldest >= WINDOW:
+            if not pending or now >= oldest + WINDOW:
                 ready.append(group)
                 # Another rank will come to this very item: show what it has before that first.
                 if not any(key in self._ahead[rank] for rank in self.ranks if rank not in group):

@@ -173,7 +173,7 @@ class Agent:
             pid, status = os.waitpid(record["pid"], os.WNOHANG)
             if not pid:
                 continue
-            was_starting = record["state"] == "starting"
+            was_starting = any(known["state"] == "starting" for known in self.ranks)
             record |= {"state": "dead", "since": time.time(), "exit": exit_words(status)}
             changed = True
             if record["rank"] in self._reports:

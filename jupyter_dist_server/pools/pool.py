@@ -252,7 +252,7 @@ class Pool:
         return None
 
     def _all_ready(self) -> bool:
-        return all(rank.state != "starting" for rank in self.record.ranks)
+        return all(rank.state in ("idle", "busy") for rank in self.record.ranks)
 
     def _set_running(self) -> None:
         if self._watch and self._watcher is None:

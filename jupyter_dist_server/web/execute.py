@@ -28,7 +28,8 @@ class Clients:
     """One client for each pool that is used by REST."""
 
     def __init__(self) -> None:
-        self._clients: dict[str, PoolClient] = {}
+        self._clients: dict[str, tuple[int, PoolClient]] = {}
+        """By pool, with the generation of the ranks that the client is connected to."""
         self._connecting = asyncio.Lock()
 
     async def get(self, pool: Pool) -> PoolClient:
@@ -44,20 +45,24 @@ class Clients:
                 "pool_not_running", f"The pool cannot run code: it is {pool.record.state.value}."
             )
         async with self._connecting:
-            client = self._clients.get(pool.record.id)
-            if client and client.generation != pool.record.generation:
+            await self._drop_ended()
+            generation, client = self._clients.get(pool.record.id, (None, None))
+            if client is None or generation != pool.record.generation:
                 await self.drop(pool.record.id)
-                client = None
-            if client is None:
-                client = PoolClient(Path(pool.record.folder))
+                client, generation = PoolClient(Path(pool.record.folder)), pool.record.generation
                 await client.connect()
-                self._clients[pool.record.id] = client
+                self._clients[pool.record.id] = generation, client
         return client
+
+    async def _drop_ended(self) -> None:
+        for pool_id, (_, client) in list(self._clients.items()):
+            if client.link.closed.is_set():
+                await self.drop(pool_id)
 
     async def drop(self, pool_id: str) -> None:
         """Disconnect from a pool."""
-        if client := self._clients.pop(pool_id, None):
-            await client.close()
+        if known := self._clients.pop(pool_id, None):
+            await known[1].close()
 
     async def close(self) -> None:
         """Disconnect from every pool."""

@@ -15,7 +15,7 @@ def test_traceback_has_line_and_source_and_names_ranks(ranks: Notebook) -> None:
     assert "[0-1] failed:" in result.error
     assert "----> 2     return 1 / 0" in result.error
     assert "ZeroDivisionError: division by zero" in result.error
-    count = [m["content"] for _, m in result.messages if m["msg_type"] == "execute_input"][0]
+    count = next(m["content"] for _, m in result.messages if m["msg_type"] == "execute_input")
     assert f"Cell In[{count['execution_count']}], line 4" in result.error
     assert result.error.count("Traceback") == 1
 

@@ -80,7 +80,9 @@ os.write(1, b"descriptor\\n")
 subprocess.run(["echo", "subprocess"])
 _ = ctypes.CDLL(None).puts(b"C")
 """
-    assert ranks.ok(code).lines == [f"[0-1] {w}" for w in "python descriptor subprocess C".split()]
+    assert ranks.ok(code).lines == [
+        f"[0-1] {w}" for w in ["python", "descriptor", "subprocess", "C"]
+    ]
 
 
 def test_output_of_c_code_that_holds_the_lock_never_blocks(ranks: Notebook) -> None:

@@ -1,0 +1,215 @@
+"""The merger alone: every interleaving, with times given and nothing published."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from jupyter_dist_server.notebook.merge import PROMPT_AFTER, WINDOW, Merger
+from jupyter_dist_server.notebook.publication import Clear, Display, Publication, Text, overwrite
+
+
+class Screen:
+    """Applies publications as a notebook does."""
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[str | None, str]] = []
+
+    def show(self, publications: list[Publication]) -> None:
+        for piece in publications:
+            if isinstance(piece, Clear):
+                self.pieces.clear()
+            elif isinstance(piece, Text):
+                self.pieces.append((None, piece.text))
+            elif isinstance(piece, Display) and piece.update:
+                self.pieces = [
+                    (name, piece.data["text/plain"] + "\n" if name == piece.display_id else text)
+                    for name, text in self.pieces
+                ]
+            else:
+                self.pieces.append((piece.display_id, piece.data["text/plain"] + "\n"))
+
+    @property
+    def lines(self) -> list[str]:
+        return [line.rstrip() for _, text in self.pieces for line in text.splitlines()]
+
+
+def merger(size: int = 2) -> Merger:
+    return Merger(range(size), size, "cell")
+
+
+def say(m: Merger, rank: int, text: str, now: float, name: str = "stdout") -> None:
+    m.feed(rank, "stream", {"name": name, "text": text}, now)
+
+
+def lines_of(m: Merger, now: float, last: bool = False) -> list[str]:
+    screen = Screen()
+    screen.show(m.take(now, last))
+    return screen.lines
+
+
+def test_a_line_waits_for_the_other_ranks_but_not_for_long() -> None:
+    m = merger()
+    say(m, 0, "same\n", 0.0)
+    assert lines_of(m, 0.0) == []
+    assert m.next_time(0.0) == WINDOW
+    say(m, 1, "same\n", WINDOW / 2)
+    assert lines_of(m, WINDOW / 2) == ["[0-1] same"]
+    say(m, 0, "alone\n", 1.0)
+    assert lines_of(m, 1.0 + WINDOW) == ["[0]   alone"]
+
+
+def test_nothing_waits_for_a_rank_that_has_finished() -> None:
+    m = merger()
+    m.finish(1, 0.0)
+    say(m, 0, "x\n", 0.0)
+    assert lines_of(m, 0.0) == ["[0]   x"]
+
+
+def test_an_extra_line_of_one_rank_does_not_spoil_the_merge() -> None:
+    m = merger(4)
+    say(m, 0, "extra\nsame\nsame 2\n", 0.0)
+    for rank in (1, 2, 3):
+        say(m, rank, "same\nsame 2\n", 0.0)
+    assert lines_of(m, 0.0) == ["[0]   extra", "[0-3] same", "[0-3] same 2"]
+
+
+def test_crossing_lines_keep_each_ranks_order() -> None:
+    m = merger()
+    say(m, 0, "a\nb\n", 0.0)
+    say(m, 1, "b\na\n", 0.0)
+    assert lines_of(m, 0.0, last=True) == ["[0]   a", "[0-1] b", "[1]   a"]
+
+
+def test_pieces_of_a_line_are_put_together() -> None:
+    m = merger()
+    for piece in ("hel", "lo", " world\n"):
+        say(m, 0, piece, 0.0)
+    say(m, 1, "hello world\n", 0.0)
+    assert lines_of(m, 0.0) == ["[0-1] hello world"]
+
+
+def test_stdout_and_stderr_do_not_merge_with_each_other() -> None:
+    m = merger()
+    say(m, 0, "x\n", 0.0, "stdout")
+    say(m, 1, "x\n", 0.0, "stderr")
+    assert lines_of(m, 0.0, last=True) == ["[0]   x", "[1]   x"]
+
+
+def test_an_unfinished_line_is_shown_in_time_and_finished_in_place() -> None:
+    m, screen = merger(), Screen()
+    say(m, 0, "Password", 0.0)
+    screen.show(m.take(0.0))
+    assert screen.lines == []
+    screen.show(m.take(PROMPT_AFTER))
+    assert screen.lines == ["[0]   Password"]
+    say(m, 0, " accepted\nnext\n", PROMPT_AFTER)
+    m.finish(1, PROMPT_AFTER)
+    screen.show(m.take(PROMPT_AFTER, last=True))
+    assert screen.lines == ["[0]   Password accepted", "[0]   next"]
+
+
+def test_a_bar_never_moves_before_what_its_rank_printed_earlier() -> None:
+    m, screen = merger(), Screen()
+    say(m, 0, "\r10%", 0.0)
+    screen.show(m.take(1.0))  # rank 0 has a block of bars
+    say(m, 1, "line\n", 1.0)
+    screen.show(m.take(2.0))
+    say(m, 1, "\r20%", 2.0)
+    screen.show(m.take(3.0))
+    assert screen.lines == ["[0]   10%", "[1]   line", "[1]   20%"]
+
+
+def test_late_figure_joins_its_twin_but_not_across_other_output() -> None:
+    m, screen = merger(), Screen()
+    figure = {"data": {"text/plain": "fig", "image/png": "abc"}, "metadata": {}}
+    m.feed(0, "display_data", figure, 0.0)
+    screen.show(m.take(1.0))
+    assert screen.lines == ["[0]", "fig"]
+    m.feed(1, "display_data", figure, 2.0)
+    screen.show(m.take(3.0))
+    assert screen.lines == ["[0-1]", "fig"]
+    say(m, 0, "x\n", 4.0)
+    m.feed(0, "display_data", figure, 4.0)
+    screen.show(m.take(5.0, last=True))
+    assert screen.lines == ["[0-1]", "fig", "[0]   x", "[0]", "fig"]
+
+
+def test_clear_output_waits_for_the_next_output_if_told_so() -> None:
+    m, screen = merger(), Screen()
+    say(m, 0, "old\n", 0.0)
+    say(m, 1, "stays\n", 0.0)
+    screen.show(m.take(1.0))
+    m.feed(0, "clear_output", {"wait": True}, 1.0)
+    screen.show(m.take(2.0))
+    assert screen.lines == ["[0]   old", "[1]   stays"]
+    say(m, 0, "new\n", 3.0)
+    screen.show(m.take(4.0, last=True))
+    assert screen.lines == ["[1]   stays", "[0]   new"]
+
+
+def test_equal_errors_fold() -> None:
+    m = merger(3)
+    error = {"ename": "ValueError", "evalue": "x", "traceback": ["tb"]}
+    m.feed(0, "error", error, 0.0)
+    m.feed(2, "error", error, 0.1)
+    m.feed(1, "error", error | {"evalue": "y", "traceback": ["other"]}, 0.2)
+    assert [ranks for ranks, _ in m.errors] == [[0, 2], [1]]
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("10%\r20%", "20%"),
+        ("\r 50%\r100%", "100%"),
+        ("abcdef\rxy", "xycdef"),
+        ("line\r", "line"),
+        ("\x1b[31mred\r\x1b[32mgreen", "\x1b[32mgreen"),
+        ("plain", "plain"),
+    ],
+)
+def test_carriage_returns_overwrite(raw: str, shown: str) -> None:
+    assert overwrite(raw) == shown
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_interleaving_loses_doubles_and_reorders_nothing(seed: int) -> None:
+    rng = random.Random(seed)
+    size = rng.randint(1, 5)
+    said: dict[int, list[str]] = {rank: [] for rank in range(size)}
+    pieces: dict[int, str] = {}
+    for rank in range(size):
+        said[rank] = [rng.choice(["a", "b", f"only {rank}", ""]) for _ in range(60)]
+        pieces[rank] = "".join(line + "\n" for line in said[rank])
+    m, screen, now = Merger(range(size), size, "cell"), Screen(), 0.0
+    while any(pieces.values()):
+        rank = rng.choice([rank for rank in pieces if pieces[rank]])
+        cut = rng.randint(1, 30)
+        say(m, rank, pieces[rank][:cut], now)
+        pieces[rank] = pieces[rank][cut:]
+        now += rng.choice([0.0, 0.01, 0.2])
+        screen.show(m.take(now))
+    screen.show(m.take(now, last=True))
+    seen: dict[int, list[str]] = {rank: [] for rank in range(size)}
+    for line in screen.lines:
+        label, _, text = line[1:].partition("]")
+        for part in label.split(","):
+            first, _, last = part.partition("-")
+            for rank in range(int(first), int(last or first) + 1):
+                seen[rank].append(text.strip())
+    assert seen == said
+
+
+def test_cost_is_linear_in_the_output() -> None:
+    """Count the work, not the time: messages out per message in stay bounded."""
+    m = merger(8)
+    out = 0
+    for step in range(500):
+        for rank in range(8):
+            say(m, rank, "".join(f"<{rank}:{step}:{i}>\n" for i in range(10)), float(step))
+        published = m.take(float(step))
+        out += sum(len(piece.text) for piece in published if isinstance(piece, Text))
+        assert len(published) <= 2
+    total = sum(len(f"[0]   <0:{step}:{i}>\n") for step in range(500) for i in range(10)) * 8
+    assert out + sum(len(p.text) for p in m.take(999.0, last=True) if isinstance(p, Text)) == total

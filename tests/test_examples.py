@@ -1,0 +1,89 @@
+"""The example notebooks do what they say: with a server, without one, and under torchrun."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import psutil
+import pytest
+from nbclient import NotebookClient
+
+from tools.demo import EXAMPLES, check, play
+
+from .conftest import pool_folders
+from .driver import Result, Server, environment, tagged
+
+NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
+FIGURES = {"ddp_digits": 1, "quickstart": 0, "sliding_window": 1}
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Return a server of the examples' folder."""
+    server = Server(tmp_path_factory.mktemp("home"), EXAMPLES)
+    yield server
+    server.close()
+
+
+def test_no_example_is_left_out() -> None:
+    assert {path.stem for path in NOTEBOOKS} == set(FIGURES)
+
+
+@each_notebook
+def test_with_a_server(path: Path, server: Server) -> None:
+    figures: list[str] = []
+
+    def on_cell(source: str, result: Result) -> None:
+        figures.extend(result.mime("image/png"))
+
+    notebook = server.notebook()
+    try:
+        pools = play(path, server, notebook, on_cell)
+    finally:
+        notebook.close()
+    assert len(figures) == FIGURES[path.stem]
+    check(pools, ranks=2)
+    assert tagged(server.env) == [psutil.Process(server.process.pid)]
+
+
+@each_notebook
+def test_without_a_server(path: Path, tmp_path: Path) -> None:
+    folders, env = pool_folders(), environment(tmp_path)
+    most_processes = 0
+
+    def on_cell(**_: Any) -> None:
+        nonlocal most_processes
+        most_processes = max(most_processes, len(tagged(env)))
+
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=150,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(EXAMPLES)}},
+        on_cell_executed=on_cell,
+    )
+    client.execute(env=env)  # raises at the first cell that fails
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == FIGURES[path.stem]
+    assert most_processes == 4, "the kernel, the agent and two ranks"
+    assert tagged(env) == []
+    assert pool_folders() <= folders
+
+
+def test_the_script_runs_under_torchrun() -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
+    done = subprocess.run(
+        [*torchrun, str(EXAMPLES / "sliding_window.py")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "rank 0: 24 of 48 windows" in done.stdout
+    assert "rank 1: 24 of 48 windows" in done.stdout
+    assert "SUCCESS: 48 results" in done.stdout

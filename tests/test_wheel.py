@@ -1,0 +1,147 @@
+"""The wheel, in an environment of its own: no Node.js, no torch. Runs by `make wheel-test`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from .driver import ANSI, environment, tagged
+
+pytestmark = [pytest.mark.wheel, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parent.parent
+VERSION = json.loads((ROOT / "package.json").read_text())["version"]
+CONSTRAINTS = ROOT / "constraints.txt"
+LAB_EXTENSION = "share/jupyter/labextensions/jupyter-dist-server"
+
+# Runs in the clean environment: prints what the cells of a kernel end with.
+CELLS = """
+import json
+from jupyter_client.manager import run_kernel
+
+errors = []
+def look(message):
+    if message["msg_type"] == "error":
+        errors.append(message["content"]["traceback"])
+
+with run_kernel(kernel_name="python3") as client:
+    for cell in ("%load_ext jupyter_dist_server", "%dist_init -n 2"):
+        reply = client.execute_interactive(cell, output_hook=look, timeout=60)
+print(json.dumps({"status": reply["content"]["status"], "errors": errors}))
+"""
+
+
+class Environment:
+    """A virtual environment with the wheel and JupyterLab, and nothing else on the path."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        self.bin = folder / "venv" / "bin"
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        self.env = environment(folder, TMPDIR=str(self.temporary), PATH=str(self.bin))
+        subprocess.run([sys.executable, "-m", "venv", self.bin.parent], check=True)
+        self.run("pip", "install", "-q", "-c", str(CONSTRAINTS), str(wheel), "jupyterlab")
+
+    def run(self, command: str, *arguments: str) -> str:
+        """Run a command of the environment; return all it says, without colours."""
+        done = subprocess.run(
+            [self.bin / command, *arguments],
+            env=self.env,
+            cwd=self.temporary,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout
+        return ANSI.sub("", done.stdout)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a source distribution, and from it the wheel, as a release does."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", folder, ROOT],
+        check=True,
+        env=os.environ | {"PIP_CONSTRAINT": str(CONSTRAINTS)},
+    )
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Return the clean environment."""
+    return Environment(tmp_path_factory.mktemp("clean"), wheel)
+
+
+def test_the_wheel_holds_all_that_is_needed(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    data = f"jupyter_dist_server-{VERSION}.data/data"
+    needed = {
+        path.relative_to(ROOT).as_posix() for path in ROOT.glob("jupyter_dist_server/**/*.py")
+    }
+    needed |= {
+        f"{data}/{LAB_EXTENSION}/install.json",
+        f"{data}/{LAB_EXTENSION}/package.json",
+        f"{data}/{LAB_EXTENSION}/static/style.js",
+        f"{data}/{LAB_EXTENSION}/schemas/jupyter-dist-server/plugin.json",
+        f"{data}/etc/jupyter/jupyter_server_config.d/jupyter_dist_server.json",
+    }
+    assert needed <= names
+    package = json.loads(zipfile.ZipFile(wheel).read(f"{data}/{LAB_EXTENSION}/package.json"))
+    assert f"{data}/{LAB_EXTENSION}/{package['jupyterlab']['_build']['load']}" in names
+
+
+def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert len(names) == len(set(names))
+    name = f"jupyter_dist_server-{VERSION}"
+    assert {path.split("/")[0] for path in names} == {
+        "jupyter_dist_server",
+        f"{name}.data",
+        f"{name}.dist-info",
+    }
+    parts = {part for name in names for part in name.split("/")}
+    assert parts.isdisjoint({"node_modules", "src", "tests", "tools", "ui-tests"})
+    assert not [name for name in names if name.endswith((".ts", ".tsx", ".tsbuildinfo"))]
+
+
+def test_both_extensions_are_enabled_without_nodejs(clean: Environment) -> None:
+    assert shutil.which("node", path=clean.env["PATH"]) is None
+    servers = clean.run("jupyter", "server", "extension", "list").splitlines()
+    ours = [line.split() for line in servers if "jupyter_dist_server" in line]
+    assert ["jupyter_dist_server", "enabled"] in ours, servers
+    assert any(line[0] == "jupyter_dist_server" and line[-1] == "OK" for line in ours), servers
+    (lab,) = [
+        line.split()
+        for line in clean.run("jupyter", "labextension", "list").splitlines()
+        if "jupyter-dist-server" in line
+    ]
+    assert lab[2:4] == ["enabled", "OK"], lab
+
+
+def test_importing_needs_no_torch(clean: Environment) -> None:
+    code = "import jupyter_dist_server as package, sys; print(package.__file__, *sys.modules)"
+    file, *modules = clean.run("python", "-c", code).split()
+    assert Path(file).is_relative_to(clean.bin.parent)
+    assert "jupyter_server" not in modules
+    assert "torch" not in clean.run("pip", "list").split()
+
+
+def test_missing_torch_is_said_in_two_lines_and_nothing_is_left(clean: Environment) -> None:
+    said = json.loads(clean.run("python", "-c", CELLS).splitlines()[-1])
+    assert said["status"] == "error"
+    (error,) = said["errors"]
+    assert len(error) == 2, error
+    assert "torch is not installed" in error[0] and str(clean.bin / "python") in error[0]
+    assert f'"{clean.bin / "python"}" -m pip install torch' in error[1]
+    assert tagged(clean.env) == []
+    assert list(clean.temporary.glob("jdist-*")) == []
