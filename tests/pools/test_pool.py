@@ -1,0 +1,325 @@
+"""One pool and its processes: what is forked, what is shared, what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from jupyter_client import BlockingKernelClient
+
+from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.records import PoolState
+from jupyter_dist_server.pools.request import PoolRequest
+
+from ..driver import environment, plain_notebook, tagged, wait_for
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def request(tmp_path: Path, **fields: Any) -> PoolRequest:
+    return PoolRequest(**{"num_ranks": 2, "cwd": str(tmp_path), **fields})
+
+
+async def follow(pool: Pool) -> list[str]:
+    """Wait until a start has succeeded or failed; return the states on the way."""
+    states = [pool.record.state.value]
+    while pool.record.state in (PoolState.PENDING, PoolState.CONFIGURING):
+        await pool.changed_since(pool.record.version, 60)
+        if states[-1] != pool.record.state.value:
+            states.append(pool.record.state.value)
+    return states
+
+
+@asynccontextmanager
+async def running(pool_request: PoolRequest) -> AsyncIterator[Pool]:
+    """Run a pool, and check that nothing of it is left."""
+    manager = PoolManager(watch=True)
+    pool = await manager.create(pool_request)
+    await follow(pool)
+    assert pool.record.state is PoolState.RUNNING, pool.record.reason
+    family = processes(pool)
+    try:
+        yield pool
+    finally:
+        await manager.stop_all()
+    assert pool.record.state is PoolState.COMPLETED
+    assert not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    assert not Path(pool.record.folder).exists()
+
+
+def processes(pool: Pool) -> list[psutil.Process]:
+    agent = psutil.Process(pool.record.ranks[0].pid).parent()
+    return [agent, *agent.children(recursive=True)]
+
+
+@asynccontextmanager
+async def client_of(pool: Pool) -> AsyncIterator[PoolClient]:
+    client = PoolClient(Path(pool.record.folder))
+    await client.connect()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def text_of(client: PoolClient, code: str, rank: int = 0) -> str:
+    """Run code on one rank and return what it prints."""
+    pieces: list[str] = []
+
+    def on_output(_: int, kind: str, content: dict[str, Any]) -> None:
+        pieces.append(content.get("text", "") if kind == "stream" else "")
+
+    replies = await client.execute(code, [rank], on_output)
+    assert replies[rank].status == "ok", replies[rank].content
+    return "".join(pieces)
+
+
+def test_states_follow_slurms_words(tmp_path: Path) -> None:
+    async def check() -> None:
+        manager, seen = PoolManager(), []
+        manager.listen(lambda pool: seen.append(pool.record.state.value), lambda _: None)
+        pool = await manager.create(request(tmp_path))
+        assert pool.record.state is PoolState.PENDING
+        await follow(pool)
+        await manager.stop_all()
+        assert list(dict.fromkeys(seen)) == ["CONFIGURING", "RUNNING", "COMPLETING", "COMPLETED"]
+        assert pool.record.version == len(seen)
+
+    asyncio.run(check())
+
+
+@linux
+def test_the_agent_stays_single_threaded_and_its_ranks_share_torchs_pages(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path, num_ranks=4)) as pool:
+            agent = processes(pool)[0]
+            assert os.listdir(f"/proc/{agent.pid}/task") == [str(agent.pid)]
+            assert pool.record.start_method == "fork" and pool.record.notices == []
+            full = [psutil.Process(rank.pid).memory_full_info() for rank in pool.record.ranks]
+            # Proportional set size counts a shared page once; four copies of torch would be 100 %.
+            assert sum(m.pss for m in full) < 0.5 * sum(m.rss for m in full)
+
+    asyncio.run(check())
+
+
+def test_threads_in_the_agent_make_it_spawn_and_say_so(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+    )
+
+    async def check() -> None:
+        async with running(request(tmp_path, env={"PYTHONPATH": str(tmp_path)})) as pool:
+            assert pool.record.start_method == "spawn"
+            assert "the ranks were spawned" in pool.record.notices[0]
+            assert "2 threads" in pool.record.notices[0]
+
+    asyncio.run(check())
+
+
+def test_every_rank_is_a_session_of_its_own_with_different_random_numbers(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool, client_of(pool) as client:
+            code = "import os, random, numpy\nprint(os.getsid(0) == os.getpid())\n"
+            assert await text_of(client, code) == "True\n"
+            code = "import random, numpy\nprint(random.random(), numpy.random.rand())"
+            assert await text_of(client, code, 0) != await text_of(client, code, 1)
+
+    asyncio.run(check())
+
+
+def test_nothing_listens_on_an_outer_address(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool:
+            listening = [
+                connection.laddr.ip
+                for process in processes(pool)
+                for connection in process.net_connections("inet")
+                if connection.status == psutil.CONN_LISTEN
+            ]
+            assert listening and set(listening) == {"127.0.0.1"}
+
+    asyncio.run(check())
+
+
+def test_thread_limits_of_the_user_reach_the_ranks(tmp_path: Path) -> None:
+    async def check() -> None:
+        limits = {"OMP_NUM_THREADS": "2"}
+        async with running(request(tmp_path, env=limits)) as pool, client_of(pool) as client:
+            code = "import os\nprint(os.environ['OMP_NUM_THREADS'], torch.get_num_threads())"
+            assert await text_of(client, code) == "2 2\n"
+            assert pool.record.start_method == "fork"
+
+    asyncio.run(check())
+
+
+def test_two_clients_do_not_steal_each_others_replies(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with (
+            running(request(tmp_path)) as pool,
+            client_of(pool) as one,
+            client_of(pool) as two,
+        ):
+            for _ in range(5):
+                first = text_of(one, "print('one')")
+                second = text_of(two, "print('two')")
+                assert await asyncio.gather(first, second) == ["one\n", "two\n"]
+
+    asyncio.run(check())
+
+
+def test_status_is_answered_while_a_rank_is_stuck(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool, client_of(pool) as client:
+            begun = asyncio.Event()
+            work = client.execute("print('in')\ndist.barrier()", [0], lambda *event: begun.set())
+            stuck = asyncio.create_task(work)
+            await begun.wait()
+            status = await client.status()
+            assert {rank: said["state"] for rank, said in status.items()} == {0: "busy", 1: "idle"}
+            assert status[0]["memory"] > 50e6
+            await client.execute("dist.barrier()", [1], lambda *_: None)
+            assert (await stuck)[0].status == "ok"
+
+    asyncio.run(check())
+
+
+def test_a_rank_is_a_kernel_for_any_other_client(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool:
+            await asyncio.to_thread(use_as_kernel, Path(pool.record.folder, "rank-1.json"))
+
+    def use_as_kernel(connection: Path) -> None:
+        assert connection.stat().st_mode & 0o777 == 0o600
+        client = BlockingKernelClient(connection_file=str(connection))
+        client.load_connection_file()
+        client.start_channels()
+        client.wait_for_ready(timeout=20)
+        shown: list[dict[str, Any]] = []
+        reply = client.execute_interactive("alphabet = rank", timeout=20, output_hook=shown.append)
+        assert reply["content"]["status"] == "ok"
+        client.complete("alpha", 5)
+        assert "alphabet" in client.get_shell_msg(timeout=10)["content"]["matches"]
+        client.inspect("alphabet", 3)
+        assert client.get_shell_msg(timeout=10)["content"]["found"]
+        client.stop_channels()
+
+    asyncio.run(check())
+
+
+def test_a_kernel_killed_without_a_server_leaves_nothing_within_two_seconds(
+    tmp_path: Path,
+) -> None:
+    env = environment(tmp_path)
+    notebook = plain_notebook(env, tmp_path)
+    notebook.ok("%load_ext jupyter_dist_server")
+    notebook.ok("%dist_init -n 2")
+    folder = notebook.ok("import jupyter_dist_server, os\nprint(os.environ['TMPDIR'])").text.strip()
+    assert list(Path(folder).glob("jdist-*"))
+    kernel = min(tagged(env), key=lambda process: process.create_time())
+    kernel.kill()
+    wait_for(lambda: not tagged(env), "the end of all processes", timeout=2)
+    wait_for(lambda: not list(Path(folder).glob("jdist-*")), "the folder's end", timeout=2)
+    notebook.close()
+
+
+def failed(pool_request: PoolRequest) -> Pool:
+    """Try to start a pool that cannot start; check that nothing is left."""
+
+    async def attempt() -> Pool:
+        pool = await PoolManager().create(pool_request)
+        await follow(pool)
+        await pool.ended.wait()
+        return pool
+
+    before = set(psutil.Process().children(recursive=True))
+    pool = asyncio.run(attempt())
+    assert pool.record.state is PoolState.FAILED and pool.record.reason
+    assert set(psutil.Process().children(recursive=True)) <= before
+    assert not pool.record.folder or not Path(pool.record.folder).exists()
+    return pool
+
+
+def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
+    reason = failed(request(tmp_path, python="/no/such/python")).record.reason
+    assert reason and reason.code == "agent_failed"
+    assert "/no/such/python cannot be started in " in reason.message
+
+
+def test_an_interpreter_without_our_package(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    python = str(tmp_path / "env" / "bin" / "python")
+    reason = failed(request(tmp_path, python=python)).record.reason
+    assert reason and reason.code == "package_missing"
+    assert f"environment ({python})." in reason.message
+    assert reason.hint.endswith("-m pip install jupyter-dist-server")
+
+
+def test_an_agent_that_crashes_says_its_last_words(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("import os, sys\nprint('argh', file=sys.stderr)\nos.abort()")
+    reason = failed(request(tmp_path, env={"PYTHONPATH": str(tmp_path)})).record.reason
+    assert reason and reason.message.startswith("The pool's agent was killed by signal 6")
+    assert "argh" in reason.stderr
+
+
+def test_a_path_too_long_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("x" * 90)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    reason = failed(request(tmp_path)).record.reason
+    assert reason and reason.code == "path_too_long"
+    assert "Set the environment variable TMPDIR to a shorter one" in reason.hint
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a full disk")
+def test_a_full_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="jt-full-") as full:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=3", "tmpfs", full]
+        if subprocess.run(mount, capture_output=True).returncode:
+            pytest.skip("this container may not mount")
+        try:
+            monkeypatch.setattr(tempfile, "tempdir", full)
+            Path(full, "last-inode").touch()
+            Path(full, "really-the-last").touch()
+            reason = failed(request(tmp_path)).record.reason
+            assert reason and reason.code == "folder_unwritable"
+            assert "cannot be written: No space left on device." in reason.message
+            assert set(os.listdir(full)) == {"last-inode", "really-the-last"}
+        finally:
+            subprocess.run(["umount", full], check=True)
+
+
+def test_a_cancelled_start_is_cancelled(tmp_path: Path) -> None:
+    async def check() -> None:
+        pool = await PoolManager().create(request(tmp_path))
+        await pool.changed_since(0, 10)
+        assert pool.record.state is PoolState.CONFIGURING
+        await pool.stop()
+        assert pool.record.state is PoolState.CANCELLED
+        assert not Path(pool.record.folder).exists()
+
+    asyncio.run(check())
+
+
+def test_one_pool_per_kernel(tmp_path: Path) -> None:
+    async def check() -> None:
+        manager = PoolManager()
+        await manager.create(request(tmp_path, kernel_id="k"))
+        with pytest.raises(DistError, match=re.escape("a pool of 2 ranks is ")):
+            await manager.create(request(tmp_path, kernel_id="k"))
+        await manager.stop_for_kernel("k")
+        assert manager.pools == {}
+
+    asyncio.run(check())
