@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..pools.client import Execution, PoolClient, Reply
+from ..pools.processes import RESTARTED, STOPPED
 from ..pools.ranks import format_ranks
 from .loop import LoopThread
 from .merge import Merger
@@ -183,24 +184,36 @@ class Cell:
         self, by_status: dict[str, list[int]], replies: dict[int, Reply]
     ) -> Iterator[str]:
         for ranks, first in self._merger.errors:
+            if self._interrupts and first["ename"] == "KeyboardInterrupt":
+                yield f"{_name(ranks)} stopped; {_whose(ranks)} variables are kept."
+                continue
             what = f"{first['ename']}: {first['evalue']}" if first["evalue"] else first["ename"]
             yield f"{_name(ranks)} failed with {what}."
+        causes: dict[str, list[int]] = {}
         for rank in by_status.get("dead", []):
-            yield f"{_name([rank])} died: {replies[rank].content['evalue']}."
+            causes.setdefault(replies[rank].content["evalue"], []).append(rank)
+        for cause, ranks in causes.items():
+            if cause in (RESTARTED, STOPPED):
+                yield f"{_name(ranks)} {'was' if len(ranks) == 1 else 'were'} {cause} meanwhile."
+            else:
+                yield f"{_name(ranks)} died: {cause}."
         if late := by_status.get("late"):
             yield (
                 f"{_name(late)} did not stop within {INTERRUPT_PATIENCE:g} s, stuck in a "
                 "collective or in C code: interrupt again, or replace all ranks with %dist_restart."
             )
         if fine := by_status.get("ok"):
-            whose = "its" if len(fine) == 1 else "their"
-            yield f"{_name(fine)} finished; {whose} variables are kept."
-        if by_status.get("dead"):
+            yield f"{_name(fine)} finished; {_whose(fine)} variables are kept."
+        if set(causes) - {RESTARTED, STOPPED}:
             yield "Replace all ranks with %dist_restart."
 
 
 def _name(ranks: list[int]) -> str:
     return f"Rank {ranks[0]}" if len(ranks) == 1 else f"Ranks {format_ranks(ranks)}"
+
+
+def _whose(ranks: list[int]) -> str:
+    return "its" if len(ranks) == 1 else "their"
 
 
 def _folded(errors: list[tuple[list[int], dict[str, Any]]]) -> Display:

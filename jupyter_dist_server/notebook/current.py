@@ -230,7 +230,7 @@ def _no_pool() -> DistError:
 def _why_not(record: Record) -> DistError:
     reason = record["reason"]
     if reason is None:
-        return DistError("start_cancelled", f"The pool was {record['state'].lower()}.")
+        return DistError("no_pool", "The pool was stopped.", "Start one with %dist_init.")
     said = [f"  {line}" for line in reason["stderr"][-6:]]
     hint = "\n".join([*filter(None, [reason["hint"]]), *said])
     return DistError(reason["code"], reason["message"], hint)

@@ -27,9 +27,10 @@ from typing import Any, NoReturn
 import psutil
 
 from . import rank as rank_process
+from .control_socket import ControlSocket
 from .environment import rank_environment
 from .folder import CONFIG, log_tail
-from .processes import ProcessRef, end_now, exit_words, session_members
+from .processes import RESTARTED, STOPPED, ProcessRef, end_now, exit_words, session_members
 
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -57,13 +58,14 @@ class Agent:
         self.generation = 0
         self.ranks: list[dict[str, Any]] = []
         self.stopping = False
+        self._ending = ""
         self._to_fork: deque[int] = deque()
         self._wake = asyncio.Event()
         self._death = asyncio.Event()
         self._reports: dict[int, socket.socket] = {}
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._store: socket.socket | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._control = ControlSocket(listener, self.snapshot, self._obey)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- starting ranks ---------------------------------------------------------------------
@@ -162,7 +164,7 @@ class Agent:
             self._fail(rank, report["failure"])
         elif self.ranks[rank]["state"] == "starting":
             self.ranks[rank] |= {"state": "idle", "since": time.time()}
-        self.broadcast()
+        self._control.broadcast()
 
     def _on_child_end(self) -> None:
         """Reap every child that has ended; called on SIGCHLD."""
@@ -174,7 +176,11 @@ class Agent:
             if not pid:
                 continue
             was_starting = any(known["state"] == "starting" for known in self.ranks)
-            record |= {"state": "dead", "since": time.time(), "exit": exit_words(status)}
+            record |= {
+                "state": "dead",
+                "since": time.time(),
+                "exit": self._ending or exit_words(status),
+            }
             changed = True
             if record["rank"] in self._reports:
                 self._on_report(record["rank"])  # its last words may still be in the socket
@@ -183,7 +189,7 @@ class Agent:
         self._reap_orphans()
         if changed:
             self._death.set()
-            self.broadcast()
+            self._control.broadcast()
 
     def _reap_orphans(self) -> None:
         # As sub-reaper we inherit what ranks leave behind; zombies of theirs are ours to reap.
@@ -218,27 +224,6 @@ class Agent:
             "ranks": self.ranks,
         }
 
-    def broadcast(self) -> None:
-        """Send the snapshot to everybody; a client that does not read is dropped."""
-        line = json.dumps(self.snapshot()).encode() + b"\n"
-        for writer in list(self._writers):
-            if writer.transport.get_write_buffer_size() > 1 << 20:
-                writer.transport.abort()
-            else:
-                writer.write(line)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
-        writer.write(json.dumps(self.snapshot()).encode() + b"\n")
-        try:
-            while line := await reader.readline():
-                self._obey(json.loads(line))
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client went away; its writer is dropped below
-        finally:
-            self._writers.discard(writer)
-            writer.close()
-
     def _obey(self, command: dict[str, Any]) -> None:
         if command["do"] == "interrupt":
             for rank in command["ranks"]:
@@ -257,19 +242,22 @@ class Agent:
     # -- ending -----------------------------------------------------------------------------
 
     async def _restart(self) -> None:
+        self._ending = RESTARTED
         await self._end_ranks()
+        self._ending = ""
         self.order_ranks()
-        self.broadcast()
+        self._control.broadcast()
 
     async def stop(self) -> None:
         """End every rank and whatever they left behind, then let the main loop return."""
         if self.stopping:
             return
         self.stopping = True
+        self._ending = "" if self.failure else STOPPED
         self._to_fork.clear()
-        self.broadcast()
+        self._control.broadcast()
         await self._end_ranks()
-        self.broadcast()
+        self._control.broadcast()
         self._wake.set()
 
     async def _end_ranks(self) -> None:
@@ -297,7 +285,7 @@ class Agent:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._on_child_end)
         loop.add_signal_handler(signal.SIGTERM, lambda: self._spawn(self.stop()))
-        self._server = await asyncio.start_unix_server(self._serve, sock=self.listener)
+        await self._control.open()
         self._spawn(self._watch_owner(ProcessRef(**self.config["owner"])))
 
     async def _watch_owner(self, owner: ProcessRef) -> None:
@@ -327,13 +315,6 @@ class Agent:
             await self._wake.wait()
         return self._to_fork.popleft()
 
-    async def _close(self) -> None:
-        for writer in list(self._writers):
-            with contextlib.suppress(ConnectionError):
-                await asyncio.wait_for(writer.drain(), 1)
-            writer.close()
-        self._server.close()
-
     def run(self) -> None:
         """Start the ranks and serve until the pool ends."""
         self.prepare()
@@ -350,9 +331,9 @@ class Agent:
         while (rank := loop.run_until_complete(self._next())) is not None:
             self.start_rank(rank, inherited)
             if not self._to_fork:
-                self.broadcast()
+                self._control.broadcast()
         shutil.rmtree(self.folder, ignore_errors=True)
-        loop.run_until_complete(self._close())
+        loop.run_until_complete(self._control.close())
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_event_loop().create_task(work)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from ..errors import DistError
 
-SOCKET_PATH_LIMIT = 107
-"""Bytes in a Unix socket's path, ``sizeof(sun_path) - 1`` on Linux (103 on macOS)."""
+SOCKET_PATH_LIMIT = 107 if sys.platform == "linux" else 103
+"""Bytes in a Unix socket's path: ``sizeof(sun_path) - 1``."""
 
 CHANNELS = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4, "hb": 5}
 """Jupyter's ``ipc`` transport numbers the sockets of a kernel as if they were ports."""

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 import psutil
 
+RESTARTED, STOPPED = "restarted", "stopped"
+"""How a rank ended that we ended ourselves; any other end is a death."""
+
 
 @dataclass(frozen=True)
 class ProcessRef:

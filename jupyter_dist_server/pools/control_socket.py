@@ -1,0 +1,74 @@
+"""The agent's end of its control socket: commands in, snapshots out, both as JSON lines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+_BACKLOG_LIMIT = 1 << 20
+"""Bytes that a client may leave unread before it is dropped."""
+
+
+class ControlSocket:
+    """Serve everybody who can reach the socket in the pool's private folder.
+
+    Parameters
+    ----------
+    listener : socket.socket
+        Bound and listening.
+    snapshot : callable
+        Returns what clients are told: on connecting, and at each `broadcast`.
+    obey : callable
+        Takes a client's command.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        snapshot: Callable[[], dict[str, Any]],
+        obey: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._listener = listener
+        self._snapshot = snapshot
+        self._obey = obey
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def open(self) -> None:
+        """Begin to serve."""
+        self._server = await asyncio.start_unix_server(self._serve, sock=self._listener)
+
+    def broadcast(self) -> None:
+        """Send the snapshot to everybody; a client that does not read is dropped."""
+        line = self._line()
+        for writer in list(self._writers):
+            if writer.transport.get_write_buffer_size() > _BACKLOG_LIMIT:
+                writer.transport.abort()
+            else:
+                writer.write(line)
+
+    def _line(self) -> bytes:
+        return json.dumps(self._snapshot()).encode() + b"\n"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        writer.write(self._line())
+        try:
+            while line := await reader.readline():
+                self._obey(json.loads(line))
+        except ConnectionError:
+            pass  # the client went away without a word
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+
+    async def close(self) -> None:
+        """Let everybody read the last snapshot, then hang up."""
+        for writer in list(self._writers):
+            with contextlib.suppress(ConnectionError, asyncio.TimeoutError):
+                await asyncio.wait_for(writer.drain(), 1)
+            writer.close()
+        self._server.close()

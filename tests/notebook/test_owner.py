@@ -1,0 +1,111 @@
+"""What happens to a pool when its kernel or its server ends or restarts."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..driver import Notebook, Server, tagged, wait_for
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    """Return a server that the test may end."""
+    (tmp_path / "root").mkdir()
+    server = Server(tmp_path / "home", tmp_path / "root")
+    yield server
+    if server.process.poll() is None:
+        server.close()
+
+
+def started(server: Server) -> Notebook:
+    notebook = server.notebook()
+    notebook.ok("%load_ext jupyter_dist_server")
+    notebook.ok("%dist_init -n 2")
+    notebook.ok("%%distributed\nkept = 7")
+    return notebook
+
+
+def test_a_restarted_kernel_finds_its_pool_again(own_server: Server) -> None:
+    notebook = started(own_server)
+    own_server.api("POST", f"api/kernels/{notebook.kernel_id}/restart")
+    notebook.client.wait_for_ready(timeout=60)
+    attached = notebook.ok("%load_ext jupyter_dist_server")
+    assert attached.lines == ["Attached to this notebook's pool of 2 ranks."]
+    assert notebook.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    notebook.close()
+
+
+def test_a_kernel_that_is_killed_and_restarted_finds_its_pool_again(own_server: Server) -> None:
+    notebook = started(own_server)
+    pid = int(notebook.ok("import os\nprint(os.getpid())").text)
+    kernel = next(process for process in tagged(own_server.env) if process.pid == pid)
+    kernel.kill()  # the server starts it again, with the same id
+    wait_for(lambda: is_ready(notebook), "the kernel's return", timeout=60)
+    notebook.ok("%load_ext jupyter_dist_server")
+    assert notebook.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    notebook.close()
+
+
+def is_ready(notebook: Notebook) -> bool:
+    try:
+        notebook.client.wait_for_ready(timeout=60)
+    except RuntimeError:  # it has noticed the death, but not yet the new life
+        return False
+    return True
+
+
+def test_what_the_panel_does_is_seen_by_the_magics(own_server: Server) -> None:
+    notebook = own_server.notebook()
+    pool = own_server.api("POST", "jupyter-dist/pools", {"kernel_id": notebook.kernel_id})
+    notebook.ok("%load_ext jupyter_dist_server")  # while the pool starts
+    assert notebook.ok("%%distributed\nkept = world_size\nkept").lines == ["[0-1] 2"]
+    notebook.ok("%%distributed\nkept")
+    restarted = own_server.api("POST", f"jupyter-dist/pools/{pool['id']}/restart")
+    while restarted["state"] != "RUNNING":
+        news = f"?after={restarted['version']}&wait=20"
+        restarted = own_server.api("GET", f"jupyter-dist/pools/{pool['id']}{news}")
+    assert "NameError" in notebook.fails("%%distributed\nkept")
+    own_server.api("DELETE", f"jupyter-dist/pools/{pool['id']}")
+    error = notebook.fails("%%distributed\n1")
+    assert "Start one with %dist_init." in error and len(error.splitlines()) == 2
+    notebook.close()
+
+
+def test_a_cell_whose_ranks_are_restarted_says_so(own_server: Server) -> None:
+    notebook = started(own_server)
+    pool = own_server.pools()[0]["id"]
+    result = notebook.run(
+        "%%distributed\nimport time\nprint('in')\ntime.sleep(600)",
+        until=lambda r: "in" in r.text,
+        act=lambda: own_server.api("POST", f"jupyter-dist/pools/{pool}/restart"),
+    )
+    assert result.error == "Ranks 0-1 were restarted meanwhile."
+    assert notebook.ok("%%distributed\nrank").lines == ["[0]   0", "[1]   1"]
+    notebook.close()
+
+
+def test_a_shut_down_server_takes_its_pools_along(own_server: Server) -> None:
+    started(own_server)
+    own_server.close()  # checks that no process is left
+
+
+def test_a_killed_server_leaves_no_rank(own_server: Server) -> None:
+    notebook = started(own_server)
+    own_server.process.send_signal(signal.SIGKILL)
+    own_server.process.wait()
+    wait_for(lambda: not tagged(own_server.env), "the end of kernels and ranks")
+    notebook.client.stop_channels()
+
+
+def test_several_notebooks_have_pools_of_their_own(own_server: Server) -> None:
+    one, two = started(own_server), started(own_server)
+    one.ok("%%distributed\nkept = 1")
+    assert two.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    assert len(own_server.pools()) == 2
+    one.close()
+    assert two.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    two.close()
