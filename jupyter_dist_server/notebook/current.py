@@ -95,7 +95,8 @@ class CurrentPool:
             record = server.find()
             if record:
                 self._control = server
-        if record and self._client and self._client.link.closed.is_set():
+        agent_is_gone = self._client is not None and self._client.link.closed.is_set()
+        if record and (agent_is_gone or record["state"] == "COMPLETING"):
             record = self._wait_for_end(record)
         if record is None:
             self._disconnect()
@@ -112,7 +113,7 @@ class CurrentPool:
         )
 
     def _wait_for_end(self, record: Record) -> Record | None:
-        """Follow a pool whose agent is gone: its owner is about to notice that, and to clean up."""
+        """Follow a pool that is ending, or whose agent is gone and whose owner will notice that."""
         deadline = time.monotonic() + _NEWS
         while record["ended"] is None and time.monotonic() < deadline:
             record = self._control.wait(record, _NEWS)
@@ -142,6 +143,7 @@ class CurrentPool:
         client = self._client
         stale = client is None or (
             client.link.closed.is_set()
+            or len(client.dead) == client.world_size
             or (self._record and client.generation != self._record["generation"])
         )
         if stale:

@@ -176,11 +176,8 @@ class Agent:
             if not pid:
                 continue
             was_starting = any(known["state"] == "starting" for known in self.ranks)
-            record |= {
-                "state": "dead",
-                "since": time.time(),
-                "exit": self._ending or exit_words(status),
-            }
+            cause = self._ending or exit_words(status)
+            record |= {"state": "dead", "since": time.time(), "exit": cause}
             changed = True
             if record["rank"] in self._reports:
                 self._on_report(record["rank"])  # its last words may still be in the socket

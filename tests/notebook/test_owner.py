@@ -69,7 +69,7 @@ def test_what_the_panel_does_is_seen_by_the_magics(own_server: Server) -> None:
         news = f"?after={restarted['version']}&wait=20"
         restarted = own_server.api("GET", f"jupyter-dist/pools/{pool['id']}{news}")
     assert "NameError" in notebook.fails("%%distributed\nkept")
-    own_server.api("DELETE", f"jupyter-dist/pools/{pool['id']}")
+    own_server.api("DELETE", f"jupyter-dist/pools/{pool['id']}?wait=1")
     error = notebook.fails("%%distributed\n1")
     assert "Start one with %dist_init." in error and len(error.splitlines()) == 2
     notebook.close()
