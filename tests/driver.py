@@ -59,6 +59,19 @@ def wait_for(condition: Callable[[], Any], what: str, timeout: float = 20.0) -> 
     return value
 
 
+def wait_until_ready(client: BlockingKernelClient) -> None:
+    """Wait for a kernel that may still be starting, or be started again."""
+
+    def is_ready() -> bool:
+        try:
+            client.wait_for_ready(timeout=60)
+        except RuntimeError:  # its heart does not beat yet
+            return False
+        return True
+
+    wait_for(is_ready, "the kernel's answer", timeout=60)
+
+
 @dataclass
 class Result:
     """What one cell showed, as a front end that applies updates and clears would show it."""
@@ -300,7 +313,7 @@ class Server:
         client = BlockingKernelClient(connection_file=str(runtime / f"kernel-{kernel}.json"))
         client.load_connection_file()
         client.start_channels()
-        client.wait_for_ready(timeout=60)
+        wait_until_ready(client)
 
         def close() -> None:
             with suppress(urllib.error.HTTPError):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ..driver import Notebook, Server, tagged, wait_for
+from ..driver import Notebook, Server, tagged, wait_for, wait_until_ready
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def started(server: Server) -> Notebook:
 def test_a_restarted_kernel_finds_its_pool_again(own_server: Server) -> None:
     notebook = started(own_server)
     own_server.api("POST", f"api/kernels/{notebook.kernel_id}/restart")
-    notebook.client.wait_for_ready(timeout=60)
+    wait_until_ready(notebook.client)
     attached = notebook.ok("%load_ext jupyter_dist_server")
     assert attached.lines == ["Attached to this notebook's pool of 2 ranks."]
     assert notebook.ok("%%distributed\nkept").lines == ["[0-1] 7"]
@@ -44,18 +44,10 @@ def test_a_kernel_that_is_killed_and_restarted_finds_its_pool_again(own_server: 
     pid = int(notebook.ok("import os\nprint(os.getpid())").text)
     kernel = next(process for process in tagged(own_server.env) if process.pid == pid)
     kernel.kill()  # the server starts it again, with the same id
-    wait_for(lambda: is_ready(notebook), "the kernel's return", timeout=60)
+    wait_until_ready(notebook.client)
     notebook.ok("%load_ext jupyter_dist_server")
     assert notebook.ok("%%distributed\nkept").lines == ["[0-1] 7"]
     notebook.close()
-
-
-def is_ready(notebook: Notebook) -> bool:
-    try:
-        notebook.client.wait_for_ready(timeout=60)
-    except RuntimeError:  # it has noticed the death, but not yet the new life
-        return False
-    return True
 
 
 def test_what_the_panel_does_is_seen_by_the_magics(own_server: Server) -> None:
