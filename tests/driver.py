@@ -29,6 +29,7 @@ TAG = "JUPYTER_DIST_TEST"
 
 def environment(home: Path, **extra: str) -> dict[str, str]:
     """Return an environment of its own for one server or kernel, and tag its processes."""
+    home.mkdir(parents=True, exist_ok=True)
     env = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "JPY", "PYTEST"))}
     env |= {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("RUNTIME", "DATA")}
     # jupyter and python beside this interpreter must be found by kernelspecs and servers.

@@ -1,0 +1,1 @@
+"""Measurements that print ratios against a floor measured in the same run."""
