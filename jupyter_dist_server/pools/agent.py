@@ -31,6 +31,7 @@ from .control_socket import ControlSocket
 from .environment import rank_environment
 from .folder import CONFIG, log_tail
 from .processes import RESTARTED, STOPPED, ProcessRef, end_now, exit_words, session_members
+from .tasks import Tasks
 
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -58,6 +59,7 @@ class Agent:
         self.generation = 0
         self.ranks: list[dict[str, Any]] = []
         self.stopping = False
+        self._stopped = False
         self._ending = ""
         self._to_fork: deque[int] = deque()
         self._wake = asyncio.Event()
@@ -66,7 +68,7 @@ class Agent:
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._store: socket.socket | None = None
         self._control = ControlSocket(listener, self.snapshot, self._obey)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     # -- starting ranks ---------------------------------------------------------------------
 
@@ -139,6 +141,7 @@ class Agent:
         # The child must neither use nor finalise the agent's sockets and event loop: they share
         # one epoll set with the agent. It closes their descriptors and keeps the objects alive.
         signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         keep = inherited | {orders.report, orders.store}
         for name in os.listdir("/dev/fd"):
             if int(name) not in keep:
@@ -205,7 +208,7 @@ class Agent:
             "rank": rank,
             "stderr": log_tail(self.folder / f"rank-{rank}.log"),
         }
-        self._spawn(self.stop())
+        self._tasks.add(self.stop())
 
     # -- talking to owners and clients ------------------------------------------------------
 
@@ -226,24 +229,27 @@ class Agent:
             for rank in command["ranks"]:
                 self._signal(self.ranks[rank], signal.SIGINT)
         elif command["do"] == "restart" and not self.stopping:
-            self._spawn(self._restart())
+            self._tasks.add(self._restart())
         elif command["do"] == "stop":
-            self._spawn(self.stop())
+            self._tasks.add(self.stop())
 
     def _signal(self, record: dict[str, Any], number: signal.Signals) -> None:
         """Signal a rank and the subprocesses in its group (a `!command`, say)."""
         if record["pid"] and record["state"] != "dead":
-            with contextlib.suppress(ProcessLookupError):
+            try:
                 os.killpg(record["pid"], number)
+            except ProcessLookupError:  # just forked, it leads no group yet
+                os.kill(record["pid"], number)
 
     # -- ending -----------------------------------------------------------------------------
 
     async def _restart(self) -> None:
         self._ending = RESTARTED
         await self._end_ranks()
-        self._ending = ""
-        self.order_ranks()
-        self._control.broadcast()
+        if not self.stopping:
+            self._ending = ""
+            self.order_ranks()
+            self._control.broadcast()
 
     async def stop(self) -> None:
         """End every rank and whatever they left behind, then let the main loop return."""
@@ -255,6 +261,7 @@ class Agent:
         self._control.broadcast()
         await self._end_ranks()
         self._control.broadcast()
+        self._stopped = True
         self._wake.set()
 
     async def _end_ranks(self) -> None:
@@ -264,9 +271,11 @@ class Agent:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._all_dead(), GRACE)
         # Whatever a rank started in the background: in its session, or, as we are sub-reaper on
-        # Linux, a descendant of ours.
+        # Linux, a descendant of ours. The ranks themselves are reaped by `_on_child_end` alone.
         leaders = [ProcessRef(r["pid"], r["start_time"]) for r in self.ranks if r["pid"]]
-        end_now({*session_members(leaders), *psutil.Process().children(recursive=True)})
+        left = {*session_members(leaders), *psutil.Process().children(recursive=True)}
+        ranks = {leader.pid for leader in leaders}
+        end_now(process for process in left if process.pid not in ranks)
 
     async def _all_dead(self) -> None:
         while self._living():
@@ -281,23 +290,24 @@ class Agent:
     async def _open(self) -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._on_child_end)
-        loop.add_signal_handler(signal.SIGTERM, lambda: self._spawn(self.stop()))
+        loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
         await self._control.open()
-        self._spawn(self._watch_owner(ProcessRef(**self.config["owner"])))
+        self._tasks.add(self._watch_owner(ProcessRef(**self.config["owner"])))
+        if self.failure:
+            self._tasks.add(self.stop())
+        else:
+            self.order_ranks()
 
     async def _watch_owner(self, owner: ProcessRef) -> None:
         """End the pool when the process that started it dies, however it dies."""
         if hasattr(os, "pidfd_open"):
-            ended = asyncio.Event()
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 descriptor = os.pidfd_open(owner.pid)
-            except ProcessLookupError:
-                ended.set()
-            else:
-                asyncio.get_running_loop().add_reader(descriptor, ended.set)
-                if owner.find() is None:
-                    ended.set()
-            await ended.wait()
+                ended, loop = asyncio.Event(), asyncio.get_running_loop()
+                loop.add_reader(descriptor, ended.set)
+                if owner.find():  # or the pid belongs to another process by now
+                    await ended.wait()
+                loop.remove_reader(descriptor)
         else:
             while owner.find():  # macOS has no pidfd
                 await asyncio.sleep(0.5)
@@ -306,7 +316,7 @@ class Agent:
     async def _next(self) -> int | None:
         """Wait for a rank to start; `None` when the pool has ended."""
         while not self._to_fork:
-            if self.stopping and not self._living():
+            if self._stopped:
                 return None
             self._wake.clear()
             await self._wake.wait()
@@ -320,10 +330,6 @@ class Agent:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         loop.run_until_complete(self._open())
-        if self.failure:
-            self._spawn(self.stop())
-        else:
-            self.order_ranks()
         # The loop is paused while forking, so that a child never stands inside a callback.
         while (rank := loop.run_until_complete(self._next())) is not None:
             self.start_rank(rank, inherited)
@@ -331,11 +337,6 @@ class Agent:
                 self._control.broadcast()
         shutil.rmtree(self.folder, ignore_errors=True)
         loop.run_until_complete(self._control.close())
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_event_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def main() -> None:

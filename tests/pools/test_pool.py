@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from jupyter_client import BlockingKernelClient
 
 from jupyter_dist_server.errors import DistError
 from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.pools.folder import create_folder
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.records import PoolState
@@ -299,6 +301,40 @@ def test_a_full_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
             assert set(os.listdir(full)) == {"last-inode", "really-the-last"}
         finally:
             subprocess.run(["umount", full], check=True)
+
+
+def test_folders_of_killed_pools_are_swept_but_not_those_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="jt-") as short:
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        sockets = {name: socket.socket(socket.AF_UNIX) for name in ("dead", "alive", "young")}
+        for name, listener in sockets.items():
+            folder = Path(short, f"jdist-{name}")
+            folder.mkdir()
+            listener.bind(str(folder / "agent.sock"))
+            listener.listen()
+            if name != "alive":
+                listener.close()
+            if name != "young":
+                os.utime(folder, (0, 0))
+        created = create_folder()
+        assert set(Path(short).iterdir()) == {
+            created,
+            Path(short, "jdist-alive"),
+            Path(short, "jdist-young"),
+        }
+        sockets["alive"].close()
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.1, 0.3])
+def test_a_stop_in_the_middle_of_a_restart_leaves_nothing(tmp_path: Path, delay: float) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path, num_ranks=4)) as pool:
+            pool.restart()
+            await asyncio.sleep(delay)
+
+    asyncio.run(check())
 
 
 def test_a_cancelled_start_is_cancelled(tmp_path: Path) -> None:
