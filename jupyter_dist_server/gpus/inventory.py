@@ -57,8 +57,14 @@ def read_nvml() -> Inventory:
         return Inventory(reason=NO_GPU)
     except nvml.NVMLError_DriverNotLoaded:
         return Inventory(reason="The NVIDIA driver is not loaded: ranks run on the CPU.")
+    except nvml.NVMLError_LibRmVersionMismatch:
+        return Inventory(
+            reason="The NVIDIA driver that is loaded and its library have different versions, as "
+            "after an update without a restart: ranks run on the CPU."
+        )
     except nvml.NVMLError as error:
-        return Inventory(reason=f"NVML cannot be used ({error}): ranks run on the CPU.")
+        cause = str(error).rstrip(".")
+        return Inventory(reason=f"NVML cannot be used ({cause}): ranks run on the CPU.")
     try:
         gpus = []
         for position in range(nvml.nvmlDeviceGetCount()):
@@ -76,7 +82,8 @@ def read_nvml() -> Inventory:
             )
         driver = nvml.nvmlSystemGetDriverVersion()
     except nvml.NVMLError as error:
-        return Inventory(reason=f"NVML failed while listing the GPUs: {error}.")
+        cause = str(error).rstrip(".")
+        return Inventory(reason=f"NVML failed while listing the GPUs: {cause}.")
     finally:
         nvml.nvmlShutdown()
     return Inventory(tuple(gpus), driver, None if gpus else NO_GPU)

@@ -20,7 +20,7 @@ import sys
 import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from .folder import CONFIG, rank_connection
 
@@ -91,10 +91,13 @@ def run(orders: Orders, keep_alive: object = None) -> NoReturn:
         The agent's objects in a forked child: never used and never finalised here.
     """
     _KEPT.append(keep_alive)
-    _detach(orders)
+    log = _detach(orders)
     report = socket.socket(fileno=orders.report)
     try:
         app = _start(orders)
+        for handler in app.log.handlers:
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(log)  # the kernel's own troubles are no output of a cell
         report.sendall(json.dumps({"ready": True}).encode())
     except BaseException as error:
         traceback.print_exc()
@@ -106,7 +109,7 @@ def run(orders: Orders, keep_alive: object = None) -> NoReturn:
     _leave()
 
 
-def _detach(orders: Orders) -> None:
+def _detach(orders: Orders) -> TextIO:
     """Become a session of our own that ends with the agent; write to our own log from here on."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -121,8 +124,9 @@ def _detach(orders: Orders) -> None:
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
     os.close(null)
-    _KEPT.append(own := os.fdopen(log, "w", buffering=1))
+    own = os.fdopen(log, "w", buffering=1)
     faulthandler.enable(own)  # a crash's stack goes to the log, not to the captured descriptor
+    return own
 
 
 def _leave(*_: object) -> NoReturn:
@@ -192,9 +196,6 @@ def _start_kernel(orders: Orders, config: dict[str, Any], namespace: dict[str, A
             json.dump(rank_connection(orders.folder, orders.rank, config["key"]), file)
     app = RankApp.instance(connection_file=str(connection), parent_handle=_parent_handle())
     app.initialize([])
-    for handler in app.log.handlers:
-        if isinstance(handler, logging.StreamHandler):
-            handler.setStream(sys.__stderr__)
     app.kernel.shell.push(namespace, interactive=False)
     return app
 

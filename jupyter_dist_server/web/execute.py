@@ -73,6 +73,14 @@ class Clients:
 class ExecuteHandler(DistHandler):
     """Run code on ranks."""
 
+    _lines: asyncio.Queue[dict[str, Any] | None] | None = None
+
+    def on_connection_close(self) -> None:
+        """Wake the stream up: without outputs it would not notice that nobody listens any more."""
+        super().on_connection_close()
+        if self._lines:
+            self._lines.put_nowait(None)
+
     async def post(self, pool_id: str) -> None:
         """Run code and answer outputs by rank; ``Accept: application/x-ndjson`` streams them."""
         await self.require("execute")
@@ -111,6 +119,7 @@ class ExecuteHandler(DistHandler):
     ) -> None:
         self.set_header("Content-Type", NDJSON)
         lines: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self._lines = lines
 
         def collect(rank: int, kind: str, content: dict[str, Any]) -> None:
             if output := to_output(kind, content):
@@ -122,6 +131,8 @@ class ExecuteHandler(DistHandler):
             while line := await lines.get():
                 self.write(json.dumps(line) + "\n")
                 await self.flush()
+            if not running.done():
+                raise StreamClosedError
             for rank, status in (await running).items():
                 self.write(json.dumps({"rank": rank, "status": status}) + "\n")
             self.finish(set_content_type=NDJSON)

@@ -1,0 +1,106 @@
+"""The WebSocket that pushes pool states."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import WebSocketClientConnection, websocket_connect
+
+from .client import ENDED, Client
+from .openapi import validate_named
+
+Frame = dict[str, Any]
+
+
+async def connect(client: Client) -> WebSocketClientConnection:
+    """Open the stream."""
+    url = f"ws://127.0.0.1:{client.url.port}{client.base}jupyter-dist/stream"
+    return await websocket_connect(HTTPRequest(url, headers=client.headers))
+
+
+async def read(stream: WebSocketClientConnection) -> Frame:
+    """Return the next frame, which must be as the description says."""
+    message = await asyncio.wait_for(stream.read_message(), 60)
+    assert message is not None, "the stream has ended"
+    frame: Frame = json.loads(message)
+    validate_named("StreamFrame", frame)
+    return frame
+
+
+async def read_until(stream: WebSocketClientConnection, condition: Any) -> list[Frame]:
+    """Return the frames up to the one of which `condition` holds."""
+    frames = [await read(stream)]
+    while not condition(frames[-1]):
+        frames.append(await read(stream))
+    return frames
+
+
+def states(frame: Frame) -> list[str]:
+    """Return the states of the ranks in a frame."""
+    return [rank["state"] for rank in frame["pool"]["ranks"]]
+
+
+def test_the_stream_tells_the_whole_life_of_a_pool(client: Client) -> None:
+    asyncio.run(follow_a_life(client))
+
+
+async def follow_a_life(client: Client) -> None:
+    kernel = client.raw("POST", "api/kernels", body={"name": "python3"}).body["id"]
+    listed = client.get("pools")["pools"]
+    stream = await connect(client)
+    assert await read(stream) == {"type": "pools", "pools": listed}
+
+    # From here on nothing is asked for: all news are pushed.
+    request = {"kernel_id": kernel, "num_ranks": 2}
+    pool_id = client.post("pools", request, 202)["id"]
+    start = await read_until(stream, lambda f: f["pool"]["state"] in ("RUNNING", *ENDED))
+    assert {frame["pool"]["id"] for frame in start} == {pool_id}
+    seen = [frame["pool"]["state"] for frame in start]
+    assert set(seen) == {"CONFIGURING", "RUNNING"}
+    assert seen == sorted(seen)
+    versions = [frame["pool"]["version"] for frame in start]
+    assert versions == sorted(set(versions))
+
+    options = {"timeout": 0.5, "ranks": [1]}
+    work = threading.Thread(
+        target=client.execute, args=(pool_id, "while True: pass"), kwargs=options
+    )
+    work.start()
+    busy = await read_until(stream, lambda f: "busy" in states(f))
+    assert states(busy[-1]) == ["idle", "busy"]
+    await read_until(stream, lambda f: states(f) == ["idle", "idle"])
+    work.join()
+
+    # A second listener gets the same picture at once.
+    second = await connect(client)
+    first_frame = await read(second)
+    (known,) = [pool for pool in first_frame["pools"] if pool["id"] == pool_id]
+    assert known["state"] == "RUNNING"
+    second.close()
+
+    client.raw("DELETE", f"api/kernels/{kernel}")
+    end = await read_until(stream, lambda f: f["type"] == "pool_removed")
+    assert end[-1]["id"] == pool_id
+    # Its last state may be left out: there is no such pool any more.
+    assert {frame["pool"]["state"] for frame in end[:-1]} <= {"RUNNING", "COMPLETING", "COMPLETED"}
+    stream.close()
+
+
+def test_what_a_client_says_is_ignored(client: Client) -> None:
+    asyncio.run(talk(client))
+
+
+async def talk(client: Client) -> None:
+    stream = await connect(client)
+    await read(stream)
+    await stream.write_message("not JSON")
+    await stream.write_message(b"\x00\xff", binary=True)
+    failing = {"num_ranks": 1, "python": "/no/such/python"}
+    pool_id = client.post("pools", failing, 202)["id"]
+    frames = await read_until(stream, lambda f: f.get("pool", {}).get("state") == "FAILED")
+    assert frames[-1]["pool"]["id"] == pool_id
+    stream.close()
