@@ -56,7 +56,8 @@ def read_discovery_files() -> Iterator[dict[str, Any]]:
     for file in sorted(files, key=lambda file: file.stem != parent):
         try:
             known = json.loads(file.read_text())
-        except (OSError, ValueError):
-            continue  # its server is just writing or removing it
-        if psutil.pid_exists(known["pid"]):
+            alive = psutil.pid_exists(known["pid"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # its server is just writing or removing it, or it is no file of ours
+        if alive:
             yield known

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable
@@ -17,18 +17,21 @@ from typing import Any
 from ..errors import DistError
 from ..gpus.inventory import Inventory
 from .agent_link import AgentLink, Snapshot
-from .environment import agent_environment, thread_limits
-from .folder import AGENT_SOCKET, CONFIG, create_folder, log_tail, new_key, write_private
+from .folder import create_folder, log_tail
+from .launch import launch_agent
 from .placement import Placement, place
 from .processes import ProcessRef, end_now, session_members
 from .ranks import check_ranks
 from .records import PoolRecord, PoolState, RankRecord, Reason, gpu_reference
 from .request import PoolRequest
+from .tasks import Tasks
 from .watcher import Watcher
 
 DEFAULT_TIMEOUT = 120.0
 """Seconds that a start may take; importing torch from a cold disk takes most of it."""
 
+_WATCH_PATIENCE = 5.0
+"""Seconds within which every rank greets the watcher."""
 _STOP_PATIENCE = 12.0
 """Seconds after which an agent that does not end by itself is killed."""
 
@@ -72,8 +75,8 @@ class Pool:
             backend=self.placement.backend,
             placement=self.placement.policy,
             start_method=request.start_method,
-            python=request.python,
-            cwd=request.cwd,
+            python=request.python or sys.executable,
+            cwd=request.cwd or os.getcwd(),
             notices=list(self.placement.notices),
             ranks=[
                 RankRecord(rank, rank, self.placement.device(rank), gpu_reference(gpu))
@@ -88,6 +91,7 @@ class Pool:
         self._agent: subprocess.Popen[bytes] | None = None
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
+        self._tasks = Tasks()
         self._cancelled = False
         self._processes: set[ProcessRef] = set()
 
@@ -187,48 +191,12 @@ class Pool:
         self.ended.set()
 
     def _launch(self, folder: Path) -> None:
-        base = dict(os.environ) if self.request.base_env is None else self.request.base_env
-        config = {
-            "id": self.record.id,
-            "key": new_key(),
-            "world_size": self.record.world_size,
-            "backend": self.record.backend,
-            "start_method": self.record.start_method,
-            "timeout": self.timeout,
-            "cwd": self.request.cwd,
-            "thread_limits": thread_limits(base, self.request.env),
-            "owner": vars(ProcessRef.of(os.getpid())),
-            "ranks": [{"device": rank.device, "gpu": rank.gpu} for rank in self.record.ranks],
-        }
-        write_private(folder / CONFIG, config)
         self.change(
             state=PoolState.CONFIGURING,
             folder=str(folder),
             progress={"phase": "importing torch", "ready": 0},
         )
-        # The socket is bound here and handed over, so that it can be connected to at once.
-        with socket.socket(socket.AF_UNIX) as listener, open(folder / "agent.log", "wb") as log:
-            listener.bind(str(folder / AGENT_SOCKET))
-            listener.listen(64)
-            command = [self.request.python, "-m", f"{__package__}.agent", str(folder)]
-            try:
-                self._agent = subprocess.Popen(
-                    [*command, str(listener.fileno())],
-                    pass_fds=[listener.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    cwd=self.request.cwd,
-                    env=agent_environment(base, self.request.env, self.placement),
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise DistError(
-                    "agent_failed",
-                    f"{self.request.python} cannot be started in {self.request.cwd}: "
-                    f"{error.strerror}.",
-                    "Check the kernel's interpreter and the notebook's folder.",
-                ) from error
+        self._agent = launch_agent(folder, self.record, self.request, self.placement, self.timeout)
 
     async def _wait_until_running(self, folder: Path) -> Reason | None:
         closed = asyncio.create_task(self._link.closed.wait())
@@ -247,17 +215,21 @@ class Pool:
                     return None if self._cancelled else self._unexpected_end(folder)
         finally:
             closed.cancel()
+        await self._watch_ranks()
         if not self._cancelled:
-            self._set_running()
+            self.change(state=PoolState.RUNNING, started=time.time())
         return None
 
     def _all_ready(self) -> bool:
         return all(rank.state in ("idle", "busy") for rank in self.record.ranks)
 
-    def _set_running(self) -> None:
-        if self._watch and self._watcher is None:
+    async def _watch_ranks(self) -> None:
+        if self._watcher:
+            await self._watcher.close()
+        if self._watch and not self._cancelled:
             self._watcher = Watcher(Path(self.record.folder), self._on_rank_state)
-        self.change(state=PoolState.RUNNING, started=self.record.started or time.time())
+            with contextlib.suppress(asyncio.TimeoutError):  # a rank may have died meanwhile
+                await asyncio.wait_for(self._watcher.ready(), _WATCH_PATIENCE)
 
     def _too_slow(self, folder: Path) -> Reason:
         waiting = [rank.rank for rank in self.record.ranks if rank.state == "starting"]
@@ -282,8 +254,8 @@ class Pool:
             return Reason(
                 "package_missing",
                 "jupyter_dist_server is not installed in the kernel's environment "
-                f"({self.request.python}).",
-                f'Install it there: "{self.request.python}" -m pip install jupyter-dist-server',
+                f"({self.record.python}).",
+                f'Install it there: "{self.record.python}" -m pip install jupyter-dist-server',
             )
         return Reason(
             "agent_failed",
@@ -298,6 +270,7 @@ class Pool:
 
     async def _clean_up(self, folder: Path | None) -> None:
         """Leave no process and no file, whatever state the agent is in."""
+        await self._tasks.cancel()
         if self._watcher:
             await self._watcher.close()
         if self._agent:
@@ -339,7 +312,13 @@ class Pool:
         )
         restarting = self.record.started and self.record.state is PoolState.CONFIGURING
         if restarting and self._all_ready() and self.record.progress["phase"] == "starting ranks":
-            self._set_running()
+            self.record.progress["phase"] = "connecting"
+            self._tasks.add(self._finish_restart())
+
+    async def _finish_restart(self) -> None:
+        await self._watch_ranks()
+        if self.record.state is PoolState.CONFIGURING:
+            self.change(state=PoolState.RUNNING)
 
     def _on_rank_state(self, rank: int, state: str) -> None:
         record = self.record.ranks[rank]

@@ -56,7 +56,8 @@ def _read_item(item: str, world_size: int) -> Iterable[int]:
     if dash and first:
         if int(last) < int(first):
             raise ValueError(item)
-        return range(int(first), int(last) + 1)
+        # A rank that is not there is an error anyway: one of them is enough to say so.
+        return range(int(first), min(int(last), max(int(first), world_size)) + 1)
     rank = int(item)
     return [rank + world_size if -world_size <= rank < 0 else rank]
 
@@ -65,10 +66,11 @@ def check_ranks(ranks: Iterable[int], world_size: int) -> None:
     """Raise `DistError` if the pool lacks one of `ranks`."""
     missing = sorted(set(ranks) - set(range(world_size)))
     if missing:
-        names = f"rank {missing[0]}" if len(missing) == 1 else f"ranks {format_ranks(missing)}"
+        one = len(missing) == 1
+        names = f"is no rank {missing[0]}" if one else f"are no ranks {format_ranks(missing)}"
         raise DistError(
             "unknown_rank",
-            f"There is no {names}: the pool has {world_size} "
+            f"There {names}: the pool has {world_size} "
             f"{'rank' if world_size == 1 else 'ranks'} ({format_ranks(range(world_size))}).",
             field="ranks",
         )

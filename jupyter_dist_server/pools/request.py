@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,9 +27,10 @@ class PoolRequest:
     start_method: str = "fork"
     kernel_id: str | None = None
     name: str = ""
-    python: str = sys.executable
-    """The notebook kernel's interpreter; the ranks run in it too."""
-    cwd: str = field(default_factory=os.getcwd)
+    python: str = ""
+    """The notebook kernel's interpreter, in which ranks run too; empty is this process's own."""
+    cwd: str = ""
+    """Where the ranks work; empty is where this process does."""
     base_env: dict[str, str] | None = None
     """The notebook kernel's whole environment; `None` is this process's own."""
 

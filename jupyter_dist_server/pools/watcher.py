@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,7 @@ class Watcher:
         self._session = Session(key=config["key"].encode())
         self._context = zmq.asyncio.Context()
         self._on_state = on_state
+        self._welcome = [asyncio.Event() for _ in range(config["world_size"])]
         self._tasks = Tasks()
         for rank in range(config["world_size"]):
             self._tasks.add(self._follow(rank, endpoint(folder, rank, "iopub")))
@@ -44,11 +46,17 @@ class Watcher:
         while True:
             _, parts = self._session.feed_identities(await socket.recv_multipart())
             message = self._session.deserialize(parts)
-            if message["msg_type"] != "status":
-                continue  # the greeting
+            if message["msg_type"] == "iopub_welcome":
+                self._welcome[rank].set()
+                continue
             # Control requests are busy and idle too, but they are not cells.
             if message["parent_header"].get("msg_type") == "execute_request":
                 self._on_state(rank, message["content"]["execution_state"])
+
+    async def ready(self) -> None:
+        """Wait until no status of any rank can be missed."""
+        for welcome in self._welcome:
+            await welcome.wait()
 
     async def close(self) -> None:
         """Stop following."""

@@ -24,7 +24,6 @@ _STATUS = {
     "pool_exists": 409,
     "pool_not_running": 409,
     "pool_unreachable": 503,
-    "folder_unwritable": 507,
 }
 
 

@@ -60,10 +60,10 @@ async def complete_request(
     return replace(
         request,
         timeout=limit,
-        python=_interpreter(spec.argv[0]),
+        python=request.python or _interpreter(spec.argv[0]),
         base_env=os.environ | spec.env,
-        cwd=str(folder if folder.is_dir() else root),
-        name=path,
+        cwd=request.cwd or str(folder if folder.is_dir() else root),
+        name=request.name or path,
     )
 
 

@@ -56,7 +56,9 @@ def test_a_slice_that_chooses_nothing_is_refused() -> None:
     [
         ("4", "There is no rank 4: the pool has 4 ranks (0-3)."),
         ("0,7", "There is no rank 7: the pool has 4 ranks (0-3)."),
-        ("2-5", "There is no ranks 4-5: the pool has 4 ranks (0-3)."),
+        ("4,5", "There are no ranks 4-5: the pool has 4 ranks (0-3)."),
+        ("2-5", "There is no rank 4: the pool has 4 ranks (0-3)."),
+        ("7-9", "There is no rank 7: the pool has 4 ranks (0-3)."),
         ("-5", "There is no rank -5: the pool has 4 ranks (0-3)."),
     ],
 )
@@ -64,13 +66,12 @@ def test_a_rank_that_is_not_there_is_named(text: str, named: str) -> None:
     with pytest.raises(DistError) as caught:
         parse_ranks(text, 4)
     assert caught.value.code == "unknown_rank"
-    # Several are "ranks", so the sentence may say "are".
-    assert caught.value.message.replace("There are no", "There is no") == named
+    assert caught.value.message == named
 
 
 def test_a_huge_range_is_refused_at_once() -> None:
     with pytest.raises(DistError):
-        parse_ranks("0-99999", 4)
+        parse_ranks("0-9999999999", 4)
 
 
 def test_one_rank_is_singular() -> None:

@@ -1,0 +1,65 @@
+"""What the documentation shows works, and it leaves out no magic and no error."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.notebook.magics import DistMagics
+
+from .driver import Server, environment, plain_notebook
+
+ROOT = Path(__file__).resolve().parent.parent
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: str, *languages: str) -> list[tuple[str, str]]:
+    """Return the code blocks of a page with their languages."""
+    found = FENCE.findall((ROOT / page).read_text())
+    return [(language, code) for language, code in found if language in languages]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/magics.md"])
+def test_cells_of_a_page_run_in_order(page: str, tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    notebook = plain_notebook(env, tmp_path)
+    try:
+        shown: list[str] = []
+        for language, code in blocks(page, "python", "text"):
+            if language == "python":
+                shown = notebook.ok(code, timeout=120).lines
+            else:
+                assert shown == code.splitlines()
+    finally:
+        notebook.close()
+
+
+def test_commands_of_the_rest_page_run_in_order(server: Server) -> None:
+    script = "".join(code for _, code in blocks("docs/rest.md", "bash"))
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        env=server.env | {"URL": server.url.rstrip("/"), "TOKEN": server.token},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"text/plain": "10"' in done.stdout
+    assert '{"rank": 1, "status": "ok"}' in done.stdout
+    assert server.pools() == []
+
+
+def test_every_magic_is_described() -> None:
+    ours = {name for kind in DistMagics.magics.values() for name in kind}
+    described = set(re.findall(r"%(\w+)", (ROOT / "docs/magics.md").read_text()))
+    assert described - {"load_ext", "magic"} == ours
+
+
+def test_every_error_is_described() -> None:
+    sources = "".join(p.read_text() for p in (ROOT / "jupyter_dist_server").rglob("*.py"))
+    codes = set(re.findall(r'(?:DistError\(|Reason\(|"code": )\s*"(\w+)"', sources))
+    assert {"torch_missing", "no_pool", "start_timeout"} <= codes
+    described = set(re.findall(r"`(\w+)`", (ROOT / "docs/troubleshooting.md").read_text()))
+    assert codes <= described, codes - described
