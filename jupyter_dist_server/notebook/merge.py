@@ -10,16 +10,14 @@ kept, whatever is merged.
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..pools.ranks import format_ranks
+from .align import Aligner, Item
 from .publication import Clear, Display, Publication, Text, join_texts, overwrite
 
-WINDOW = 0.15
-"""Seconds for which a line waits for the same line of other ranks."""
 LIVE_AFTER = 0.15
 """Seconds after which an unfinished line that is being redrawn (a progress bar) is shown."""
 PROMPT_AFTER = 0.5
@@ -29,20 +27,11 @@ REDRAW_EVERY = 0.1
 
 
 @dataclass
-class _Item:
-    """One thing that a rank showed: a line, or rich output. Equal keys merge."""
-
-    key: tuple[str, str]
-    payload: Any
-    arrived: float
-
-
-@dataclass
 class _Entry:
     """One thing in the notebook, with the ranks that show it."""
 
     ranks: set[int]
-    item: _Item
+    item: Item
     position: int
 
 
@@ -72,11 +61,9 @@ class Merger:
         """Each different error with its ranks, in order of arrival."""
         self._cell = cell
         self._width = len(f"[0-{world_size - 1}]") if world_size > 1 else 3
-        self._queues: dict[int, deque[_Item]] = {rank: deque() for rank in self.ranks}
-        self._ahead: dict[int, Counter[tuple[str, str]]] = {r: Counter() for r in self.ranks}
+        self._aligner = Aligner(self.ranks)
         self._partial: dict[tuple[int, str], list[str]] = {}
         self._partial_since: dict[tuple[int, str], float] = {}
-        self._running = set(self.ranks)
         self._entries: list[_Entry | _Block] = []
         self._position = 0
         self._shown_at = dict.fromkeys(self.ranks, 0)
@@ -111,14 +98,14 @@ class Merger:
             self._update(rank, content)
         elif set(content["data"]) == {"text/plain"}:
             for line in content["data"]["text/plain"].split("\n"):
-                self._queue(rank, _Item(("stdout", line), line, now))
+                self._aligner.push(rank, Item(("stdout", line), line, now))
         else:
-            self._queue(rank, self._read_rich(rank, content, now))
+            self._aligner.push(rank, self._read_rich(rank, content, now))
 
     def finish(self, rank: int, now: float) -> None:
         """Note that a rank has finished the cell."""
         self._finish_lines(rank, now)
-        self._running.discard(rank)
+        self._aligner.finish(rank)
 
     def _feed_text(self, rank: int, stream: str, text: str, now: float) -> None:
         place = rank, stream
@@ -142,19 +129,15 @@ class Merger:
         if block := self._live.pop(place, None):
             self._set_row(block, rank, line)
         else:
-            self._queue(rank, _Item((stream, line), line, now))
+            self._aligner.push(rank, Item((stream, line), line, now))
 
-    def _read_rich(self, rank: int, content: dict[str, Any], now: float) -> _Item:
+    def _read_rich(self, rank: int, content: dict[str, Any], now: float) -> Item:
         display_id = content.get("transient", {}).get("display_id")
         own = f"{self._cell}-{rank}-{display_id}" if display_id else None
         display = Display(content["data"], content.get("metadata", {}), own)
         # Displays that will be updated stay apart: their later states may differ.
         key = own or json.dumps(content["data"], sort_keys=True)
-        return _Item(("display", key), display, now)
-
-    def _queue(self, rank: int, item: _Item) -> None:
-        self._queues[rank].append(item)
-        self._ahead[rank][item.key] += 1
+        return Item(("display", key), display, now)
 
     def _add_error(self, rank: int, content: dict[str, Any]) -> None:
         for ranks, known in self.errors:
@@ -169,15 +152,14 @@ class Merger:
         if entry := self._rich.get(("display", display_id)):
             entry.item.payload.data = display.data
             entry.item.payload.metadata = display.metadata
-        for item in self._queues[rank]:
+        for item in self._aligner.waiting(rank):
             if item.key == ("display", display_id):
                 item.payload = Display(display.data, display.metadata, display_id)
         self._out.append(display)
 
     def _clear(self, rank: int) -> None:
         self._clear_before_next.discard(rank)
-        self._queues[rank].clear()
-        self._ahead[rank].clear()
+        self._aligner.clear(rank)
         for place in [place for place in self._partial if place[0] == rank]:
             del self._partial[place], self._partial_since[place]
             self._live.pop(place, None)
@@ -215,9 +197,7 @@ class Merger:
 
     def next_time(self, now: float) -> float | None:
         """Return when `take` should be called again if nothing arrives; `None` is never."""
-        heads = [queue[0] for queue in self._queues.values() if queue]
-        times = [head.arrived + WINDOW for head in heads]
-        times += [
+        times = [
             since + self._patience(place)
             for place, since in self._partial_since.items()
             if place not in self._live
@@ -226,22 +206,18 @@ class Merger:
             times.append(now + REDRAW_EVERY)
         if self._redraw:
             times.append(self._last_redraw + REDRAW_EVERY)
+        if (next_item := self._aligner.next_time()) is not None:
+            times.append(next_item)
         return min(times, default=None)
 
     def _patience(self, place: tuple[int, str]) -> float:
         return LIVE_AFTER if any("\r" in part for part in self._partial[place]) else PROMPT_AFTER
 
     def _merge(self, now: float) -> None:
-        while group := self._next_group(now):
-            item = self._queues[group[0]][0]
-            for rank in group:
-                self._queues[rank].popleft()
-                self._ahead[rank][item.key] -= 1
-                if not self._ahead[rank][item.key]:
-                    del self._ahead[rank][item.key]
-            self._show(group, item)
+        while found := self._aligner.pop(now):
+            self._show(*found)
 
-    def _show(self, group: list[int], item: _Item) -> None:
+    def _show(self, group: list[int], item: Item) -> None:
         entry = self._rich.get(item.key)
         if entry and all(self._shown_at[rank] < entry.position for rank in group):
             # The same figure, later: its label is rewritten, and it is not shown again.
@@ -262,27 +238,6 @@ class Merger:
         self._position += 1
         return self._position
 
-    def _next_group(self, now: float) -> list[int]:
-        """Choose the ranks whose first items are equal and may be shown now; none: wait."""
-        groups: dict[tuple[str, str], list[int]] = {}
-        for rank in self.ranks:
-            if self._queues[rank]:
-                groups.setdefault(self._queues[rank][0].key, []).append(rank)
-        if not groups:
-            return []
-        pending = [rank for rank in self._running if not self._queues[rank]]
-        if len(groups) == 1 and not pending:
-            return next(iter(groups.values()))
-        ready = []
-        for key, group in groups.items():
-            oldest = min(self._queues[rank][0].arrived for rank in group)
-            if not pending or now >= oldest + WINDOW:
-                ready.append(group)
-                # Another rank will come to this very item: show what it has before that first.
-                if not any(key in self._ahead[rank] for rank in self.ranks if rank not in group):
-                    return group
-        return ready[0] if ready else []
-
     def _publish(self, entry: _Entry) -> None:
         shown = entry.item.payload
         if isinstance(shown, Display):
@@ -302,7 +257,7 @@ class Merger:
             rank = place[0]
             block = self._live.get(place)
             if block is None:
-                if self._queues[rank] or now - since < self._patience(place):
+                if self._aligner.waiting(rank) or now - since < self._patience(place):
                     continue
                 block = self._live[place] = self._block_for(rank)
             row = overwrite("".join(self._partial[place]))

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from jupyter_dist_server.notebook.merge import PROMPT_AFTER, WINDOW, Merger
+from jupyter_dist_server.notebook.align import WINDOW
+from jupyter_dist_server.notebook.merge import PROMPT_AFTER, Merger
 from jupyter_dist_server.notebook.publication import Clear, Display, Publication, Text, overwrite
 
 
