@@ -15,13 +15,14 @@ FILE_PREFIX = "jupyter-dist-"
 SECRET_SCHEME = "JupyterDist"
 """``Authorization: JupyterDist SECRET`` opens our routes, and nothing else of the server."""
 
-_ANY_ADDRESS = ("", "*", "0.0.0.0", "::", "localhost")
+_LOCAL = {"": "localhost", "*": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Where a server that listens everywhere is reached, and nobody else's could be."""
 
 
 def local_url(serverapp: Any) -> str:
     """Return the URL under which a process on this machine reaches the server."""
     scheme = "https" if serverapp.certfile else "http"
-    host = "localhost" if serverapp.ip in _ANY_ADDRESS else serverapp.ip
+    host = _LOCAL.get(serverapp.ip, serverapp.ip)
     host = f"[{host}]" if ":" in host else host
     return f"{scheme}://{host}:{serverapp.port}{serverapp.base_url}"
 

@@ -1,7 +1,7 @@
 """The GPUs of this machine, read through NVML.
 
-NVML can hang inside a sick driver, so only a short-lived child process calls it:
-``python -m jupyter_dist_server.gpus.inventory`` prints one JSON document.
+NVML can hang inside a sick driver, so only a short-lived child process calls it, which prints one
+JSON document.
 See https://docs.nvidia.com/deploy/nvml-api/.
 """
 
@@ -12,6 +12,8 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from ..interpreter import python_command
 
 NO_GPU = "No NVIDIA GPU found: ranks run on the CPU."
 
@@ -98,9 +100,7 @@ async def inventory(timeout: float = 15.0) -> Inventory:
         Seconds after which a hanging driver is given up on, and said to hang.
     """
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        __name__,
+        *python_command(sys.executable, __name__),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -116,5 +116,6 @@ async def inventory(timeout: float = 15.0) -> Inventory:
     return Inventory.from_json(json.loads(out))
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print the inventory as JSON: what the child process does."""
     json.dump(read_nvml().to_json(), sys.stdout)

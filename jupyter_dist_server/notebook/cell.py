@@ -18,10 +18,15 @@ from ..pools.processes import RESTARTED, STOPPED
 from ..pools.ranks import format_ranks
 from .loop import LoopThread
 from .merge import Merger
-from .publication import Display, publish
+from .publication import Display, Text, publish
 
 INTERRUPT_PATIENCE = 0.8
 """Seconds for which interrupted ranks are waited for; the cell then ends without them."""
+
+MAX_DRAIN = 0.1
+"""Seconds for which outputs are taken in before they are shown."""
+ANNOUNCE_AFTER = 1.0
+"""Seconds after which a rank's failure is said although others still run."""
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _Event = tuple[int, str, dict[str, Any]]
@@ -65,6 +70,9 @@ class Cell:
         self._events: queue.SimpleQueue[_Event | None] = queue.SimpleQueue()
         self._execution: Execution | None = None
         self._interrupts = 0
+        self._finished: set[int] = set()
+        self._failed: dict[int, dict[str, Any]] = {}
+        self._announce_at: float | None = None
         self._give_up_at: float | None = None
 
     def run(self, code: str, execution_count: int | None, allow_stdin: bool) -> None:
@@ -107,9 +115,10 @@ class Cell:
         while True:
             now = time.monotonic()
             publish(self._merger.take(now))
+            self._announce(now)
             if self._give_up_at and now >= self._give_up_at:
                 return
-            times = [self._merger.next_time(now), self._give_up_at]
+            times = [self._merger.next_time(now), self._give_up_at, self._announce_at]
             wake = min((moment for moment in times if moment is not None), default=None)
             try:
                 event = self._events.get(timeout=None if wake is None else max(0.0, wake - now))
@@ -117,6 +126,8 @@ class Cell:
                 continue
             while event is not None:
                 self._take(*event)
+                if time.monotonic() - now > MAX_DRAIN:
+                    break  # ranks that print without pause must not keep us from showing it
                 try:
                     event = self._events.get_nowait()
                 except queue.Empty:
@@ -127,11 +138,26 @@ class Cell:
     def _take(self, rank: int, kind: str, content: dict[str, Any]) -> None:
         if kind == "finished":
             self._merger.finish(rank, time.monotonic())
+            self._finished.add(rank)
+            if content["status"] != "ok":
+                self._failed[rank] = content
+                self._announce_at = self._announce_at or time.monotonic() + ANNOUNCE_AFTER
         elif kind == "input_request":
             publish(self._merger.take(time.monotonic()))
             self._answer(rank, content)
         elif kind != "interrupt":
             self._merger.feed(rank, kind, content, time.monotonic())
+
+    def _announce(self, now: float) -> None:
+        """Say that a rank failed while others still run: they may wait for it in a collective."""
+        if self._announce_at and now >= self._announce_at:
+            for rank, end in self._failed.items():
+                others = format_ranks(set(self._ranks) - self._finished)
+                what = f"{end['ename']}: {end['evalue']}".removeprefix("RankDied: ").strip(": ")
+                text = f"[{rank}] failed ({what}); ranks still running: {others}.\n"
+                publish([Text("stderr", text)] if others else [])
+            self._failed.clear()
+            self._announce_at = None
 
     def _answer(self, rank: int, request: dict[str, Any]) -> None:
         prompt = f"[{rank}] {request['prompt']}"
@@ -147,7 +173,7 @@ class Cell:
         """Interrupt the ranks; the second time, stop waiting for them."""
         self._interrupts += 1
         if self._execution:
-            self._loop.call(self._client.interrupt, self._execution.outstanding)
+            self._loop.call(self._client.cancel, self._execution)
         patience = INTERRUPT_PATIENCE if self._interrupts == 1 else 0.0
         self._give_up_at = time.monotonic() + patience
         self._events.put((-1, "interrupt", {}))  # wakes the waiting main thread
@@ -158,7 +184,8 @@ class Cell:
         replies = dict(self._execution.replies)
         for rank in late:
             self._loop.call(self._execution.lose, rank, "nobody waits for it any more")
-        return replies | {rank: Reply(rank, "late") for rank in late}
+        begun = self._execution.begun
+        return replies | {r: Reply(r, "late" if r in begun else "aborted") for r in late}
 
     # -- how it ended -----------------------------------------------------------------------
 
@@ -202,6 +229,8 @@ class Cell:
                 f"{_name(late)} did not stop within {INTERRUPT_PATIENCE:g} s, stuck in a "
                 "collective or in C code: interrupt again, or replace all ranks with %dist_restart."
             )
+        if waiting := by_status.get("aborted"):
+            yield f"{_name(waiting)} had not begun: another cell runs there."
         if fine := by_status.get("ok"):
             yield f"{_name(fine)} finished; {_whose(fine)} variables are kept."
         if set(causes) - {RESTARTED, STOPPED}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -30,6 +31,8 @@ class CurrentPool:
         self._control: Control = self._local
         self._record: Record | None = None
         self._client: PoolClient | None = None
+        self._connected: tuple[str, int] | None = None
+        """Id and generation of the pool that `_client` talks to."""
         self._failure: DistError | None = None
         self._cells = 0
 
@@ -99,18 +102,25 @@ class CurrentPool:
         if record and (agent_is_gone or record["state"] == "COMPLETING"):
             record = self._wait_for_end(record)
         if record is None:
+            self._note_why_it_ended()
             self._disconnect()
         elif record["state"] == "RUNNING" and not self._is_connected_to(record):
-            self._connect(record)
+            try:
+                self._connect(record)
+            except DistError:  # it may be ending just now
+                record = self._wait_for_end(record)
         self._record = record
         return record
 
+    def _note_why_it_ended(self) -> None:
+        """Ask why the pool that we knew is gone; its owner keeps the last one of each kernel."""
+        if self._record and not self._failure:
+            with contextlib.suppress(DistError):
+                last = self._control.wait(self._record, 0)
+                self._failure = _why_not(last) if last["ended"] else None
+
     def _is_connected_to(self, record: Record) -> bool:
-        known = self._record
-        return known is not None and (known["id"], known["generation"]) == (
-            record["id"],
-            record["generation"],
-        )
+        return self._connected == (record["id"], record["generation"])
 
     def _wait_for_end(self, record: Record) -> Record | None:
         """Follow a pool that is ending, or whose agent is gone and whose owner will notice that."""
@@ -125,12 +135,13 @@ class CurrentPool:
     def _connect(self, record: Record) -> None:
         self._disconnect()
         self._client = self._loop.run(_connected_client(Path(record["folder"])))
+        self._connected = record["id"], record["generation"]
         self._record = record
 
     def _disconnect(self) -> None:
         if self._client:
             self._loop.run(self._client.close())
-        self._client = self._record = None
+        self._client = self._connected = self._record = None
 
     def require(self) -> tuple[Record, PoolClient]:
         """Return the running pool.
@@ -182,11 +193,13 @@ class CurrentPool:
 
     def reset(self) -> None:
         """Stop the pool, if any, and forget everything."""
-        record = self.attach()
-        self._disconnect()
-        if record:
-            self._control.stop(record["id"])
-        self._control = self._local
+        try:
+            record = self.attach()
+            self._disconnect()
+            if record:
+                self._control.stop(record["id"])
+        finally:
+            self._control, self._failure = self._local, None
 
     # -- use --------------------------------------------------------------------------------
 

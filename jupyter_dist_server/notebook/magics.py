@@ -282,7 +282,7 @@ def _read_gpu_ids(text: str | None) -> list[int | str] | None:
     ids: list[int | str] = []
     for part in text.strip("[]").split(","):
         item = part.strip()
-        if item.isdigit():
+        if item.isdecimal():
             ids.append(int(item))
         elif item.startswith(("GPU-", "MIG-")):
             ids.append(item)
@@ -292,7 +292,10 @@ def _read_gpu_ids(text: str | None) -> list[int | str] | None:
 
 
 def _read_variable(text: str) -> tuple[str, str]:
-    name, equals, value = " ".join(shlex.split(text)).partition("=")
+    try:
+        name, equals, value = " ".join(shlex.split(text)).partition("=")
+    except ValueError as error:
+        raise UsageError(f"--env {text}: {error}") from error
     if not equals or not name:
         raise UsageError(f"--env takes K=V, not “{text}”")
     return name, value

@@ -96,7 +96,7 @@ class Merger:
             self._add_error(rank, content)
         elif kind == "update_display_data":
             self._update(rank, content)
-        elif set(content["data"]) == {"text/plain"}:
+        elif set(content["data"]) == {"text/plain"} and not _display_id(content):
             for line in content["data"]["text/plain"].split("\n"):
                 self._aligner.push(rank, Item(("stdout", line), line, now))
         else:
@@ -132,7 +132,7 @@ class Merger:
             self._aligner.push(rank, Item((stream, line), line, now))
 
     def _read_rich(self, rank: int, content: dict[str, Any], now: float) -> Item:
-        display_id = content.get("transient", {}).get("display_id")
+        display_id = _display_id(content)
         own = f"{self._cell}-{rank}-{display_id}" if display_id else None
         display = Display(content["data"], content.get("metadata", {}), own)
         # Displays that will be updated stay apart: their later states may differ.
@@ -308,3 +308,8 @@ class Merger:
             else:
                 self._publish(entry)
         self._redraw, self._last_redraw = False, now
+
+
+def _display_id(content: dict[str, Any]) -> str | None:
+    display_id: str | None = content.get("transient", {}).get("display_id")
+    return display_id

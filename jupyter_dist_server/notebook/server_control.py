@@ -7,6 +7,7 @@ import re
 import ssl
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ class ServerControl:
             # It is the server's own file, and the name in it need not be that of the loopback.
             context = ssl.create_default_context(cafile=certfile)
             context.check_hostname = False
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
             handlers.append(urllib.request.HTTPSHandler(context=context))
         self._opener = urllib.request.build_opener(*handlers)
 
@@ -85,7 +87,7 @@ class ServerControl:
                 return answer
         except urllib.error.HTTPError as error:
             raise _translate(error) from error
-        except OSError as error:
+        except (OSError, HTTPException, ValueError) as error:
             raise DistError(
                 "server_unreachable",
                 f"The Jupyter server does not answer: {error}.",

@@ -1,9 +1,9 @@
 """The agent: a zygote that forks, watches and reaps the ranks of one pool.
 
-``python -m jupyter_dist_server.pools.agent FOLDER LISTENER`` runs in the notebook kernel's
-interpreter. It imports torch once, then forks each rank, so that ranks share its pages. It starts
-no thread and never opens CUDA: both would make a fork unsafe. Whoever can reach the socket in the
-pool's private folder may send commands, as JSON lines, and gets a snapshot at each change.
+`main` runs in the notebook kernel's interpreter, in a process of its own. It imports torch once,
+then forks each rank, so that ranks share its pages. It starts no thread and never opens CUDA: both
+would make a fork unsafe. Whoever can reach the socket in the pool's private folder may send
+commands, as JSON lines, and gets a snapshot at each change.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 import psutil
 
+from ..interpreter import python_command
 from . import rank as rank_process
 from .control_socket import ControlSocket
 from .environment import rank_environment
@@ -125,7 +126,7 @@ class Agent:
                 self._become_rank(orders, inherited)
         else:
             child = subprocess.Popen(
-                [sys.executable, "-m", rank_process.__name__, orders.to_json()],
+                [*python_command(sys.executable, rank_process.__name__), orders.to_json()],
                 pass_fds=(orders.report, orders.store),
                 stdin=subprocess.DEVNULL,
             )
@@ -300,17 +301,17 @@ class Agent:
 
     async def _watch_owner(self, owner: ProcessRef) -> None:
         """End the pool when the process that started it dies, however it dies."""
-        if hasattr(os, "pidfd_open"):
-            with contextlib.suppress(ProcessLookupError):
-                descriptor = os.pidfd_open(owner.pid)
-                ended, loop = asyncio.Event(), asyncio.get_running_loop()
-                loop.add_reader(descriptor, ended.set)
-                if owner.find():  # or the pid belongs to another process by now
-                    await ended.wait()
-                loop.remove_reader(descriptor)
-        else:
-            while owner.find():  # macOS has no pidfd
+        try:
+            descriptor = os.pidfd_open(owner.pid)
+        except (AttributeError, OSError):  # no pidfds on macOS and in some sandboxes
+            while owner.find():
                 await asyncio.sleep(0.5)
+        else:
+            ended, loop = asyncio.Event(), asyncio.get_running_loop()
+            loop.add_reader(descriptor, ended.set)
+            if owner.find():  # or the pid belongs to another process by now
+                await ended.wait()
+            loop.remove_reader(descriptor)
         await self.stop()
 
     async def _next(self) -> int | None:
@@ -346,7 +347,3 @@ def main() -> None:
         PR_SET_CHILD_SUBREAPER = 36
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     Agent(Path(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))).run()
-
-
-if __name__ == "__main__":
-    main()

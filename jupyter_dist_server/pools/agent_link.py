@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from .folder import AGENT_SOCKET
+
+_LOG = logging.getLogger(__name__)
 
 Snapshot = dict[str, Any]
 
@@ -50,7 +53,10 @@ class AgentLink:
             while line := await reader.readline():
                 self.snapshot = json.loads(line)
                 self.first.set()
-                self._on_snapshot(self.snapshot)
+                try:
+                    self._on_snapshot(self.snapshot)
+                except Exception:  # a listener's mistake must not look like the agent's death
+                    _LOG.exception("A listener of an agent failed")
         except ConnectionError:
             pass  # the agent was killed; `closed` says so
         finally:

@@ -37,20 +37,23 @@ class MemoryFile:
             self._file = os.memfd_create(name)
             path = f"/proc/self/fd/{self._file}"
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+            self._frees = True
+            # The system allows a user only so many watches; without one we look now and then.
             self._events = _LIBC.inotify_init1(os.O_CLOEXEC)
             if _LIBC.inotify_add_watch(self._events, path.encode(), _IN_MODIFY) < 0:
-                raise OSError(ctypes.get_errno(), "cannot watch a rank's output")
+                self._events = -1
         else:  # macOS
             self._file, path = tempfile.mkstemp(prefix=name)
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
             os.unlink(path)
-            self._events = None
+            self._frees = False
+            self._events = -1
         self._offset = 0
         self._freed = 0
 
     def wait(self) -> None:
         """Block until something may have been written."""
-        if self._events is not None:
+        if self._events >= 0:
             os.read(self._events, 4096)
         else:
             while os.fstat(self._file).st_size == self._offset:
@@ -65,7 +68,7 @@ class MemoryFile:
             self._offset = self._freed = 0
         content = os.pread(self._file, size - self._offset, self._offset)
         self._offset += len(content)
-        if self._events is not None and self._offset - self._freed > _FREE_EVERY:
+        if self._frees and self._offset - self._freed > _FREE_EVERY:
             start, length = ctypes.c_long(self._freed), ctypes.c_long(self._offset - self._freed)
             _LIBC.fallocate(self._file, _PUNCH_HOLE, start, length)
             self._freed = self._offset
@@ -83,6 +86,7 @@ class RankStream(OutStream):  # type: ignore[misc]
         self._captured = MemoryFile(f"rank-{name}")
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._taking = threading.RLock()
+        self._owner = os.getpid()
         os.dup2(self._captured.descriptor, self._descriptor)
         threading.Thread(target=self._follow, name=f"capture-{name}", daemon=True).start()
 
@@ -98,6 +102,8 @@ class RankStream(OutStream):  # type: ignore[misc]
 
     def take_in(self) -> None:
         """Move what was written to the file descriptor into this stream."""
+        if os.getpid() != self._owner:
+            return  # a forked worker's output is taken in by the rank, and must not be doubled
         with self._taking:
             if content := self._captured.read_new():
                 super().write(self._decoder.decode(content))

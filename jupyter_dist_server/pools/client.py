@@ -16,6 +16,7 @@ from jupyter_client.session import Session
 from ..errors import DistError
 from .agent_link import AgentLink, Snapshot
 from .folder import CONFIG, endpoint
+from .greeting import wait_for_greeting
 from .tasks import Tasks
 
 Message = dict[str, Any]
@@ -50,10 +51,14 @@ class Execution:
         Where it runs.
     on_output : callable
         Called in the event loop with ``(rank, message type, content)``, in order for each rank.
-        The last call for a rank has the type ``finished``.
+        The last call for a rank has the type ``finished`` and the content ``{status, ename,
+        evalue}``.
     """
 
     def __init__(self, ranks: Iterable[int], on_output: OnOutput) -> None:
+        self.id = ""
+        self.begun: set[int] = set()
+        """Ranks that run it or have run it; on others it waits behind somebody else's cell."""
         self.replies: dict[int, Reply] = {}
         self.done = asyncio.Event()
         self._on_output = on_output
@@ -84,7 +89,9 @@ class Execution:
 
     def _drop(self, rank: int) -> None:
         del self._waiting[rank]
-        self._on_output(rank, "finished", {})
+        reply = self.replies[rank]
+        names = {name: reply.content.get(name, "") for name in ("ename", "evalue")}
+        self._on_output(rank, "finished", {"status": reply.status, **names})
         if not self._waiting:
             self.done.set()
 
@@ -112,7 +119,7 @@ class PoolClient:
         self._readers = Tasks()
         self._executions: dict[str, Execution] = {}
         self._queries: dict[tuple[str, int], asyncio.Future[dict[str, Any]]] = {}
-        self._welcome = {rank: asyncio.Event() for rank in range(self.world_size)}
+        self._greeted = {rank: asyncio.Event() for rank in range(self.world_size)}
 
     async def connect(self, timeout: float = 10.0) -> None:
         """Connect to the agent and every living rank, until no output can be missed any more.
@@ -138,8 +145,8 @@ class PoolClient:
         for rank in range(self.world_size):
             for channel in ("shell", "iopub", "stdin", "control"):
                 self._open(rank, channel)
-        for welcome in self._welcome.values():
-            await welcome.wait()
+        for rank, greeted in self._greeted.items():
+            await wait_for_greeting(greeted, self._sockets[rank, "iopub"])
 
     def _open(self, rank: int, channel: str) -> None:
         socket = self._context.socket(zmq.SUB if channel == "iopub" else zmq.DEALER)
@@ -163,7 +170,7 @@ class PoolClient:
         kind, content = message["header"]["msg_type"], message["content"]
         parent = message["parent_header"].get("msg_id", "")
         if kind == "iopub_welcome":
-            self._welcome[rank].set()
+            self._greeted[rank].set()
         elif kind == "dist_status_reply":
             if query := self._queries.pop((parent, rank), None):
                 query.set_result(content)
@@ -173,6 +180,8 @@ class PoolClient:
                 execution.finish(rank, "reply")
             elif kind == "status" and content["execution_state"] == "idle":
                 execution.finish(rank, "idle")
+            elif kind == "execute_input":
+                execution.begun.add(rank)
             elif kind in _OUTPUTS:
                 execution.output(rank, kind, content)
             elif kind == "input_request":
@@ -184,7 +193,7 @@ class PoolClient:
             rank = record["rank"]
             if record["state"] == "dead" and rank not in self.dead:
                 self.dead[rank] = record["exit"]
-                self._welcome[rank].set()
+                self._greeted[rank].set()
                 asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, rank, record["exit"])
 
     def _lose(self, rank: int, why: str) -> None:
@@ -241,7 +250,8 @@ class PoolClient:
             },
             metadata={METADATA: {"execution_count": execution_count}},
         )
-        self._executions[message["header"]["msg_id"]] = execution
+        execution.id = message["header"]["msg_id"]
+        self._executions[execution.id] = execution
         closed = asyncio.create_task(self._lose_all_when_closed(execution))
         try:
             self._send(message, [rank for rank in ranks if rank not in self.dead], "shell")
@@ -252,7 +262,7 @@ class PoolClient:
             await execution.done.wait()
         finally:
             closed.cancel()
-            del self._executions[message["header"]["msg_id"]]
+            del self._executions[execution.id]
         return execution.replies
 
     async def _lose_all_when_closed(self, execution: Execution) -> None:
@@ -271,6 +281,17 @@ class PoolClient:
         """Answer a rank's ``input()``; `request` is the header that came with it."""
         message = self._session.msg("input_reply", {"value": value}, parent={"header": request})
         self._send(message, [rank], "stdin")
+
+    def cancel(self, execution: Execution) -> None:
+        """Interrupt an execution where it runs, and drop it where it still waits for its turn.
+
+        A cell of somebody else that runs there meanwhile is left alone.
+        """
+        outstanding = set(execution.outstanding)
+        self.interrupt(outstanding & execution.begun)
+        message = self._session.msg("dist_cancel_request", {"msg_id": execution.id})
+        waiting = outstanding - execution.begun - set(self.dead)
+        self._send(message, waiting, "control")
 
     def interrupt(self, ranks: Iterable[int]) -> None:
         """Send SIGINT to ranks and to the subprocesses in their groups, through the agent."""

@@ -48,7 +48,10 @@ def agent_environment(
 
 
 def thread_limits(base: dict[str, str], extra: dict[str, str]) -> dict[str, str]:
-    """Return the limits that the user set; a rank gets them back after the fork."""
+    """Return the limits that the user set; a rank gets them back after the fork.
+
+    torch obeys them from then on. OpenBLAS has read 1 by then, unless the ranks are spawned.
+    """
     given = base | extra
     return {name: given[name] for name in _THREADS if name in given}
 

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from ..errors import DistError
+from ..interpreter import python_command
 from .environment import agent_environment, thread_limits
 from .folder import AGENT_SOCKET, CONFIG, new_key, write_private
 from .placement import Placement
@@ -57,10 +58,10 @@ def launch_agent(
     with socket.socket(socket.AF_UNIX) as listener, open(folder / "agent.log", "wb") as log:
         listener.bind(str(folder / AGENT_SOCKET))
         listener.listen(64)
-        command = [record.python, "-m", f"{__package__}.agent", str(folder), str(listener.fileno())]
+        command = python_command(record.python, f"{__package__}.agent")
         try:
             return subprocess.Popen(
-                command,
+                [*command, str(folder), str(listener.fileno())],
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

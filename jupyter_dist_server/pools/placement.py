@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..errors import DistError
-from ..gpus.inventory import Gpu, Inventory
+from ..gpus.inventory import NO_GPU, Gpu, Inventory
 
 CPU_RANKS = 2
 
@@ -67,6 +67,8 @@ def place(
                 field="backend",
             )
         notices = ["GPU ids are ignored: " + (inventory.reason or "")] if gpu_ids else []
+        if not notices and inventory.reason not in (None, NO_GPU):
+            notices = [str(inventory.reason)]  # there may be GPUs, and the user should know
         count = num_ranks or CPU_RANKS
         return Placement((None,) * count, "cycle", backend or "gloo", tuple(notices))
 
@@ -91,6 +93,28 @@ def place(
         backend or ("gloo" if shared else "cpu:gloo,cuda:nccl"),
         tuple(notices),
     )
+
+
+def narrow(inventory: Inventory, visible: str | None) -> Inventory:
+    """Leave only the GPUs that an inherited ``CUDA_VISIBLE_DEVICES`` allows.
+
+    As CUDA reads it: indices or prefixes of UUIDs, up to the first that does not exist. See
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars.
+    """
+    if visible is None or not inventory.gpus:
+        return inventory
+    allowed: list[Gpu] = []
+    for item in (part.strip() for part in visible.split(",")):
+        found = [
+            gpu
+            for gpu in inventory.gpus
+            if item == str(gpu.index) or (item and gpu.uuid.startswith(item))
+        ]
+        if len(found) != 1:
+            break
+        allowed.append(found[0])
+    reason = None if allowed else f"CUDA_VISIBLE_DEVICES={visible!r} allows no GPU of this machine."
+    return Inventory(tuple(allowed), inventory.driver, reason)
 
 
 def _find(gpu_id: int | str, inventory: Inventory) -> Gpu:

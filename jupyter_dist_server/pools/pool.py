@@ -19,7 +19,7 @@ from ..gpus.inventory import Inventory
 from .agent_link import AgentLink, Snapshot
 from .folder import create_folder, log_tail
 from .launch import launch_agent
-from .placement import Placement, place
+from .placement import Placement, narrow, place
 from .processes import ProcessRef, end_now, session_members
 from .ranks import check_ranks
 from .records import PoolRecord, PoolState, RankRecord, Reason, gpu_reference
@@ -30,6 +30,8 @@ from .watcher import Watcher
 DEFAULT_TIMEOUT = 120.0
 """Seconds that a start may take; importing torch from a cold disk takes most of it."""
 
+_END_PATIENCE = 5.0
+"""Seconds for which an agent that has hung up may take to end."""
 _WATCH_PATIENCE = 5.0
 """Seconds within which every rank greets the watcher."""
 _STOP_PATIENCE = 12.0
@@ -64,8 +66,10 @@ class Pool:
         watch: bool = False,
     ) -> None:
         self.request = request
+        base = os.environ if request.base_env is None else request.base_env
+        allowed = narrow(inventory, base.get("CUDA_VISIBLE_DEVICES"))
         self.placement: Placement = place(
-            request.num_ranks, request.gpu_ids, request.backend, inventory
+            request.num_ranks, request.gpu_ids, request.backend, allowed
         )
         self.record = PoolRecord(
             id="p-" + uuid.uuid4().hex[:8],
@@ -89,9 +93,9 @@ class Pool:
         self._watcher: Watcher | None = None
         self._link = AgentLink(self._on_snapshot)
         self._agent: subprocess.Popen[bytes] | None = None
-        self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._tasks = Tasks()
+        self._late: Reason | None = None
         self._cancelled = False
         self._processes: set[ProcessRef] = set()
 
@@ -102,7 +106,7 @@ class Pool:
 
     def start(self) -> None:
         """Begin to start; `record` tells how it goes."""
-        self._task = asyncio.create_task(self._live())
+        self._tasks.add(self._live())
 
     def change(self, **fields: Any) -> None:
         """Change the record and tell everybody."""
@@ -155,6 +159,16 @@ class Pool:
         self._check_running("restart")
         self.change(state=PoolState.CONFIGURING, progress={"phase": "restarting ranks", "ready": 0})
         self._link.send("restart")
+        self._tasks.add(self._limit_restart())
+
+    async def _limit_restart(self) -> None:
+        """End a pool whose new ranks are not ready in time."""
+        generation = self.record.generation
+        await asyncio.sleep(self.timeout)
+        stuck = self.record.generation in (generation, generation + 1)
+        if stuck and self.record.state is PoolState.CONFIGURING:
+            self._late = self._too_slow(Path(self.record.folder))
+            self._end_agent()
 
     def _check_running(self, what: str) -> None:
         if self.record.state is not PoolState.RUNNING:
@@ -176,19 +190,19 @@ class Pool:
             reason = await self._wait_until_running(folder)
             if not reason and not self._cancelled:
                 await self._link.closed.wait()
-                reason = self._unexpected_end(folder)
+                reason = self._late or await self._unexpected_end(folder)
         except DistError as error:
             reason = Reason(error.code, error.message, error.hint)
         except Exception as error:  # whatever it was, it must be said and cleaned up after
             reason = Reason("start_failed", f"The pool could not be started: {error!r}.")
-        finally:
+        try:
             await self._clean_up(folder)
-        if self._cancelled:
+        finally:
             done = PoolState.COMPLETED if self.record.started else PoolState.CANCELLED
-            self.change(state=done, ended=time.time())
-        else:
-            self.change(state=PoolState.FAILED, reason=reason, ended=time.time())
-        self.ended.set()
+            state = done if self._cancelled else PoolState.FAILED
+            reason = None if self._cancelled else reason
+            self.change(state=state, reason=reason, ended=time.time())
+            self.ended.set()
 
     def _launch(self, folder: Path) -> None:
         self.change(
@@ -212,7 +226,7 @@ class Pool:
                 )
                 changed.cancel()
                 if closed.done():
-                    return None if self._cancelled else self._unexpected_end(folder)
+                    return await self._unexpected_end(folder)
         finally:
             closed.cancel()
         await self._watch_ranks()
@@ -232,8 +246,8 @@ class Pool:
                 await asyncio.wait_for(self._watcher.ready(), _WATCH_PATIENCE)
 
     def _too_slow(self, folder: Path) -> Reason:
-        waiting = [rank.rank for rank in self.record.ranks if rank.state == "starting"]
-        late = waiting[0]
+        waiting = [rank.rank for rank in self.record.ranks if rank.state not in ("idle", "busy")]
+        late = waiting[0] if waiting else 0
         return Reason(
             "start_timeout",
             f"The pool was not ready within {self.timeout:g} s: "
@@ -243,11 +257,16 @@ class Pool:
             log_tail(folder / f"rank-{late}.log") or log_tail(folder / "agent.log"),
         )
 
-    def _unexpected_end(self, folder: Path) -> Reason:
+    async def _unexpected_end(self, folder: Path) -> Reason | None:
+        if self._cancelled:
+            return None
         if failure := (self._link.snapshot or {}).get("failure"):
             return Reason(**failure)
         assert self._agent is not None
-        status = self._agent.wait()
+        try:
+            status = await asyncio.to_thread(self._agent.wait, _END_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return Reason("agent_failed", "The pool's agent hung up, so the pool was ended.")
         how = f"was killed by signal {-status}" if status < 0 else f"exited with code {status}"
         log = log_tail(folder / "agent.log")
         if log and "No module named 'jupyter_dist_server" in log[-1]:
@@ -270,7 +289,6 @@ class Pool:
 
     async def _clean_up(self, folder: Path | None) -> None:
         """Leave no process and no file, whatever state the agent is in."""
-        await self._tasks.cancel()
         if self._watcher:
             await self._watcher.close()
         if self._agent:

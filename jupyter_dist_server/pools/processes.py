@@ -47,7 +47,7 @@ def end_now(processes: Iterable[psutil.Process], patience: float = 5.0) -> list[
     """
     processes = list(processes)
     for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.Error):  # gone already, or another user's (sudo)
             process.kill()
     _, alive = psutil.wait_procs(processes, timeout=patience)
     return alive
@@ -69,7 +69,7 @@ def session_members(leaders: Iterable[ProcessRef]) -> list[psutil.Process]:
             sessions[leader.pid] = leader
     members = []
     for process in psutil.process_iter():
-        with contextlib.suppress(ProcessLookupError, PermissionError, psutil.NoSuchProcess):
+        with contextlib.suppress(ProcessLookupError, PermissionError, psutil.Error):
             if os.getsid(process.pid) in sessions and process.status() != psutil.STATUS_ZOMBIE:
                 members.append(process)
     return members
@@ -79,5 +79,7 @@ def exit_words(status: int) -> str:
     """Say how a process ended, from `os.waitpid`'s status."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        return f"killed by signal {number} ({signal.Signals(number).name})"
+        known = number in signal.Signals.__members__.values()
+        name = signal.Signals(number).name if known else "a real-time signal"
+        return f"killed by signal {number} ({name})"
     return f"exited with code {os.waitstatus_to_exitcode(status)}"

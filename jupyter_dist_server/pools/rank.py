@@ -1,6 +1,6 @@
 """One rank: an IPython kernel process with torchrun's environment and a process group.
 
-The agent forks into `run`; spawned ranks enter through ``python -m …pools.rank ORDERS``.
+The agent forks into `run`; spawned ranks enter through `main`.
 """
 
 from __future__ import annotations
@@ -205,6 +205,7 @@ def _parent_handle() -> int:
     return 0 if sys.platform == "linux" else os.getppid()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Be a spawned rank, with the orders given as argument."""
     preload()
     run(Orders.from_json(sys.argv[1]))

@@ -21,15 +21,33 @@ class RankKernel(IPythonKernel):  # type: ignore[misc]
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
     ``{rank, pid, state, since, memory}``: `state` is ``idle`` or ``busy``, `since` in Unix seconds,
-    `memory` the resident set in bytes.
+    `memory` the resident set in bytes. ``dist_cancel_request`` with ``{msg_id}`` makes the rank
+    skip an execute request that it has not begun, which is then answered as aborted.
     """
 
-    control_msg_types = [*IPythonKernel.control_msg_types, "dist_status_request"]  # noqa: RUF012
+    control_msg_types = [  # noqa: RUF012
+        *IPythonKernel.control_msg_types,
+        "dist_status_request",
+        "dist_cancel_request",
+    ]
     _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options | {"ident": f"rank-{os.environ['RANK']}"})
         self._state, self._since = "idle", time.time()
+        self._cancelled: set[str] = set()
+
+    async def execute_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Run a request, unless it was cancelled while it waited."""
+        if parent["header"]["msg_id"] in self._cancelled:
+            self._cancelled.discard(parent["header"]["msg_id"])
+            self._send_abort_reply(stream, parent, ident)
+        else:
+            await super().execute_request(stream, ident, parent)
+
+    async def dist_cancel_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Note, on the control thread, that a request is not wanted any more."""
+        self._cancelled.add(parent["content"]["msg_id"])
 
     async def do_execute(
         self,

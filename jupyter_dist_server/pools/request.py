@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,8 @@ class PoolRequest:
     """Added to the ranks' environment."""
     timeout: float | None = None
     """Seconds that the start may take."""
-    start_method: str = "fork"
+    start_method: str = "fork" if sys.platform == "linux" else "spawn"
+    """On macOS a process that has imported torch must not fork, threads or not."""
     kernel_id: str | None = None
     name: str = ""
     python: str = ""

@@ -12,6 +12,7 @@ import zmq.asyncio
 from jupyter_client.session import Session
 
 from .folder import CONFIG, endpoint
+from .greeting import wait_for_greeting
 from .tasks import Tasks
 
 OnState = Callable[[int, str], None]
@@ -33,21 +34,23 @@ class Watcher:
         self._session = Session(key=config["key"].encode())
         self._context = zmq.asyncio.Context()
         self._on_state = on_state
-        self._welcome = [asyncio.Event() for _ in range(config["world_size"])]
+        self._greeted = [asyncio.Event() for _ in range(config["world_size"])]
         self._tasks = Tasks()
+        self._sockets: list[zmq.asyncio.Socket] = []
         for rank in range(config["world_size"]):
-            self._tasks.add(self._follow(rank, endpoint(folder, rank, "iopub")))
+            socket = self._context.socket(zmq.SUB)
+            socket.linger = 0
+            socket.subscribe(f"kernel.rank-{rank}.status")
+            socket.connect(endpoint(folder, rank, "iopub"))
+            self._sockets.append(socket)
+            self._tasks.add(self._follow(rank, socket))
 
-    async def _follow(self, rank: int, address: str) -> None:
-        socket = self._context.socket(zmq.SUB)
-        socket.linger = 0
-        socket.subscribe(f"kernel.rank-{rank}.status")
-        socket.connect(address)
+    async def _follow(self, rank: int, socket: zmq.asyncio.Socket) -> None:
         while True:
             _, parts = self._session.feed_identities(await socket.recv_multipart())
             message = self._session.deserialize(parts)
             if message["msg_type"] == "iopub_welcome":
-                self._welcome[rank].set()
+                self._greeted[rank].set()
                 continue
             # Control requests are busy and idle too, but they are not cells.
             if message["parent_header"].get("msg_type") == "execute_request":
@@ -55,8 +58,8 @@ class Watcher:
 
     async def ready(self) -> None:
         """Wait until no status of any rank can be missed."""
-        for welcome in self._welcome:
-            await welcome.wait()
+        for greeted, socket in zip(self._greeted, self._sockets, strict=True):
+            await wait_for_greeting(greeted, socket)
 
     async def close(self) -> None:
         """Stop following."""

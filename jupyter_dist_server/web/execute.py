@@ -73,13 +73,13 @@ class Clients:
 class ExecuteHandler(DistHandler):
     """Run code on ranks."""
 
-    _lines: asyncio.Queue[dict[str, Any] | None] | None = None
+    _gone: asyncio.Event | None = None
 
     def on_connection_close(self) -> None:
-        """Wake the stream up: without outputs it would not notice that nobody listens any more."""
+        """Note that nobody listens any more."""
         super().on_connection_close()
-        if self._lines:
-            self._lines.put_nowait(None)
+        if self._gone:
+            self._gone.set()
 
     async def post(self, pool_id: str) -> None:
         """Run code and answer outputs by rank; ``Accept: application/x-ndjson`` streams them."""
@@ -96,55 +96,64 @@ class ExecuteHandler(DistHandler):
         ranks = check_rank_list(body) or list(range(pool.record.world_size))
         check_ranks(ranks, pool.record.world_size)
         client = await self.settings["jupyter_dist_clients"].get(pool)
+        self._gone = asyncio.Event()
         if NDJSON in self.request.headers.get("Accept", ""):
             await self._stream(client, code, ranks, limit)
         else:
-            outputs: dict[int, list[dict[str, Any]]] = {rank: [] for rank in ranks}
+            await self._collect(client, code, ranks, limit)
 
-            def collect(rank: int, kind: str, content: dict[str, Any]) -> None:
-                add_output(outputs[rank], kind, content)
+    async def _collect(
+        self, client: PoolClient, code: str, ranks: list[int], limit: float | None
+    ) -> None:
+        assert self._gone
+        outputs: dict[int, list[dict[str, Any]]] = {rank: [] for rank in ranks}
 
-            statuses = await run_limited(client, code, ranks, limit, collect)
-            self.finish(
-                {
-                    "ranks": {
-                        str(rank): {"status": statuses[rank], "outputs": outputs[rank]}
-                        for rank in ranks
-                    }
-                }
-            )
+        def collect(rank: int, kind: str, content: dict[str, Any]) -> None:
+            add_output(outputs[rank], kind, content)
+
+        statuses = await run_limited(client, code, ranks, limit, collect, self._gone)
+        if not self._gone.is_set():
+            answer = {
+                str(rank): {"status": statuses[rank], "outputs": joined(outputs[rank])}
+                for rank in ranks
+            }
+            self.finish({"ranks": answer})
 
     async def _stream(
         self, client: PoolClient, code: str, ranks: list[int], limit: float | None
     ) -> None:
+        assert self._gone
         self.set_header("Content-Type", NDJSON)
         lines: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-        self._lines = lines
 
         def collect(rank: int, kind: str, content: dict[str, Any]) -> None:
             if output := to_output(kind, content):
                 lines.put_nowait({"rank": rank, "output": output})
 
-        running = asyncio.create_task(run_limited(client, code, ranks, limit, collect))
+        work = run_limited(client, code, ranks, limit, collect, self._gone)
+        running = asyncio.create_task(work)
         running.add_done_callback(lambda _: lines.put_nowait(None))
         try:
             while line := await lines.get():
                 self.write(json.dumps(line) + "\n")
                 await self.flush()
-            if not running.done():
-                raise StreamClosedError
             for rank, status in (await running).items():
                 self.write(json.dumps({"rank": rank, "status": status}) + "\n")
-            self.finish(set_content_type=NDJSON)
+            await self.finish(set_content_type=NDJSON)
         except StreamClosedError:
-            client.interrupt(ranks)  # nobody listens any more
+            self._gone.set()
             await running
 
 
 async def run_limited(
-    client: PoolClient, code: str, ranks: list[int], limit: float | None, on_output: Any
+    client: PoolClient,
+    code: str,
+    ranks: list[int],
+    limit: float | None,
+    on_output: Any,
+    gone: asyncio.Event,
 ) -> dict[int, str]:
-    """Run code, and interrupt what still runs at the time limit.
+    """Run code, and cancel what still runs at the time limit or when the caller is gone.
 
     Returns
     -------
@@ -153,14 +162,15 @@ async def run_limited(
     """
     executions: list[Execution] = []
     work = client.execute(code, ranks, on_output, started=executions.append)
-    running = asyncio.create_task(work)
+    running, left = asyncio.create_task(work), asyncio.create_task(gone.wait())
     late: list[int] = []
-    done, _ = await asyncio.wait({running}, timeout=limit)
-    if not done:
+    await asyncio.wait({running, left}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+    left.cancel()
+    if not running.done():
         late = executions[0].outstanding
-        client.interrupt(late)
-        done, _ = await asyncio.wait({running}, timeout=INTERRUPT_PATIENCE)
-    if not done:
+        client.cancel(executions[0])
+        await asyncio.wait({running}, timeout=INTERRUPT_PATIENCE)
+    if not running.done():
         for rank in executions[0].outstanding:
             executions[0].lose(rank, "did not stop at the time limit")
     replies = await running
@@ -184,7 +194,7 @@ def to_output(kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def add_output(outputs: list[dict[str, Any]], kind: str, content: dict[str, Any]) -> None:
-    """Append a message to a rank's outputs, joining pieces of one stream."""
+    """Append a message to a rank's outputs; the text of a stream stays in pieces until `joined`."""
     if kind == "clear_output":
         outputs.clear()
         return
@@ -192,7 +202,17 @@ def add_output(outputs: list[dict[str, Any]], kind: str, content: dict[str, Any]
     if output is None:
         return
     last = outputs[-1] if outputs else {}
-    if kind == "stream" and last.get("name") == output["name"]:
-        last["text"] += output["text"]
-    else:
+    if kind != "stream":
         outputs.append(output)
+    elif last.get("name") == output["name"]:
+        last["text"].append(output["text"])
+    else:
+        outputs.append(output | {"text": [output["text"]]})
+
+
+def joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return outputs with the pieces of each stream joined."""
+    return [
+        output | {"text": "".join(output["text"])} if "text" in output else output
+        for output in outputs
+    ]

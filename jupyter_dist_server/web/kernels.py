@@ -7,6 +7,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from jupyter_core.utils import ensure_async
@@ -61,7 +62,8 @@ async def complete_request(
         request,
         timeout=limit,
         python=request.python or _interpreter(spec.argv[0]),
-        base_env=os.environ | spec.env,
+        base_env=os.environ
+        | {name: Template(value).safe_substitute(os.environ) for name, value in spec.env.items()},
         cwd=request.cwd or str(folder if folder.is_dir() else root),
         name=request.name or path,
     )

@@ -9,7 +9,7 @@ import pytest
 from jupyter_dist_server.errors import DistError
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.pools.environment import agent_environment
-from jupyter_dist_server.pools.placement import Placement, place
+from jupyter_dist_server.pools.placement import Placement, narrow, place
 
 NO_GPUS = Inventory(reason=NO_GPU)
 
@@ -166,3 +166,27 @@ def test_without_gpus_nccl_is_refused_with_the_reason(backend: str) -> None:
     error = refused(2, None, backend, NO_GPUS)
     assert (error.code, error.field) == ("backend_needs_gpu", "backend")
     assert NO_GPU in error.message
+
+
+@pytest.mark.parametrize(
+    ("visible", "allowed"),
+    [
+        (None, [0, 1, 2, 3]),
+        ("2", [2]),
+        ("3,1", [3, 1]),
+        ("GPU-0002", [2]),
+        ("1,9,2", [1]),
+        ("", []),
+        ("-1", []),
+    ],
+)
+def test_an_inherited_mask_narrows_what_may_be_used(
+    visible: str | None, allowed: list[int]
+) -> None:
+    gpus = tuple(Gpu(i, f"GPU-000{i}-abc", "H100", 80, f"00:0{i}", "9.0") for i in range(4))
+    left = narrow(Inventory(gpus, "580"), visible)
+    assert [gpu.index for gpu in left.gpus] == allowed
+    assert bool(left.reason) == (not allowed)
+    if not allowed:
+        notices = place(None, None, None, left).notices
+        assert "allows no GPU of this machine." in notices[0]

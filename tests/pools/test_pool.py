@@ -19,7 +19,7 @@ import pytest
 from jupyter_client import BlockingKernelClient
 
 from jupyter_dist_server.errors import DistError
-from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.pools.client import Execution, PoolClient
 from jupyter_dist_server.pools.folder import create_folder
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
@@ -178,6 +178,84 @@ def test_two_clients_do_not_steal_each_others_replies(tmp_path: Path) -> None:
                 first = text_of(one, "print('one')")
                 second = text_of(two, "print('two')")
                 assert await asyncio.gather(first, second) == ["one\n", "two\n"]
+
+    asyncio.run(check())
+
+
+def test_clients_can_connect_while_ranks_publish_without_pause(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool, client_of(pool) as client:
+            code = "import sys, time\nwhile True:\n    print('x')\n    sys.stdout.flush()\n"
+            code += "    time.sleep(0.001)"
+            begun = asyncio.Event()
+            busy = asyncio.create_task(client.execute(code, [0, 1], lambda *_: begun.set()))
+            await begun.wait()
+            for _ in range(20):
+                async with client_of(pool):
+                    pass
+            client.interrupt([0, 1])
+            assert {reply.status for reply in (await busy).values()} == {"error"}
+
+    asyncio.run(check())
+
+
+def test_cancelling_leaves_the_cells_of_others_alone(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with (
+            running(request(tmp_path, num_ranks=1)) as pool,
+            client_of(pool) as one,
+            client_of(pool) as two,
+        ):
+            begun, queued = asyncio.Event(), asyncio.Event()
+            executions: list[Execution] = []
+
+            def started(execution: Execution) -> None:
+                executions.append(execution)
+                queued.set()
+
+            code = "import time\nprint('in')\ntime.sleep(1)\nmark = 1"
+            first = asyncio.create_task(one.execute(code, [0], lambda *_: begun.set()))
+            await begun.wait()
+            late = two.execute("mark = 2", [0], lambda *_: None, started=started)
+            second = asyncio.create_task(late)
+            await queued.wait()
+            two.cancel(executions[0])
+            assert (await first)[0].status == "ok"
+            assert (await second)[0].status == "aborted"
+            assert await text_of(one, "print(mark)") == "1\n"
+
+    asyncio.run(check())
+
+
+def test_forked_workers_do_not_double_output(tmp_path: Path) -> None:
+    code = """
+import multiprocessing, os
+def work(i):
+    os.write(1, f"descriptor {i}\\n".encode())
+    print("print", i, flush=True)
+context = multiprocessing.get_context("fork")
+workers = [context.Process(target=work, args=(i,)) for i in range(3)]
+for worker in workers: worker.start()
+for worker in workers: worker.join()
+"""
+
+    async def check() -> None:
+        async with running(request(tmp_path, num_ranks=1)) as pool, client_of(pool) as client:
+            said = (await text_of(client, code)).splitlines()
+            assert sorted(line for line in said if line.startswith("descriptor")) == [
+                f"descriptor {i}" for i in range(3)
+            ]
+
+    asyncio.run(check())
+
+
+def test_files_beside_the_notebook_do_not_shadow_the_standard_library(tmp_path: Path) -> None:
+    (tmp_path / "random.py").write_text("raise RuntimeError('shadowed')")
+
+    async def check() -> None:
+        for method in ("fork", "spawn"):
+            async with running(request(tmp_path, start_method=method, num_ranks=1)):
+                pass
 
     asyncio.run(check())
 

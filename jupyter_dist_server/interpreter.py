@@ -1,0 +1,13 @@
+"""Starting a Python process of ours."""
+
+from __future__ import annotations
+
+
+def python_command(python: str, module: str) -> list[str]:
+    """Return a command that runs a module's `main`, whatever files lie in the working directory.
+
+    ``python -m`` would put that directory first on the path, and a notebook's ``random.py`` before
+    the standard library's.
+    """
+    code = f"import sys; sys.path[:] = filter(None, sys.path); from {module} import main; main()"
+    return [python, "-c", code]

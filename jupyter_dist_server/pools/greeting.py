@@ -1,0 +1,31 @@
+"""Knowing that a subscription is in force: ranks greet every new one (Jupyter's iopub_welcome)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from itertools import count
+
+import zmq.asyncio
+
+_PATIENCE = 0.1
+
+
+async def wait_for_greeting(greeted: asyncio.Event, socket: zmq.asyncio.Socket) -> None:
+    """Return when a rank has greeted a subscriber, so that nothing it publishes can be missed.
+
+    ipykernel sends on the same socket past its event loop, which may then overlook a subscription
+    until the next one comes. So we subscribe to something else, and again, until it looks.
+
+    Parameters
+    ----------
+    greeted : asyncio.Event
+        Set by the reader of `socket` when a greeting arrives.
+    socket : zmq.asyncio.Socket
+        A SUB socket.
+    """
+    for attempt in count():
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(greeted.wait(), _PATIENCE)
+            return
+        socket.subscribe(f"nudge-{attempt}")
