@@ -1,0 +1,110 @@
+# Two commands do everything on a fresh machine with Python 3.10 or newer, Node.js and make:
+#   make demo   runs the quickstart notebook on two ranks, through a real Jupyter server
+#   make test   runs linters, type checkers and all tests
+# Both set up what is missing first, and are quick the second time. Further targets:
+#   make lab    opens JupyterLab with the examples
+#   make lint types py-test ts-test ui-test   the parts of `make test`
+#   make bench  compares a pool with plain kernels
+#   make screenshots   takes the pictures in docs/images
+#   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch
+#   make clean  removes all that was built or installed here
+
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_OPTIONS ?=
+PLAYWRIGHT_OPTIONS ?=
+LAB_OPTIONS ?=
+BENCH_OPTIONS ?=
+
+# A shell other than the default one makes every recipe see the PATH below, on macOS too.
+SHELL := /bin/bash
+BIN := $(abspath $(VENV))/bin
+export PATH := $(BIN):$(PATH)
+
+INSTALLED := $(VENV)/.installed
+LINKED := $(VENV)/.linked
+MODULES := node_modules/.yarn-state.yml
+UI_MODULES := ui-tests/node_modules/.yarn-state.yml
+FRONT_END := jupyter_dist_server/labextension/package.json
+FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
+
+.PHONY: help demo lab bench screenshots test lint types py-test ts-test ui-test wheel-test clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
+
+demo: $(LINKED)
+	python -m tools.demo
+
+lab: $(LINKED)
+	jupyter lab --ServerApp.root_dir=examples $(LAB_OPTIONS)
+
+test: lint types py-test ts-test ui-test
+
+lint: $(INSTALLED) $(MODULES)
+	ruff check .
+	ruff format --check .
+	jlpm stylelint:check
+	jlpm prettier:check
+	jlpm eslint:check
+
+types: $(INSTALLED) $(MODULES) $(UI_MODULES)
+	mypy
+	jlpm types:check
+	cd ui-tests && jlpm types:check
+
+py-test: $(INSTALLED)
+	pytest $(PYTEST_OPTIONS)
+
+ts-test: $(MODULES)
+	jlpm test
+
+ui-test: $(LINKED) $(UI_MODULES)
+	source tools/chromium.sh && cd ui-tests && jlpm playwright test $(PLAYWRIGHT_OPTIONS)
+
+bench: $(INSTALLED)
+	python -m benchmarks.cells $(BENCH_OPTIONS)
+
+screenshots: $(LINKED) $(UI_MODULES)
+	source tools/chromium.sh && cd ui-tests && jlpm screenshots
+
+wheel-test: $(INSTALLED) $(FRONT_END)
+	pytest -m wheel $(PYTEST_OPTIONS) tests/test_wheel.py
+
+clean:
+	rm -rf $(VENV) node_modules ui-tests/node_modules .yarn ui-tests/.yarn lib build dist tsconfig.tsbuildinfo
+	rm -rf jupyter_dist_server/labextension ui-tests/test-results ui-tests/playwright-report
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .eslintcache .stylelintcache
+
+# The front end is built below, by one and the same rule for all targets, so pip must not build it.
+# That also spares an isolated build environment with a second JupyterLab in it. The link to the
+# front end goes first, as pip would write through it.
+$(INSTALLED): pyproject.toml package.json constraints.txt
+	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "$(PYTHON) must be Python 3.10 or newer with venv (on Debian: python3-venv)." >&2; exit 1; }
+	@command -v node > /dev/null || { echo "Node.js is missing." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	pip install -q -c constraints.txt editables hatchling hatch-jupyter-builder hatch-nodejs-version
+	rm -rf $(VENV)/share/jupyter/labextensions/jupyter-dist-server
+	SKIP_JUPYTER_BUILDER=1 pip install -q -c constraints.txt --no-build-isolation -e ".[torch,test]"
+	touch $@
+
+$(MODULES): package.json yarn.lock .yarnrc.yml | $(INSTALLED)
+	jlpm install
+	touch $@
+
+$(UI_MODULES): ui-tests/package.json ui-tests/yarn.lock | $(INSTALLED)
+	cd ui-tests && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 jlpm install
+	touch $@
+
+$(FRONT_END): $(FRONT_END_SOURCES) package.json tsconfig.json $(MODULES)
+	jlpm build:prod
+	touch $@
+
+# JupyterLab then loads the front end from this folder, so that a new build needs no new install.
+$(LINKED): $(INSTALLED) | $(FRONT_END)
+	jupyter-builder develop --overwrite .
+	touch $@
+
+demo lab ui-test screenshots: $(FRONT_END)

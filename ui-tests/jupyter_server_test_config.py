@@ -1,0 +1,13 @@
+"""The Jupyter server of the browser tests: no token, and nothing of the user's own."""
+
+import os
+from tempfile import mkdtemp
+
+from jupyterlab.galata import configure_jupyter_server
+
+configure_jupyter_server(c)  # noqa: F821
+
+c.ServerApp.port = int(os.environ["JUPYTER_DIST_TEST_PORT"])  # noqa: F821
+c.ServerApp.allow_root = True  # noqa: F821
+c.LabApp.user_settings_dir = mkdtemp(prefix="galata-settings-")  # noqa: F821
+c.Application.log_level = "ERROR"  # noqa: F821

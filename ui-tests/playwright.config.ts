@@ -1,0 +1,50 @@
+import { defineConfig } from '@playwright/test';
+
+const port = process.env.JUPYTER_DIST_TEST_PORT ?? '18888';
+const baseURL = `http://localhost:${port}`;
+
+export default defineConfig({
+  testDir: 'tests',
+  // One server, and few cores: pools that start side by side only slow each other down.
+  workers: 1,
+  forbidOnly: Boolean(process.env.CI),
+  // Ten times what they take on an idle machine.
+  timeout: 180_000,
+  expect: { timeout: 45_000 },
+  reporter: [['list'], ['html', { open: 'never' }]],
+  projects: [
+    { name: 'tests', testIgnore: 'screenshots.spec.ts' },
+    // Only on demand: `jlpm screenshots` draws the pictures of the documentation anew.
+    ...(process.env.JUPYTER_DIST_SCREENSHOTS
+      ? [{ name: 'screenshots', testMatch: 'screenshots.spec.ts' }]
+      : [])
+  ],
+  use: {
+    baseURL,
+    viewport: { width: 1280, height: 800 },
+    video: 'off',
+    trace: 'retain-on-failure',
+    permissions: ['clipboard-read', 'clipboard-write'],
+    launchOptions: {
+      executablePath: process.env.CHROMIUM_PATH || undefined,
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync'
+      ]
+    }
+  },
+  webServer: {
+    command: 'jupyter lab --config jupyter_server_test_config.py',
+    env: { JUPYTER_DIST_TEST_PORT: port },
+    url: `${baseURL}/lab`,
+    timeout: 180_000,
+    reuseExistingServer: false,
+    // Only a server that may end in its own way ends its pools too.
+    gracefulShutdown: { signal: 'SIGTERM', timeout: 20_000 }
+  }
+});

@@ -1,0 +1,125 @@
+/*
+ * Draws the pictures of the documentation: `jlpm screenshots`, or `make screenshots`.
+ */
+import { galata } from '@jupyterlab/galata';
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import type { Locator, Page } from '@playwright/test';
+import * as path from 'path';
+
+import { expect, test } from './support';
+
+const IMAGES = path.resolve(__dirname, '../../docs/images');
+const PANEL_WIDTH = 310;
+const FONTS = {
+  text: '"Liberation Sans", Arial, sans-serif',
+  code: '"DejaVu Sans Mono", Menlo, monospace'
+};
+
+const TITLE = `# Digits on four ranks
+
+Each rank is a Python process of its own. A cell that begins with \`%%distributed\` runs on all of them.`;
+
+const INIT = `%load_ext jupyter_dist_server
+%dist_init -n 4`;
+
+const DATA = `%%distributed
+from sklearn.datasets import load_digits
+images, labels = map(torch.from_numpy, load_digits(return_X_y=True))
+x, y = images[rank::world_size].float() / 16, labels[rank::world_size]
+total = torch.tensor(len(x))
+dist.all_reduce(total)
+print(f"{len(x)} of {total} images")`;
+
+const TRAIN = `%%distributed
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 10))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for step in range(100):
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+print(f"loss {loss.item():.3f}")`;
+
+const BOOTSTRAP = `%%rank 0-2
+hits, scores = (model.module(x).argmax(1) == y).float(), []
+for sample in range(1_000_000):
+    scores.append(hits[torch.randint(len(y), (len(y),))].mean().item())`;
+
+test.use({
+  viewport: { width: 1280, height: 860 },
+  deviceScaleFactor: 1.5,
+  mockSettings: {
+    '@jupyterlab/apputils-extension:notification':
+      galata.DEFAULT_SETTINGS['@jupyterlab/apputils-extension:notification'],
+    '@jupyterlab/apputils-extension:themes': {
+      overrides: {
+        'code-font-family': FONTS.code,
+        'content-font-family': FONTS.text,
+        'ui-font-family': FONTS.text
+      }
+    },
+    '@jupyterlab/codemirror-extension:plugin': {
+      defaultConfig: { cursorBlinkRate: 0 }
+    }
+  }
+});
+
+/** Leaves nothing but the panel and one notebook. */
+async function tidy(page: IJupyterLabPageFixture): Promise<void> {
+  await page.sidebar.setWidth(PANEL_WIDTH, 'left');
+  await page
+    .getByRole('main')
+    .getByRole('tab', { name: 'Launcher' })
+    .locator('.lm-TabBar-tabCloseIcon')
+    .click();
+  // Web components do not follow the fonts of the settings.
+  await page.addStyleTag({
+    content: `:root, body, jp-button { --body-font: ${FONTS.text} !important; }`
+  });
+}
+
+async function draw(of: Page | Locator, name: string): Promise<void> {
+  await of.screenshot({
+    path: `${IMAGES}/${name}.png`,
+    animations: 'disabled'
+  });
+}
+
+test('a notebook with four ranks', async ({ page, panel, notebooks }) => {
+  await notebooks.open('digits.ipynb', [INIT, DATA, TRAIN, BOOTSTRAP], TITLE);
+  await tidy(page);
+
+  await notebooks.run(1);
+  await panel.expectRunning(4);
+  for (const cell of [2, 3]) {
+    await notebooks.run(cell);
+    await expect(notebooks.output(cell)).toContainText('[0');
+  }
+  await panel.expectRunning(4);
+  await notebooks.run(4);
+  await expect(panel.pool.getByText(/ranks 0–2 busy · \d\d s/)).toBeVisible();
+  await draw(page, 'panel-light');
+  await page.theme.setDarkTheme();
+  await draw(page, 'panel-dark');
+  await panel.button('Interrupt').click();
+  await panel.expectRunning(4);
+});
+
+test('the panel before a start, and after one that failed', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  await notebooks.open('digits.ipynb', [
+    '%load_ext jupyter_dist_server\n%dist_init -n 4 --env TORCH_DISTRIBUTED_DEBUG=verbose'
+  ]);
+  await tidy(page);
+  await page.setViewportSize({ width: 1280, height: 500 });
+  await panel.stepper.fill('4');
+  await page.mouse.move(0, 0);
+  await panel.stepper.blur();
+  await draw(panel.root, 'panel-start');
+
+  await page.setViewportSize({ width: 1280, height: 750 });
+  await notebooks.run(0);
+  await expect(panel.state('Failed')).toBeVisible();
+  await draw(panel.root, 'panel-failed');
+});

@@ -1,0 +1,225 @@
+import { expect, galata, test as base } from '@jupyterlab/galata';
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import AxeBuilder from '@axe-core/playwright';
+import type { Locator } from '@playwright/test';
+
+export { expect };
+
+/**
+ * The panel as its user finds it: by roles and labels.
+ */
+export class Panel {
+  constructor(readonly page: IJupyterLabPageFixture) {
+    this.root = page.getByRole('region', { name: 'Ranks & GPUs' });
+    this.pool = this.root.getByRole('region', { name: 'Pool Section' });
+    this.gpus = this.root.getByRole('region', { name: 'GPUs Section' });
+    this.form = this.pool.getByRole('form', { name: 'Start ranks' });
+    this.stepper = this.form.getByRole('spinbutton', { name: 'Ranks' });
+    this.tiles = this.pool
+      .getByRole('list', { name: 'Ranks' })
+      .getByRole('listitem');
+  }
+
+  readonly root: Locator;
+  readonly pool: Locator;
+  readonly gpus: Locator;
+  readonly form: Locator;
+  readonly stepper: Locator;
+  readonly tiles: Locator;
+
+  async open(): Promise<void> {
+    await this.page
+      .getByRole('tab', { name: 'Ranks & GPUs', exact: true })
+      .click();
+    await expect(this.root).toBeVisible();
+  }
+
+  tile(rank: number): Locator {
+    return this.pool.getByRole('listitem', {
+      name: `Rank ${rank}`,
+      exact: true
+    });
+  }
+
+  button(name: string): Locator {
+    return this.pool.getByRole('button', { name, exact: true });
+  }
+
+  /** The word in the pill, or the sentence above the start form. */
+  state(text: string): Locator {
+    return this.pool.getByRole('status').filter({ hasText: text });
+  }
+
+  async start(ranks: number): Promise<void> {
+    await this.stepper.fill(`${ranks}`);
+    await this.button('Start').click();
+  }
+
+  async expectRunning(ranks: number): Promise<void> {
+    await expect(this.state('Running')).toBeVisible();
+    await expect(this.tiles).toHaveCount(ranks);
+    await expect(this.tiles.filter({ hasText: 'idle' })).toHaveCount(ranks);
+  }
+
+  /** Expects the palette to offer these commands of ours, and no others. */
+  async expectCommands(labels: string[]): Promise<void> {
+    await this.page.keyboard.press('ControlOrMeta+Shift+C');
+    const palette = this.page.locator('.jp-ModalCommandPalette');
+    await palette.getByRole('textbox').fill('Distributed');
+    const offered = palette
+      .locator('.lm-CommandPalette-itemLabel:visible')
+      .filter({ hasText: 'Ranks' });
+    await expect
+      .poll(async () => (await offered.allInnerTexts()).sort())
+      .toEqual(labels);
+    await this.page.keyboard.press('Escape');
+    await expect(palette).toBeHidden();
+  }
+
+  /** Clicks a button that asks first, and answers. */
+  async answer(button: string, title: string, answer: string): Promise<void> {
+    await this.button(button).click();
+    const dialog = this.page.getByRole('dialog').filter({ hasText: title });
+    await dialog.getByRole('button', { name: answer, exact: true }).click();
+    await expect(dialog).toBeHidden();
+  }
+
+  /** The process ids that the tiles show. */
+  async pids(): Promise<number[]> {
+    const texts = await this.tiles.getByText(/^pid \d+$/).allInnerTexts();
+    return texts.map(text => Number(text.slice('pid '.length)));
+  }
+
+  async expectAccessible(): Promise<void> {
+    const { violations } = await new AxeBuilder({ page: this.page })
+      .include('#jupyter-dist-panel')
+      .analyze();
+    expect(
+      violations.flatMap(({ id, nodes }) =>
+        nodes.map(node => `${id}: ${node.html} ${node.failureSummary}`)
+      )
+    ).toEqual([]);
+  }
+}
+
+/**
+ * Notebooks in the folder of the test.
+ */
+export class Notebooks {
+  constructor(
+    private readonly _page: IJupyterLabPageFixture,
+    private readonly _folder: string
+  ) {}
+
+  /** Opens a new notebook with these cells, and waits for its kernel. */
+  async open(name: string, cells: string[], title = ''): Promise<void> {
+    const { makeCell, makeNotebook } = galata.Notebook;
+    const notebook = makeNotebook([
+      ...(title ? [makeCell({ cell_type: 'markdown', source: [title] })] : []),
+      ...cells.map(source => makeCell({ source: [source] }))
+    ]);
+    const path = `${this._folder}/${name}`;
+    await this._page.contents.uploadContent(
+      JSON.stringify(notebook),
+      'text',
+      path
+    );
+    await this._page.evaluate(async path => {
+      const panel = await window.jupyterapp.commands.execute(
+        'docmanager:open',
+        { path }
+      );
+      await panel.sessionContext.ready;
+    }, path);
+  }
+
+  /** The id of a notebook's kernel. */
+  async kernel(name: string): Promise<string> {
+    const answer = await this._page.request.get('api/sessions');
+    const sessions: { path: string; kernel: { id: string } }[] =
+      await answer.json();
+    const path = `${this._folder}/${name}`;
+    const session = sessions.find(session => session.path === path);
+    if (!session) {
+      throw new Error(`${path} has no session.`);
+    }
+    return session.kernel.id;
+  }
+
+  /** Writes a file beside the notebooks; answers its path on the server. */
+  async write(name: string, text: string): Promise<string> {
+    const path = `${this._folder}/${name}`;
+    await this._page.contents.uploadContent(text, 'text', path);
+    return `${await this._page.getServerRoot()}/${path}`;
+  }
+
+  /** An environment whose torch is this module. */
+  async environmentWithTorch(source: string): Promise<Record<string, string>> {
+    const path = await this.write('modules/torch.py', source);
+    return { PYTHONPATH: path.slice(0, path.lastIndexOf('/')) };
+  }
+
+  /** Opens a new notebook whose first pool fails, because its torch does. */
+  async openWithFailedPool(name: string): Promise<void> {
+    await this.open(name, ['']);
+    const answer = await this._page.request.post('jupyter-dist/pools', {
+      data: {
+        kernel_id: await this.kernel(name),
+        num_ranks: 2,
+        env: await this.environmentWithTorch(
+          'raise ImportError("torch is broken here")'
+        )
+      }
+    });
+    expect(answer.status()).toBe(202);
+  }
+
+  /** Turns to a notebook that is open. */
+  async turnTo(name: string): Promise<void> {
+    await this._page.getByRole('main').getByRole('tab', { name }).click();
+  }
+
+  /** Runs a cell of the current notebook; does not wait for its end. */
+  async run(index: number): Promise<void> {
+    await this._page.evaluate(index => {
+      const { commands, shell } = window.jupyterapp;
+      const { content } = shell.currentWidget as NotebookPanel;
+      content.activeCellIndex = index;
+      void commands.execute('notebook:run-cell');
+    }, index);
+  }
+
+  /** What a cell of the current notebook has printed. */
+  output(index: number): Locator {
+    return this._page
+      .locator('.jp-NotebookPanel:visible .jp-Cell')
+      .nth(index)
+      .locator('.jp-OutputArea-output');
+  }
+}
+
+interface IFixtures {
+  panel: Panel;
+  notebooks: Notebooks;
+}
+
+/**
+ * A browser with JupyterLab, and the panel open in it.
+ */
+export const test = base.extend<IFixtures>({
+  // Galata waits for the launcher, which is not there when a reload brings notebooks back.
+  waitForApplication: async ({ baseURL: _ }, use) => {
+    await use(async page => {
+      await page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
+    });
+  },
+  panel: async ({ page }, use) => {
+    const panel = new Panel(page);
+    await panel.open();
+    await use(panel);
+  },
+  notebooks: async ({ page, tmpPath }, use) => {
+    await use(new Notebooks(page, tmpPath));
+  }
+});
