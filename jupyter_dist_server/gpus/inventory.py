@@ -113,7 +113,10 @@ async def inventory(timeout: float = 15.0) -> Inventory:
     if child.returncode:
         last = err.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         return Inventory(reason=f"Listing the GPUs failed: {last[0]}")
-    return Inventory.from_json(json.loads(out))
+    try:
+        return Inventory.from_json(json.loads(out))
+    except ValueError:
+        return Inventory(reason="Listing the GPUs failed: its process said nothing that we know.")
 
 
 def main() -> None:

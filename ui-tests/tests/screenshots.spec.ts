@@ -70,6 +70,7 @@ async function tidy(page: IJupyterLabPageFixture): Promise<void> {
     .getByRole('tab', { name: 'Launcher' })
     .locator('.lm-TabBar-tabCloseIcon')
     .click();
+  await page.mouse.move(0, 0);
   // Web components do not follow the fonts of the settings.
   await page.addStyleTag({
     content: `:root, body, jp-button { --body-font: ${FONTS.text} !important; }`
@@ -109,12 +110,11 @@ test('the panel before a start, and after one that failed', async ({
   notebooks
 }) => {
   await notebooks.open('digits.ipynb', [
-    '%load_ext jupyter_dist_server\n%dist_init -n 4 --env TORCH_DISTRIBUTED_DEBUG=verbose'
+    '%load_ext jupyter_dist_server\n%dist_init -n 4 --timeout 0.5'
   ]);
   await tidy(page);
   await page.setViewportSize({ width: 1280, height: 500 });
   await panel.stepper.fill('4');
-  await page.mouse.move(0, 0);
   await panel.stepper.blur();
   await draw(panel.root, 'panel-start');
 
