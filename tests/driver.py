@@ -261,7 +261,10 @@ class Server:
         command += [f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={token}"]
         # With "localhost" and port 0, IPv4 and IPv6 would get different ports.
         command += ["--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
-        command += ["--ServerApp.jpserver_extensions={'jupyter_dist_server': True}", *options]
+        # Other extensions take seconds to load, and play no part here.
+        others = ("jupyterlab", "jupyter_lsp", "jupyter_server_terminals", "notebook_shim")
+        enabled = {"jupyter_dist_server": True, **dict.fromkeys(others, False)}
+        command += [f"--ServerApp.jpserver_extensions={enabled}", *options]
         self.process = subprocess.Popen(
             command, env=self.env, cwd=root, stderr=subprocess.PIPE, text=True
         )

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import codecs
 import ctypes
+import io
 import os
 import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from typing import Any
 
 from ipykernel.iostream import OutStream
@@ -87,6 +89,7 @@ class RankStream(OutStream):  # type: ignore[misc]
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._taking = threading.RLock()
         self._owner = os.getpid()
+        os.register_at_fork(after_in_child=self._begin_anew)
         os.dup2(self._captured.descriptor, self._descriptor)
         threading.Thread(target=self._follow, name=f"capture-{name}", daemon=True).start()
 
@@ -99,6 +102,12 @@ class RankStream(OutStream):  # type: ignore[misc]
         self.take_in()
         written: int | None = super().write(string)
         return written
+
+    def _begin_anew(self) -> None:
+        """Forget, in a forked worker, what the rank was about to send, and who held a lock."""
+        self._buffers: dict[Any, io.StringIO] = defaultdict(io.StringIO)
+        self._buffer_lock = threading.RLock()
+        self._taking = threading.RLock()
 
     def take_in(self) -> None:
         """Move what was written to the file descriptor into this stream."""
