@@ -262,7 +262,7 @@ class Server:
         # With "localhost" and port 0, IPv4 and IPv6 would get different ports.
         command += ["--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
         # Other extensions take seconds to load, and play no part here.
-        others = ("jupyterlab", "jupyter_lsp", "jupyter_server_terminals", "notebook_shim")
+        others = ("jupyterlab", "jupyter_lsp", "notebook_shim")
         enabled = {"jupyter_dist_server": True, **dict.fromkeys(others, False)}
         command += [f"--ServerApp.jpserver_extensions={enabled}", *options]
         self.process = subprocess.Popen(
