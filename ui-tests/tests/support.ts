@@ -64,8 +64,14 @@ export class Panel {
 
   /** Expects the palette to offer these commands of ours, and no others. */
   async expectCommands(labels: string[]): Promise<void> {
-    await this.page.keyboard.press('ControlOrMeta+Shift+C');
     const palette = this.page.locator('.jp-ModalCommandPalette');
+    // JupyterLab takes no shortcuts before it has settled, and does not say when it has.
+    await expect(async () => {
+      if (!(await palette.isVisible())) {
+        await this.page.keyboard.press('ControlOrMeta+Shift+C');
+      }
+      await expect(palette.getByRole('textbox')).toBeVisible({ timeout: 2000 });
+    }).toPass();
     await palette.getByRole('textbox').fill('Distributed');
     const offered = palette
       .locator('.lm-CommandPalette-itemLabel:visible')
