@@ -8,7 +8,7 @@ export default defineConfig({
   // One server, and few cores: pools that start side by side only slow each other down.
   workers: 1,
   forbidOnly: Boolean(process.env.CI),
-  // Ten times what they take on an idle machine.
+  // The longest takes about 20 s on an idle machine.
   timeout: 120_000,
   // A shared CI machine may stall for longer than any sensible limit.
   retries: process.env.CI ? 1 : 0,

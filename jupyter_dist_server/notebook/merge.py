@@ -1,7 +1,8 @@
 """Merge what N ranks show into what a notebook shows: identical output once, marked with its ranks.
 
 A `Merger` takes outputs by rank and gives back what to publish. It knows no clock and publishes
-nothing itself, so every interleaving can be tested. Its cost is linear in the output.
+nothing itself, so every interleaving can be tested. Its cost is linear in the output,
+but for `clear_output`, which shows again all that stays.
 
 Output of a rank waits a moment for the other ranks to show the same. Within a rank the order is
 kept, whatever is merged.
