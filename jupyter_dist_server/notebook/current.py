@@ -35,6 +35,8 @@ class CurrentPool:
         """Id and generation of the pool that `_client` talks to."""
         self._failure: DistError | None = None
         self._cells = 0
+        self.all_cells = False
+        """Whether cells without a magic of ours go to the ranks too."""
 
     # -- life -------------------------------------------------------------------------------
 

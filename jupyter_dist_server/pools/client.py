@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,7 +118,7 @@ class PoolClient:
         self._sockets: dict[tuple[int, str], zmq.asyncio.Socket] = {}
         self._readers = Tasks()
         self._executions: dict[str, Execution] = {}
-        self._queries: dict[tuple[str, int], asyncio.Future[dict[str, Any]]] = {}
+        self._queries: dict[tuple[str, int], asyncio.Future[Message]] = {}
         self._greeted = {rank: asyncio.Event() for rank in range(self.world_size)}
 
     async def connect(self, timeout: float = 10.0) -> None:
@@ -171,9 +171,8 @@ class PoolClient:
         parent = message["parent_header"].get("msg_id", "")
         if kind == "iopub_welcome":
             self._greeted[rank].set()
-        elif kind == "dist_status_reply":
-            if query := self._queries.pop((parent, rank), None):
-                query.set_result(content)
+        elif channel != "iopub" and (query := self._queries.pop((parent, rank), None)):
+            query.set_result(message)
         elif execution := self._executions.get(parent):
             if kind == "execute_reply":
                 execution.replies[rank] = Reply(rank, content["status"], content)
@@ -271,11 +270,13 @@ class PoolClient:
         for rank in execution.outstanding:
             execution.lose(rank, "the pool has ended")
 
-    def _send(self, message: Message, ranks: Iterable[int], channel: str) -> None:
+    def _send(
+        self, message: Message, ranks: Iterable[int], channel: str, buffers: Sequence[Any] = ()
+    ) -> None:
         frames = self._session.serialize(message)  # once: all ranks of a pool share the key
         for rank in ranks:
             # Goes out at once: the high-water mark is off, so there is nothing to await.
-            self._sockets[rank, channel].send_multipart(frames)
+            self._sockets[rank, channel].send_multipart([*frames, *buffers], copy=not buffers)
 
     def send_input(self, rank: int, value: str, request: dict[str, Any]) -> None:
         """Answer a rank's ``input()``; `request` is the header that came with it."""
@@ -297,6 +298,59 @@ class PoolClient:
         """Send SIGINT to ranks and to the subprocesses in their groups, through the agent."""
         self.link.send("interrupt", ranks=sorted(ranks))
 
+    async def ask(
+        self,
+        kind: str,
+        content: dict[str, Any],
+        ranks: Iterable[int] | None = None,
+        *,
+        channel: str = "control",
+        buffers: Sequence[Any] = (),
+        timeout: float | None = None,
+    ) -> dict[int, Message]:
+        """Send one request to ranks and wait for their replies.
+
+        Parameters
+        ----------
+        kind : str
+            The message type, such as ``complete_request``.
+        content : dict
+            The message's content.
+        ranks : iterable of int or None
+            Whom to ask; `None` is every living rank.
+        channel : str
+            ``control`` is answered while a cell runs, ``shell`` after it.
+        buffers : sequence
+            Binary data that goes with the message, uncopied.
+        timeout : float or None
+            Seconds to wait; `None` is for as long as the ranks live.
+
+        Returns
+        -------
+        dict
+            The whole reply (``content``, ``buffers``, …) by rank, without the ranks that died or
+            did not answer in time.
+        """
+        chosen = range(self.world_size) if ranks is None else ranks
+        asked = [rank for rank in chosen if rank not in self.dead]
+        message = self._session.msg(kind, content)
+        loop = asyncio.get_running_loop()
+        queries = {rank: loop.create_future() for rank in asked}
+        identity = message["header"]["msg_id"]
+        self._queries |= {(identity, rank): query for rank, query in queries.items()}
+        try:
+            self._send(message, asked, channel, buffers)
+            if queries:
+                await asyncio.wait(queries.values(), timeout=timeout)
+        finally:
+            for rank in asked:
+                self._queries.pop((identity, rank), None)
+        return {
+            rank: query.result()
+            for rank, query in queries.items()
+            if query.done() and not query.cancelled()
+        }
+
     async def status(self, timeout: float = 2.0) -> dict[int, dict[str, Any]]:
         """Ask every living rank how it is; those that do not answer in time are left out.
 
@@ -305,22 +359,8 @@ class PoolClient:
         dict
             ``{rank, pid, state, since, memory}`` by rank, see `RankKernel`.
         """
-        message = self._session.msg("dist_status_request", {})
-        ranks = [rank for rank in range(self.world_size) if rank not in self.dead]
-        loop = asyncio.get_running_loop()
-        queries = {rank: loop.create_future() for rank in ranks}
-        identity = message["header"]["msg_id"]
-        self._queries |= {(identity, rank): query for rank, query in queries.items()}
-        self._send(message, ranks, "control")
-        if queries:
-            await asyncio.wait(queries.values(), timeout=timeout)
-        for rank in ranks:
-            self._queries.pop((identity, rank), None)
-        return {
-            rank: query.result()
-            for rank, query in queries.items()
-            if query.done() and not query.cancelled()
-        }
+        replies = await self.ask("dist_status_request", {}, timeout=timeout)
+        return {rank: reply["content"] for rank, reply in replies.items()}
 
     async def close(self) -> None:
         """Disconnect; the ranks go on."""
