@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..pools.client import Execution, PoolClient, Reply
+from ..pools.client import PoolClient
+from ..pools.execution import Execution, Reply
 from ..pools.processes import RESTARTED, STOPPED
 from ..pools.ranks import format_ranks
 from .loop import LoopThread

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import codecs
 import ctypes
-import io
 import os
 import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
 from typing import Any
 
 from ipykernel.iostream import OutStream
+
+from .outbox import Outbox
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IN_MODIFY = 0x2
@@ -61,6 +61,10 @@ class MemoryFile:
             while os.fstat(self._file).st_size == self._offset:
                 time.sleep(_POLL)
 
+    def has_news(self) -> bool:
+        """Whether something was written since the last read."""
+        return os.lseek(self._file, 0, os.SEEK_END) != self._offset
+
     def read_new(self) -> bytes:
         """Return what was written since the last call; never blocks."""
         size = os.fstat(self._file).st_size
@@ -80,15 +84,13 @@ class MemoryFile:
 class RankStream(OutStream):  # type: ignore[misc]
     """`sys.stdout` or `sys.stderr` of a rank, taking in its file descriptor as well."""
 
-    flush_interval = 0.02  # seconds; ipykernel's 0.2 makes the first printed line slow
-
     def __init__(self, session: Any, pub_thread: Any, name: str, **options: Any) -> None:
         super().__init__(session, pub_thread, name, **options | {"watchfd": False})
         self._descriptor = {"stdout": 1, "stderr": 2}[name]
         self._captured = MemoryFile(f"rank-{name}")
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._taking = threading.RLock()
-        self._owner = os.getpid()
+        self._outbox: Outbox = pub_thread.outbox
+        self._forked = False
         os.register_at_fork(after_in_child=self._begin_anew)
         os.dup2(self._captured.descriptor, self._descriptor)
         threading.Thread(target=self._follow, name=f"capture-{name}", daemon=True).start()
@@ -97,25 +99,38 @@ class RankStream(OutStream):  # type: ignore[misc]
         """Return the captured descriptor, so that ``subprocess.run(stdout=sys.stdout)`` works."""
         return self._descriptor
 
-    def write(self, string: str) -> int | None:
+    def write(self, string: str) -> int:
         """Write after whatever C code or a subprocess has written before."""
-        self.take_in()
-        written: int | None = super().write(string)
-        return written
+        if not isinstance(string, str):
+            raise TypeError(f"write() argument must be str, not {type(string).__name__}")
+        if self._forked:  # a worker's output goes by the descriptor, which the rank follows
+            os.write(self._descriptor, string.encode(errors="replace"))
+        elif self.pub_thread is None:
+            raise ValueError("I/O operation on closed file")
+        else:
+            with self._outbox.lock:
+                if self._captured.has_news():
+                    self.take_in()
+                self._outbox.put(self.parent_header, self.name, string)
+        return len(string)
+
+    def flush(self) -> None:
+        """Let what was printed be sent."""
+        if not self._forked and self.pub_thread is not None:
+            self.take_in()
+            self._outbox.flush()
 
     def _begin_anew(self) -> None:
-        """Forget, in a forked worker, what the rank was about to send, and who held a lock."""
-        self._buffers: dict[Any, io.StringIO] = defaultdict(io.StringIO)
-        self._buffer_lock = threading.RLock()
-        self._taking = threading.RLock()
+        """Be the stream of a forked worker."""
+        self._forked = True
+        self._outbox.forget()
 
     def take_in(self) -> None:
         """Move what was written to the file descriptor into this stream."""
-        if os.getpid() != self._owner:
-            return  # a forked worker's output is taken in by the rank, and must not be doubled
-        with self._taking:
+        with self._outbox.lock:
             if content := self._captured.read_new():
-                super().write(self._decoder.decode(content))
+                text = self._decoder.decode(content)
+                self._outbox.put(self.parent_header, self.name, text)
 
     def _follow(self) -> None:
         while True:
@@ -123,8 +138,8 @@ class RankStream(OutStream):  # type: ignore[misc]
             self.take_in()
 
 
-def flush_everything() -> None:
-    """Hand over all output written so far, C's buffers included."""
+def take_in_everything() -> None:
+    """Take in all that was written so far, C's buffers included."""
     _LIBC.fflush(None)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, RankStream):

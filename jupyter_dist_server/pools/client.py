@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import zmq
-import zmq.asyncio
 from jupyter_client.session import Session
 
 from ..errors import DistError
 from .agent_link import AgentLink, Snapshot
+from .execution import Execution, OnOutput, Reply
 from .folder import CONFIG, endpoint
 from .greeting import wait_for_greeting
 from .tasks import Tasks
 
 Message = dict[str, Any]
-OnOutput = Callable[[int, str, dict[str, Any]], None]
 
 METADATA = "jupyter_dist"
 """Key of our part of a request's metadata: ``{"execution_count": 7}``."""
@@ -28,72 +27,16 @@ METADATA = "jupyter_dist"
 _OUTPUTS = frozenset(
     ["stream", "display_data", "update_display_data", "execute_result", "error", "clear_output"]
 )
+OUTPUT_LIMIT = 10_000_000
+"""Characters that one cell may show, all its ranks together; the rest goes to files."""
+_TOPICS = (b"stream.", b"display_data", b"comm-")
+"""What ipykernel calls what we want of a rank's iopub channel, besides the topics of its own."""
+_REMEMBERED = 64
+"""Cells whose threads may still print."""
+_CANCEL_PATIENCE = 0.2
+"""Seconds after which a rank that does not answer is interrupted by the agent."""
 _LAST_WORDS = 0.1
 """Seconds for which outputs of a dead rank, already on their way, are waited for."""
-
-
-@dataclass
-class Reply:
-    """How a cell ended on one rank."""
-
-    rank: int
-    status: str
-    """``ok``, ``error``, ``aborted`` or ``dead``."""
-    content: dict[str, Any] = field(default_factory=dict)
-
-
-class Execution:
-    """One cell on its way through the ranks.
-
-    Parameters
-    ----------
-    ranks : list of int
-        Where it runs.
-    on_output : callable
-        Called in the event loop with ``(rank, message type, content)``, in order for each rank.
-        The last call for a rank has the type ``finished`` and the content ``{status, ename,
-        evalue}``.
-    """
-
-    def __init__(self, ranks: Iterable[int], on_output: OnOutput) -> None:
-        self.id = ""
-        self.begun: set[int] = set()
-        """Ranks that run it or have run it; on others it waits behind somebody else's cell."""
-        self.replies: dict[int, Reply] = {}
-        self.done = asyncio.Event()
-        self._on_output = on_output
-        self._waiting = {rank: {"reply", "idle"} for rank in ranks}
-
-    @property
-    def outstanding(self) -> list[int]:
-        """Ranks that have not finished."""
-        return sorted(self._waiting)
-
-    def output(self, rank: int, kind: str, content: dict[str, Any]) -> None:
-        """Pass on what a rank shows."""
-        if rank in self._waiting:
-            self._on_output(rank, kind, content)
-
-    def finish(self, rank: int, part: str) -> None:
-        """Note that a rank replied, or went idle: it is done when both are in."""
-        if rank in self._waiting:
-            self._waiting[rank].discard(part)
-            if not self._waiting[rank]:
-                self._drop(rank)
-
-    def lose(self, rank: int, why: str) -> None:
-        """Note that a rank died, or that nobody waits for it any more."""
-        if rank in self._waiting:
-            self.replies[rank] = Reply(rank, "dead", {"ename": "RankDied", "evalue": why})
-            self._drop(rank)
-
-    def _drop(self, rank: int) -> None:
-        del self._waiting[rank]
-        reply = self.replies[rank]
-        names = {name: reply.content.get(name, "") for name in ("ename", "evalue")}
-        self._on_output(rank, "finished", {"status": reply.status, **names})
-        if not self._waiting:
-            self.done.set()
 
 
 class PoolClient:
@@ -114,10 +57,10 @@ class PoolClient:
         self.generation: int | None = None
         self.link = AgentLink(self._on_snapshot)
         self._session = Session(key=config["key"].encode(), username="jupyter-dist")
-        self._context = zmq.asyncio.Context()
-        self._sockets: dict[tuple[int, str], zmq.asyncio.Socket] = {}
-        self._readers = Tasks()
-        self._executions: dict[str, Execution] = {}
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._sockets: dict[tuple[int, str], zmq.Socket[bytes]] = {}
+        self._tasks = Tasks()
+        self._executions: OrderedDict[str, Execution] = OrderedDict()
         self._queries: dict[tuple[str, int], asyncio.Future[Message]] = {}
         self._greeted = {rank: asyncio.Event() for rank in range(self.world_size)}
 
@@ -143,7 +86,7 @@ class PoolClient:
         await self.link.connect(self.folder)
         await self.link.first.wait()
         for rank in range(self.world_size):
-            for channel in ("shell", "iopub", "stdin", "control"):
+            for channel in ("cells", "shell", "iopub", "stdin", "control"):
                 self._open(rank, channel)
         for rank, greeted in self._greeted.items():
             await wait_for_greeting(greeted, self._sockets[rank, "iopub"])
@@ -153,17 +96,23 @@ class PoolClient:
         socket.linger = 0
         socket.set_hwm(0)
         if channel == "iopub":
-            socket.subscribe(b"")
+            own = f"kernel.rank-{rank}."
+            for topic in (*_TOPICS, f"{own}execute_result".encode(), f"{own}error".encode()):
+                socket.subscribe(topic)
+            socket.subscribe(cell_topic(self._session.session))
         else:
             socket.identity = self._session.bsession  # stdin finds its way back by this name
         socket.connect(endpoint(self.folder, rank, channel))
         self._sockets[rank, channel] = socket
-        self._readers.add(self._read(rank, channel, socket))
+        # Much quicker than zmq.asyncio, which makes a future for each message.
+        asyncio.get_running_loop().add_reader(socket.FD, self._drain, rank, channel)
+        self._drain(rank, channel)
 
-    async def _read(self, rank: int, channel: str, socket: zmq.asyncio.Socket) -> None:
-        while True:
-            frames = await socket.recv_multipart()
-            _, parts = self._session.feed_identities(frames)
+    def _drain(self, rank: int, channel: str) -> None:
+        """Take all messages: the socket's descriptor tells of a change only once."""
+        socket = self._sockets.get((rank, channel))
+        while socket and not socket.closed and socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+            _, parts = self._session.feed_identities(socket.recv_multipart())
             self._receive(rank, channel, self._session.deserialize(parts))
 
     def _receive(self, rank: int, channel: str, message: Message) -> None:
@@ -171,20 +120,15 @@ class PoolClient:
         parent = message["parent_header"].get("msg_id", "")
         if kind == "iopub_welcome":
             self._greeted[rank].set()
-        elif channel != "iopub" and (query := self._queries.pop((parent, rank), None)):
-            query.set_result(message)
         elif execution := self._executions.get(parent):
             if kind == "execute_reply":
-                execution.replies[rank] = Reply(rank, content["status"], content)
-                execution.finish(rank, "reply")
-            elif kind == "status" and content["execution_state"] == "idle":
-                execution.finish(rank, "idle")
-            elif kind == "execute_input":
-                execution.begun.add(rank)
+                execution.finish(rank, content)
             elif kind in _OUTPUTS:
                 execution.output(rank, kind, content)
             elif kind == "input_request":
                 execution.output(rank, kind, content | {"parent": message["header"]})
+        elif channel != "iopub" and (query := self._queries.pop((parent, rank), None)):
+            query.set_result(message)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         self.generation = snapshot["generation"]
@@ -211,6 +155,7 @@ class PoolClient:
         *,
         execution_count: int | None = None,
         allow_stdin: bool = False,
+        limit: int | None = None,
         started: Callable[[Execution], None] = lambda _: None,
     ) -> dict[int, Reply]:
         """Run code on ranks and wait, without a time limit, until all of them are done.
@@ -227,6 +172,8 @@ class PoolClient:
             The number by which tracebacks name the cell.
         allow_stdin : bool
             Whether ``input()`` may ask; its requests come as outputs of type ``input_request``.
+        limit : int or None
+            Characters that all ranks together may show; `None` is `OUTPUT_LIMIT`.
         started : callable
             Called with the `Execution` once the code is on its way.
 
@@ -238,22 +185,22 @@ class PoolClient:
         ranks = sorted(ranks)
         execution = Execution(ranks, on_output)
         message = self._session.msg(
-            "execute_request",
+            "dist_cell_request",
             {
                 "code": code,
-                "silent": False,
-                "store_history": True,
-                "user_expressions": {},
                 "allow_stdin": allow_stdin,
-                "stop_on_error": False,  # another client's queued cell must not be dropped
+                "limit": (limit or OUTPUT_LIMIT) // len(ranks),
+                "file": f"{self.folder.name}-cell-{execution_count}",
             },
             metadata={METADATA: {"execution_count": execution_count}},
         )
         execution.id = message["header"]["msg_id"]
         self._executions[execution.id] = execution
+        if len(self._executions) > _REMEMBERED:
+            self._forget_a_finished_one()
         closed = asyncio.create_task(self._lose_all_when_closed(execution))
         try:
-            self._send(message, [rank for rank in ranks if rank not in self.dead], "shell")
+            self._send(message, [rank for rank in ranks if rank not in self.dead], "cells")
             for rank in ranks:
                 if rank in self.dead:
                     execution.lose(rank, self.dead[rank])
@@ -261,8 +208,13 @@ class PoolClient:
             await execution.done.wait()
         finally:
             closed.cancel()
-            del self._executions[execution.id]
         return execution.replies
+
+    def _forget_a_finished_one(self) -> None:
+        for known, execution in self._executions.items():
+            if execution.done.is_set():
+                del self._executions[known]
+                return
 
     async def _lose_all_when_closed(self, execution: Execution) -> None:
         await self.link.closed.wait()
@@ -277,6 +229,8 @@ class PoolClient:
         for rank in ranks:
             # Goes out at once: the high-water mark is off, so there is nothing to await.
             self._sockets[rank, channel].send_multipart([*frames, *buffers], copy=not buffers)
+            # Sending may have swallowed the descriptor's news of a message.
+            self._drain(rank, channel)
 
     def send_input(self, rank: int, value: str, request: dict[str, Any]) -> None:
         """Answer a rank's ``input()``; `request` is the header that came with it."""
@@ -288,11 +242,17 @@ class PoolClient:
 
         A cell of somebody else that runs there meanwhile is left alone.
         """
-        outstanding = set(execution.outstanding)
-        self.interrupt(outstanding & execution.begun)
-        message = self._session.msg("dist_cancel_request", {"msg_id": execution.id})
-        waiting = outstanding - execution.begun - set(self.dead)
-        self._send(message, waiting, "control")
+        self._tasks.add(self._cancel(execution))
+
+    async def _cancel(self, execution: Execution) -> None:
+        asked = set(execution.outstanding)
+        content = {"msg_id": execution.id}
+        answers = await self.ask("dist_cancel_request", content, asked, timeout=_CANCEL_PATIENCE)
+        execution.begun |= {rank for rank, said in answers.items() if said["content"]["running"]}
+        # A rank whose threads are all stuck in C code is not asked: its subprocesses may hear it.
+        deaf = asked - set(answers) - set(self.dead)
+        execution.begun |= deaf
+        self.interrupt(deaf)
 
     def interrupt(self, ranks: Iterable[int]) -> None:
         """Send SIGINT to ranks and to the subprocesses in their groups, through the agent."""
@@ -364,6 +324,14 @@ class PoolClient:
 
     async def close(self) -> None:
         """Disconnect; the ranks go on."""
-        await self._readers.cancel()
+        await self._tasks.cancel()
+        for socket in self._sockets.values():
+            asyncio.get_running_loop().remove_reader(socket.FD)
+        self._sockets.clear()
         await self.link.close()
         self._context.destroy(linger=0)
+
+
+def cell_topic(session: str) -> bytes:
+    """Return the iopub topic on which a client, known by its session's id, gets its replies."""
+    return f"jupyter-dist.{session}".encode()

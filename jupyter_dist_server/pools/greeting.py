@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from itertools import count
+from typing import Any
 
-import zmq.asyncio
+import zmq
 
 _PATIENCE = 0.1
 
 
-async def wait_for_greeting(greeted: asyncio.Event, socket: zmq.asyncio.Socket) -> None:
+async def wait_for_greeting(greeted: asyncio.Event, socket: zmq.Socket[Any]) -> None:
     """Return when a rank has greeted a subscriber, so that nothing it publishes can be missed.
 
     ipykernel sends on the same socket past its event loop, which may then overlook a subscription

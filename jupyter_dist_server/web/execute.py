@@ -10,7 +10,8 @@ from typing import Any
 from tornado.iostream import StreamClosedError
 
 from ..errors import DistError
-from ..pools.client import Execution, PoolClient
+from ..pools.client import PoolClient
+from ..pools.execution import Execution
 from ..pools.pool import Pool
 from ..pools.ranks import check_ranks
 from ..pools.records import PoolState

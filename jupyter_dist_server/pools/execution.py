@@ -1,0 +1,66 @@
+"""One cell on its way through the ranks, as a client sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+OnOutput = Callable[[int, str, dict[str, Any]], None]
+
+
+@dataclass
+class Reply:
+    """How a cell ended on one rank."""
+
+    rank: int
+    status: str
+    """``ok``, ``error``, ``aborted`` or ``dead``."""
+    content: dict[str, Any] = field(default_factory=dict)
+
+
+class Execution:
+    """One cell on its way through the ranks.
+
+    Parameters
+    ----------
+    ranks : list of int
+        Where it runs.
+    on_output : callable
+        Called in the event loop with ``(rank, message type, content)``, in order for each rank.
+        When a rank is done it is called with the type ``finished`` and the content ``{status,
+        ename, evalue}``. What comes after that is of threads that the cell has left behind.
+    """
+
+    def __init__(self, ranks: Iterable[int], on_output: OnOutput) -> None:
+        self.id = ""
+        self.begun: set[int] = set()
+        """Ranks that, asked to cancel it, were running it; on others it waited for its turn."""
+        self.replies: dict[int, Reply] = {}
+        self.done = asyncio.Event()
+        self.output = on_output
+        self._waiting = set(ranks)
+
+    @property
+    def outstanding(self) -> list[int]:
+        """Ranks that have not finished."""
+        return sorted(self._waiting)
+
+    def finish(self, rank: int, content: dict[str, Any]) -> None:
+        """Note a rank's reply."""
+        if rank in self._waiting:
+            self._drop(Reply(rank, content["status"], content))
+
+    def lose(self, rank: int, why: str) -> None:
+        """Note that a rank died, or that nobody waits for it any more."""
+        if rank in self._waiting:
+            self._drop(Reply(rank, "dead", {"ename": "RankDied", "evalue": why}))
+
+    def _drop(self, reply: Reply) -> None:
+        self._waiting.discard(reply.rank)
+        self.replies[reply.rank] = reply
+        names = {name: reply.content.get(name, "") for name in ("ename", "evalue")}
+        self.output(reply.rank, "finished", {"status": reply.status, **names})
+        if not self._waiting:
+            self.done.set()

@@ -1,0 +1,177 @@
+"""What a rank prints, on its way out: in order, soon, and bounded."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from jupyter_core.paths import jupyter_data_dir
+
+SOON = 0.002
+"""Seconds for which the first text after a pause waits, so that a line and its end go together."""
+STEADY = 0.03
+"""Seconds between two messages while a rank prints all the time."""
+_PAUSE = 0.1
+_MESSAGE = 1 << 16
+"""Characters at which a message goes out at once."""
+_TAIL = 2000
+"""Characters at the end of an output that are shown although its middle was cut."""
+_KEEP_FILES = 7 * 24 * 3600.0
+"""Seconds for which the file of a cut output stays."""
+
+
+class Budget:
+    """How much one cell may show; what is over goes to a file that holds all of it.
+
+    Parameters
+    ----------
+    limit : int
+        Characters that are shown.
+    name : str
+        Of the file.
+    """
+
+    def __init__(self, limit: int, name: str) -> None:
+        self._left = limit
+        self._name = name
+        self._shown: list[str] | None = []
+        self._tail: deque[str] = deque()
+        self._tail_size = 0
+        self._cut = 0
+        self._file: Any = None
+
+    def spend(self, text: str) -> str:
+        """Return what of a text is to be shown."""
+        if self._file:
+            self._file.write(text)
+            self._remember(text)
+            return ""
+        if len(text) <= self._left:
+            self._left -= len(text)
+            assert self._shown is not None
+            self._shown.append(text)
+            return text
+        return self._begin_to_cut(text)
+
+    def _begin_to_cut(self, text: str) -> str:
+        folder = Path(jupyter_data_dir(), "dist-output")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for old in folder.iterdir():
+            if old.stat().st_mtime < time.time() - _KEEP_FILES:
+                old.unlink(missing_ok=True)
+        self._file = open(folder / self._name, "w", encoding="utf-8", errors="replace")
+        assert self._shown is not None
+        self._file.writelines([*self._shown, text])
+        self._shown = None
+        end = text.rfind("\n", 0, self._left) + 1 or self._left
+        self._remember(text[end:])
+        head = text[:end]
+        new_line = "" if head.endswith("\n") or not head else "\n"
+        return f"{head}{new_line}… the output is cut here and goes on in {self._file.name}\n"
+
+    def _remember(self, text: str) -> None:
+        self._cut += len(text)
+        self._tail.append(text[-_TAIL:])
+        self._tail_size += len(self._tail[-1])
+        while self._tail_size - len(self._tail[0]) >= _TAIL:
+            self._tail_size -= len(self._tail.popleft())
+
+    def close(self) -> str:
+        """End the cell; return the last lines of an output that was cut."""
+        if not self._file:
+            return ""
+        name = self._file.name
+        self._file.close()
+        self._file = None
+        last = "".join(self._tail)[-_TAIL:]
+        last = last[last.find("\n", 0, -1) + 1 :]
+        cut = self._cut - len(last)
+        return f"… {cut:,} characters were cut, all of them are in {name}\n{last}"
+
+
+class Outbox:
+    """Text of both streams of a rank, in the order in which it was printed.
+
+    Parameters
+    ----------
+    session : Session
+        Makes the messages.
+    pub_thread : IOPubThread
+        Sends them.
+    """
+
+    def __init__(self, session: Any, pub_thread: Any) -> None:
+        self.lock = threading.RLock()
+        self._session = session
+        self._pub_thread = pub_thread
+        self._runs: list[tuple[dict[str, Any], str, list[str]]] = []
+        """Header of the cell, stream, and pieces of text."""
+        self._size = 0
+        self._scheduled = False
+        self._sent_at = 0.0
+        self._budgets: dict[str, Budget] = {}
+
+    def begin(self, cell: str, budget: Budget) -> None:
+        """Bound what a cell, named by its message's id, may show."""
+        self._budgets[cell] = budget
+
+    def end(self, cell: str, parent: dict[str, Any]) -> None:
+        """Send what a cell has printed, the end of a cut output too."""
+        self.send()
+        if last := self._budgets.pop(cell).close():
+            self._publish(parent, "stdout", last)
+
+    def put(self, parent: dict[str, Any], stream: str, text: str) -> None:
+        """Take text; it goes out soon."""
+        with self.lock:
+            last = self._runs[-1] if self._runs else None
+            if last and last[0] is parent and last[1] == stream:
+                last[2].append(text)
+            else:
+                self._runs.append((parent, stream, [text]))
+            self._size += len(text)
+            if self._size > _MESSAGE:
+                self.send()
+            elif not self._scheduled:
+                self._schedule()
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        delay = SOON if time.monotonic() - self._sent_at > _PAUSE else STEADY
+        loop = self._pub_thread.io_loop
+        self._pub_thread.schedule(lambda: loop.call_later(delay, self.send))
+
+    def flush(self) -> None:
+        """Send now, unless a message went out just before; then the next one takes it along."""
+        if time.monotonic() - self._sent_at > SOON:
+            self.send()
+
+    def send(self) -> None:
+        """Send all there is, before anything else that is published after it."""
+        with self.lock:
+            runs, self._runs, self._size, self._scheduled = self._runs, [], 0, False
+            if runs:
+                self._sent_at = time.monotonic()
+            for parent, stream, pieces in runs:
+                text = "".join(pieces)
+                if budget := self._budgets.get(parent.get("msg_id", "")):
+                    text = budget.spend(text)
+                if text:
+                    self._publish(parent, stream, text)
+
+    def _publish(self, parent: dict[str, Any], stream: str, text: str) -> None:
+        self._session.send(
+            self._pub_thread,
+            "stream",
+            {"name": stream, "text": text},
+            parent={"header": parent},
+            ident=f"stream.{stream}".encode(),
+        )
+
+    def forget(self) -> None:
+        """Begin anew in a forked worker: what the rank was about to send is the rank's."""
+        self.lock = threading.RLock()
+        self._runs, self._size, self._scheduled, self._budgets = [], 0, False, {}
