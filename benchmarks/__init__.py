@@ -1,1 +1,1 @@
-"""Measurements that print ratios against a floor measured in the same run."""
+"""Pools side by side with plain kernels and with other packages: ``python -m benchmarks``."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from .notebook.api import Pool
+
 try:
     __version__ = version("jupyter-dist-server")
 except PackageNotFoundError:
@@ -40,3 +42,16 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     from .notebook.magics import unload
 
     unload(shell)
+
+
+def current_pool() -> Pool:
+    """Return the notebook's running pool, to push, pull and run functions with.
+
+    Raises
+    ------
+    DistError
+        If none is running.
+    """
+    from .notebook import magics
+
+    return magics.current_pool()

@@ -11,11 +11,13 @@ from jupyter_server.utils import url_path_join
 from traitlets import Bool, Float
 
 from .discovery import write_discovery_file
+from .pools.holders import SERVER, Owner
 from .pools.manager import PoolManager
 from .pools.pool import DEFAULT_TIMEOUT
 from .pools.tasks import Tasks
+from .pools.zygotes import DEFAULT_KEEP_WARM
 from .web.execute import Clients
-from .web.kernels import follow_kernels
+from .web.kernels import end_orphans, follow_kernels
 from .web.routes import ROUTES
 
 
@@ -33,6 +35,26 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         help="""Seconds that starting a pool may take before it is given up.
         Importing torch from a cold or shared disk takes most of it. A request may ask for more.""",
     )
+    orphan_grace = Float(
+        600.0,
+        min=0.0,
+        config=True,
+        help="""Seconds for which a pool is kept when its kernel has died, or this server has been
+        killed. Until then a notebook can use it by %dist_attach, and a new server adopts it.""",
+    )
+    keep_warm = Float(
+        DEFAULT_KEEP_WARM,
+        min=0.0,
+        config=True,
+        help="""Seconds for which a process that has imported torch is kept after the last pool has
+        ended, so that the next one starts in a fraction of the time. 0 keeps none.""",
+    )
+    stop_pools_on_exit = Bool(
+        True,
+        config=True,
+        help="""Whether pools are stopped when this server is shut down. Otherwise they go on as
+        long as their kernels live, or for orphan_grace, and the next server adopts them.""",
+    )
     let_kernels_find_us = Bool(
         True,
         config=True,
@@ -44,10 +66,11 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
     def initialize_settings(self) -> None:
         """Make what handlers share."""
         self._secret = secrets.token_urlsafe(32)
-        self._manager = PoolManager(watch=True)
+        owner = Owner(SERVER, self.orphan_grace)
+        self._manager = PoolManager(watch=True, owner=owner, keep_warm=self.keep_warm)
         self._clients = Clients()
         self._discovery_file: Path | None = None
-        tasks = Tasks()
+        self._tasks = tasks = Tasks()
         self.settings.update(
             jupyter_dist_manager=self._manager,
             jupyter_dist_secret=self._secret,
@@ -65,10 +88,17 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         # Only now is the port known.
         if self.let_kernels_find_us:
             self._discovery_file = write_discovery_file(serverapp, self._secret)
+        for pool in await self._manager.adopt_unserved():
+            self.log.info("Adopted pool %s, whose server is gone", pool.record.id)
+        self._tasks.add(end_orphans(serverapp, self._manager, self.orphan_grace))
 
     async def stop_extension(self) -> None:
-        """End every pool; on return none of their processes is left."""
+        """End every pool, unless told otherwise; then none of their processes is left."""
         if self._discovery_file:
             self._discovery_file.unlink(missing_ok=True)
         await self._clients.close()
-        await self._manager.stop_all()
+        if self.stop_pools_on_exit:
+            await self._manager.stop_all()
+        else:
+            await self._manager.release_all()
+        await self._tasks.cancel()

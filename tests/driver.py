@@ -23,6 +23,8 @@ from typing import Any
 import psutil
 from jupyter_client import BlockingKernelClient, KernelManager
 
+from jupyter_dist_server.notebook.pieces import STREAM
+
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 TAG = "JUPYTER_DIST_TEST"
 
@@ -96,10 +98,10 @@ class Result:
         if kind == "update_display_data":
             for output in self.outputs:
                 if output.get("display_id") == content["transient"]["display_id"]:
-                    output["data"] = content["data"]
+                    output.update(_shown(content))
         elif kind == "stream":
             last = self.outputs[-1] if self.outputs else {}
-            if last.get("name") == content["name"]:
+            if last.get("name") == content["name"] and "display_id" not in last:
                 last["text"] += content["text"]
             else:
                 self.outputs.append({"type": kind, **content})
@@ -107,7 +109,7 @@ class Result:
             self.outputs.append({"type": kind, **content})
         elif kind in ("display_data", "execute_result"):
             display_id = content.get("transient", {}).get("display_id")
-            self.outputs.append({"type": kind, "display_id": display_id, "data": content["data"]})
+            self.outputs.append({"type": kind, "display_id": display_id, **_shown(content)})
 
     def stream(self, name: str) -> str:
         """Return all text of one stream."""
@@ -145,6 +147,13 @@ class Result:
     def mime(self, kind: str) -> list[str]:
         """Return the content of all displays that have this MIME type."""
         return [o["data"][kind] for o in self.outputs if kind in o.get("data", {})]
+
+
+def _shown(content: dict[str, Any]) -> dict[str, Any]:
+    """Return rich output; text that is a display only to be drawn again counts as a stream's."""
+    if stream := content["metadata"].get(STREAM):
+        return {"type": "stream", "name": stream, "text": content["data"]["text/plain"] + "\n"}
+    return {"data": content["data"]}
 
 
 class Notebook:
@@ -310,9 +319,9 @@ class Server:
         pools = self.api("GET", "jupyter-dist/pools")["pools"]
         return [pool for pool in pools if pool["ended"] is None]
 
-    def notebook(self) -> Notebook:
+    def notebook(self, name: str = "python3") -> Notebook:
         """Start a kernel of this server."""
-        kernel = self.api("POST", "api/kernels", {"name": "python3"})["id"]
+        kernel = self.api("POST", "api/kernels", {"name": name})["id"]
         runtime = Path(self.env["JUPYTER_RUNTIME_DIR"])
         client = BlockingKernelClient(connection_file=str(runtime / f"kernel-{kernel}.json"))
         client.load_connection_file()

@@ -3,49 +3,49 @@
 from __future__ import annotations
 
 import getpass
-import html
 import queue
-import re
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from ..pools.client import PoolClient
-from ..pools.execution import Execution, Reply
-from ..pools.processes import RESTARTED, STOPPED
+from ..pools.client import OUTPUT_LIMIT, PoolClient
+from ..pools.execution import Execution
 from ..pools.ranks import format_ranks
 from .loop import LoopThread
 from .merge import Merger
-from .publication import Display, Text, publish
-
-INTERRUPT_PATIENCE = 0.8
-"""Seconds for which interrupted ranks are waited for; the cell then ends without them."""
+from .outcome import Outcome
+from .per_rank import PerRank
+from .publication import Publication, Text, publish
+from .results import CellResults
+from .trail import Trail
 
 MAX_DRAIN = 0.1
 """Seconds for which outputs are taken in before they are shown."""
 ANNOUNCE_AFTER = 1.0
 """Seconds after which a rank's failure is said although others still run."""
 
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _Event = tuple[int, str, dict[str, Any]]
 
 
-class CellFailed(Exception):
-    """A cell failed on at least one rank; shown as the first rank's traceback and one sentence."""
+@dataclass(frozen=True)
+class Options:
+    """How a cell is run and shown."""
 
-    def __init__(self, summary: str, traceback: list[str]) -> None:
-        super().__init__(summary)
-        self._lines = [*traceback, summary]
-
-    def _render_traceback_(self) -> list[str]:
-        return self._lines
-
-
-class CellInterrupted(CellFailed, KeyboardInterrupt):
-    """A cell was interrupted on its ranks."""
+    per_rank: bool = False
+    """Show rank after rank, and merge nothing."""
+    quiet: bool = False
+    """Show nothing but errors."""
+    timeout: float | None = None
+    """Seconds after which the cell is stopped."""
+    limit: int = OUTPUT_LIMIT
+    """Characters that all ranks together may show; the rest goes to files."""
+    results: CellResults | None = None
+    """Takes what the ranks show."""
 
 
 class Cell:
@@ -61,20 +61,38 @@ class Cell:
         Where to run.
     name : str
         Distinguishes this cell's displays from those of others.
+    options : Options
+        How it is run and shown.
     """
 
-    def __init__(self, client: PoolClient, loop: LoopThread, ranks: list[int], name: str) -> None:
+    def __init__(
+        self,
+        client: PoolClient,
+        loop: LoopThread,
+        ranks: list[int],
+        name: str,
+        options: Options,
+    ) -> None:
         self._client = client
         self._loop = loop
         self._ranks = ranks
-        self._merger = Merger(ranks, client.world_size, name)
+        self._options = options
+        self._trail = Trail()
+        self._view: Merger | PerRank
+        if options.per_rank:
+            self._view = PerRank(ranks, name)
+        else:
+            self._view = Merger(ranks, client.world_size, name, self._trail.in_notebook)
+        self._over = False
+        self._late_at: float | None = None
         self._events: queue.SimpleQueue[_Event | None] = queue.SimpleQueue()
+        self._quiet: deque[_Event] = deque()
+        self._spoken = False
         self._execution: Execution | None = None
         self._interrupts = 0
         self._finished: set[int] = set()
         self._failed: dict[int, dict[str, Any]] = {}
         self._announce_at: float | None = None
-        self._give_up_at: float | None = None
 
     def run(self, code: str, execution_count: int | None, allow_stdin: bool) -> None:
         """Run the code.
@@ -96,18 +114,52 @@ class Cell:
         work = self._client.execute(
             code,
             self._ranks,
-            lambda *event: self._events.put(event),
+            self._on_event,
             execution_count=execution_count,
             allow_stdin=allow_stdin,
+            limit=self._options.limit,
             started=self._on_started,
         )
         future = self._loop.submit(work)
-        future.add_done_callback(lambda _: self._events.put(None))
+        if self._options.timeout:
+            self._late_at = time.monotonic() + self._options.timeout
+        future.add_done_callback(self._on_done)
         with _on_sigint(self._interrupt):
             self._show_until_done()
-        replies = future.result() if future.done() else self._abandon()
-        publish(self._merger.take(time.monotonic(), last=True))
-        self._raise_failures(replies)
+        self._publish(self._view.take(time.monotonic(), last=True))
+        replies = future.result()
+        assert self._execution
+        limit = self._options.timeout if self._late_at == float("inf") else None
+        Outcome(
+            self._ranks,
+            replies,
+            self._view.errors,
+            self._execution,
+            self._client,
+            self._interrupts > 0,
+            limit,
+        ).raise_failures()
+
+    def _publish(self, published: list[Publication]) -> None:
+        if not self._options.quiet:
+            publish(published)
+
+    def _on_done(self, _: object) -> None:
+        self._over = True
+        self._events.put(None)
+
+    def _on_event(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+        """Hand an event to the main thread; waking it for each rank of a silent cell is dear."""
+        if self._over:
+            self._trail.show(rank, kind, content)
+            return
+        if kind == "finished" and content["status"] == "ok" and not self._spoken:
+            self._quiet.append((rank, kind, content))
+            return
+        self._spoken = True
+        while self._quiet:
+            self._events.put(self._quiet.popleft())
+        self._events.put((rank, kind, content))
 
     def _on_started(self, execution: Execution) -> None:
         self._execution = execution
@@ -115,12 +167,11 @@ class Cell:
     def _show_until_done(self) -> None:
         while True:
             now = time.monotonic()
-            publish(self._merger.take(now))
+            self._publish(self._view.take(now))
             self._announce(now)
-            if self._give_up_at and now >= self._give_up_at:
-                return
-            times = [self._merger.next_time(now), self._give_up_at, self._announce_at]
-            wake = min((moment for moment in times if moment is not None), default=None)
+            self._check_limit(now)
+            times = [self._view.next_time(now), self._announce_at, self._late_at]
+            wake = min((t for t in times if t is not None and t < float("inf")), default=None)
             try:
                 event = self._events.get(timeout=None if wake is None else max(0.0, wake - now))
             except queue.Empty:
@@ -136,18 +187,26 @@ class Cell:
             else:
                 return
 
+    def _check_limit(self, now: float) -> None:
+        """Stop a cell that takes too long."""
+        if self._late_at is not None and now >= self._late_at:
+            self._late_at = float("inf")
+            self._loop.call(self._stop)
+
     def _take(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+        if self._options.results is not None:
+            self._options.results.add(rank, kind, content)
         if kind == "finished":
-            self._merger.finish(rank, time.monotonic())
+            self._view.finish(rank, time.monotonic())
             self._finished.add(rank)
             if content["status"] != "ok":
                 self._failed[rank] = content
                 self._announce_at = self._announce_at or time.monotonic() + ANNOUNCE_AFTER
         elif kind == "input_request":
-            publish(self._merger.take(time.monotonic()))
+            self._publish(self._view.take(time.monotonic()))
             self._answer(rank, content)
-        elif kind != "interrupt":
-            self._merger.feed(rank, kind, content, time.monotonic())
+        else:
+            self._view.feed(rank, kind, content, time.monotonic())
 
     def _announce(self, now: float) -> None:
         """Say that a rank failed while others still run: they may wait for it in a collective."""
@@ -171,93 +230,13 @@ class Cell:
             self._loop.call(self._client.send_input, rank, value, request["parent"])
 
     def _interrupt(self, *_: object) -> None:
-        """Interrupt the ranks; the second time, stop waiting for them."""
+        """Stop the ranks, gently first; each further time, go on to the next rung at once."""
         self._interrupts += 1
-        if self._execution:
-            self._loop.call(self._client.cancel, self._execution)
-        patience = INTERRUPT_PATIENCE if self._interrupts == 1 else 0.0
-        self._give_up_at = time.monotonic() + patience
-        self._events.put((-1, "interrupt", {}))  # wakes the waiting main thread
+        self._loop.call(self._stop)
 
-    def _abandon(self) -> dict[int, Reply]:
-        assert self._execution is not None
-        late = self._execution.outstanding
-        replies = dict(self._execution.replies)
-        for rank in late:
-            self._loop.call(self._execution.lose, rank, "nobody waits for it any more")
-        begun = self._execution.begun
-        return replies | {r: Reply(r, "late" if r in begun else "aborted") for r in late}
-
-    # -- how it ended -----------------------------------------------------------------------
-
-    def _raise_failures(self, replies: dict[int, Reply]) -> None:
-        by_status: dict[str, list[int]] = {}
-        for rank in self._ranks:
-            by_status.setdefault(replies[rank].status, []).append(rank)
-        if list(by_status) == ["ok"] and not self._interrupts:
-            return
-        traceback: list[str] = []
-        if self._merger.errors:
-            (ranks, first), *others = self._merger.errors
-            traceback = [f"[{format_ranks(ranks)}] failed:", *first["traceback"]]
-            if others:
-                publish([_folded(others)])
-        sentences = " ".join(self._sentences(by_status, replies))
-        if self._interrupts:
-            # Also when a rank took no notice, as `!command` does: who presses Stop means all.
-            raise CellInterrupted(f"Interrupted. {sentences}", traceback)
-        raise CellFailed(sentences, traceback)
-
-    def _sentences(
-        self, by_status: dict[str, list[int]], replies: dict[int, Reply]
-    ) -> Iterator[str]:
-        for ranks, first in self._merger.errors:
-            if self._interrupts and first["ename"] == "KeyboardInterrupt":
-                yield f"{_name(ranks)} stopped; {_whose(ranks)} variables are kept."
-                continue
-            what = f"{first['ename']}: {first['evalue']}" if first["evalue"] else first["ename"]
-            yield f"{_name(ranks)} failed with {what}."
-        causes: dict[str, list[int]] = {}
-        for rank in by_status.get("dead", []):
-            causes.setdefault(replies[rank].content["evalue"], []).append(rank)
-        for cause, ranks in causes.items():
-            if cause in (RESTARTED, STOPPED):
-                yield f"{_name(ranks)} {'was' if len(ranks) == 1 else 'were'} {cause} meanwhile."
-            else:
-                yield f"{_name(ranks)} died: {cause}."
-        if late := by_status.get("late"):
-            yield (
-                f"{_name(late)} did not stop within {INTERRUPT_PATIENCE:g} s, stuck in a "
-                "collective or in C code: interrupt again, or replace all ranks with %dist_restart."
-            )
-        if waiting := by_status.get("aborted"):
-            yield f"{_name(waiting)} had not begun: another cell runs there."
-        if fine := by_status.get("ok"):
-            yield f"{_name(fine)} finished; {_whose(fine)} variables are kept."
-        if set(causes) - {RESTARTED, STOPPED}:
-            yield "Replace all ranks with %dist_restart."
-
-
-def _name(ranks: list[int]) -> str:
-    return f"Rank {ranks[0]}" if len(ranks) == 1 else f"Ranks {format_ranks(ranks)}"
-
-
-def _whose(ranks: list[int]) -> str:
-    return "its" if len(ranks) == 1 else "their"
-
-
-def _folded(errors: list[tuple[list[int], dict[str, Any]]]) -> Display:
-    """Return further errors as one line each, their tracebacks one click away."""
-    plain, rich = [], []
-    for ranks, error in errors:
-        line = f"[{format_ranks(ranks)}] {error['ename']}: {error['evalue']}"
-        trace = _ANSI.sub("", "\n".join(error["traceback"]))
-        plain.append(line)
-        rich.append(
-            f"<details><summary>{html.escape(line)}</summary>"
-            f"<pre>{html.escape(trace)}</pre></details>"
-        )
-    return Display({"text/plain": "\n".join(plain), "text/html": "".join(rich)})
+    def _stop(self) -> None:
+        assert self._execution  # the loop has begun to execute before it comes here
+        self._client.stop(self._execution)
 
 
 @contextmanager

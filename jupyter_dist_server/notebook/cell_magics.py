@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
+import sys
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from traitlets import Int
 
+from ..errors import DistError
+from ..pools.client import OUTPUT_LIMIT
+from ..pools.moving import Mover
 from ..pools.ranks import format_ranks
+from .cell import Options
 from .current import CurrentPool
 from .options import no_options, plain_usage
+from .results import CellResults
 
 OUR_MAGICS = re.compile(
-    r"\s*(%%(distributed|rank)\b|%(dist_\w+|sync)\b|%(re|un)?load_ext\s+jupyter_dist_server\b)"
+    r"\s*(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx|timeline_\w+)\b"
+    r"|%(re|un)?load_ext\s+jupyter_dist_server\b)"
 )
 _RANK_WITHOUT_SPACE = re.compile(r"^\s*%%rank\[(?P<ranks>[^\]]*)\]")
 
@@ -23,18 +31,33 @@ _RANK_WITHOUT_SPACE = re.compile(r"^\s*%%rank\[(?P<ranks>[^\]]*)\]")
 class CellMagics(Magics):  # type: ignore[misc]
     """Cells on ranks."""
 
+    output_limit = Int(
+        OUTPUT_LIMIT,
+        min=1000,
+        config=True,
+        help="""Characters that one cell may show, all its ranks together. Of more, the middle is
+        cut, and a file for each rank holds it all.""",
+    )
+
     def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
         super().__init__(shell)
         self.pool = pool
 
     @plain_usage
+    @magic_arguments()
+    @argument("-r", "--ranks", default="", help="some ranks, such as 0,2 or ::2; default: all")
+    @argument("--per-rank", action="store_true", help="show one rank after the other, unmerged")
+    @argument("-q", "--quiet", action="store_true", help="show nothing but errors")
+    @argument("-o", "--out", metavar="NAME", help="keep what each rank gave back in a variable")
+    @argument("--timeout", type=float, metavar="S", help="stop the cell after this many seconds")
     @cell_magic
     def distributed(self, line: str, cell: str) -> None:
         """Run the cell on all ranks.
 
         Each rank has ``torch``, ``dist``, ``rank``, ``local_rank``, ``world_size``, ``gpu_id`` and
         ``device``. Output that is the same on several ranks appears once. Stopping the notebook's
-        kernel interrupts the ranks.
+        kernel interrupts the ranks. With ``-o NAME``, NAME maps each rank to an object with
+        ``value`` (the cell's last expression), ``stdout``, ``stderr``, ``displays`` and ``status``.
 
         Examples::
 
@@ -42,10 +65,35 @@ class CellMagics(Magics):  # type: ignore[misc]
             t = torch.ones(1, device=device) * rank
             dist.all_reduce(t)
             t
+
+            %%distributed --ranks 0,2 --quiet -o losses --timeout 60
+            loss.item()
         """
-        if line.strip():
-            raise UsageError(f"%%distributed takes no options, not “{line.strip()}”")
-        self._run(cell, "")
+        options = parse_argstring(self.distributed, line)
+        if options.timeout is not None and not options.timeout > 0:
+            raise UsageError(f"--timeout takes a number of seconds, not “{options.timeout:g}”")
+        if options.out is not None and not options.out.isidentifier():
+            raise UsageError(f"-o takes the name of a variable, not “{options.out}”")
+        results = None if options.out is None else CellResults(self.pool.choose(options.ranks))
+        how = Options(options.per_rank, options.quiet, options.timeout, self.output_limit, results)
+        if results is None:
+            self._run(cell, options.ranks, how)
+            return
+        try:
+            self._run(cell, options.ranks, how)
+        finally:
+            self.shell.user_ns[options.out] = results
+            self._fetch_values(results)
+
+    def _fetch_values(self, results: CellResults) -> None:
+        """Bring in the last value of each rank that has one."""
+        mover = Mover(self.pool.require()[1], self.pool.loop.run)
+        for rank, result in results.items():
+            if result.has_value and result.status == "ok":
+                try:
+                    result.value = mover.pull("_", [rank])[0][rank]
+                except DistError as error:  # it was shown as text in any case
+                    print(f"The value of rank {rank} stays there: {error.message}", file=sys.stderr)
 
     @plain_usage
     @cell_magic
@@ -64,12 +112,13 @@ class CellMagics(Magics):  # type: ignore[misc]
             raise UsageError("%%rank needs ranks, such as %%rank [0,2] or %%rank 0-2")
         self._run(cell, line)
 
-    def _run(self, code: str, ranks: str) -> None:
+    def _run(self, code: str, ranks: str, options: Options | None = None) -> None:
         kernel = getattr(self.shell, "kernel", None)
         allow_stdin = bool(getattr(kernel, "_allow_stdin", True))
         # The shell's counter is one ahead of the running cell in some versions of IPython.
         count = len(self.shell.history_manager.input_hist_raw) - 1
-        self.pool.run(code, ranks, count, allow_stdin)
+        how = options or Options(limit=self.output_limit)
+        self.pool.run(code, ranks, count, allow_stdin, how)
 
     @plain_usage
     @magic_arguments()
@@ -124,3 +173,6 @@ class CellMagics(Magics):  # type: ignore[misc]
         if not self.pool.all_cells or not code or OUR_MAGICS.match(code[0]):
             return lines
         return ["%%distributed\n", *lines]
+
+    # Whether a cell is complete IPython judges without the transformers that are marked so.
+    send_all.has_side_effects = True  # type: ignore[attr-defined]

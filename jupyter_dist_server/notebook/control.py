@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+import os
+import re
+import time
+from pathlib import Path
 from typing import Any, Protocol
 
+from ..errors import DistError
+from ..pools.adoption import Found, find_pools
 from ..pools.manager import PoolManager
 from ..pools.pool import Pool
+from ..pools.records import PoolState
 from ..pools.request import PoolRequest
+from ..pools.zygotes import DEFAULT_KEEP_WARM
 from .loop import LoopThread
+
+KEEP_WARM = "JUPYTER_DIST_KEEP_WARM"
+"""Environment variable: seconds for which a kernel keeps a zygote after its pool; 0 for none."""
+
+_SETTLE = 5.0
+"""Seconds within which an agent answers who adopts its pool."""
 
 Record = dict[str, Any]
 """A pool as `PoolRecord.to_json` writes it."""
+
+
+def kernel_id() -> str | None:
+    """Return the id that a Jupyter server gave this kernel; `None` outside of one."""
+    from IPython import get_ipython
+
+    application = getattr(get_ipython(), "parent", None)
+    connection = getattr(getattr(application, "parent", None), "connection_file", "")
+    match = re.fullmatch(r"kernel-(.+)\.json", Path(connection).name)
+    return match and match[1]
 
 
 class Control(Protocol):
@@ -31,16 +55,19 @@ class Control(Protocol):
     def interrupt(self, pool_id: str) -> None:
         """Send SIGINT to every rank."""
 
-    def restart(self, pool_id: str) -> Record:
-        """Begin to replace every rank."""
+    def restart(self, pool_id: str, ranks: list[int]) -> Record:
+        """Begin to replace ranks."""
+
+    def forget(self) -> None:
+        """Keep nothing that makes the next start quicker."""
 
 
 class LocalControl:
-    """Pools owned by this very process; they end with it."""
+    """Pools that this very process has started, or holds beside their owner."""
 
     def __init__(self, loop: LoopThread) -> None:
         self._loop = loop
-        self._manager = PoolManager()
+        self._manager = PoolManager(keep_warm=float(os.environ.get(KEEP_WARM, DEFAULT_KEEP_WARM)))
 
     def find(self) -> Record | None:
         """Return the pool that this kernel started."""
@@ -72,11 +99,61 @@ class LocalControl:
         """Interrupt all ranks."""
         self._loop.run(self._do(pool_id, "interrupt"))
 
-    def restart(self, pool_id: str) -> Record:
-        """Replace all ranks."""
-        return self._loop.run(self._do(pool_id, "restart"))
+    def restart(self, pool_id: str, ranks: list[int]) -> Record:
+        """Replace ranks."""
+        return self._loop.run(self._do(pool_id, "restart", ranks))
 
-    async def _do(self, pool_id: str, command: str) -> Record:
+    def forget(self) -> None:
+        """Drop the zygotes."""
+        self._loop.run(self._forget())
+
+    async def _forget(self) -> None:
+        self._manager.zygotes.drop()
+
+    # -- pools that run already -------------------------------------------------------------
+
+    def adopt(self, pool_id: str) -> Record:
+        """Hold a pool that another process has started.
+
+        Raises
+        ------
+        DistError
+            If no such pool runs.
+        """
+        found = next((one for one in find_pools() if one.id == pool_id), None)
+        if found is None:
+            raise DistError(
+                "pool_not_found",
+                f"There is no pool {pool_id}.",
+                "%dist_attach without a name shows those that run.",
+            )
+        return self._loop.run(self._adopt(found))
+
+    def adopt_own(self, pool_id: str | None) -> Record | None:
+        """Hold this kernel's pool whose server is gone: the one named, or started for it."""
+        kernel = kernel_id()
+        for found in find_pools():
+            started_for = found.config["record"]["kernel_id"]
+            if found.id == pool_id or (kernel and started_for == kernel):
+                record = self._loop.run(self._adopt(found))
+                return record if record["ended"] is None else None
+        return None
+
+    async def _adopt(self, found: Found) -> Record:
+        pool = self._manager.adopt(found)
+        deadline = time.monotonic() + _SETTLE
+        while pool.record.state in (PoolState.PENDING, PoolState.CONFIGURING):
+            left = deadline - time.monotonic()
+            if left <= 0:  # its ranks are being started, or replaced
+                break
+            await pool.changed_since(pool.record.version, left)
+        return pool.record.to_json()
+
+    def release(self, pool_id: str) -> None:
+        """Leave a pool to those who hold it too."""
+        self._loop.run(self._manager.release(pool_id))
+
+    async def _do(self, pool_id: str, command: str, *arguments: Any) -> Record:
         pool = self._manager.get(pool_id)
-        getattr(pool, command)()
+        getattr(pool, command)(*arguments)
         return pool.record.to_json()

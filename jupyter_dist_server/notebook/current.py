@@ -12,9 +12,11 @@ from typing import Any
 
 from ..errors import DistError
 from ..pools.client import PoolClient
+from ..pools.holders import KERNEL, describe
 from ..pools.ranks import parse_ranks
-from .cell import Cell
-from .control import Control, LocalControl, Record
+from ..pools.stopping import free
+from .cell import Cell, Options
+from .control import Control, LocalControl, Record, kernel_id
 from .loop import LoopThread
 from .server_control import find_server
 
@@ -33,10 +35,17 @@ class CurrentPool:
         self._client: PoolClient | None = None
         self._connected: tuple[str, int] | None = None
         """Id and generation of the pool that `_client` talks to."""
+        self._guest = False
+        """Whether the pool is another notebook's."""
         self._failure: DistError | None = None
         self._cells = 0
         self.all_cells = False
         """Whether cells without a magic of ours go to the ranks too."""
+
+    @property
+    def loop(self) -> LoopThread:
+        """Where the pool's client lives."""
+        return self._loop
 
     # -- life -------------------------------------------------------------------------------
 
@@ -63,7 +72,7 @@ class CurrentPool:
                 f"{self._record['backend']}, {self._record['state']}.",
                 "Use it, or stop it with %dist_shutdown before you start another.",
             )
-        self._failure = None
+        self._failure, self._guest = None, False
         self._control = find_server() or self._local
         record = self._control.start(
             request
@@ -83,7 +92,10 @@ class CurrentPool:
                 progress(record)
                 record = self._control.wait(record, _NEWS)
         except KeyboardInterrupt:
-            self._control.stop(record["id"])
+            if self._guest:
+                self._local.release(record["id"])
+            else:
+                self._control.stop(record["id"])
             raise DistError(
                 "start_cancelled", "The start was cancelled; nothing of it is left."
             ) from None
@@ -95,11 +107,7 @@ class CurrentPool:
 
     def attach(self) -> Record | None:
         """Make sure that the notebook's running pool is connected, if there is one."""
-        record = self._control.find()
-        if record is None and self._control is self._local and (server := find_server()):
-            record = server.find()
-            if record:
-                self._control = server
+        record = self._find()
         agent_is_gone = self._client is not None and self._client.link.closed.is_set()
         if record and (agent_is_gone or record["state"] == "COMPLETING"):
             record = self._wait_for_end(record)
@@ -113,6 +121,40 @@ class CurrentPool:
                 record = self._wait_for_end(record)
         self._record = record
         return record
+
+    def _find(self) -> Record | None:
+        """Return the notebook's pool, from whoever knows it: the server, we, or its agent."""
+        record = None
+        try:
+            record = self._control.find()
+        except DistError:  # the server has gone, or is a new one; the pool need not have ended
+            self._control = self._local
+        if record is None and self._control is self._local and (server := find_server()):
+            record = server.find()
+            if record:
+                self._control = server
+        if record is None and self._control is self._local:
+            record = self._local.adopt_own(self._record["id"] if self._record else None)
+        return record
+
+    def attach_to(self, pool_id: str, progress: Callable[[Record], None]) -> Record:
+        """Use a pool that another notebook has started.
+
+        Raises
+        ------
+        DistError
+            If this notebook has a pool, or there is none with this id.
+        """
+        if self.attach():
+            raise DistError(
+                "pool_exists",
+                "This notebook has a pool already.",
+                "Leave it with %dist_shutdown before you attach to another.",
+            )
+        self._failure = None
+        self._control = self._local
+        self._guest = True
+        return self._follow(self._local.adopt(pool_id), progress)
 
     def _note_why_it_ended(self) -> None:
         """Ask why the pool that we knew is gone; its owner keeps the last one of each kernel."""
@@ -136,7 +178,8 @@ class CurrentPool:
 
     def _connect(self, record: Record) -> None:
         self._disconnect()
-        self._client = self._loop.run(_connected_client(Path(record["folder"])))
+        who = describe(KERNEL, kernel_id(), os.environ.get("JPY_SESSION_NAME", ""))
+        self._client = self._loop.run(_connected_client(Path(record["folder"]), who))
         self._connected = record["id"], record["generation"]
         self._record = record
 
@@ -167,8 +210,13 @@ class CurrentPool:
             raise self._failure or _no_pool()
         return self._record, self._client
 
-    def stop(self) -> Record:
-        """Stop the pool.
+    def stop(self) -> tuple[Record, bool]:
+        """Stop the pool; if it is another notebook's, leave it to that one.
+
+        Returns
+        -------
+        tuple
+            The pool as it was, and whether it was stopped.
 
         Raises
         ------
@@ -178,34 +226,59 @@ class CurrentPool:
         record = self.attach()
         if record is None:
             raise _no_pool()
+        return record, self._end(record)
+
+    def _end(self, record: Record) -> bool:
         self._disconnect()
+        guest, self._guest = self._guest, False
+        holders = [who for who in record["holders"] if who["as"] == KERNEL]
+        if guest and any(who["pid"] != os.getpid() for who in holders):
+            self._local.release(record["id"])
+            return False
         self._control.stop(record["id"])
-        return record
+        return True
 
-    def restart(self, progress: Callable[[Record], None]) -> Record:
-        """Replace every rank and wait until all are ready."""
+    def restart(self, ranks: str, progress: Callable[[Record], None]) -> Record:
+        """Replace ranks, all if none is named, and wait until they are ready."""
         record, _ = self.require()
+        size = record["world_size"]
+        chosen = parse_ranks(ranks, size) if ranks.strip() else list(range(size))
+        self.attach()  # its server may have gone meanwhile
         self._disconnect()
-        return self._follow(self._control.restart(record["id"]), progress)
+        return self._follow(self._control.restart(record["id"], chosen), progress)
 
-    def interrupt(self) -> None:
-        """Send SIGINT to every rank."""
-        record, _ = self.require()
+    def mend(self) -> bool:
+        """Make the process group whole, if it is not; tell whether it is."""
+        _, client = self.require()
+        return self._loop.run(client.mend())
+
+    def interrupt(self) -> list[int]:
+        """Stop whatever the ranks run; return those that did not stop."""
+        self.attach()  # its server may have gone meanwhile
+        record, client = self.require()
         self._control.interrupt(record["id"])
+        return self._loop.run(free(client))
 
     def reset(self) -> None:
         """Stop the pool, if any, and forget everything."""
         try:
-            record = self.attach()
-            self._disconnect()
-            if record:
-                self._control.stop(record["id"])
+            if record := self.attach():
+                self._end(record)
+            self._control.forget()
         finally:
-            self._control, self._failure = self._local, None
+            self._disconnect()
+            self._control, self._failure, self._guest = self._local, None, False
 
     # -- use --------------------------------------------------------------------------------
 
-    def run(self, code: str, ranks: str, execution_count: int | None, allow_stdin: bool) -> None:
+    def run(
+        self,
+        code: str,
+        ranks: str,
+        execution_count: int | None,
+        allow_stdin: bool,
+        options: Options | None = None,
+    ) -> None:
         """Run code on ranks, written as `parse_ranks` reads them; empty is all of them.
 
         Raises
@@ -216,11 +289,16 @@ class CurrentPool:
             If the code failed on a rank.
         """
         record, client = self.require()
-        size = record["world_size"]
-        chosen = parse_ranks(ranks, size) if ranks.strip() else list(range(size))
+        chosen = self.choose(ranks)
         self._cells += 1
         name = f"{record['id']}-{os.getpid()}-{self._cells}"
-        Cell(client, self._loop, chosen, name).run(code, execution_count, allow_stdin)
+        cell = Cell(client, self._loop, chosen, name, options or Options())
+        cell.run(code, execution_count, allow_stdin)
+
+    def choose(self, ranks: str) -> list[int]:
+        """Return ranks written as `parse_ranks` reads them; empty is all of them."""
+        size = self.require()[0]["world_size"]
+        return parse_ranks(ranks, size) if ranks.strip() else list(range(size))
 
     def status(self) -> tuple[Record, dict[int, dict[str, Any]], dict[int, str]]:
         """Return the pool, what each rank says of itself, and why dead ones are dead."""
@@ -234,9 +312,10 @@ class CurrentPool:
         return time.perf_counter() - begun
 
 
-async def _connected_client(folder: Path) -> PoolClient:
+async def _connected_client(folder: Path, who: dict[str, Any]) -> PoolClient:
     client = PoolClient(folder)  # its sockets belong to the loop that makes them
     await client.connect()
+    client.link.send("hold", who=who)
     return client
 
 

@@ -5,14 +5,33 @@ from __future__ import annotations
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics
 
+from ..errors import DistError
+from .api import Pool
 from .cell_magics import CellMagics
+from .comms import Comms
+from .compatibility import CompatibilityMagics
 from .current import CurrentPool
+from .introspection import Introspection
 from .pool_magics import PoolMagics
+from .value_magics import ValueMagics
 
-MAGICS: tuple[type[Magics], ...] = (PoolMagics, CellMagics)
+MAGICS: tuple[type[Magics], ...] = (PoolMagics, CellMagics, ValueMagics, CompatibilityMagics)
 """All of ours; each takes the shell and the notebook's pool."""
 
 _loaded: dict[type[Magics], Magics] = {}
+_hooks: list[Introspection | Comms] = []
+"""What is installed in the notebook's kernel."""
+
+
+def current_pool() -> Pool:
+    """Return the notebook's running pool, see `jupyter_dist_server.current_pool`."""
+    if not _loaded:
+        raise DistError(
+            "no_pool", "No pool is running.", "Start one: %load_ext jupyter_dist_server, %dist_init"
+        )
+    current = _loaded[CellMagics].pool
+    current.require()
+    return Pool(current)
 
 
 def load(shell: InteractiveShell) -> None:
@@ -26,6 +45,11 @@ def load(shell: InteractiveShell) -> None:
     for transform in (cells.send_all, cells.separate_rank):
         if transform not in transforms:
             transforms.insert(0, transform)
+    kernel = getattr(shell, "kernel", None)
+    if kernel is not None and not _hooks:  # a terminal has none
+        _hooks.extend([Introspection(kernel, cells), Comms(shell)])
+        for hook in _hooks:
+            hook.install()
     if record := cells.pool.attach():
         print(f"Attached to this notebook's pool of {record['world_size']} ranks.")
 
@@ -34,6 +58,8 @@ def unload(shell: InteractiveShell) -> None:
     """Remove the input transformers and magics."""
     if not _loaded:
         return
+    while _hooks:
+        _hooks.pop().remove()
     cells = _loaded[CellMagics]
     for transform in (cells.send_all, cells.separate_rank):
         if transform in shell.input_transformers_cleanup:

@@ -1,48 +1,34 @@
 """Merge what N ranks show into what a notebook shows: identical output once, marked with its ranks.
 
 A `Merger` takes outputs by rank and gives back what to publish. It knows no clock and publishes
-nothing itself, so every interleaving can be tested. Its cost is linear in the output,
-but for `clear_output`, which shows again all that stays.
+nothing itself, so every interleaving can be tested. Its cost is linear in the output, but for
+`clear_output`, which shows again all that stays.
 
-Output of a rank waits a moment for the other ranks to show the same. Within a rank the order is
-kept, whatever is merged.
+Text that no other rank can show any more goes to the notebook's stream; other text is a display,
+and is drawn again when a rank that is late shows the same.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
-from ..pools.ranks import format_ranks
-from .align import Aligner, Item
-from .publication import Clear, Display, Publication, Text, join_texts, overwrite
+from .log import OPEN, Entry, MergedLog
+from .pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, stream_of
+from .publication import Clear, Display, Publication, join_texts, overwrite
 
+WINDOW = 0.04
+"""Seconds for which a thing waits for other ranks to show the same, before it is drawn."""
 LIVE_AFTER = 0.15
 """Seconds after which an unfinished line that is being redrawn (a progress bar) is shown."""
 PROMPT_AFTER = 0.5
 """Seconds after which any unfinished line is shown."""
 REDRAW_EVERY = 0.1
 """Seconds between two updates of the same display."""
-
-
-@dataclass
-class _Entry:
-    """One thing in the notebook, with the ranks that show it."""
-
-    ranks: set[int]
-    item: Item
-    position: int
-
-
-@dataclass
-class _Block:
-    """Unfinished lines of several ranks, redrawn in place: progress bars."""
-
-    position: int
-    rows: dict[int, str] = field(default_factory=dict)
-    drawn: float = -1.0
+_FLOOD = 4000
+"""Lines that wait for nobody."""
 
 
 class Merger:
@@ -54,28 +40,36 @@ class Merger:
         Where the cell runs.
     world_size : int
         Number of ranks in the pool; makes all labels equally wide.
+    cell : str
+        Distinguishes this cell's displays from those of others.
+    updates : bool
+        Whether displays can be drawn again; in a terminal they cannot.
     """
 
-    def __init__(self, ranks: Iterable[int], world_size: int, cell: str = "") -> None:
+    def __init__(
+        self, ranks: Iterable[int], world_size: int, cell: str = "", updates: bool = True
+    ) -> None:
         self.ranks = sorted(ranks)
         self.errors: list[tuple[list[int], dict[str, Any]]] = []
         """Each different error with its ranks, in order of arrival."""
         self._cell = cell
-        self._width = len(f"[0-{world_size - 1}]") if world_size > 1 else 3
-        self._aligner = Aligner(self.ranks)
+        self._updates = updates
+        self._labels = Labels(world_size)
+        self._log = MergedLog(self.ranks)
+        self._drawn = 0
+        """How many of the log's entries are in the notebook."""
+        self._pieces: list[Piece] = []
+        self._changed: list[Piece] = []
+        self._displays: dict[str, Display] = {}
+        """The displays that may be updated, by their id in the notebook."""
         self._partial: dict[tuple[int, str], list[str]] = {}
         self._partial_since: dict[tuple[int, str], float] = {}
-        self._entries: list[_Entry | _Block] = []
-        self._position = 0
-        self._shown_at = dict.fromkeys(self.ranks, 0)
-        """Position of the last entry that each rank shows."""
-        self._rich: dict[tuple[str, str], _Entry] = {}
-        self._open_block: _Block | None = None
-        self._undrawn: list[_Block] = []
-        self._live: dict[tuple[int, str], _Block] = {}
+        self._bars: tuple[Bars, Entry] | None = None
+        self._live: dict[tuple[int, str], Bars] = {}
         self._clear_before_next: set[int] = set()
         self._redraw = False
         self._last_redraw = -1.0
+        self._names = 0
         self._out: list[Publication] = []
 
     # -- what comes in ----------------------------------------------------------------------
@@ -98,47 +92,61 @@ class Merger:
         elif kind == "update_display_data":
             self._update(rank, content)
         elif set(content["data"]) == {"text/plain"} and not _display_id(content):
-            for line in content["data"]["text/plain"].split("\n"):
-                self._aligner.push(rank, Item(("stdout", line), line, now))
+            lines = content["data"]["text/plain"].split("\n")
+            self._add(rank, [Entry(line, 1 << rank, now) for line in lines])
         else:
-            self._aligner.push(rank, self._read_rich(rank, content, now))
+            self._add(rank, [self._read_rich(rank, content, now)])
 
     def finish(self, rank: int, now: float) -> None:
         """Note that a rank has finished the cell."""
         self._finish_lines(rank, now)
-        self._aligner.finish(rank)
+        self._log.finish(rank)
 
     def _feed_text(self, rank: int, stream: str, text: str, now: float) -> None:
         place = rank, stream
         *lines, rest = text.split("\n")
-        for line in lines:
-            whole = "".join([*self._partial.pop(place, []), line])
-            self._partial_since.pop(place, None)
-            self._add_line(place, whole, now)
+        if lines and (begun := self._partial.pop(place, None)):
+            lines[0] = "".join([*begun, lines[0]])
+            del self._partial_since[place]
+        if lines and (bars := self._live.pop(place, None)):
+            self._set_row(bars, rank, overwrite(lines.pop(0)))
+        if "\r" in text or (lines and "\r" in lines[0]):
+            lines = [overwrite(line) for line in lines]
+        bit = 1 << rank
+        if stream == "stdout":
+            self._add(rank, [Entry(line, bit, now) for line in lines])
+        else:
+            self._add(rank, [Entry((stream, line), bit, now) for line in lines])
         if rest:
             self._partial.setdefault(place, []).append(rest)
             self._partial_since.setdefault(place, now)
 
     def _finish_lines(self, rank: int, now: float) -> None:
         for place in [place for place in self._partial if place[0] == rank]:
-            self._add_line(place, "".join(self._partial.pop(place)), now)
-            del self._partial_since[place]
+            self._feed_text(rank, place[1], "\n", now)
 
-    def _add_line(self, place: tuple[int, str], line: str, now: float) -> None:
-        rank, stream = place
-        line = overwrite(line)
-        if block := self._live.pop(place, None):
-            self._set_row(block, rank, line)
-        else:
-            self._aligner.push(rank, Item((stream, line), line, now))
+    def _add(self, rank: int, items: list[Entry]) -> None:
+        before = len(self._log.entries)
+        joined = self._log.add(rank, items)
+        # What was put between drawn lines is drawn with them.
+        self._drawn += sum(item.piece is not None for item in items)
+        for piece in {id(entry.piece): entry.piece for entry in joined if entry.piece}.values():
+            self._touch(piece)
+        assert len(self._log.entries) == before + len(items) - len(joined)
 
-    def _read_rich(self, rank: int, content: dict[str, Any], now: float) -> Item:
+    def _touch(self, piece: Piece) -> None:
+        if piece not in self._changed:
+            self._changed.append(piece)
+
+    def _read_rich(self, rank: int, content: dict[str, Any], now: float) -> Entry:
         display_id = _display_id(content)
         own = f"{self._cell}-{rank}-{display_id}" if display_id else None
         display = Display(content["data"], content.get("metadata", {}), own)
+        if own:
+            self._displays[own] = display
         # Displays that will be updated stay apart: their later states may differ.
         key = own or json.dumps(content["data"], sort_keys=True)
-        return Item(("display", key), display, now)
+        return Entry(("display", key), 1 << rank, now, display)
 
     def _add_error(self, rank: int, content: dict[str, Any]) -> None:
         for ranks, known in self.errors:
@@ -148,34 +156,21 @@ class Merger:
         self.errors.append(([rank], content))
 
     def _update(self, rank: int, content: dict[str, Any]) -> None:
-        display_id = f"{self._cell}-{rank}-{content['transient']['display_id']}"
-        display = Display(content["data"], content.get("metadata", {}), display_id, update=True)
-        if entry := self._rich.get(("display", display_id)):
-            entry.item.payload.data = display.data
-            entry.item.payload.metadata = display.metadata
-        for item in self._aligner.waiting(rank):
-            if item.key == ("display", display_id):
-                item.payload = Display(display.data, display.metadata, display_id)
+        own = f"{self._cell}-{rank}-{content['transient']['display_id']}"
+        display = Display(content["data"], content.get("metadata", {}), own, update=True)
+        if known := self._displays.get(own):
+            known.data, known.metadata = display.data, display.metadata
         self._out.append(display)
 
     def _clear(self, rank: int) -> None:
         self._clear_before_next.discard(rank)
-        self._aligner.clear(rank)
         for place in [place for place in self._partial if place[0] == rank]:
             del self._partial[place], self._partial_since[place]
             self._live.pop(place, None)
-        for entry in self._entries:
-            if isinstance(entry, _Block):
-                entry.rows.pop(rank, None)
-            else:
-                entry.ranks.discard(rank)
-        self._open_block = None
-        self._rich = {key: entry for key, entry in self._rich.items() if entry.ranks}
-        self._entries = [
-            entry
-            for entry in self._entries
-            if (entry.rows if isinstance(entry, _Block) else entry.ranks)
-        ]
+        self._draw_new(float("inf"))  # what is not drawn yet is cleared like the rest
+        self._log.close(len(self._log.entries))
+        self._drawn, self._bars = 0, None
+        self._pieces = [piece for piece in self._pieces if piece.remove(rank)]
         self._redraw = True
 
     # -- what goes out ----------------------------------------------------------------------
@@ -185,14 +180,15 @@ class Merger:
         if last:
             for rank in self.ranks:
                 self.finish(rank, now)
-        self._merge(now)
+        self._draw_new(float("inf") if last else now)
         self._show_unfinished(now)
         if self._redraw and (last or now - self._last_redraw >= REDRAW_EVERY):
             self._draw_again(now)
         elif not self._redraw:
-            self._draw_blocks(now, last)
+            self._draw_changed(now, last)
         else:
             return []
+        self._close_settled()
         published, self._out = self._out, []
         return join_texts(published)
 
@@ -203,112 +199,114 @@ class Merger:
             for place, since in self._partial_since.items()
             if place not in self._live
         ]
-        if self._undrawn:
-            times.append(now + REDRAW_EVERY)
+        times += [piece.drawn + REDRAW_EVERY for piece in self._changed]
         if self._redraw:
             times.append(self._last_redraw + REDRAW_EVERY)
-        if (next_item := self._aligner.next_time()) is not None:
-            times.append(next_item)
+        if self._drawn < len(self._log.entries):
+            times.append(self._log.entries[self._drawn].since + WINDOW)
         return min(times, default=None)
 
     def _patience(self, place: tuple[int, str]) -> float:
         return LIVE_AFTER if any("\r" in part for part in self._partial[place]) else PROMPT_AFTER
 
-    def _merge(self, now: float) -> None:
-        while found := self._aligner.pop(now):
-            self._show(*found)
+    def _draw_new(self, now: float) -> None:
+        """Put new entries into the notebook, but for those that may become others' in a moment."""
+        entries, settled = self._log.entries, self._log.settled
+        end = len(entries)
+        if end - self._drawn < _FLOOD:
+            while end > max(settled, self._drawn) and entries[end - 1].since + WINDOW > now:
+                end -= 1
+        fixed = min(max(settled, self._drawn), end) if self._updates else end
+        for first, stop, is_fixed in ((self._drawn, fixed, True), (fixed, end, False)):
+            for stream, run in groupby(entries[first:stop], stream_of):
+                if stream is None:
+                    for entry in run:
+                        self._put(RichPiece(self._name("label"), entry, self._labels))
+                else:
+                    self._put_lines(stream, list(run), is_fixed)
+        self._drawn = end
 
-    def _show(self, group: list[int], item: Item) -> None:
-        entry = self._rich.get(item.key)
-        if entry and all(self._shown_at[rank] < entry.position for rank in group):
-            # The same figure, later: its label is rewritten, and it is not shown again.
-            entry.ranks.update(group)
-            if not self._redraw:
-                self._out.append(self._label(entry, update=True))
-        else:
-            entry = _Entry(set(group), item, self._next_position())
-            self._entries.append(entry)
-            if isinstance(item.payload, Display):
-                self._rich[item.key] = entry
-            if not self._redraw:
-                self._publish(entry)
-        for rank in group:
-            self._shown_at[rank] = entry.position
+    def _put_lines(self, stream: str, lines: list[Entry], fixed: bool) -> None:
+        if fixed:
+            self._put(TextPiece("", stream, lines, self._labels))
+            return
+        last = self._pieces[-1] if self._pieces else None
+        if isinstance(last, TextPiece) and last.small and last.stream == stream:
+            last.extend(lines)
+            self._touch(last)
+            return
+        for start in range(0, len(lines), LARGE):
+            part = lines[start : start + LARGE]
+            self._put(TextPiece(self._name("text"), stream, part, self._labels))
 
-    def _next_position(self) -> int:
-        self._position += 1
-        return self._position
+    def _put(self, piece: Piece) -> None:
+        self._pieces.append(piece)
+        self._touch(piece)
 
-    def _publish(self, entry: _Entry) -> None:
-        shown = entry.item.payload
-        if isinstance(shown, Display):
-            self._out += [self._label(entry), shown]
-        else:
-            label = f"[{format_ranks(entry.ranks)}]".ljust(self._width)
-            self._out.append(Text(entry.item.key[0], f"{label} {shown}\n"))
+    def _name(self, kind: str) -> str:
+        self._names += 1
+        return f"{self._cell}-{kind}-{self._names}"
 
-    def _label(self, entry: _Entry, update: bool = False) -> Display:
-        text = {"text/plain": f"[{format_ranks(entry.ranks)}]"}
-        return Display(text, {}, f"{self._cell}-label-{entry.position}", update)
+    def _draw_changed(self, now: float, last: bool) -> None:
+        waiting, self._changed = self._changed, []
+        for piece in waiting:
+            if last or piece.drawn < 0 or now >= piece.drawn + REDRAW_EVERY:
+                self._out += piece.draw(now)
+            else:
+                self._changed.append(piece)
+
+    def _draw_again(self, now: float) -> None:
+        self._out = [Clear()]
+        self._changed.clear()
+        for piece in self._pieces:
+            piece.drawn = -1.0
+            self._out += piece.draw(now)
+        self._redraw, self._last_redraw = False, now
+
+    def _close_settled(self) -> None:
+        count = min(self._log.settled, self._drawn) if self._updates else self._drawn
+        count = max(count, self._drawn - OPEN)
+        self._drawn -= count
+        for entry in self._log.close(count):
+            if entry.piece.is_last(entry) and entry.piece not in self._changed:
+                entry.piece.close()
 
     # -- unfinished lines -------------------------------------------------------------------
 
     def _show_unfinished(self, now: float) -> None:
+        if not self._updates or self._drawn < len(self._log.entries):
+            return  # what was printed before comes first
         for place, since in self._partial_since.items():
             rank = place[0]
-            block = self._live.get(place)
-            if block is None:
-                if self._aligner.waiting(rank) or now - since < self._patience(place):
+            bars = self._live.get(place)
+            if bars is None:
+                if now - since < self._patience(place):
                     continue
-                block = self._live[place] = self._block_for(rank)
+                bars = self._live[place] = self._bars_for(rank, now)
             row = overwrite("".join(self._partial[place]))
             self._partial[place] = [row]
-            if block.rows.get(rank) != row:
-                self._set_row(block, rank, row)
+            if bars.rows.get(rank) != row:
+                self._set_row(bars, rank, row)
 
-    def _block_for(self, rank: int) -> _Block:
-        """Return a block that this rank may join without its output changing order."""
-        block = self._open_block
-        if block is None or rank in block.rows or self._shown_at[rank] > block.position:
-            block = self._open_block = _Block(self._next_position())
-            self._entries.append(block)
-        self._shown_at[rank] = block.position
-        return block
+    def _bars_for(self, rank: int, now: float) -> Bars:
+        """Return bars that this rank may join without its output changing order."""
+        if self._bars and rank not in self._bars[0].rows:
+            bars, entry = self._bars
+            if not self._log.passed(rank, entry):
+                self._log.join(rank, entry)
+                return bars
+        bars = Bars(self._name("bars"), self._labels)
+        entry = Entry(("bars", bars.name), 1 << rank, now, bars)
+        entry.piece = bars
+        self._log.append(rank, entry)
+        self._drawn += 1
+        self._pieces.append(bars)
+        self._bars = bars, entry
+        return bars
 
-    def _set_row(self, block: _Block, rank: int, row: str) -> None:
-        block.rows[rank] = row
-        if block not in self._undrawn:
-            self._undrawn.append(block)
-
-    def _draw_blocks(self, now: float, last: bool) -> None:
-        waiting, self._undrawn = self._undrawn, []
-        for block in waiting:
-            if last or now - block.drawn >= REDRAW_EVERY:
-                self._draw(block, now)
-            else:
-                self._undrawn.append(block)
-
-    def _draw(self, block: _Block, now: float) -> None:
-        rows: dict[str, list[int]] = {}
-        for rank, row in sorted(block.rows.items()):
-            rows.setdefault(row, []).append(rank)
-        text = "\n".join(
-            f"[{format_ranks(ranks)}]".ljust(self._width) + " " + row for row, ranks in rows.items()
-        )
-        name = f"{self._cell}-block-{block.position}"
-        self._out.append(Display({"text/plain": text}, {}, name, update=block.drawn >= 0))
-        block.drawn = now
-
-    def _draw_again(self, now: float) -> None:
-        self._out = [Clear()]
-        self._undrawn.clear()
-        for entry in self._entries:
-            if isinstance(entry, _Block):
-                entry.drawn = -1.0
-                self._draw(entry, now)
-            else:
-                self._publish(entry)
-        self._redraw, self._last_redraw = False, now
+    def _set_row(self, bars: Bars, rank: int, row: str) -> None:
+        bars.rows[rank] = row
+        self._touch(bars)
 
 
 def _display_id(content: dict[str, Any]) -> str | None:

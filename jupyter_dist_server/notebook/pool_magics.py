@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
 
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
 from ..errors import DistError
+from ..pools.adoption import find_pools
+from ..pools.ranks import format_ranks
 from .control import Record
 from .current import CurrentPool
 from .options import no_options, plain_usage, read_gpu_ids, read_variable
-from .status import describe_start, status_table
+from .status import describe_start, pids, pools_table, status_table
 
 
 @magics_class
@@ -40,6 +44,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
     @argument("--env", action="append", default=[], help="an environment variable, K=V; repeatable")
     @argument("--timeout", type=float, help="seconds that the start may take; default: 120")
     @argument("--start-method", help="fork (default) or spawn")
+    @argument("-a", "--master-addr", default="localhost", help="nbdistributed's: only localhost")
     @line_magic
     def dist_init(self, line: str) -> None:
         """Start a pool of ranks for this notebook.
@@ -52,6 +57,8 @@ class PoolMagics(Magics):  # type: ignore[misc]
             %dist_init -n 2 --backend gloo --env NCCL_DEBUG=INFO --timeout 60
         """
         options = parse_argstring(self.dist_init, line)
+        if options.master_addr not in ("localhost", "127.0.0.1"):
+            raise UsageError(f"the ranks are on this machine, not on {options.master_addr}")
         request = {
             "num_ranks": options.num_ranks,
             "gpu_ids": read_gpu_ids(options.gpu_ids),
@@ -66,9 +73,12 @@ class PoolMagics(Magics):  # type: ignore[misc]
         """Show one line that follows the start of a pool."""
         handle: Any = None
         begun = time.monotonic()
+        in_place = hasattr(self.shell, "kernel")  # a terminal would print each state anew
 
         def show(record: Record) -> None:
             nonlocal handle
+            if not in_place and record["state"] != "RUNNING":
+                return
             line = {"text/plain": describe_start(record, time.monotonic() - begun)}
             if handle is None:
                 handle = display(line, raw=True, display_id=True)
@@ -104,36 +114,70 @@ class PoolMagics(Magics):  # type: ignore[misc]
             %dist_interrupt
         """
         no_options("dist_interrupt", line)
-        self.pool.interrupt()
+        late = self.pool.interrupt()
         print("Interrupted all ranks.")
+        if late:
+            print(f"Ranks stuck in C code: {format_ranks(late)}. Replace them with %dist_restart.")
 
     @plain_usage
+    @magic_arguments()
+    @argument("--ranks", default="", help="which, such as 1 or 0,2; default: all")
     @line_magic
     def dist_restart(self, line: str) -> None:
-        """Replace every rank by a new one; their variables are lost.
+        """Replace ranks by new ones; their variables are lost, those of the others are kept.
 
         Examples::
 
             %dist_restart
+            %dist_restart --ranks 1
         """
-        no_options("dist_restart", line)
-        self._with_progress(self.pool.restart)
+        options = parse_argstring(self.dist_restart, line)
+        self._with_progress(lambda progress: self.pool.restart(options.ranks, progress))
+        if not self.pool.mend():
+            print("The process group is made again once every rank is there and idle.")
+
+    @plain_usage
+    @magic_arguments()
+    @argument("pool", nargs="?", help="the pool's id; default: the only one that runs")
+    @line_magic
+    def dist_attach(self, line: str) -> None:
+        """Use a pool that another notebook has started.
+
+        Examples::
+
+            %dist_attach
+            %dist_attach p-1a2b3c4d
+        """
+        chosen = parse_argstring(self.dist_attach, line).pool
+        if chosen is None:
+            others = [found for found in find_pools() if os.getpid() not in pids(found)]
+            if len(others) != 1:
+                print(pools_table(others))
+                return
+            chosen = others[0].id
+        record = self.pool.attach_to(chosen, lambda _: None)
+        print(f"Attached to pool {record['id']} of {record['world_size']} ranks.")
 
     @plain_usage
     @line_magic
     def dist_shutdown(self, line: str) -> None:
-        """Stop the pool; no process of it is left.
+        """Stop the pool; no process of it is left. A pool of another notebook is only left.
 
         Examples::
 
             %dist_shutdown
         """
         no_options("dist_shutdown", line)
-        record = self.pool.stop()
+        record, stopped = self.pool.stop()
         self.pool.all_cells = False
-        print(f"Stopped {record['world_size']} ranks.")
+        if stopped:
+            print(f"Stopped {record['world_size']} ranks.")
+        else:
+            print(f"Left pool {record['id']}; another notebook still uses it.")
 
     @plain_usage
+    @magic_arguments()
+    @argument("-n", "--nuclear", action="store_true", help="nbdistributed's: makes no difference")
     @line_magic
     def dist_reset(self, line: str) -> None:
         """Stop the pool, if there is one, and clear everything of this extension's.
@@ -142,7 +186,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
 
             %dist_reset
         """
-        no_options("dist_reset", line)
+        parse_argstring(self.dist_reset, line)
         self.pool.all_cells = False
         self.pool.reset()
         print("Everything is reset; start again with %dist_init.")

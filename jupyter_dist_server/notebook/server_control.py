@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 import ssl
 import urllib.error
 import urllib.request
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any
 
 from ..discovery import SECRET_SCHEME, read_discovery_files
 from ..errors import DistError
-from .control import Record
+from .control import Record, kernel_id
 
 _TIMEOUT = 30.0
 _STOP_WAIT = 60.0
-
-
-def kernel_id() -> str | None:
-    """Return the id that a Jupyter server gave this kernel; `None` outside of one."""
-    from IPython import get_ipython
-
-    application = getattr(get_ipython(), "parent", None)
-    connection = getattr(getattr(application, "parent", None), "connection_file", "")
-    match = re.fullmatch(r"kernel-(.+)\.json", Path(connection).name)
-    return match and match[1]
 
 
 def find_server() -> ServerControl | None:
@@ -116,9 +104,13 @@ class ServerControl:
         """Interrupt all ranks."""
         self._call("POST", f"pools/{pool_id}/interrupt", {})
 
-    def restart(self, pool_id: str) -> Record:
-        """Replace all ranks."""
-        return self._call("POST", f"pools/{pool_id}/restart", {})
+    def restart(self, pool_id: str, ranks: list[int]) -> Record:
+        """Replace ranks."""
+        return self._call("POST", f"pools/{pool_id}/restart", {"ranks": ranks})
+
+    def forget(self) -> None:
+        """Drop the server's zygotes."""
+        self._call("DELETE", "zygotes")
 
 
 def _translate(error: urllib.error.HTTPError) -> DistError:

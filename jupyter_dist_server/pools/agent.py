@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import json
 import os
@@ -21,18 +20,31 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NoReturn
 
 import psutil
 
-from ..interpreter import python_command
 from . import rank as rank_process
-from .control_socket import ControlSocket
+from .control_socket import Client, ControlSocket
 from .environment import rank_environment
-from .folder import CONFIG, log_tail
-from .processes import RESTARTED, STOPPED, ProcessRef, end_now, exit_words, session_members
+from .folder import CONFIG
+from .holders import Holders
+from .processes import (
+    RESTARTED,
+    STOPPED,
+    ProcessRef,
+    adopt_descendants,
+    call_ourselves,
+    end_now,
+    exit_words,
+    reap_orphans,
+)
+from .rank_processes import close_all_but, left_behind, signal_rank, spawn, start_failure
 from .tasks import Tasks
+from .turns import Turns
+from .zygote import leave_zygote
 
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -61,15 +73,23 @@ class Agent:
         self.ranks: list[dict[str, Any]] = []
         self.stopping = False
         self._stopped = False
-        self._ending = ""
+        self._endings: dict[int, str] = {}
         self._to_fork: deque[int] = deque()
         self._wake = asyncio.Event()
         self._death = asyncio.Event()
         self._reports: dict[int, socket.socket] = {}
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._store: socket.socket | None = None
-        self._control = ControlSocket(listener, self.snapshot, self._obey)
+        self._whole_start = True
+        self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
+        self._turns = Turns(lambda client, said: self._control.tell(client, {"turn": said}))
         self._tasks = Tasks()
+        self._holders = Holders(
+            ProcessRef(**self.config["owner"]),
+            self.config["grace"],
+            changed=self._control.broadcast,
+            abandoned=lambda: self._tasks.add(self.stop()),
+        )
 
     # -- starting ranks ---------------------------------------------------------------------
 
@@ -90,19 +110,21 @@ class Agent:
         gc.collect()
         gc.freeze()  # keeps the collector from touching, and so copying, pages shared with ranks
 
-    def order_ranks(self) -> None:
-        """Ask the main loop to start every rank."""
+    def order_ranks(self, chosen: Collection[int]) -> None:
+        """Ask the main loop to start ranks, in place of their predecessors if there are any."""
         self.generation += 1
-        if self._store:
-            self._store.close()
-        # Rank 0 serves the store on this very socket, so nobody can take its port in between.
-        self._store = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        now = time.time()
+        self._whole_start = len(chosen) == self.world_size
+        if self._whole_start:
+            if self._store:
+                self._store.close()
+            # Rank 0 serves the store on this very socket: nobody can take its port in between.
+            self._store = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        fresh = {"pid": None, "start_time": None, "state": "starting", "since": time.time()}
         self.ranks = [
-            {"rank": rank, "pid": None, "start_time": None, "state": "starting", "since": now}
+            {"rank": rank, **fresh} if rank in chosen else self.ranks[rank]
             for rank in range(self.world_size)
         ]
-        self._to_fork.extend(range(self.world_size))
+        self._to_fork.extend(chosen)
         self._wake.set()
 
     def start_rank(self, rank: int, inherited: set[int]) -> None:
@@ -119,17 +141,14 @@ class Agent:
             store=self._store.fileno(),
             environment=environment | self.config["thread_limits"],
             parent=os.getpid(),
+            alone=not self._whole_start,
         )
         if self.start_method == "fork":
             pid = os.fork()
             if pid == 0:
                 self._become_rank(orders, inherited)
         else:
-            child = subprocess.Popen(
-                [*python_command(sys.executable, rank_process.__name__), orders.to_json()],
-                pass_fds=(orders.report, orders.store),
-                stdin=subprocess.DEVNULL,
-            )
+            child = spawn(orders)
             pid = child.pid
             self._children[pid] = child
         theirs.close()
@@ -143,12 +162,9 @@ class Agent:
         # one epoll set with the agent. It closes their descriptors and keeps the objects alive.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        keep = inherited | {orders.report, orders.store}
-        for name in os.listdir("/dev/fd"):
-            if int(name) not in keep:
-                with contextlib.suppress(OSError):
-                    os.close(int(name))
+        close_all_but(inherited | {orders.report, orders.store})
         asyncio.set_event_loop(None)
+        call_ourselves(f"dist-rank-{orders.rank}")
         rank_process.run(orders, keep_alive=self)
 
     # -- what ranks say ---------------------------------------------------------------------
@@ -164,8 +180,10 @@ class Agent:
         if not line:
             return
         report = json.loads(line)
-        if "failure" in report:
+        if "failure" in report and self._whole_start:
             self._fail(rank, report["failure"])
+        elif "failure" in report:
+            self.ranks[rank]["exit"] = f"did not start: {report['failure']['message']}"
         elif self.ranks[rank]["state"] == "starting":
             self.ranks[rank] |= {"state": "idle", "since": time.time()}
         self._control.broadcast()
@@ -179,36 +197,22 @@ class Agent:
             pid, status = os.waitpid(record["pid"], os.WNOHANG)
             if not pid:
                 continue
-            was_starting = any(known["state"] == "starting" for known in self.ranks)
-            cause = self._ending or exit_words(status)
+            starting = any(known["state"] == "starting" for known in self.ranks)
+            was_starting = self._whole_start and starting
+            cause = self._endings.get(record["rank"]) or record.get("exit") or exit_words(status)
             record |= {"state": "dead", "since": time.time(), "exit": cause}
             changed = True
             if record["rank"] in self._reports:
                 self._on_report(record["rank"])  # its last words may still be in the socket
             if was_starting and not self.stopping and not self.failure:
                 self._fail(record["rank"], {"message": record["exit"]})
-        self._reap_orphans()
+        reap_orphans({record["pid"] for record in self.ranks})
         if changed:
             self._death.set()
             self._control.broadcast()
 
-    def _reap_orphans(self) -> None:
-        # As sub-reaper we inherit what ranks leave behind; zombies of theirs are ours to reap.
-        ours = {record["pid"] for record in self.ranks}
-        for child in psutil.Process().children():
-            with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
-                if child.pid not in ours and child.status() == psutil.STATUS_ZOMBIE:
-                    os.waitpid(child.pid, os.WNOHANG)
-
     def _fail(self, rank: int, failure: dict[str, Any]) -> None:
-        message = failure["message"]
-        self.failure = {
-            "code": failure.get("code", "rank_failed"),
-            "message": f"Rank {rank} did not start: {message}",
-            "hint": failure.get("hint", ""),
-            "rank": rank,
-            "stderr": log_tail(self.folder / f"rank-{rank}.log"),
-        }
+        self.failure = start_failure(self.folder, rank, failure)
         self._tasks.add(self.stop())
 
     # -- talking to owners and clients ------------------------------------------------------
@@ -216,40 +220,43 @@ class Agent:
     def snapshot(self) -> dict[str, Any]:
         """Return all that a client may want to know."""
         return {
-            "pid": os.getpid(),
+            "process": vars(ProcessRef.of(os.getpid())),
             "generation": self.generation,
             "start_method": self.start_method,
             "notices": self.notices,
             "failure": self.failure,
             "stopping": self.stopping,
+            "holders": self._holders.to_json(),
             "ranks": self.ranks,
         }
 
-    def _obey(self, command: dict[str, Any]) -> None:
-        if command["do"] == "interrupt":
+    def _on_gone(self, client: Client) -> None:
+        self._holders.remove(client)
+        self._turns.remove(client)
+
+    def _obey(self, client: Client, command: dict[str, Any]) -> None:
+        if command["do"] == "hold":
+            self._holders.add(client, command["who"])
+        elif command["do"] == "take_turn":
+            self._turns.take(client)
+        elif command["do"] == "end_turn":
+            self._turns.end(client)
+        elif command["do"] == "interrupt":
             for rank in command["ranks"]:
-                self._signal(self.ranks[rank], signal.SIGINT)
+                signal_rank(self.ranks[rank], signal.SIGINT)
         elif command["do"] == "restart" and not self.stopping:
-            self._tasks.add(self._restart())
+            self._tasks.add(self._restart(command.get("ranks") or range(self.world_size)))
         elif command["do"] == "stop":
             self._tasks.add(self.stop())
 
-    def _signal(self, record: dict[str, Any], number: signal.Signals) -> None:
-        """Signal a rank and the subprocesses in its group (a `!command`, say)."""
-        if record["pid"] and record["state"] != "dead":
-            try:
-                os.killpg(record["pid"], number)
-            except ProcessLookupError:  # just forked, it leads no group yet
-                os.kill(record["pid"], number)
-
     # -- ending -----------------------------------------------------------------------------
 
-    async def _restart(self) -> None:
-        self._ending = RESTARTED
-        await self._end_ranks()
+    async def _restart(self, chosen: Collection[int]) -> None:
+        self._endings = dict.fromkeys(chosen, RESTARTED)
+        await self._end_ranks(chosen)
         if not self.stopping:
-            self._ending = ""
-            self.order_ranks()
+            self._endings = {}
+            self.order_ranks(chosen)
             self._control.broadcast()
 
     async def stop(self) -> None:
@@ -257,34 +264,29 @@ class Agent:
         if self.stopping:
             return
         self.stopping = True
-        self._ending = "" if self.failure else STOPPED
+        everybody = range(self.world_size)
+        self._endings = {} if self.failure else dict.fromkeys(everybody, STOPPED)
         self._to_fork.clear()
         self._control.broadcast()
-        await self._end_ranks()
+        await self._end_ranks(everybody)
         self._control.broadcast()
         self._stopped = True
         self._wake.set()
 
-    async def _end_ranks(self) -> None:
+    async def _end_ranks(self, chosen: Collection[int]) -> None:
+        ending = [record for record in self.ranks if record["rank"] in chosen]
         for number in (signal.SIGTERM, signal.SIGKILL):
-            for record in self.ranks:
-                self._signal(record, number)
+            for record in ending:
+                signal_rank(record, number)
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._all_dead(), GRACE)
-        # Whatever a rank started in the background: in its session, or, as we are sub-reaper on
-        # Linux, a descendant of ours. The ranks themselves are reaped by `_on_child_end` alone.
-        leaders = [ProcessRef(r["pid"], r["start_time"]) for r in self.ranks if r["pid"]]
-        left = {*session_members(leaders), *psutil.Process().children(recursive=True)}
-        ranks = {leader.pid for leader in leaders}
-        end_now(process for process in left if process.pid not in ranks)
+                await asyncio.wait_for(self._all_dead(ending), GRACE)
+        # The ranks themselves are reaped by `_on_child_end` alone.
+        end_now(left_behind(ending, by_all=len(ending) == len(self.ranks)))
 
-    async def _all_dead(self) -> None:
-        while self._living():
+    async def _all_dead(self, ending: list[dict[str, Any]]) -> None:
+        while any(record["pid"] and record["state"] != "dead" for record in ending):
             self._death.clear()
             await self._death.wait()
-
-    def _living(self) -> bool:
-        return any(record["pid"] and record["state"] != "dead" for record in self.ranks)
 
     # -- the main loop ----------------------------------------------------------------------
 
@@ -293,26 +295,11 @@ class Agent:
         loop.add_signal_handler(signal.SIGCHLD, self._on_child_end)
         loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
         await self._control.open()
-        self._tasks.add(self._watch_owner(ProcessRef(**self.config["owner"])))
+        self._holders.open()
         if self.failure:
             self._tasks.add(self.stop())
         else:
-            self.order_ranks()
-
-    async def _watch_owner(self, owner: ProcessRef) -> None:
-        """End the pool when the process that started it dies, however it dies."""
-        try:
-            descriptor = os.pidfd_open(owner.pid)
-        except (AttributeError, OSError):  # no pidfds on macOS and in some sandboxes
-            while owner.find():
-                await asyncio.sleep(0.5)
-        else:
-            ended, loop = asyncio.Event(), asyncio.get_running_loop()
-            loop.add_reader(descriptor, ended.set)
-            if owner.find():  # or the pid belongs to another process by now
-                await ended.wait()
-            loop.remove_reader(descriptor)
-        await self.stop()
+            self.order_ranks(range(self.world_size))
 
     async def _next(self) -> int | None:
         """Wait for a rank to start; `None` when the pool has ended."""
@@ -325,7 +312,6 @@ class Agent:
 
     def run(self) -> None:
         """Start the ranks and serve until the pool ends."""
-        self.prepare()
         inherited = {int(name) for name in os.listdir("/dev/fd")}
         inherited.discard(self.listener.fileno())
         loop = asyncio.new_event_loop()
@@ -340,10 +326,23 @@ class Agent:
         loop.run_until_complete(self._control.close())
 
 
+def serve(listener: socket.socket, seat: socket.socket | None = None) -> None:
+    """Be the agent of a listening control socket, which lies in the folder, until its pool ends.
+
+    With a `seat`, leave a zygote that talks to our owner by it.
+    """
+    call_ourselves("dist-agent")
+    agent = Agent(Path(listener.getsockname()).parent, listener)
+    agent.prepare()
+    if seat:
+        if agent.start_method == "fork" and not agent.failure:
+            leave_zygote(seat, ProcessRef(**agent.config["owner"]), listener, serve)
+        seat.close()
+    adopt_descendants()  # not before: the zygote must not be ours to end
+    agent.run()
+
+
 def main() -> None:
-    """Run the agent of the folder and listening descriptor given as arguments."""
+    """Run the agent of the descriptors given as arguments: control socket and seat."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        PR_SET_CHILD_SUBREAPER = 36
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-    Agent(Path(sys.argv[1]), socket.socket(fileno=int(sys.argv[2]))).run()
+    serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .folder import AGENT_SOCKET
+from .turns import Turn
 
 _LOG = logging.getLogger(__name__)
 
@@ -25,12 +26,15 @@ class AgentLink:
         The newest one; `None` until the agent has spoken.
     closed : asyncio.Event
         Set when the agent has gone.
+    turn : Turn
+        The right to run cells.
     """
 
     def __init__(self, on_snapshot: Callable[[Snapshot], None]) -> None:
         self.snapshot: Snapshot | None = None
         self.closed = asyncio.Event()
         self.first = asyncio.Event()
+        self.turn = Turn(self.send)
         self._on_snapshot = on_snapshot
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -51,10 +55,14 @@ class AgentLink:
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while line := await reader.readline():
-                self.snapshot = json.loads(line)
+                said = json.loads(line)
+                if "turn" in said:
+                    self.turn.hear(said["turn"])
+                    continue
+                self.snapshot = said
                 self.first.set()
                 try:
-                    self._on_snapshot(self.snapshot)
+                    self._on_snapshot(said)
                 except Exception:  # a listener's mistake must not look like the agent's death
                     _LOG.exception("A listener of an agent failed")
         except ConnectionError:
@@ -62,9 +70,10 @@ class AgentLink:
         finally:
             self.first.set()
             self.closed.set()
+            self.turn.close()
 
     def send(self, do: str, **fields: Any) -> None:
-        """Give a command: ``interrupt`` (with `ranks`), ``restart`` or ``stop``."""
+        """Give a command, such as ``interrupt`` with `ranks`, or ``stop``."""
         if self._writer and not self.closed.is_set():
             self._writer.write(json.dumps({"do": do, **fields}).encode() + b"\n")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import ctypes
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -90,6 +89,8 @@ class RankStream(OutStream):  # type: ignore[misc]
         self._captured = MemoryFile(f"rank-{name}")
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._outbox: Outbox = pub_thread.outbox
+        self._both: list[RankStream] = pub_thread.captured
+        self._both.append(self)
         self._forked = False
         os.register_at_fork(after_in_child=self._begin_anew)
         os.dup2(self._captured.descriptor, self._descriptor)
@@ -109,8 +110,9 @@ class RankStream(OutStream):  # type: ignore[misc]
             raise ValueError("I/O operation on closed file")
         else:
             with self._outbox.lock:
-                if self._captured.has_news():
-                    self.take_in()
+                for stream in self._both:
+                    if stream._captured.has_news():
+                        stream.take_in()
                 self._outbox.put(self.parent_header, self.name, string)
         return len(string)
 
@@ -138,9 +140,8 @@ class RankStream(OutStream):  # type: ignore[misc]
             self.take_in()
 
 
-def take_in_everything() -> None:
+def take_in_everything(streams: list[RankStream]) -> None:
     """Take in all that was written so far, C's buffers included."""
     _LIBC.fflush(None)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, RankStream):
-            stream.take_in()
+    for stream in streams:
+        stream.take_in()

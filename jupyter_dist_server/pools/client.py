@@ -7,30 +7,24 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
-
-import zmq
-from jupyter_client.session import Session
+from typing import Any, ClassVar
 
 from ..errors import DistError
 from .agent_link import AgentLink, Snapshot
+from .channels import Channels, Message
+from .comms import CommListener, NobodyListens, is_of_comms
 from .execution import Execution, OnOutput, Reply
-from .folder import CONFIG, endpoint
+from .folder import CONFIG
 from .greeting import wait_for_greeting
+from .mending import GroupKeeper
+from .stopping import Ladder
 from .tasks import Tasks
-
-Message = dict[str, Any]
-
-METADATA = "jupyter_dist"
-"""Key of our part of a request's metadata: ``{"execution_count": 7}``."""
 
 _OUTPUTS = frozenset(
     ["stream", "display_data", "update_display_data", "execute_result", "error", "clear_output"]
 )
 OUTPUT_LIMIT = 10_000_000
 """Characters that one cell may show, all its ranks together; the rest goes to files."""
-_TOPICS = (b"stream.", b"display_data", b"comm-")
-"""What ipykernel calls what we want of a rank's iopub channel, besides the topics of its own."""
 _REMEMBERED = 64
 """Cells whose threads may still print."""
 _CANCEL_PATIENCE = 0.2
@@ -48,17 +42,21 @@ class PoolClient:
         The pool's private folder.
     """
 
+    comm_listener: ClassVar[CommListener] = NobodyListens()
+    """Joins the ranks' comms to this process's front end, if it is a notebook's kernel."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         config = json.loads((folder / CONFIG).read_text())
         self.world_size: int = config["world_size"]
         self.dead: dict[int, str] = {}
         """Ranks that are gone, and why."""
+        self.subshells: dict[int, str] = {}
         self.generation: int | None = None
         self.link = AgentLink(self._on_snapshot)
-        self._session = Session(key=config["key"].encode(), username="jupyter-dist")
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._sockets: dict[tuple[int, str], zmq.Socket[bytes]] = {}
+        self.group = GroupKeeper(self)
+        self._channels = Channels(folder, config["key"], self._receive)
+        self.session_id: str = self._channels.session.session
         self._tasks = Tasks()
         self._executions: OrderedDict[str, Execution] = OrderedDict()
         self._queries: dict[tuple[str, int], asyncio.Future[Message]] = {}
@@ -85,41 +83,20 @@ class PoolClient:
     async def _connect(self) -> None:
         await self.link.connect(self.folder)
         await self.link.first.wait()
-        for rank in range(self.world_size):
-            for channel in ("cells", "shell", "iopub", "stdin", "control"):
-                self._open(rank, channel)
+        self._tasks.add(self._end_queries_when_closed())
+        sockets = [self._channels.open(rank) for rank in range(self.world_size)]
         for rank, greeted in self._greeted.items():
-            await wait_for_greeting(greeted, self._sockets[rank, "iopub"])
-
-    def _open(self, rank: int, channel: str) -> None:
-        socket = self._context.socket(zmq.SUB if channel == "iopub" else zmq.DEALER)
-        socket.linger = 0
-        socket.set_hwm(0)
-        if channel == "iopub":
-            own = f"kernel.rank-{rank}."
-            for topic in (*_TOPICS, f"{own}execute_result".encode(), f"{own}error".encode()):
-                socket.subscribe(topic)
-            socket.subscribe(cell_topic(self._session.session))
-        else:
-            socket.identity = self._session.bsession  # stdin finds its way back by this name
-        socket.connect(endpoint(self.folder, rank, channel))
-        self._sockets[rank, channel] = socket
-        # Much quicker than zmq.asyncio, which makes a future for each message.
-        asyncio.get_running_loop().add_reader(socket.FD, self._drain, rank, channel)
-        self._drain(rank, channel)
-
-    def _drain(self, rank: int, channel: str) -> None:
-        """Take all messages: the socket's descriptor tells of a change only once."""
-        socket = self._sockets.get((rank, channel))
-        while socket and not socket.closed and socket.getsockopt(zmq.EVENTS) & zmq.POLLIN:
-            _, parts = self._session.feed_identities(socket.recv_multipart())
-            self._receive(rank, channel, self._session.deserialize(parts))
+            await wait_for_greeting(greeted, sockets[rank])
+        if self.dead:
+            self.group.break_up()  # perhaps nobody was there to do so when they died
 
     def _receive(self, rank: int, channel: str, message: Message) -> None:
         kind, content = message["header"]["msg_type"], message["content"]
         parent = message["parent_header"].get("msg_id", "")
         if kind == "iopub_welcome":
             self._greeted[rank].set()
+        elif channel == "iopub" and is_of_comms(message):
+            self.comm_listener.heard(self, rank, message)
         elif execution := self._executions.get(parent):
             if kind == "execute_reply":
                 execution.finish(rank, content)
@@ -132,14 +109,20 @@ class PoolClient:
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         self.generation = snapshot["generation"]
+        died = False
         for record in snapshot["ranks"]:
             rank = record["rank"]
             if record["state"] == "dead" and rank not in self.dead:
                 self.dead[rank] = record["exit"]
                 self._greeted[rank].set()
+                died = True
                 asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, rank, record["exit"])
+        if died and not snapshot["stopping"]:
+            self.group.break_up()
 
     def _lose(self, rank: int, why: str) -> None:
+        self.comm_listener.lost(self, rank)
+        self.subshells.pop(rank, None)
         for execution in self._executions.values():
             execution.lose(rank, why)
         for (parent, asked), query in list(self._queries.items()):
@@ -155,7 +138,7 @@ class PoolClient:
         *,
         execution_count: int | None = None,
         allow_stdin: bool = False,
-        limit: int | None = None,
+        limit: int = OUTPUT_LIMIT,
         started: Callable[[Execution], None] = lambda _: None,
     ) -> dict[int, Reply]:
         """Run code on ranks and wait, without a time limit, until all of them are done.
@@ -172,10 +155,10 @@ class PoolClient:
             The number by which tracebacks name the cell.
         allow_stdin : bool
             Whether ``input()`` may ask; its requests come as outputs of type ``input_request``.
-        limit : int or None
-            Characters that all ranks together may show; `None` is `OUTPUT_LIMIT`.
+        limit : int
+            Characters that all ranks together may show.
         started : callable
-            Called with the `Execution` once the code is on its way.
+            Called with the `Execution` once it waits for its turn.
 
         Returns
         -------
@@ -184,15 +167,15 @@ class PoolClient:
         """
         ranks = sorted(ranks)
         execution = Execution(ranks, on_output)
-        message = self._session.msg(
+        message = self._channels.session.msg(
             "dist_cell_request",
             {
                 "code": code,
                 "allow_stdin": allow_stdin,
-                "limit": (limit or OUTPUT_LIMIT) // len(ranks),
+                "execution_count": execution_count,
+                "limit": limit // len(ranks),
                 "file": f"{self.folder.name}-cell-{execution_count}",
             },
-            metadata={METADATA: {"execution_count": execution_count}},
         )
         execution.id = message["header"]["msg_id"]
         self._executions[execution.id] = execution
@@ -200,15 +183,34 @@ class PoolClient:
             self._forget_a_finished_one()
         closed = asyncio.create_task(self._lose_all_when_closed(execution))
         try:
-            self._send(message, [rank for rank in ranks if rank not in self.dead], "cells")
-            for rank in ranks:
-                if rank in self.dead:
-                    execution.lose(rank, self.dead[rank])
             started(execution)
-            await execution.done.wait()
+            if await self.link.turn.take(unless=execution.done):
+                try:
+                    await self._run_in_turn(message, execution)
+                finally:
+                    self.link.turn.end()
         finally:
             closed.cancel()
         return execution.replies
+
+    async def mend(self) -> bool:
+        """Make the process group whole, if it is not; tell whether it is."""
+        if await self.link.turn.take(unless=self.link.closed):
+            try:
+                await self.group.mend()
+            finally:
+                self.link.turn.end()
+        return not self.group.suspect
+
+    async def _run_in_turn(self, message: Message, execution: Execution) -> None:
+        await self.group.prepare(execution)
+        ranks = execution.outstanding  # none if it was cancelled meanwhile
+        self._channels.send(message, [rank for rank in ranks if rank not in self.dead], "cells")
+        for rank in ranks:
+            if rank in self.dead:
+                execution.lose(rank, self.dead[rank])
+        await execution.done.wait()
+        await self.group.check(execution.replies)
 
     def _forget_a_finished_one(self) -> None:
         for known, execution in self._executions.items():
@@ -216,39 +218,55 @@ class PoolClient:
                 del self._executions[known]
                 return
 
+    async def _end_queries_when_closed(self) -> None:
+        await self.link.closed.wait()
+        await asyncio.sleep(_LAST_WORDS)
+        for query in self._queries.values():
+            query.cancel()
+        self._queries.clear()
+
     async def _lose_all_when_closed(self, execution: Execution) -> None:
         await self.link.closed.wait()
         await asyncio.sleep(_LAST_WORDS)
         for rank in execution.outstanding:
             execution.lose(rank, "the pool has ended")
 
-    def _send(
+    def pass_on(
         self, message: Message, ranks: Iterable[int], channel: str, buffers: Sequence[Any] = ()
     ) -> None:
-        frames = self._session.serialize(message)  # once: all ranks of a pool share the key
-        for rank in ranks:
-            # Goes out at once: the high-water mark is off, so there is nothing to await.
-            self._sockets[rank, channel].send_multipart([*frames, *buffers], copy=not buffers)
-            # Sending may have swallowed the descriptor's news of a message.
-            self._drain(rank, channel)
+        """Send a message that somebody else has made."""
+        self._channels.send(message, ranks, channel, buffers)
 
     def send_input(self, rank: int, value: str, request: dict[str, Any]) -> None:
         """Answer a rank's ``input()``; `request` is the header that came with it."""
-        message = self._session.msg("input_reply", {"value": value}, parent={"header": request})
-        self._send(message, [rank], "stdin")
+        message = self._channels.session.msg(
+            "input_reply", {"value": value}, parent={"header": request}
+        )
+        self._channels.send(message, [rank], "stdin")
 
-    def cancel(self, execution: Execution) -> None:
+    def cancel(self, execution: Execution) -> asyncio.Task[None]:
         """Interrupt an execution where it runs, and drop it where it still waits for its turn.
 
         A cell of somebody else that runs there meanwhile is left alone.
         """
-        self._tasks.add(self._cancel(execution))
+        return self._tasks.add(self._cancel(execution))
+
+    def stop(self, execution: Execution) -> None:
+        """Begin to stop an execution, gently first; asked again, go on to the next rung."""
+        if execution.ladder is None:
+            execution.ladder = Ladder(self, execution)
+            self._tasks.add(execution.ladder.climb())
+        else:
+            execution.ladder.press()
 
     async def _cancel(self, execution: Execution) -> None:
         asked = set(execution.outstanding)
         content = {"msg_id": execution.id}
         answers = await self.ask("dist_cancel_request", content, asked, timeout=_CANCEL_PATIENCE)
-        execution.begun |= {rank for rank, said in answers.items() if said["content"]["running"]}
+        for rank, said in answers.items():
+            if said["content"]["running"]:
+                execution.begun.add(rank)
+                execution.places.setdefault(rank, said["content"])
         # A rank whose threads are all stuck in C code is not asked: its subprocesses may hear it.
         deaf = asked - set(answers) - set(self.dead)
         execution.begun |= deaf
@@ -266,6 +284,7 @@ class PoolClient:
         *,
         channel: str = "control",
         buffers: Sequence[Any] = (),
+        header: dict[str, Any] | None = None,
         timeout: float | None = None,
     ) -> dict[int, Message]:
         """Send one request to ranks and wait for their replies.
@@ -282,6 +301,8 @@ class PoolClient:
             ``control`` is answered while a cell runs, ``shell`` after it.
         buffers : sequence
             Binary data that goes with the message, uncopied.
+        header : dict or None
+            What the message's header says besides the usual.
         timeout : float or None
             Seconds to wait; `None` is for as long as the ranks live.
 
@@ -293,13 +314,14 @@ class PoolClient:
         """
         chosen = range(self.world_size) if ranks is None else ranks
         asked = [rank for rank in chosen if rank not in self.dead]
-        message = self._session.msg(kind, content)
+        message = self._channels.session.msg(kind, content)
+        message["header"] |= header or {}
         loop = asyncio.get_running_loop()
         queries = {rank: loop.create_future() for rank in asked}
         identity = message["header"]["msg_id"]
         self._queries |= {(identity, rank): query for rank, query in queries.items()}
         try:
-            self._send(message, asked, channel, buffers)
+            self._channels.send(message, asked, channel, buffers)
             if queries:
                 await asyncio.wait(queries.values(), timeout=timeout)
         finally:
@@ -310,6 +332,11 @@ class PoolClient:
             for rank, query in queries.items()
             if query.done() and not query.cancelled()
         }
+
+    def tell(self, kind: str, content: dict[str, Any]) -> None:
+        """Send a request to the control channel of every living rank; nobody waits for replies."""
+        living = [rank for rank in range(self.world_size) if rank not in self.dead]
+        self._channels.send(self._channels.session.msg(kind, content), living, "control")
 
     async def status(self, timeout: float = 2.0) -> dict[int, dict[str, Any]]:
         """Ask every living rank how it is; those that do not answer in time are left out.
@@ -324,14 +351,7 @@ class PoolClient:
 
     async def close(self) -> None:
         """Disconnect; the ranks go on."""
+        self.comm_listener.lost(self)
         await self._tasks.cancel()
-        for socket in self._sockets.values():
-            asyncio.get_running_loop().remove_reader(socket.FD)
-        self._sockets.clear()
+        self._channels.close()
         await self.link.close()
-        self._context.destroy(linger=0)
-
-
-def cell_topic(session: str) -> bytes:
-    """Return the iopub topic on which a client, known by its session's id, gets its replies."""
-    return f"jupyter-dist.{session}".encode()

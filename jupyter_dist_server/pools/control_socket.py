@@ -9,6 +9,9 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+Client = asyncio.StreamWriter
+"""Somebody who is connected; what belongs to a connection ends with it."""
+
 _BACKLOG_LIMIT = 1 << 20
 """Bytes that a client may leave unread before it is dropped."""
 
@@ -23,19 +26,23 @@ class ControlSocket:
     snapshot : callable
         Returns what clients are told: on connecting, and at each `broadcast`.
     obey : callable
-        Takes a client's command.
+        Takes a client and its command.
+    gone : callable
+        Takes a client that has hung up, was killed or dropped.
     """
 
     def __init__(
         self,
         listener: socket.socket,
         snapshot: Callable[[], dict[str, Any]],
-        obey: Callable[[dict[str, Any]], None],
+        obey: Callable[[Client, dict[str, Any]], None],
+        gone: Callable[[Client], None],
     ) -> None:
         self._listener = listener
         self._snapshot = snapshot
         self._obey = obey
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._gone = gone
+        self._writers: set[Client] = set()
 
     async def open(self) -> None:
         """Begin to serve."""
@@ -50,20 +57,25 @@ class ControlSocket:
             else:
                 writer.write(line)
 
+    def tell(self, client: Client, said: dict[str, Any]) -> None:
+        """Say something to one client."""
+        client.write(json.dumps(said).encode() + b"\n")
+
     def _line(self) -> bytes:
         return json.dumps(self._snapshot()).encode() + b"\n"
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: Client) -> None:
         self._writers.add(writer)
         writer.write(self._line())
         try:
             while line := await reader.readline():
-                self._obey(json.loads(line))
+                self._obey(writer, json.loads(line))
         except ConnectionError:
             pass  # the client went away without a word
         finally:
             self._writers.discard(writer)
             writer.close()
+            self._gone(writer)
 
     async def close(self) -> None:
         """Let everybody read the last snapshot, then hang up."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .stopping import Ladder
 
 OnOutput = Callable[[int, str, dict[str, Any]], None]
 
@@ -16,7 +19,7 @@ class Reply:
 
     rank: int
     status: str
-    """``ok``, ``error``, ``aborted`` or ``dead``."""
+    """``ok``, ``error``, ``aborted``, ``dead``, or ``late`` if it did not stop."""
     content: dict[str, Any] = field(default_factory=dict)
 
 
@@ -37,7 +40,13 @@ class Execution:
         self.id = ""
         self.begun: set[int] = set()
         """Ranks that, asked to cancel it, were running it; on others it waited for its turn."""
+        self.places: dict[int, dict[str, Any]] = {}
+        """Where those ranks were then: line and collective, see `whereabouts`."""
+        self.ladder: Ladder | None = None
+        """Stops it, if somebody wants that."""
         self.replies: dict[int, Reply] = {}
+        self.moved = asyncio.Event()
+        """Set at each rank's end."""
         self.done = asyncio.Event()
         self.output = on_output
         self._waiting = set(ranks)
@@ -62,5 +71,6 @@ class Execution:
         self.replies[reply.rank] = reply
         names = {name: reply.content.get(name, "") for name in ("ename", "evalue")}
         self.output(reply.rank, "finished", {"status": reply.status, **names})
+        self.moved.set()
         if not self._waiting:
             self.done.set()

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
-import shutil
-import socket
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +21,9 @@ one is ours, see `cell_channel`."""
 
 AGENT_SOCKET = "agent.sock"
 PREFIX = "jdist-"
-_SWEEP_AFTER = 60.0
-"""Seconds for which a folder is left alone in any case: its agent may be about to listen."""
 CONFIG = "pool.json"
+ORDERS = "agent.json"
+"""What a zygote gives to a new agent: its environment and working directory."""
 
 
 def create_folder() -> Path:
@@ -47,23 +43,10 @@ def create_folder() -> Path:
             f"({SOCKET_PATH_LIMIT} bytes in all).",
             "Set the environment variable TMPDIR to a shorter one, such as /tmp.",
         )
-    _sweep(Path(parent))
     try:
         return Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     except OSError as error:
         raise _unwritable(parent, error) from error
-
-
-def _sweep(parent: Path) -> None:
-    """Remove folders of ours that were left behind when agent and owner were killed together."""
-    for folder in parent.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-            found = folder.stat()
-            if found.st_uid == os.getuid() and time.time() - found.st_mtime > _SWEEP_AFTER:
-                try:
-                    probe.connect(str(folder / AGENT_SOCKET))
-                except ConnectionRefusedError:  # there is a socket, and no agent listens
-                    shutil.rmtree(folder)
 
 
 def write_private(path: Path, content: Any) -> None:

@@ -5,74 +5,110 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import DistError
 from ..interpreter import python_command
+from .agent_process import AgentProcess
 from .environment import agent_environment, thread_limits
-from .folder import AGENT_SOCKET, CONFIG, new_key, write_private
+from .folder import AGENT_SOCKET, CONFIG, ORDERS, new_key, write_private
+from .holders import Owner
 from .placement import Placement
-from .processes import ProcessRef
+from .processes import ProcessRef, boot_id
 from .records import PoolRecord
 from .request import PoolRequest
+from .zygotes import Zygotes, key_of
 
 
-def launch_agent(
-    folder: Path, record: PoolRecord, request: PoolRequest, placement: Placement, timeout: float
-) -> subprocess.Popen[bytes]:
-    """Start the agent of a pool.
+@dataclass(frozen=True)
+class Launch:
+    """How to start one pool's agent.
 
     Parameters
     ----------
-    folder : Path
-        The pool's private folder; the agent's socket listens there on return.
-    record : PoolRecord
-        What was decided.
     request : PoolRequest
         What was asked for.
     placement : Placement
         Where ranks go.
-    timeout : float
-        Seconds that the start may take.
-
-    Raises
-    ------
-    DistError
-        If the interpreter cannot be started, or the folder cannot be written.
+    owner : Owner
+        Who starts it.
+    zygotes : Zygotes
+        May have one that is warm.
     """
-    base = dict(os.environ) if request.base_env is None else request.base_env
-    config = {
-        "id": record.id,
-        "key": new_key(),
-        "world_size": record.world_size,
-        "backend": record.backend,
-        "start_method": record.start_method,
-        "timeout": timeout,
-        "cwd": record.cwd,
-        "thread_limits": thread_limits(base, request.env),
-        "owner": vars(ProcessRef.of(os.getpid())),
-        "ranks": [{"device": rank.device, "gpu": rank.gpu} for rank in record.ranks],
-    }
-    write_private(folder / CONFIG, config)
-    # The socket is bound here and handed over, so that it can be connected to at once.
-    with socket.socket(socket.AF_UNIX) as listener, open(folder / "agent.log", "wb") as log:
-        listener.bind(str(folder / AGENT_SOCKET))
-        listener.listen(64)
-        command = python_command(record.python, f"{__package__}.agent")
-        try:
-            return subprocess.Popen(
-                [*command, str(folder), str(listener.fileno())],
-                pass_fds=[listener.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=record.cwd,
-                env=agent_environment(base, request.env, placement),
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise DistError(
-                "agent_failed",
-                f"{record.python} cannot be started in {record.cwd}: {error.strerror}.",
-                "Check the kernel's interpreter and the notebook's folder.",
-            ) from error
+
+    request: PoolRequest
+    placement: Placement
+    owner: Owner
+    zygotes: Zygotes
+
+    async def __call__(self, folder: Path, record: PoolRecord, timeout: float) -> AgentProcess:
+        """Start the agent; its socket listens in the pool's private folder on return.
+
+        Raises
+        ------
+        DistError
+            If the interpreter cannot be started, or the folder cannot be written.
+        """
+        given = self.request.base_env
+        base = dict(os.environ) if given is None else given
+        environment = agent_environment(base, self.request.env, self.placement)
+        write_private(folder / CONFIG, self._config(base, record, timeout))
+        with socket.socket(socket.AF_UNIX) as listener, open(folder / "agent.log", "wb") as log:
+            # Bound here and handed over, so that it can be connected to at once.
+            listener.bind(str(folder / AGENT_SOCKET))
+            listener.listen(64)
+            key = key_of(record.python, environment)
+            forks = record.start_method == "fork"
+            if forks and (zygote := self.zygotes.of(key)):
+                write_private(folder / ORDERS, {"environment": environment, "cwd": record.cwd})
+                agent = await zygote.fork(folder, listener.fileno(), log.fileno())
+                if agent:
+                    return agent
+            coming = self.zygotes.expect(key) if forks else None
+            passed = [listener.fileno(), *([coming.seat.fileno()] if coming else [])]
+            try:
+                child = subprocess.Popen(
+                    [
+                        *python_command(record.python, f"{__package__}.agent"),
+                        *map(str, passed),
+                    ],
+                    pass_fds=passed,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd=record.cwd,
+                    env=environment,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise DistError(
+                    "agent_failed",
+                    f"{record.python} cannot be started in {record.cwd}: {error.strerror}.",
+                    "Check the kernel's interpreter and the notebook's folder.",
+                ) from error
+            finally:
+                if coming:
+                    coming.seat.close()  # so that its end is seen if the agent leaves none
+        return AgentProcess(ProcessRef.of(child.pid), child)
+
+    def _config(self, base: dict[str, str], record: PoolRecord, timeout: float) -> dict[str, Any]:
+        return {
+            "id": record.id,
+            "key": new_key(),
+            "world_size": record.world_size,
+            "backend": record.backend,
+            "start_method": record.start_method,
+            "timeout": timeout,
+            "cwd": record.cwd,
+            "thread_limits": thread_limits(base, self.request.env),
+            "owner": vars(ProcessRef.of(os.getpid())),
+            "grace": self.owner.grace,
+            "ranks": [{"device": rank.device, "gpu": rank.gpu} for rank in record.ranks],
+            # For those who find the pool later; they start nothing that an earlier boot left.
+            "boot": boot_id(),
+            "host": record.host,
+            "held_by": self.owner.kind,
+            "record": record.to_json(),
+        }

@@ -7,32 +7,50 @@ from collections.abc import Callable
 
 from ..errors import DistError
 from ..gpus.inventory import inventory
-from .pool import Pool
+from .adoption import Found, find_pools
+from .holders import SERVER, Owner
+from .launch import Launch
+from .plan import plan
+from .pool import DEFAULT_TIMEOUT, Pool
+from .records import PoolState, Reason
 from .request import PoolRequest
+from .tasks import Tasks
+from .zygotes import Zygotes
 
 Listener = Callable[[Pool], None]
 
 
 class PoolManager:
-    """Start, find and stop pools.
+    """Start, find, adopt and stop pools.
 
     Parameters
     ----------
     watch : bool
         Whether pools follow which of their ranks are busy.
+    owner : Owner
+        What this process is, and how long its pools outlive it.
+    keep_warm : float
+        Seconds for which a zygote is kept after the last pool; 0 is for having none.
 
     Attributes
     ----------
     pools : dict
         By id. Of the ended pools, the last one of each kernel is kept, to say why it ended.
+    zygotes : Zygotes
+        The warm ones.
     """
 
-    def __init__(self, watch: bool = False) -> None:
+    def __init__(
+        self, watch: bool = False, owner: Owner | None = None, keep_warm: float = 0.0
+    ) -> None:
         self.pools: dict[str, Pool] = {}
+        self.zygotes = Zygotes(keep_warm)
         self._watch = watch
+        self._owner = owner or Owner()
         self._listeners: set[Listener] = set()
         self._removal_listeners: set[Callable[[str], None]] = set()
         self._starting: set[str] = set()
+        self._tasks = Tasks()
 
     def listen(self, changed: Listener, removed: Callable[[str], None]) -> Callable[[], None]:
         """Call back at each change of a pool, and with its id when one is forgotten.
@@ -71,13 +89,40 @@ class PoolManager:
         if kernel:
             self._starting.add(kernel)
         try:
-            pool = Pool(request, await inventory(), self._on_change, self._watch)
+            record, placement = plan(request, await inventory())
+            if kernel and kernel not in self._starting:  # it was shut down meanwhile
+                raise DistError(
+                    "start_cancelled", "The start was cancelled; nothing of it is left."
+                )
         finally:
             self._starting.discard(kernel or "")
+        timeout = request.timeout or DEFAULT_TIMEOUT
+        pool = Pool(record, self._on_change, self._owner, self._watch, timeout)
         self._forget_ended(kernel)
-        self.pools[pool.record.id] = pool
-        pool.start()
+        self.pools[record.id] = pool
+        pool.start(Launch(request, placement, self._owner, self.zygotes))
         return pool
+
+    async def adopt_unserved(self) -> list[Pool]:
+        """Adopt the pools of a server that is gone."""
+        found = await asyncio.to_thread(lambda: list(find_pools()))
+        lost = [one for one in found if one.config["held_by"] == SERVER and not one.served]
+        return [self.adopt(one) for one in lost]
+
+    def adopt(self, found: Found) -> Pool:
+        """Hold a pool that runs already; if we do so, return it as it is."""
+        if (known := self.pools.get(found.id)) and not known.record.state.ended:
+            return known
+        pool = Pool.found(found, self._on_change, self._owner, self._watch)
+        self.pools[found.id] = pool
+        pool.adopt()
+        return pool
+
+    async def release(self, pool_id: str) -> None:
+        """Forget a pool and let it go on without us."""
+        await self.pools.pop(pool_id).release()
+        for removed in list(self._removal_listeners):
+            removed(pool_id)
 
     def get(self, pool_id: str) -> Pool:
         """Return a pool.
@@ -92,22 +137,47 @@ class PoolManager:
         except KeyError:
             raise DistError("pool_not_found", f"There is no pool {pool_id}.") from None
 
+    def live(self) -> list[Pool]:
+        """Return the pools that have not ended."""
+        return [pool for pool in self.pools.values() if not pool.record.state.ended]
+
     def for_kernel(self, kernel_id: str | None) -> Pool | None:
         """Return the live pool of a kernel."""
-        for pool in self.pools.values():
-            if kernel_id and pool.record.kernel_id == kernel_id and not pool.record.state.ended:
-                return pool
-        return None
+        return next((p for p in self.live() if kernel_id and p.record.kernel_id == kernel_id), None)
 
     async def stop_for_kernel(self, kernel_id: str) -> None:
-        """Stop the pool of a kernel that is gone for good, and forget it."""
-        if pool := self.for_kernel(kernel_id):
+        """Stop the pool of a kernel that is gone for good, and forget it.
+
+        If another notebook uses the pool too, it goes on and belongs to that one.
+        """
+        self._starting.discard(kernel_id)
+        if (pool := self.for_kernel(kernel_id)) and not self.bequeath(pool):
             await pool.stop()
         self._forget_ended(kernel_id)
 
+    def bequeath(self, pool: Pool) -> bool:
+        """Give a pool whose kernel is gone to another notebook that uses it, if there is one."""
+        for who in pool.record.holders:
+            heir = who["kernel_id"]
+            if heir and heir != pool.record.kernel_id and not self.for_kernel(heir):
+                pool.change(kernel_id=heir)
+                return True
+        return False
+
+    def stop_later(self, pool: Pool, why: Reason) -> None:
+        """Begin to stop a pool that nobody has asked to be stopped."""
+        if pool.record.state is not PoolState.COMPLETING:
+            self._tasks.add(pool.stop(why))
+
     async def stop_all(self) -> None:
-        """Stop every pool."""
+        """Stop every pool, and keep no zygote."""
         await asyncio.gather(*(pool.stop() for pool in list(self.pools.values())))
+        self.zygotes.drop()
+
+    async def release_all(self) -> None:
+        """Let every pool go on without us, and keep no zygote."""
+        await asyncio.gather(*(self.release(pool.record.id) for pool in self.live()))
+        self.zygotes.drop()
 
     def _forget_ended(self, kernel_id: str | None) -> None:
         for pool_id, pool in list(self.pools.items()):
@@ -117,5 +187,6 @@ class PoolManager:
                     removed(pool_id)
 
     def _on_change(self, pool: Pool) -> None:
+        self.zygotes.set_idle(not self.live())
         for changed in list(self._listeners):
             changed(pool)

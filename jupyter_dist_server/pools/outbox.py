@@ -62,7 +62,8 @@ class Budget:
         for old in folder.iterdir():
             if old.stat().st_mtime < time.time() - _KEEP_FILES:
                 old.unlink(missing_ok=True)
-        self._file = open(folder / self._name, "w", encoding="utf-8", errors="replace")
+        # Open until `close`.
+        self._file = open(folder / self._name, "w", encoding="utf-8", errors="replace")  # noqa: SIM115
         assert self._shown is not None
         self._file.writelines([*self._shown, text])
         self._shown = None

@@ -1,31 +1,28 @@
-"""The life of one pool, from its owner's side: the server, or the kernel when there is none."""
+"""The life of one pool, from the side of whoever holds it: the server, or a kernel."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shutil
-import subprocess
-import sys
+import signal
 import time
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from ..errors import DistError
-from ..gpus.inventory import Inventory
+from .adoption import Found, sweep
 from .agent_link import AgentLink, Snapshot
-from .folder import create_folder, log_tail
-from .launch import launch_agent
-from .placement import Placement, narrow, place
-from .processes import ProcessRef, end_now, session_members
+from .agent_process import AgentProcess
+from .folder import create_folder
+from .holders import Owner, describe
+from .processes import ProcessRef, end_now, members_of_pool, session_members
 from .ranks import check_ranks
-from .records import PoolRecord, PoolState, RankRecord, Reason, gpu_reference
-from .request import PoolRequest
+from .reasons import agent_ended, too_slow
+from .records import PoolRecord, PoolState, Reason
 from .tasks import Tasks
-from .watcher import Watcher
+from .watcher import Watcher, rank_states
 
 DEFAULT_TIMEOUT = 120.0
 """Seconds that a start may take; importing torch from a cold disk takes most of it."""
@@ -37,76 +34,66 @@ _WATCH_PATIENCE = 5.0
 _STOP_PATIENCE = 12.0
 """Seconds after which an agent that does not end by itself is killed."""
 
+LaunchAgent = Callable[[Path, PoolRecord, float], Awaitable[AgentProcess]]
+
 
 class Pool:
     """One pool and the agent that holds its ranks.
 
     Parameters
     ----------
-    request : PoolRequest
-        What the user asked for.
-    inventory : Inventory
-        The GPUs to place ranks on.
+    record : PoolRecord
+        What is known of it.
     on_change : callable
         Called with the pool after each change of its `record`.
+    owner : Owner
+        Who we are, to whom the pool's agent listens.
     watch : bool
         Whether to follow which ranks are busy (the server shows it in the panel).
-
-    Raises
-    ------
-    DistError
-        If the request cannot be placed.
+    timeout : float
+        Seconds that the start may take.
     """
 
     def __init__(
         self,
-        request: PoolRequest,
-        inventory: Inventory,
+        record: PoolRecord,
         on_change: Callable[[Pool], None],
+        owner: Owner,
         watch: bool = False,
+        timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
-        self.request = request
-        base = os.environ if request.base_env is None else request.base_env
-        allowed = narrow(inventory, base.get("CUDA_VISIBLE_DEVICES"))
-        self.placement: Placement = place(
-            request.num_ranks, request.gpu_ids, request.backend, allowed
-        )
-        self.record = PoolRecord(
-            id="p-" + uuid.uuid4().hex[:8],
-            kernel_id=request.kernel_id,
-            name=request.name,
-            world_size=len(self.placement.gpus),
-            backend=self.placement.backend,
-            placement=self.placement.policy,
-            start_method=request.start_method,
-            python=request.python or sys.executable,
-            cwd=request.cwd or os.getcwd(),
-            notices=list(self.placement.notices),
-            ranks=[
-                RankRecord(rank, rank, self.placement.device(rank), gpu_reference(gpu))
-                for rank, gpu in enumerate(self.placement.gpus)
-            ],
-        )
+        self.record = record
+        self.timeout = timeout
         self.ended = asyncio.Event()
         self._on_change = on_change
+        self._owner = owner
         self._watch = watch
         self._watcher: Watcher | None = None
         self._link = AgentLink(self._on_snapshot)
-        self._agent: subprocess.Popen[bytes] | None = None
+        self._agent: AgentProcess | None = None
         self._changed = asyncio.Event()
         self._tasks = Tasks()
+        self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
+        self._why_stopped: Reason | None = None
         self._cancelled = False
         self._processes: set[ProcessRef] = set()
 
-    @property
-    def timeout(self) -> float:
-        """Seconds that the start may take."""
-        return self.request.timeout or DEFAULT_TIMEOUT
+    @classmethod
+    def found(
+        cls, found: Found, on_change: Callable[[Pool], None], owner: Owner, watch: bool = False
+    ) -> Pool:
+        """Return a pool that runs already; `adopt` makes it ours too."""
+        record = PoolRecord.from_json(found.config["record"] | {"folder": str(found.folder)})
+        return cls(record, on_change, owner, watch, found.config["timeout"])
 
-    def start(self) -> None:
+    def start(self, launch: LaunchAgent) -> None:
         """Begin to start; `record` tells how it goes."""
-        self._tasks.add(self._live())
+        self._life = self._tasks.add(self._live(launch))
+
+    def adopt(self) -> None:
+        """Begin to hold a pool that runs already."""
+        self._life = self._tasks.add(self._live(None))
 
     def change(self, **fields: Any) -> None:
         """Change the record and tell everybody."""
@@ -126,14 +113,24 @@ class Pool:
 
     # -- commands ---------------------------------------------------------------------------
 
-    async def stop(self) -> None:
+    async def stop(self, why: Reason | None = None) -> None:
         """Stop the pool, or cancel its start, and wait until nothing of it is left."""
         if not self.record.state.ended:
             self._cancelled = True
+            self._why_stopped = why
             if self.record.state is not PoolState.COMPLETING:
                 self.change(state=PoolState.COMPLETING)
             self._end_agent()
         await self.ended.wait()
+
+    async def release(self) -> None:
+        """Let the pool go on without us; its other holders keep it."""
+        if self._life:
+            self._life.cancel()
+            await asyncio.gather(self._life, return_exceptions=True)
+        if self._watcher:
+            await self._watcher.close()
+        await self._link.close()
 
     def interrupt(self, ranks: Iterable[int] | None = None) -> None:
         """Send SIGINT to some or all ranks.
@@ -148,17 +145,22 @@ class Pool:
         check_ranks(chosen, self.record.world_size)
         self._link.send("interrupt", ranks=chosen)
 
-    def restart(self) -> None:
-        """Replace every rank; their variables are lost.
+    def restart(self, ranks: Iterable[int] | None = None) -> None:
+        """Replace some or all ranks; their variables are lost.
 
         Raises
         ------
         DistError
-            If the pool is not running.
+            If the pool is not running, or lacks one of `ranks`.
         """
         self._check_running("restart")
+        chosen = list(range(self.record.world_size) if ranks is None else ranks)
+        check_ranks(chosen, self.record.world_size)
+        self._await_ranks()
+        self._link.send("restart", ranks=chosen)
+
+    def _await_ranks(self) -> None:
         self.change(state=PoolState.CONFIGURING, progress={"phase": "restarting ranks", "ready": 0})
-        self._link.send("restart")
         self._tasks.add(self._limit_restart())
 
     async def _limit_restart(self) -> None:
@@ -167,7 +169,7 @@ class Pool:
         await asyncio.sleep(self.timeout)
         stuck = self.record.generation in (generation, generation + 1)
         if stuck and self.record.state is PoolState.CONFIGURING:
-            self._late = self._too_slow(Path(self.record.folder))
+            self._late = too_slow(self.record, self.timeout)
             self._end_agent()
 
     def _check_running(self, what: str) -> None:
@@ -180,53 +182,74 @@ class Pool:
 
     # -- life -------------------------------------------------------------------------------
 
-    async def _live(self) -> None:
-        folder: Path | None = None
+    async def _live(self, launch: LaunchAgent | None) -> None:
         reason: Reason | None = None
         try:
-            folder = create_folder()
-            self._launch(folder)
-            await self._link.connect(folder)
-            reason = await self._wait_until_running(folder)
+            await (self._launch(launch) if launch else self._reconnect())
+            if not self._cancelled:
+                reason = await self._wait_until_running()
+                if not launch and not reason and self._watch:
+                    for rank, state in (await rank_states(Path(self.record.folder))).items():
+                        self._on_rank_state(rank, state)  # its cell may have begun long ago
             if not reason and not self._cancelled:
                 await self._link.closed.wait()
-                reason = self._late or await self._unexpected_end(folder)
+                reason = self._late or await self._unexpected_end()
         except DistError as error:
             reason = Reason(error.code, error.message, error.hint)
         except Exception as error:  # whatever it was, it must be said and cleaned up after
             reason = Reason("start_failed", f"The pool could not be started: {error!r}.")
         try:
-            await self._clean_up(folder)
+            await self._clean_up(unexpected=reason is not None and not self._cancelled)
         finally:
             done = PoolState.COMPLETED if self.record.started else PoolState.CANCELLED
             state = done if self._cancelled else PoolState.FAILED
-            reason = None if self._cancelled else reason
+            reason = self._why_stopped if self._cancelled else reason
             self.change(state=state, reason=reason, ended=time.time())
             self.ended.set()
 
-    def _launch(self, folder: Path) -> None:
+    async def _launch(self, launch: LaunchAgent) -> None:
+        sweep()
+        folder = create_folder()
         self.change(
             state=PoolState.CONFIGURING,
             folder=str(folder),
             progress={"phase": "importing torch", "ready": 0},
         )
-        self._agent = launch_agent(folder, self.record, self.request, self.placement, self.timeout)
+        self._agent = await launch(folder, self.record, self.timeout)
+        if self._cancelled:  # while a zygote was asked for it
+            self._end_agent()
+        await self._connect(folder)
 
-    async def _wait_until_running(self, folder: Path) -> Reason | None:
+    async def _reconnect(self) -> None:
+        self.change(state=PoolState.CONFIGURING, progress={"phase": "connecting", "ready": 0})
+        try:
+            await self._connect(Path(self.record.folder))
+        except OSError:
+            self._cancelled = True  # it has just been stopped by somebody else
+            return
+        await self._link.first.wait()
+        if snapshot := self._link.snapshot:
+            self._agent = AgentProcess(ProcessRef(**snapshot["process"]))
+
+    async def _connect(self, folder: Path) -> None:
+        await self._link.connect(folder)
+        self._link.send("hold", who=describe(self._owner.kind))
+
+    async def _wait_until_running(self) -> Reason | None:
         closed = asyncio.create_task(self._link.closed.wait())
         deadline = time.monotonic() + self.timeout
         try:
-            while not self._all_ready():
+            while not self._all_settled():
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    return self._too_slow(folder)
+                    return too_slow(self.record, self.timeout)
                 changed = asyncio.create_task(self._changed.wait())
                 await asyncio.wait(
                     {changed, closed}, timeout=left, return_when=asyncio.FIRST_COMPLETED
                 )
                 changed.cancel()
                 if closed.done():
-                    return await self._unexpected_end(folder)
+                    return await self._unexpected_end()
         finally:
             closed.cancel()
         await self._watch_ranks()
@@ -234,8 +257,12 @@ class Pool:
             self.change(state=PoolState.RUNNING, started=time.time())
         return None
 
-    def _all_ready(self) -> bool:
-        return all(rank.state in ("idle", "busy") for rank in self.record.ranks)
+    def _all_settled(self) -> bool:
+        """Tell whether no rank is still starting; one that has died later stays dead."""
+        said = self._link.snapshot
+        if not said or said["failure"] or said["stopping"]:
+            return False
+        return all(rank.state != "starting" for rank in self.record.ranks)
 
     async def _watch_ranks(self) -> None:
         if self._watcher:
@@ -245,63 +272,42 @@ class Pool:
             with contextlib.suppress(asyncio.TimeoutError):  # a rank may have died meanwhile
                 await asyncio.wait_for(self._watcher.ready(), _WATCH_PATIENCE)
 
-    def _too_slow(self, folder: Path) -> Reason:
-        waiting = [rank.rank for rank in self.record.ranks if rank.state not in ("idle", "busy")]
-        late = waiting[0] if waiting else 0
-        return Reason(
-            "start_timeout",
-            f"The pool was not ready within {self.timeout:g} s: "
-            f"{len(waiting)} of {self.record.world_size} ranks, the first of them rank {late}.",
-            "Try again with a longer --timeout.",
-            late,
-            log_tail(folder / f"rank-{late}.log") or log_tail(folder / "agent.log"),
-        )
-
-    async def _unexpected_end(self, folder: Path) -> Reason | None:
+    async def _unexpected_end(self) -> Reason | None:
         if self._cancelled:
             return None
-        if failure := (self._link.snapshot or {}).get("failure"):
+        snapshot = self._link.snapshot or {}
+        if failure := snapshot.get("failure"):
             return Reason(**failure)
+        if snapshot.get("stopping"):
+            self._cancelled = True  # by somebody else who holds it, or as nobody did
+            return None
         assert self._agent is not None
         try:
-            status = await asyncio.to_thread(self._agent.wait, _END_PATIENCE)
-        except subprocess.TimeoutExpired:
+            return agent_ended(self.record, await self._agent.wait(_END_PATIENCE))
+        except asyncio.TimeoutError:
             return Reason("agent_failed", "The pool's agent hung up, so the pool was ended.")
-        how = f"was killed by signal {-status}" if status < 0 else f"exited with code {status}"
-        log = log_tail(folder / "agent.log")
-        if log and "No module named 'jupyter_dist_server" in log[-1]:
-            return Reason(
-                "package_missing",
-                "jupyter_dist_server is not installed in the kernel's environment "
-                f"({self.record.python}).",
-                f'Install it there: "{self.record.python}" -m pip install jupyter-dist-server',
-            )
-        return Reason(
-            "agent_failed",
-            f"The pool's agent {how}, and its ranks ended with it.",
-            "Start the pool again with %dist_init.",
-            stderr=log,
-        )
 
     def _end_agent(self) -> None:
-        if self._agent and self._agent.poll() is None:
-            self._agent.terminate()  # also ends an agent that is still importing torch
+        if self._agent:
+            self._agent.signal(signal.SIGTERM)  # also ends one that is still importing torch
 
-    async def _clean_up(self, folder: Path | None) -> None:
+    async def _clean_up(self, unexpected: bool) -> None:
         """Leave no process and no file, whatever state the agent is in."""
         if self._watcher:
             await self._watcher.close()
         if self._agent:
             self._end_agent()
             try:
-                await asyncio.to_thread(self._agent.wait, _STOP_PATIENCE)
-            except subprocess.TimeoutExpired:
-                self._agent.kill()
-                await asyncio.to_thread(self._agent.wait)
+                await self._agent.wait(_STOP_PATIENCE)
+            except asyncio.TimeoutError:
+                self._agent.signal(signal.SIGKILL)
+                await self._agent.wait()
         await self._link.close()
         await asyncio.to_thread(lambda: end_now(session_members(self._processes)))
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
+        if unexpected:  # the agent could not end what had left the ranks' sessions
+            await asyncio.to_thread(lambda: end_now(members_of_pool(self.record.id)))
+        if self.record.folder:
+            shutil.rmtree(self.record.folder, ignore_errors=True)
         for rank in self.record.ranks:
             if rank.state != "dead":
                 rank.state, rank.since = "dead", time.time()
@@ -310,26 +316,22 @@ class Pool:
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         new_generation = snapshot["generation"] != self.record.generation
-        for record, said in zip(self.record.ranks, snapshot["ranks"], strict=False):
-            if new_generation or said["state"] in ("dead", "starting"):
-                record.state, record.since = said["state"], said["since"]
-            elif record.state == "starting":
-                record.state, record.since = "idle", said["since"]
-            record.pid, record.start_time = said["pid"], said["start_time"]
-            record.exit = said.get("exit")
-            if record.pid and record.start_time:
-                self._processes.add(ProcessRef(record.pid, record.start_time))
-        notices = [*self.placement.notices, *snapshot["notices"]]
+        self.record.take(snapshot)
+        self._processes.update(
+            ProcessRef(rank.pid, rank.start_time)
+            for rank in self.record.ranks
+            if rank.pid and rank.start_time
+        )
+        if new_generation and self.record.state is PoolState.RUNNING:
+            self._await_ranks()  # somebody else who holds the pool replaces ranks
         ready = sum(record.state == "idle" for record in self.record.ranks)
         if new_generation or self.record.progress["phase"] == "starting ranks":
             self.record.progress = {"phase": "starting ranks", "ready": ready}
-        self.change(
-            generation=snapshot["generation"],
-            start_method=snapshot["start_method"],
-            notices=notices,
-        )
+        self.change()
+        if snapshot["stopping"] and self.record.state is PoolState.RUNNING:
+            self.change(state=PoolState.COMPLETING)
         restarting = self.record.started and self.record.state is PoolState.CONFIGURING
-        if restarting and self._all_ready() and self.record.progress["phase"] == "starting ranks":
+        if restarting and self._all_settled() and self.record.progress["phase"] == "starting ranks":
             self.record.progress["phase"] = "connecting"
             self._tasks.add(self._finish_restart())
 

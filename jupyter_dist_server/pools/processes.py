@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import ctypes
 import os
 import signal
-from collections.abc import Iterable
+import sys
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -35,6 +39,32 @@ class ProcessRef:
             return None if process.status() == psutil.STATUS_ZOMBIE else process
         except psutil.NoSuchProcess:
             return None
+
+
+def boot_id() -> str:
+    """Return what names this boot of the machine; no process outlives it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:  # not Linux
+        return str(int(psutil.boot_time()))
+
+
+async def until_ended(process: ProcessRef) -> None:
+    """Return when a process has ended, however it ends; it need not be a child of ours."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # no pidfds on macOS and in some sandboxes
+        while process.find():
+            await asyncio.sleep(0.5)
+        return
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        if process.find():  # or the pid belongs to another process by now
+            await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
 
 
 def end_now(processes: Iterable[psutil.Process], patience: float = 5.0) -> list[psutil.Process]:
@@ -71,6 +101,38 @@ def session_members(leaders: Iterable[ProcessRef]) -> list[psutil.Process]:
     for process in psutil.process_iter():
         with contextlib.suppress(ProcessLookupError, PermissionError, psutil.Error):
             if os.getsid(process.pid) in sessions and process.status() != psutil.STATUS_ZOMBIE:
+                members.append(process)
+    return members
+
+
+def call_ourselves(name: str) -> None:
+    """Show what this process is in `ps` and `top`; a fork has its parent's command line."""
+    if sys.platform == "linux":
+        PR_SET_NAME = 15
+        ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def adopt_descendants() -> None:
+    """Become the parent of what our children leave behind, where that is possible."""
+    if sys.platform == "linux":
+        PR_SET_CHILD_SUBREAPER = 36
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def reap_orphans(ours: Collection[int | None]) -> None:
+    """Reap what we have adopted and has ended; `ours` are reaped by somebody else."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
+            if child.pid not in ours and child.status() == psutil.STATUS_ZOMBIE:
+                os.waitpid(child.pid, os.WNOHANG)
+
+
+def members_of_pool(pool_id: str) -> list[psutil.Process]:
+    """Find what ranks have started, by the pool's id that they gave it in its environment."""
+    members = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get("TORCHELASTIC_RUN_ID") == pool_id:
                 members.append(process)
     return members
 

@@ -27,6 +27,8 @@ class PubThread(IOPubThread):  # type: ignore[misc]
         # The pipe is for displays of forked workers; ipykernel forwards them.
         super().__init__(socket, pipe=True, session=session)
         self.outbox = Outbox(session, self)
+        self.captured: list[Any] = []
+        """Both streams, see `RankStream`."""
 
     def _handle_subscription(self, frames: list[bytes]) -> None:
         for frame in frames:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import datetime
 import faulthandler
 import importlib
 import json
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from .folder import CONFIG, rank_connection
+from .process_group import ProcessGroup
 
 _KEPT: list[object] = []
 _TORCH_HINT = 'Install it there: "{python}" -m pip install torch'
@@ -40,6 +40,8 @@ class Orders:
     """Descriptor of the listening socket for the process group's store, which rank 0 serves."""
     environment: dict[str, str]
     parent: int
+    alone: bool = False
+    """Whether the other ranks run already: they make the process group with this one later."""
 
     def to_json(self) -> str:
         """Return the orders as a command-line argument."""
@@ -154,26 +156,14 @@ def _start(orders: Orders) -> Any:
         torch.set_num_threads(int(threads))
     if device != "cpu":
         torch.cuda.set_device(device)
-    limit = datetime.timedelta(seconds=config["timeout"])
-    store = dist.TCPStore(
-        "127.0.0.1",
-        int(os.environ["MASTER_PORT"]),
-        config["world_size"],
-        is_master=orders.rank == 0,
-        timeout=limit,
-        wait_for_workers=False,
-        multi_tenant=True,
-        master_listen_fd=orders.store if orders.rank == 0 else None,
-    )
-    if orders.rank:
+    port = int(os.environ["MASTER_PORT"])
+    group = ProcessGroup(config["backend"], orders.rank, config["world_size"], port, device)
+    if orders.rank == 0:
+        group.serve(orders.store)
+    else:
         os.close(orders.store)
-    dist.init_process_group(
-        config["backend"],
-        store=dist.PrefixStore("jupyter_dist", store),
-        rank=orders.rank,
-        world_size=config["world_size"],
-        device_id=torch.device(device) if "nccl" in config["backend"] else None,
-    )
+    if not orders.alone:
+        group.join("first", 0, config["timeout"])
     namespace = {
         "torch": torch,
         "dist": dist,
@@ -183,10 +173,12 @@ def _start(orders: Orders) -> Any:
         "gpu_id": gpu and gpu["index"],
         "device": torch.device(device),
     }
-    return _start_kernel(orders, config, namespace)
+    return _start_kernel(orders, config, group, namespace)
 
 
-def _start_kernel(orders: Orders, config: dict[str, Any], namespace: dict[str, Any]) -> Any:
+def _start_kernel(
+    orders: Orders, config: dict[str, Any], group: ProcessGroup, namespace: dict[str, Any]
+) -> Any:
     from .rank_kernel import RankApp
 
     connection = orders.folder / f"rank-{orders.rank}.json"
@@ -196,6 +188,7 @@ def _start_kernel(orders: Orders, config: dict[str, Any], namespace: dict[str, A
             json.dump(rank_connection(orders.folder, orders.rank, config["key"]), file)
     app = RankApp.instance(connection_file=str(connection), parent_handle=_parent_handle())
     app.initialize([])
+    app.kernel.group = group
     app.kernel.shell.push(namespace, interactive=False)
     return app
 

@@ -4,42 +4,50 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import psutil
 import zmq
 from ipykernel.ipkernel import IPythonKernel
-from ipykernel.jsonutil import json_clean
 from ipykernel.kernelapp import IPKernelApp
 from traitlets.config import Config
 
 from .capture import take_in_everything
 from .cell_channel import CellChannel
-from .client import METADATA, cell_topic
+from .cell_runner import run_cell
+from .channels import cell_topic
+from .comms import CommHandlers
 from .folder import CHANNELS
 from .outbox import Budget
+from .process_group import GroupHandlers, whereabouts
 from .publishing import PubThread
 from .value_handlers import VALUE_REQUESTS, ValueHandlers
 
 
-class RankKernel(ValueHandlers, IPythonKernel):  # type: ignore[misc]
+class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # type: ignore[misc]
     """A conforming kernel that also tells its status while the main thread is stuck.
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
-    ``{rank, pid, state, since, memory}``: `state` is ``idle`` or ``busy``, `since` in Unix seconds,
-    `memory` the resident set in bytes. ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell
-    that runs, or makes the rank skip one that it has not begun; ``dist_cancel_reply`` tells which
-    by ``{running}``. ``dist_cell_request`` comes by the `CellChannel` and is answered by an
-    ``execute_reply``.
+    ``{rank, pid, state, since, memory, group}``: `state` is ``idle`` or ``busy``, `since` in Unix
+    seconds, `memory` the resident set in bytes, `group` the same on all ranks if they form one.
+    ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
+    one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
+    main thread was, see `whereabouts`. ``dist_cell_request`` comes by the `CellChannel` and is
+    answered by an ``execute_reply``.
     """
 
     control_msg_types = [  # noqa: RUF012
         *IPythonKernel.control_msg_types,
         "dist_status_request",
         "dist_cancel_request",
+        "dist_break_request",
         *VALUE_REQUESTS,
     ]
+    msg_types = [*IPythonKernel.msg_types, "dist_regroup_request"]  # noqa: RUF012
     _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
 
     def __init__(self, **options: Any) -> None:
@@ -51,6 +59,7 @@ class RankKernel(ValueHandlers, IPythonKernel):  # type: ignore[misc]
     def start(self) -> None:
         """Begin to serve."""
         super().start()
+        _let_threads_inherit_context()
         self.cells = CellChannel(self.parent.cell_socket, self)
         self.cells.start()
 
@@ -82,35 +91,32 @@ class RankKernel(ValueHandlers, IPythonKernel):  # type: ignore[misc]
         )
         self._running = cell
         self.pre_handler_hook()
+        self._begin(content["execution_count"])
         try:
-            reply = await self.do_execute(
-                content["code"],
-                silent=False,
-                allow_stdin=content["allow_stdin"],
-                cell_meta=request["metadata"],
-            )
+            reply = await run_cell(self, content["code"], content["allow_stdin"])
         except KeyboardInterrupt:  # it came between the cell's end and here
             reply = {"status": "error", "ename": "KeyboardInterrupt", "evalue": "", "traceback": []}
         finally:
+            self._end()
             self.post_handler_hook()
             self._running = ""
         outbox.end(cell, request["header"])
         if self.iopub_thread.sent == sent:
-            self.session.send(socket, "execute_reply", json_clean(reply), request, idents)
+            self.session.send(socket, "execute_reply", reply, request, idents)
         else:  # behind the outputs, on the way that they go
             topic = cell_topic(request["header"]["session"])
-            self.session.send(self.iopub_socket, "execute_reply", json_clean(reply), request, topic)
+            self.session.send(self.iopub_socket, "execute_reply", reply, request, topic)
         self._publish_status("idle", "shell")
 
     async def dist_cancel_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Interrupt a cell, on the control thread, or note that it is not wanted any more."""
         cell = parent["content"]["msg_id"]
-        running = cell == self._running
-        if running:
+        answer = {"running": cell == self._running, **whereabouts()}
+        if answer["running"]:
             os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too
         else:
             self._cancelled.add(cell)
-        self.session.send(stream, "dist_cancel_reply", {"running": running}, parent, ident)
+        self.session.send(stream, "dist_cancel_reply", answer, parent, ident)
 
     async def do_execute(
         self,
@@ -124,10 +130,7 @@ class RankKernel(ValueHandlers, IPythonKernel):  # type: ignore[misc]
         cell_id: str | None = None,
     ) -> Any:
         """Run a cell; all it printed is handed over before the cell counts as done."""
-        count = (cell_meta or {}).get(METADATA, {}).get("execution_count")
-        if count is not None:
-            self.shell.execution_count = count  # tracebacks then name the notebook's cell
-        self._state, self._since = "busy", time.time()
+        self._begin(None)
         try:
             return await super().do_execute(
                 code,
@@ -139,8 +142,16 @@ class RankKernel(ValueHandlers, IPythonKernel):  # type: ignore[misc]
                 cell_id=cell_id,
             )
         finally:
-            take_in_everything()
-            self._state, self._since = "idle", time.time()
+            self._end()
+
+    def _begin(self, count: int | None) -> None:
+        if count is not None:
+            self.shell.execution_count = count  # tracebacks then name the notebook's cell
+        self._state, self._since = "busy", time.time()
+
+    def _end(self) -> None:
+        take_in_everything(self.iopub_thread.captured)
+        self._state, self._since = "idle", time.time()
 
     async def dist_status_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Answer on the control thread, whatever the main thread does."""
@@ -150,8 +161,20 @@ class RankKernel(ValueHandlers, IPythonKernel):  # type: ignore[misc]
             "state": self._state,
             "since": self._since,
             "memory": psutil.Process().memory_info().rss,
+            "group": self.group.fingerprint(),
         }
         self.session.send(stream, "dist_status_reply", content, parent, ident)
+
+
+def _let_threads_inherit_context() -> None:
+    """Give each new thread the context of its maker: it holds the cell that output belongs to."""
+    start = threading.Thread.start
+
+    def start_in_context(thread: threading.Thread) -> None:
+        thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]
+        start(thread)
+
+    threading.Thread.start = start_in_context  # type: ignore[method-assign,assignment]
 
 
 class RankApp(IPKernelApp):  # type: ignore[misc]

@@ -85,7 +85,33 @@ class PoolRecord:
     created: float = field(default_factory=time.time)
     started: float | None = None
     ended: float | None = None
+    orphaned: float | None = None
+    """Since when its kernel is gone; after a grace time it is stopped."""
+    holders: list[dict[str, Any]] = field(default_factory=list)
+    """Who keeps it alive, ``{as, pid, start_time, kernel_id, name}``: a server, kernels."""
     ranks: list[RankRecord] = field(default_factory=list)
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> PoolRecord:
+        """Read what `to_json` wrote when the pool was launched."""
+        ranks = [RankRecord(**rank) for rank in body["ranks"]]
+        return cls(**body | {"state": PoolState(body["state"]), "ranks": ranks})
+
+    def take(self, snapshot: dict[str, Any]) -> None:
+        """Note what the agent says; whether a living rank is busy is not the agent's to say."""
+        replaced = snapshot["generation"] != self.generation
+        for rank, said in zip(self.ranks, snapshot["ranks"], strict=False):
+            is_new = replaced and said["pid"] != rank.pid
+            if is_new or said["state"] in ("dead", "starting"):
+                rank.state, rank.since = said["state"], said["since"]
+            elif rank.state == "starting":
+                rank.state, rank.since = "idle", said["since"]
+            rank.pid, rank.start_time = said["pid"], said["start_time"]
+            rank.exit = said.get("exit")
+        self.generation = snapshot["generation"]
+        self.start_method = snapshot["start_method"]
+        self.holders = snapshot["holders"]
+        self.notices += [n for n in snapshot["notices"] if n not in self.notices]
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as the REST API shows it."""

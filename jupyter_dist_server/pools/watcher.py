@@ -11,9 +11,13 @@ import zmq
 import zmq.asyncio
 from jupyter_client.session import Session
 
+from .client import PoolClient
 from .folder import CONFIG, endpoint
 from .greeting import wait_for_greeting
 from .tasks import Tasks
+
+_CELLS = ("execute_request", "dist_cell_request")
+"""What runs a cell, from any Jupyter client or from one of ours."""
 
 OnState = Callable[[int, str], None]
 
@@ -53,7 +57,7 @@ class Watcher:
                 self._greeted[rank].set()
                 continue
             # Control requests are busy and idle too, but they are not cells.
-            if message["parent_header"].get("msg_type") == "execute_request":
+            if message["parent_header"].get("msg_type") in _CELLS:
                 self._on_state(rank, message["content"]["execution_state"])
 
     async def ready(self) -> None:
@@ -65,3 +69,13 @@ class Watcher:
         """Stop following."""
         await self._tasks.cancel()
         self._context.destroy(linger=0)
+
+
+async def rank_states(folder: Path) -> dict[int, str]:
+    """Ask which ranks are busy now: a watcher is told of changes only."""
+    client = PoolClient(folder)
+    try:
+        await client.connect()
+        return {rank: said["state"] for rank, said in (await client.status()).items()}
+    finally:
+        await client.close()

@@ -21,8 +21,6 @@ from .pools import check_rank_list
 NDJSON = "application/x-ndjson"
 MAX_LIMIT = 1e9
 """Seconds; the event loop cannot count much further."""
-INTERRUPT_PATIENCE = 1.0
-"""Seconds for which ranks that were interrupted at the time limit are waited for."""
 
 
 class Clients:
@@ -154,7 +152,7 @@ async def run_limited(
     on_output: Any,
     gone: asyncio.Event,
 ) -> dict[int, str]:
-    """Run code, and cancel what still runs at the time limit or when the caller is gone.
+    """Run code, and stop what still runs at the time limit or when the caller is gone.
 
     Returns
     -------
@@ -169,11 +167,7 @@ async def run_limited(
     left.cancel()
     if not running.done():
         late = executions[0].outstanding
-        client.cancel(executions[0])
-        await asyncio.wait({running}, timeout=INTERRUPT_PATIENCE)
-    if not running.done():
-        for rank in executions[0].outstanding:
-            executions[0].lose(rank, "did not stop at the time limit")
+        client.stop(executions[0])
     replies = await running
     return {rank: "timeout" if rank in late else replies[rank].status for rank in ranks}
 

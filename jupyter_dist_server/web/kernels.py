@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from string import Template
@@ -13,12 +15,20 @@ from typing import Any
 from jupyter_core.utils import ensure_async
 
 from ..errors import DistError
+from ..pools.holders import KERNEL
 from ..pools.manager import PoolManager
+from ..pools.reasons import abandoned
 from ..pools.request import PoolRequest
 from ..pools.tasks import Tasks
 from .base import StatusHandler
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
+
+
+_LOOK = 1.0
+"""Seconds between two looks at the kernels of pools."""
+_RESTART_TAKES = 5.0
+"""Seconds within which a server starts a dead kernel again; it looks for dead ones every 3 s."""
 
 
 class KernelPoolHandler(StatusHandler):
@@ -92,3 +102,37 @@ def follow_kernels(serverapp: Any, manager: PoolManager, tasks: Tasks) -> None:
             tasks.add(manager.stop_for_kernel(data["kernel_id"]))
 
     serverapp.event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=on_action)
+
+
+async def end_orphans(serverapp: Any, manager: PoolManager, grace: float) -> None:
+    """Mark pools whose kernel is gone, and stop those that nobody has come back for in time.
+
+    A kernel that is killed is mostly started again, and has its pool back; so it counts as gone
+    only when it is away for longer than that takes. Nothing tells us of its death.
+    """
+    missed: dict[str, float] = {}
+    while True:
+        await asyncio.sleep(_LOOK)
+        kernels = serverapp.kernel_manager
+        live = manager.live()
+        missed = {pool.record.id: missed.get(pool.record.id, time.time()) for pool in live}
+        for pool in live:
+            kernel = pool.record.kernel_id
+            if kernel is None or await _is_alive(kernels, kernel):
+                del missed[pool.record.id]
+            elif any(who["as"] == KERNEL for who in pool.record.holders):
+                del missed[pool.record.id]
+                manager.bequeath(pool)
+        for pool in live:
+            since = missed.get(pool.record.id)
+            orphaned = since if since and time.time() - since >= _RESTART_TAKES else None
+            if orphaned != pool.record.orphaned:
+                pool.change(orphaned=orphaned)
+            if since and time.time() - since >= max(grace, _RESTART_TAKES):
+                manager.stop_later(pool, abandoned(grace))
+
+
+async def _is_alive(kernels: Any, kernel_id: str) -> bool:
+    if kernel_id not in kernels:
+        return False
+    return bool(await ensure_async(kernels.get_kernel(kernel_id).is_alive()))

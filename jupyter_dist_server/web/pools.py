@@ -97,10 +97,10 @@ class RestartHandler(DistHandler):
     """Replace ranks."""
 
     async def post(self, pool_id: str) -> None:
-        """Replace every rank; their variables are lost."""
+        """Replace some ranks, or all; their variables are lost."""
         await self.require("execute")
         pool = self.manager.get(pool_id)
-        pool.restart()
+        pool.restart(check_rank_list(self.body(("ranks",))))
         _accept(self, pool)
 
 

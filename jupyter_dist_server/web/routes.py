@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import __version__
 from ..gpus.inventory import inventory
-from .base import StatusHandler
+from .base import DistHandler, StatusHandler
 from .execute import ExecuteHandler
 from .kernels import KernelPoolHandler
 from .pools import InterruptHandler, PoolHandler, PoolsHandler, RestartHandler
@@ -33,11 +33,22 @@ class GpusHandler(StatusHandler):
         self.finish((await inventory()).to_json())
 
 
+class ZygotesHandler(DistHandler):
+    """The processes that are kept warm for the next pool."""
+
+    async def delete(self) -> None:
+        """End them; pools go on, and the next one starts afresh."""
+        await self.require("execute")
+        self.manager.zygotes.drop()
+        self.finish({})
+
+
 _POOL = r"jupyter-dist/pools/(?P<pool_id>[\w-]+)"
 
 ROUTES: list[tuple[str, type[Any]]] = [
     (r"jupyter-dist/status", ServerStatusHandler),
     (r"jupyter-dist/gpus", GpusHandler),
+    (r"jupyter-dist/zygotes", ZygotesHandler),
     (r"jupyter-dist/pools", PoolsHandler),
     (_POOL, PoolHandler),
     (_POOL + "/interrupt", InterruptHandler),

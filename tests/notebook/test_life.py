@@ -12,11 +12,12 @@ from ..driver import Notebook, Result, tagged
 
 
 def rank_processes(notebook: Notebook) -> list[psutil.Process]:
-    """Return agents, ranks and what they started: all but kernels and servers."""
+    """Return agents, ranks and what they started: all but kernels, servers and zygotes."""
     return [
         process
         for process in tagged(notebook.env)
-        if not any("ipykernel_launcher" in a or a == "jupyter_server" for a in process.cmdline())
+        if process.name() != "dist-zygote"
+        and not any("ipykernel_launcher" in a or a == "jupyter_server" for a in process.cmdline())
     ]
 
 
@@ -85,6 +86,7 @@ def test_bad_options_of_dist_init(no_pool: Notebook, options: str, message: str)
 
 def test_every_magic_has_a_help_with_an_example(notebook: Notebook) -> None:
     names = "%dist_init %%distributed %%rank %dist_mode %dist_status %sync %dist_interrupt"
+    names += " %dist_push %dist_pull %dist_scatter %dist_gather"
     for name in [*names.split(), "%dist_shutdown", "%dist_reset", "%dist_restart"]:
         code = f"get_ipython().inspector._get_info(get_ipython().find_line_magic('{name[1:]}'))"
         if name.startswith("%%"):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
-from jupyter_dist_server.notebook.align import WINDOW
-from jupyter_dist_server.notebook.merge import PROMPT_AFTER, Merger
+from jupyter_dist_server.notebook.merge import PROMPT_AFTER, REDRAW_EVERY, WINDOW, Merger
 from jupyter_dist_server.notebook.publication import Clear, Display, Publication, Text, overwrite
 
 
@@ -58,7 +58,45 @@ def test_a_line_waits_for_the_other_ranks_but_not_for_long() -> None:
     say(m, 1, "same\n", WINDOW / 2)
     assert lines_of(m, WINDOW / 2) == ["[0-1] same"]
     say(m, 0, "alone\n", 1.0)
+    assert lines_of(m, 1.0 + WINDOW / 2) == []
     assert lines_of(m, 1.0 + WINDOW) == ["[0]   alone"]
+
+
+def test_late_text_joins_its_twin() -> None:
+    m, screen = merger(3), Screen()
+    say(m, 0, "start\nepoch 1\n", 0.0)
+    say(m, 2, "start\n", 0.0)
+    screen.show(m.take(1.0))
+    assert screen.lines == ["[0,2] start", "[0]   epoch 1"]
+    say(m, 1, "start\nextra\nepoch 1\n", 5.0)
+    screen.show(m.take(5.0))
+    assert screen.lines == ["[0-2] start", "[1]   extra", "[0-1] epoch 1"]
+    say(m, 2, "epoch 1\n", 5.0 + REDRAW_EVERY / 2)
+    screen.show(m.take(5.0 + REDRAW_EVERY / 2))
+    assert screen.lines[-1] == "[0-1] epoch 1", "a piece is drawn again only so often"
+    assert m.next_time(5.0 + REDRAW_EVERY / 2) == 5.0 + REDRAW_EVERY
+    screen.show(m.take(5.0 + REDRAW_EVERY))
+    assert screen.lines == ["[0-2] start", "[1]   extra", "[0-2] epoch 1"]
+
+
+def test_very_much_text_joins_its_twins_too() -> None:
+    m, screen = merger(4), Screen()
+    text = "".join(f"line {i}\n" for i in range(1500))
+    for rank in range(4):
+        say(m, rank, text, float(rank))
+        screen.show(m.take(rank + 0.5))
+    screen.show(m.take(9.0, last=True))
+    assert screen.lines == ["[0-3]", *text.splitlines()[:1000], "[0-3]", *text.splitlines()[1000:]]
+
+
+def test_where_displays_cannot_be_drawn_again_late_text_comes_again() -> None:
+    m, screen = Merger(range(2), 2, "cell", updates=False), Screen()
+    say(m, 0, "same\n", 0.0)
+    screen.show(m.take(1.0))
+    say(m, 1, "same\n", 2.0)
+    screen.show(m.take(3.0))
+    assert [name for name, _ in screen.pieces] == [None, None]
+    assert screen.lines == ["[0]   same", "[1]   same"]
 
 
 def test_nothing_waits_for_a_rank_that_has_finished() -> None:
@@ -174,6 +212,26 @@ def test_carriage_returns_overwrite(raw: str, shown: str) -> None:
     assert overwrite(raw) == shown
 
 
+def read_by_rank(lines: list[str], size: int) -> dict[int, list[str]]:
+    """Read labelled lines; a label alone stands above the lines that follow it."""
+    seen: dict[int, list[str]] = {rank: [] for rank in range(size)}
+    above: list[int] = []
+    for line in lines:
+        if not (match := re.match(r"\[([\d,-]+)\]", line)):
+            for rank in above:
+                seen[rank].append(line.strip())
+            continue
+        above = []
+        for part in match[1].split(","):
+            first, _, last = part.partition("-")
+            above += range(int(first), int(last or first) + 1)
+        if line != match[0]:
+            for rank in above:
+                seen[rank].append(line[match.end() :].strip())
+            above = []
+    return seen
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_any_interleaving_loses_doubles_and_reorders_nothing(seed: int) -> None:
     rng = random.Random(seed)
@@ -192,25 +250,26 @@ def test_any_interleaving_loses_doubles_and_reorders_nothing(seed: int) -> None:
         now += rng.choice([0.0, 0.01, 0.2])
         screen.show(m.take(now))
     screen.show(m.take(now, last=True))
-    seen: dict[int, list[str]] = {rank: [] for rank in range(size)}
-    for line in screen.lines:
-        label, _, text = line[1:].partition("]")
-        for part in label.split(","):
-            first, _, last = part.partition("-")
-            for rank in range(int(first), int(last or first) + 1):
-                seen[rank].append(text.strip())
-    assert seen == said
+    shown = [line for _, text in screen.pieces for line in text.splitlines()]
+    assert read_by_rank(shown, size) == said
 
 
 def test_cost_is_linear_in_the_output() -> None:
-    """Count the work, not the time: messages out per message in stay bounded."""
+    """Count the work, not the time: what goes out per character that comes in stays bounded."""
     m = merger(8)
-    out = 0
+    out = said = 0
     for step in range(500):
         for rank in range(8):
-            say(m, rank, "".join(f"<{rank}:{step}:{i}>\n" for i in range(10)), float(step))
-        published = m.take(float(step))
-        out += sum(len(piece.text) for piece in published if isinstance(piece, Text))
-        assert len(published) <= 2
-    total = sum(len(f"[0]   <0:{step}:{i}>\n") for step in range(500) for i in range(10)) * 8
-    assert out + sum(len(p.text) for p in m.take(999.0, last=True) if isinstance(p, Text)) == total
+            text = "".join(f"<{rank}:{step}:{i}>\n" for i in range(20))
+            said += len(text)
+            say(m, rank, text, float(step))
+        out += size_of(m.take(step + 0.5))
+    assert said < out + size_of(m.take(999.0, last=True)) < 1.2 * said
+
+
+def size_of(published: list[Publication]) -> int:
+    return sum(
+        len(piece.text if isinstance(piece, Text) else piece.data["text/plain"])
+        for piece in published
+        if not isinstance(piece, Clear)
+    )

@@ -15,7 +15,7 @@ from ..driver import Notebook, Server, tagged, wait_for, wait_until_ready
 def own_server(tmp_path: Path) -> Iterator[Server]:
     """Return a server that the test may end."""
     (tmp_path / "root").mkdir()
-    server = Server(tmp_path / "home", tmp_path / "root")
+    server = Server(tmp_path / "home", tmp_path / "root", "--JupyterDistApp.orphan_grace=2")
     yield server
     if server.process.poll() is None:
         server.close()

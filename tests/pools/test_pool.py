@@ -19,6 +19,7 @@ import pytest
 from jupyter_client import BlockingKernelClient
 
 from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.pools.adoption import sweep
 from jupyter_dist_server.pools.client import Execution, PoolClient
 from jupyter_dist_server.pools.folder import create_folder
 from jupyter_dist_server.pools.manager import PoolManager
@@ -219,7 +220,7 @@ def test_cancelling_leaves_the_cells_of_others_alone(tmp_path: Path) -> None:
             late = two.execute("mark = 2", [0], lambda *_: None, started=started)
             second = asyncio.create_task(late)
             await queued.wait()
-            two.cancel(executions[0])
+            two.stop(executions[0])
             assert (await first)[0].status == "ok"
             assert (await second)[0].status == "aborted"
             assert await text_of(one, "print(mark)") == "1\n"
@@ -394,6 +395,7 @@ def test_folders_of_killed_pools_are_swept_but_not_those_in_use(
                 listener.close()
             if name != "young":
                 os.utime(folder, (0, 0))
+        sweep()
         created = create_folder()
         assert set(Path(short).iterdir()) == {
             created,

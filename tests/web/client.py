@@ -6,7 +6,7 @@ import http.client
 import json
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
@@ -153,12 +153,13 @@ def rank_processes(pool: dict[str, Any]) -> list[psutil.Process]:
 
 
 def leftovers(pool: dict[str, Any]) -> list[psutil.Process]:
-    """Return the processes that have a pool's private folder in their command line."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if pool["folder"] in " ".join(process.info["cmdline"] or [])
-    ]
+    """Return the processes that have a log of a pool's private folder open: agent and ranks."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any(pool["folder"] in file.path for file in process.open_files()):
+                found.append(process)
+    return found
 
 
 def assert_nothing_left(pool: dict[str, Any], processes: list[psutil.Process]) -> None:

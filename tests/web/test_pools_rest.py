@@ -65,7 +65,8 @@ def test_a_start_is_accepted_and_can_be_followed(client: Client) -> None:
 
 
 def test_a_start_can_be_cancelled(client: Client) -> None:
-    begun = client.follow(client.post("pools", {"num_ranks": 2}, 202), "CONFIGURING")[-1]
+    request = {"num_ranks": 2, "start_method": "spawn"}  # no zygote makes it too quick for us
+    begun = client.follow(client.post("pools", request, 202), "CONFIGURING")[-1]
     processes = pool_processes(begun)
     assert processes, "the agent should run"
     cancelled = client.call("DELETE", f"{path(begun)}?wait=1").body
@@ -252,6 +253,26 @@ def test_a_restart_replaces_every_rank(client: Client, pool: dict[str, Any]) -> 
         "0 False\n",
         "1 False\n",
     ]
+
+
+def test_one_rank_is_replaced_and_the_others_keep_their_variables(
+    client: Client, pool: dict[str, Any]
+) -> None:
+    client.texts(pool["id"], "kept = 1")
+    before = client.get(path(pool))
+    restarted = client.follow(client.post(path(pool, "restart"), {"ranks": [1]}, 202), "RUNNING")[
+        -1
+    ]
+    assert restarted["generation"] == before["generation"] + 1
+    assert [
+        rank["pid"] == old["pid"]
+        for rank, old in zip(restarted["ranks"], before["ranks"], strict=True)
+    ] == [True, False]
+    code = "t = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t), 'kept' in globals())"
+    assert client.texts(pool["id"], code) == ["2 True\n", "2 False\n"]
+    for ranks in ([7], [], "1"):
+        answer = client.call("POST", path(pool, "restart"), {"ranks": ranks})
+        assert (answer.status, answer.body["field"]) == (400, "ranks")
 
 
 def test_a_kernel_restart_keeps_the_pool(client: Client, kernel: str, pool: dict[str, Any]) -> None:

@@ -1,0 +1,189 @@
+"""The pool as a Python object: ``pool = jupyter_dist_server.current_pool()``."""
+
+from __future__ import annotations
+
+import linecache
+import types
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..errors import DistError
+from ..pools.moving import Moved, Mover
+from ..pools.pieces import concatenate
+from ..pools.ranks import check_ranks, parse_ranks
+from .call import Call
+from .current import CurrentPool
+
+Ranks = int | str | Iterable[int] | None
+"""A choice of ranks: one, several as `parse_ranks` reads them, a list; ``"all"`` or `None`."""
+
+
+class Pool:
+    """The running pool of this notebook.
+
+    Parameters
+    ----------
+    current : CurrentPool
+        The notebook's pool; it is looked up anew by every method.
+    """
+
+    def __init__(self, current: CurrentPool) -> None:
+        self._current = current
+
+    def __repr__(self) -> str:
+        return f"<pool {self.id}: {self.world_size} ranks, {self.backend}>"
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def _record(self) -> dict[str, Any]:
+        return self._current.require()[0]
+
+    @property
+    def id(self) -> str:
+        """Its name, as in ``%dist_status``."""
+        return str(self._record["id"])
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return int(self._record["world_size"])
+
+    @property
+    def ranks(self) -> list[int]:
+        """The ranks, from 0."""
+        return list(range(self.world_size))
+
+    @property
+    def devices(self) -> list[str]:
+        """Each rank's device, such as ``cuda:0`` or ``cpu``."""
+        return [rank["device"] for rank in self._record["ranks"]]
+
+    @property
+    def backend(self) -> str:
+        """What its process group uses."""
+        return str(self._record["backend"])
+
+    def status(self) -> dict[int, dict[str, Any]]:
+        """Ask every rank how it is; dead ones are left out.
+
+        Returns
+        -------
+        dict
+            ``{rank, pid, state, since, memory}`` by rank, and more where a rank says more.
+        """
+        return self._current.status()[1]
+
+    # -- values -----------------------------------------------------------------------------
+
+    def push(
+        self, values: dict[str, Any] | None = None, /, *, ranks: Ranks = None, **named: Any
+    ) -> None:
+        """Set variables on ranks, at once, also while a cell runs there.
+
+        Parameters
+        ----------
+        values : dict or None
+            Values by name, for names that are no keyword arguments.
+        ranks : int, str, iterable of int or None
+            Where; `None` is all.
+        **named
+            Values by name.
+
+        Raises
+        ------
+        DistError
+            If a name is not allowed, or a value cannot be sent.
+        """
+        _warn(self.mover().push((values or {}) | named, self.choose(ranks)))
+
+    def pull(self, expression: str, ranks: Ranks = 0) -> Any:
+        """Return the value of an expression on ranks, also while a cell runs there.
+
+        Parameters
+        ----------
+        expression : str
+            A name, or an expression such as ``model.weight``.
+        ranks : int, str, iterable of int or None
+            One rank, for its value; anything else, for a list in the order of the ranks.
+
+        Raises
+        ------
+        DistError
+            If a rank does not have it, or it cannot be sent.
+        """
+        values, moved = self.mover().pull(expression, self.choose(ranks))
+        _warn(moved)
+        return values[min(values)] if isinstance(ranks, int) else list(values.values())
+
+    def scatter(self, name: str, value: Any, ranks: Ranks = None) -> None:
+        """Split a tensor, array or sequence along its first dimension, one part for each rank."""
+        _warn(self.mover().scatter(name, value, self.choose(ranks)))
+
+    def gather(self, expression: str, ranks: Ranks = None, *, concat: bool = False) -> Any:
+        """Return the values of an expression as a list by rank; with `concat`, joined to one."""
+        values, moved = self.mover().pull(expression, self.choose(ranks))
+        _warn(moved)
+        return concatenate(expression, [*values.values()]) if concat else list(values.values())
+
+    def run(
+        self, function: Callable[..., Any], /, *args: Any, ranks: Ranks = None, **kwargs: Any
+    ) -> Call:
+        """Call a function on ranks, in order with cells, without waiting for it.
+
+        The function brings the notebook's variables that it uses; other names are looked up among
+        the rank's, so that ``rank``, ``dist`` and what cells have made there can be used.
+
+        Parameters
+        ----------
+        function : callable
+            What to call; a function of the notebook is sent with its code.
+        *args, **kwargs
+            Its arguments.
+        ranks : int, str, iterable of int or None
+            Where; `None` is all.
+
+        Returns
+        -------
+        Call
+            A future; its result is the list of what was returned, in the order of the ranks.
+        """
+        chosen = self.choose(ranks)
+        _, client = self._current.require()
+        mover = self.mover()
+        name = mover.send_call((function, args, kwargs, _source(function)), chosen)
+        return Call(client, self._current.loop, mover, name, chosen)
+
+    # -- for the magics ---------------------------------------------------------------------
+
+    def mover(self) -> Mover:
+        """Return what moves values to the pool and back."""
+        _, client = self._current.require()
+        return Mover(client, self._current.loop.run)
+
+    def choose(self, ranks: Ranks) -> list[int]:
+        """Read a choice of ranks."""
+        size = self.world_size
+        if ranks is None or ranks == "all":
+            return list(range(size))
+        if isinstance(ranks, str):
+            return parse_ranks(ranks, size)
+        chosen = sorted({ranks} if isinstance(ranks, int) else set(ranks))
+        check_ranks(chosen, size)
+        if not chosen:
+            raise DistError("bad_ranks", "No rank is chosen.", field="ranks")
+        return chosen
+
+
+def _source(function: Callable[..., Any]) -> dict[str, list[str]]:
+    """Return the cell that made a function, by file name, for tracebacks on the ranks."""
+    if not isinstance(function, types.FunctionType) or function.__module__ != "__main__":
+        return {}
+    file = function.__code__.co_filename
+    return {file: linecache.getlines(file)}
+
+
+def _warn(moved: Moved) -> None:
+    for notice in moved.notices:
+        warnings.warn(notice, stacklevel=3)

@@ -1,0 +1,175 @@
+"""One sequence out of what several ranks show: each thing once, with the ranks that show it.
+
+Each rank has a cursor behind the last thing that it showed. What it shows next is looked for behind
+its cursor: found, it is the same thing; not found, it is a new one. So each rank's order is kept,
+whatever is merged, and however late a rank is. Things that every running rank has passed, and the
+oldest of very many, are closed: nothing joins them any more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+OPEN = 20_000
+"""How many shown things may be joined by a rank that is late."""
+_AHEAD = 2000
+"""How far behind a rank's cursor things are looked for."""
+
+_SHORT = 200
+"""Up to how many things that were shown at the same time are put in the order of ranks."""
+
+Key = str | tuple[str, str]
+"""What makes two things alike: a line of stdout is its own key, others have their kind in it."""
+
+
+class Entry:
+    """One thing that ranks show."""
+
+    __slots__ = ("key", "payload", "piece", "ranks", "since")
+
+    def __init__(self, key: Key, ranks: int, since: float, payload: Any = None) -> None:
+        self.key = key
+        self.ranks = ranks
+        """Bit r is set if rank r shows it."""
+        self.since = since
+        self.payload = payload
+        """`None` for a line of text."""
+        self.piece: Any = None
+        """Where in the notebook it is; `None` until it is there."""
+
+
+class MergedLog:
+    """The sequence.
+
+    Parameters
+    ----------
+    ranks : iterable of int
+        Who adds to it.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        The part that is still open.
+    """
+
+    def __init__(self, ranks: Iterable[int]) -> None:
+        self.entries: list[Entry] = []
+        self._known: Counter[Key] = Counter()
+        """How often each key is in `entries`."""
+        self._running = set(ranks)
+        self._cursors = dict.fromkeys(self._running, 0)
+
+    @property
+    def settled(self) -> int:
+        """How many of the entries no running rank can join any more."""
+        cursors = (self._cursors[rank] for rank in self._running)
+        return min(cursors, default=len(self.entries))
+
+    def finish(self, rank: int) -> None:
+        """Note that a rank shows nothing more."""
+        self._running.discard(rank)
+
+    def passed(self, rank: int, entry: Entry) -> bool:
+        """Whether a rank has shown something after an entry, or the entry is closed."""
+        try:
+            return self.entries.index(entry) < self._cursors[rank] - 1
+        except ValueError:
+            return True
+
+    def join(self, rank: int, entry: Entry) -> None:
+        """Let a rank show an entry that it has not passed."""
+        entry.ranks |= 1 << rank
+        self._cursors[rank] = max(self._cursors[rank], self.entries.index(entry) + 1)
+
+    def append(self, rank: int, entry: Entry) -> None:
+        """Add a thing of one rank that is like no other."""
+        self._insert(len(self.entries), [entry])
+        self._cursors[rank] = len(self.entries)
+
+    def add(self, rank: int, items: list[Entry]) -> list[Entry]:
+        """Merge what a rank shows next.
+
+        Returns
+        -------
+        list of Entry
+            Those that were in the log already and have this rank, too, from now on.
+        """
+        at = self._cursors[rank]
+        joined: list[Entry] = []
+        straight = min(len(self.entries) - at, len(items))
+        while len(joined) < straight and self.entries[at].key == items[len(joined)].key:
+            joined.append(self.entries[at])
+            at += 1
+        rest = items[len(joined) :]
+        if not self._known.keys().isdisjoint([item.key for item in rest]):
+            at, rest = self._find(rank, at, rest, joined)
+        bit = 1 << rank
+        for entry in joined:
+            entry.ranks |= bit
+        if rest:
+            place = self._place(rank, at, len(self.entries))
+            self._insert(place, rest)
+            at = place + len(rest)
+        self._cursors[rank] = at
+        return joined
+
+    def _place(self, rank: int, first: int, last: int) -> int:
+        """Return a place for something new between two: before what higher ranks just showed."""
+        place = last
+        while place > max(first, last - _SHORT):
+            entry = self.entries[place - 1]
+            if entry.piece is not None or entry.ranks & ((2 << rank) - 1):
+                break
+            place -= 1
+        return last if last - place == _SHORT else place
+
+    def _find(
+        self, rank: int, at: int, items: list[Entry], joined: list[Entry]
+    ) -> tuple[int, list[Entry]]:
+        """Find things further on; return the new cursor, and what is behind the last one found."""
+        places: dict[Key, list[int]] = {}
+        for place in range(at, min(at + _AHEAD, len(self.entries))):
+            places.setdefault(self.entries[place].key, []).append(place)
+        new: list[Entry] = []
+        inserted: list[tuple[int, list[Entry]]] = []
+        for item in items:
+            known = places.get(item.key, [])
+            nth = bisect_left(known, at)
+            if nth < len(known) and (not new or self._accepts(known[nth], new)):
+                if new:
+                    inserted.append((self._place(rank, at, known[nth]), new))
+                    new = []
+                joined.append(self.entries[known[nth]])
+                at = known[nth] + 1
+            else:
+                new.append(item)
+        for place, entries in reversed(inserted):
+            self._insert(place, entries)
+        return at + sum(len(entries) for _, entries in inserted), new
+
+    def _accepts(self, place: int, new: list[Entry]) -> bool:
+        """Whether things can be put before an entry: text into text that can be drawn again."""
+        piece = self.entries[place].piece
+        return piece is None or all(piece.takes(entry) for entry in new)
+
+    def _insert(self, place: int, entries: list[Entry]) -> None:
+        if place < len(self.entries) and (piece := self.entries[place].piece):
+            piece.insert(self.entries[place], entries)
+        self.entries[place:place] = entries
+        self._known.update([entry.key for entry in entries])
+        for rank, cursor in self._cursors.items():
+            if cursor > place:
+                self._cursors[rank] = cursor + len(entries)
+
+    def close(self, count: int) -> list[Entry]:
+        """Take the first entries out: nothing joins them any more."""
+        closed, self.entries = self.entries[:count], self.entries[count:]
+        for entry in closed:
+            self._known[entry.key] -= 1
+            if not self._known[entry.key]:
+                del self._known[entry.key]
+        self._cursors = {rank: max(0, at - count) for rank, at in self._cursors.items()}
+        return closed

@@ -1,0 +1,189 @@
+"""How a cell ended: which ranks did well, failed, died or were stopped, in plain words."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from ..pools.client import PoolClient
+from ..pools.execution import Execution, Reply
+from ..pools.processes import RESTARTED, STOPPED
+from ..pools.ranks import format_ranks
+from .publication import Display, publish
+
+_STOPPED_BY_US = ""
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class CellFailed(Exception):
+    """A cell failed on at least one rank; shown as the first rank's traceback and one sentence."""
+
+    def __init__(self, summary: str, traceback: list[str]) -> None:
+        super().__init__(summary)
+        self._lines = [*traceback, summary]
+
+    def _render_traceback_(self) -> list[str]:
+        return self._lines
+
+
+class CellInterrupted(CellFailed, KeyboardInterrupt):
+    """A cell was interrupted on its ranks."""
+
+
+class Outcome:
+    """The end of a cell.
+
+    Parameters
+    ----------
+    ranks : list of int
+        Where it ran.
+    replies : dict
+        By rank.
+    errors : list
+        Each different error with its ranks, see `Merger.errors`.
+    execution : Execution
+        What became of it.
+    client : PoolClient
+        Knows the state of the process group.
+    interrupted : bool
+        Whether somebody pressed Stop.
+    limit : float or None
+        Seconds after which it was stopped because it took too long.
+    """
+
+    def __init__(
+        self,
+        ranks: list[int],
+        replies: dict[int, Reply],
+        errors: list[tuple[list[int], dict[str, Any]]],
+        execution: Execution,
+        client: PoolClient,
+        interrupted: bool,
+        limit: float | None,
+    ) -> None:
+        self._ranks = ranks
+        self._replies = replies
+        self._errors = errors
+        self._execution = execution
+        self._group = client.group
+        self._dead = client.dead
+        self._interrupted = interrupted
+        self._limit = limit
+
+    def raise_failures(self) -> None:
+        """Raise an error unless all went well.
+
+        Raises
+        ------
+        CellFailed
+            With the first traceback in full, and a sentence for each thing that went wrong.
+        """
+        replies = self._replies
+        by_status: dict[str, list[int]] = {}
+        for rank in self._ranks:
+            by_status.setdefault(replies[rank].status, []).append(rank)
+        if list(by_status) == ["ok"] and not self._interrupted and self._limit is None:
+            return
+        traceback: list[str] = []
+        if self._errors:
+            (ranks, first), *others = self._errors
+            traceback = [f"[{format_ranks(ranks)}] failed:", *first["traceback"]]
+            if others:
+                publish([_folded(others)])
+        sentences = " ".join(self._sentences(by_status, replies))
+        if self._limit is not None:
+            raise CellFailed(f"Not done within {self._limit:g} s. {sentences}", traceback)
+        if self._interrupted:
+            # Also when a rank took no notice, as `!command` does: who presses Stop means all.
+            raise CellInterrupted(f"Interrupted. {sentences}", traceback)
+        raise CellFailed(sentences, traceback)
+
+    def _sentences(
+        self, by_status: dict[str, list[int]], replies: dict[int, Reply]
+    ) -> Iterator[str]:
+        if places := ", ".join(self._places()):
+            yield f"{places}."
+        failed: dict[str, list[int]] = {}
+        for rank in by_status.get("error", []):
+            error = replies[rank].content
+            what = f"{error['ename']}: {error['evalue']}" if error["evalue"] else error["ename"]
+            if self._was_stopped(rank, what):
+                what = _STOPPED_BY_US
+            elif self._group.suspect and "gloo" in what:  # whose words are for its developers
+                what = "a process group that is broken"
+            failed.setdefault(what, []).append(rank)
+        if stopped := failed.pop(_STOPPED_BY_US, []):
+            yield f"{_name(stopped)} stopped; {_whose(stopped)} variables are kept."
+        for what, ranks in failed.items():
+            yield f"{_name(ranks)} failed with {what}."
+        causes: dict[str, list[int]] = {}
+        for rank in by_status.get("dead", []):
+            causes.setdefault(replies[rank].content["evalue"], []).append(rank)
+        for cause, ranks in causes.items():
+            if cause in (RESTARTED, STOPPED):
+                yield f"{_name(ranks)} {'was' if len(ranks) == 1 else 'were'} {cause} meanwhile."
+            else:
+                yield f"{_name(ranks)} died: {cause}."
+        late = by_status.get("late", [])
+        if late:
+            yield f"{_name(late)} did not stop, stuck in C code."
+        if waiting := by_status.get("aborted"):
+            yield f"{_name(waiting)} had not begun: another cell runs there."
+        if fine := by_status.get("ok"):
+            yield f"{_name(fine)} finished; {_whose(fine)} variables are kept."
+        gone = {r for cause, rs in causes.items() if cause not in (RESTARTED, STOPPED) for r in rs}
+        elsewhere = set(self._dead) if self._group.suspect and failed else set()
+        if lost := sorted(gone | set(late) | elsewhere):
+            them = "it" if len(lost) == 1 else "them"
+            yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."
+        elif self._group.suspect:
+            yield "The process group is broken: replace all ranks with %dist_restart."
+        elif self._group.mended:
+            yield "The process group was made again."
+
+    def _was_stopped(self, rank: int, error: str) -> bool:
+        """Tell whether it was us who made a rank fail: by an interrupt, or by what we broke."""
+        if not (ladder := self._execution.ladder):
+            return False
+        place = self._execution.places.get(rank)
+        return error == "KeyboardInterrupt" or bool(ladder.broke and place and place["call"])
+
+    def _places(self) -> Iterator[str]:
+        """Say which ranks were where when the cell was stopped."""
+        ranks: dict[str, list[int]] = {}
+        for rank in sorted(self._execution.begun):
+            place = self._execution.places.get(rank)
+            if place is None:
+                where = "in C code that holds Python's lock"
+            else:
+                where = f"waiting in {place['call']}" if place["call"] else "in Python code"
+                where += f" (line {place['line']})" if place["line"] else ""
+            ranks.setdefault(where, []).append(rank)
+        for number, (where, there) in enumerate(ranks.items()):
+            name = _name(there)
+            verb = ("was " if len(there) == 1 else "were ") if number == 0 else ""
+            yield f"{name if number == 0 else name.lower()} {verb}{where}"
+
+
+def _name(ranks: list[int]) -> str:
+    return f"Rank {ranks[0]}" if len(ranks) == 1 else f"Ranks {format_ranks(ranks)}"
+
+
+def _whose(ranks: Collection[int]) -> str:
+    return "its" if len(ranks) == 1 else "their"
+
+
+def _folded(errors: list[tuple[list[int], dict[str, Any]]]) -> Display:
+    """Return further errors as one line each, their tracebacks one click away."""
+    plain, rich = [], []
+    for ranks, error in errors:
+        line = f"[{format_ranks(ranks)}] {error['ename']}: {error['evalue']}"
+        trace = _ANSI.sub("", "\n".join(error["traceback"]))
+        plain.append(line)
+        rich.append(
+            f"<details><summary>{html.escape(line)}</summary>"
+            f"<pre>{html.escape(trace)}</pre></details>"
+        )
+    return Display({"text/plain": "\n".join(plain), "text/html": "".join(rich)})

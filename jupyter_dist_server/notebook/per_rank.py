@@ -1,0 +1,81 @@
+"""Outputs one rank after the other: the first rank's as they come, the others' when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .publication import Display, Publication, Text, join_texts
+
+_Output = tuple[str, dict[str, Any]]
+
+
+class PerRank:
+    """Show the outputs of one cell by rank, under a heading each. Used in place of a `Merger`.
+
+    Parameters
+    ----------
+    ranks : iterable of int
+        Where the cell runs.
+    cell : str
+        Distinguishes this cell's displays from those of others.
+    """
+
+    def __init__(self, ranks: Iterable[int], cell: str) -> None:
+        self.errors: list[tuple[list[int], dict[str, Any]]] = []
+        """Each rank's error, in order of arrival."""
+        self._cell = cell
+        self._order = sorted(ranks)
+        self._turn = 0
+        self._outputs: dict[int, list[_Output]] = {rank: [] for rank in self._order}
+        self._finished: set[int] = set()
+        self._headed: set[int] = set()
+        self._line_open = False
+
+    def feed(self, rank: int, kind: str, content: dict[str, Any], now: float) -> None:
+        """Take one output of a rank."""
+        if kind == "error":
+            self.errors.append(([rank], content))
+        elif kind == "clear_output":
+            if rank not in self._headed:  # what is shown already stays
+                self._outputs[rank].clear()
+        else:
+            self._outputs[rank].append((kind, content))
+
+    def finish(self, rank: int, now: float) -> None:
+        """Note that a rank has finished the cell."""
+        self._finished.add(rank)
+
+    def take(self, now: float, last: bool = False) -> list[Publication]:
+        """Return what is to be published now; with `last`, everything that is left."""
+        published: list[Publication] = []
+        while self._turn < len(self._order):
+            rank = self._order[self._turn]
+            outputs, self._outputs[rank] = self._outputs[rank], []
+            if outputs and rank not in self._headed:
+                self._headed.add(rank)
+                published.append(Text("stdout", f"Rank {rank}\n"))
+            for kind, content in outputs:
+                published += self._show(rank, kind, content)
+            if rank not in self._finished and not last:
+                break
+            if self._line_open:
+                published.append(Text("stdout", "\n"))
+                self._line_open = False
+            self._turn += 1
+        return join_texts(published)
+
+    def _show(self, rank: int, kind: str, content: dict[str, Any]) -> list[Publication]:
+        if kind == "stream":
+            self._line_open = not content["text"].endswith("\n")
+            return [Text(content["name"], content["text"])]
+        self._line_open = False
+        display_id = content.get("transient", {}).get("display_id")
+        if set(content["data"]) == {"text/plain"} and not display_id:
+            return [Text("stdout", content["data"]["text/plain"] + "\n")]
+        own = f"{self._cell}-{rank}-{display_id}" if display_id else None
+        update = kind == "update_display_data"
+        return [Display(content["data"], content.get("metadata", {}), own, update)]
+
+    def next_time(self, now: float) -> None:
+        """Never ask to be called again: nothing here waits for a time."""

@@ -1,0 +1,228 @@
+"""What a merged cell has put into the notebook, piece by piece, and how a piece looks."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from ..pools.ranks import format_ranks
+from .log import Entry
+from .publication import Display, Publication, Text
+
+SMALL = 20
+"""Lines up to which a piece of text grows, being drawn again each time."""
+LARGE = 1000
+"""Lines of the largest piece of text."""
+LONG_RUN = 10
+"""Lines from which on a label stands above lines of the same ranks, and not before each."""
+
+STREAM = "jupyter_dist_stream"
+"""Key in the metadata of text that is drawn again when its labels change: its stream's name."""
+
+
+def stream_of(entry: Entry) -> str | None:
+    """Return which stream a line belongs to; `None` if it is not a line."""
+    if entry.payload is not None:
+        return None
+    return "stdout" if isinstance(entry.key, str) else entry.key[0]
+
+
+def members(ranks: int) -> list[int]:
+    """Return the ranks whose bits are set."""
+    return [rank for rank in range(ranks.bit_length()) if ranks >> rank & 1]
+
+
+class Labels:
+    """Labels such as ``[0-3]``, of equal width.
+
+    Parameters
+    ----------
+    world_size : int
+        Number of ranks in the pool.
+    """
+
+    def __init__(self, world_size: int) -> None:
+        self._width = len(f"[0-{world_size - 1}]") if world_size > 1 else 3
+        self._known: dict[int, str] = {}
+
+    def plain(self, ranks: int) -> str:
+        """Return the label of some ranks."""
+        if ranks not in self._known:
+            self._known[ranks] = f"[{format_ranks(members(ranks))}]"
+        return self._known[ranks]
+
+    def before(self, ranks: int) -> str:
+        """Return the label to be put before a line."""
+        return self.plain(ranks).ljust(self._width) + " "
+
+    def write(self, runs: list[tuple[int, list[str]]]) -> str:
+        """Return lines, given as runs of lines of the same ranks, with their labels."""
+        parts = []
+        for ranks, lines in runs:
+            if len(lines) < LONG_RUN:
+                label = self.before(ranks)
+                parts += [f"{label}{line}\n" for line in lines]
+            else:
+                parts += [self.plain(ranks), "\n", "\n".join(lines), "\n"]
+        return "".join(parts)
+
+
+class TextPiece:
+    """Lines of one stream.
+
+    Parameters
+    ----------
+    name : str
+        The display's id; empty for text that goes to the stream itself, for good.
+    stream : str
+        ``stdout`` or ``stderr``.
+    entries : list of Entry
+        The lines.
+    """
+
+    def __init__(self, name: str, stream: str, entries: list[Entry], labels: Labels) -> None:
+        self.name = name
+        self.stream = stream
+        self.drawn = -1.0
+        self._labels = labels
+        self._entries: list[Entry] = []
+        self._runs: list[tuple[int, list[str]]] = []
+        """What is left of `_entries` once the piece is closed."""
+        self.extend(entries)
+        if not name:
+            self.close()
+
+    @property
+    def small(self) -> bool:
+        """Whether it may grow."""
+        return bool(self.name) and 0 < len(self._entries) < SMALL
+
+    def takes(self, entry: Entry) -> bool:
+        """Whether an entry may be inserted."""
+        return bool(self.name) and stream_of(entry) == self.stream
+
+    def insert(self, before: Entry, entries: list[Entry]) -> None:
+        """Put lines before one of its lines."""
+        place = self._entries.index(before)
+        self._entries[place:place] = entries
+        for entry in entries:
+            entry.piece = self
+
+    def extend(self, entries: list[Entry]) -> None:
+        """Append lines."""
+        self._entries += entries
+        for entry in entries:
+            entry.piece = self
+
+    def is_last(self, entry: Entry) -> bool:
+        """Whether an entry is its last one."""
+        return bool(self._entries) and self._entries[-1] is entry
+
+    def close(self) -> None:
+        """Keep the text alone."""
+        self._runs, self._entries = self._grouped(), []
+
+    def _grouped(self) -> list[tuple[int, list[str]]]:
+        if not self._entries:
+            return self._runs
+        return [
+            (ranks, [e.key if isinstance(e.key, str) else e.key[1] for e in run])
+            for ranks, run in groupby(self._entries, lambda entry: entry.ranks)
+        ]
+
+    def remove(self, rank: int) -> bool:
+        """Take a rank out; return whether anything is left."""
+        keep = ~(1 << rank)
+        for entry in self._entries:
+            entry.ranks &= keep
+        self._entries = [entry for entry in self._entries if entry.ranks]
+        self._runs = [(ranks & keep, lines) for ranks, lines in self._runs if ranks & keep]
+        return bool(self._entries or self._runs)
+
+    def draw(self, now: float) -> list[Publication]:
+        """Return how it looks."""
+        text = self._labels.write(self._grouped())
+        if not self.name:
+            return [Text(self.stream, text)]
+        data = {"text/plain": text.removesuffix("\n")}
+        if self.stream == "stderr":
+            data["application/vnd.jupyter.stderr"] = text
+        update, self.drawn = self.drawn >= 0, now
+        return [Display(data, {STREAM: self.stream}, self.name, update)]
+
+
+class RichPiece:
+    """Rich output, with its label above it."""
+
+    def __init__(self, name: str, entry: Entry, labels: Labels) -> None:
+        self.name = name
+        self.drawn = -1.0
+        self._entry = entry
+        self._labels = labels
+        entry.piece = self
+
+    small = False
+
+    def takes(self, entry: Entry) -> bool:
+        """Whether an entry may be inserted."""
+        return False
+
+    def is_last(self, entry: Entry) -> bool:
+        """Whether an entry is its last one."""
+        return entry is self._entry
+
+    def close(self) -> None:
+        """Nothing changes: the entry is kept for drawing again."""
+
+    def remove(self, rank: int) -> bool:
+        """Take a rank out; return whether anything is left."""
+        self._entry.ranks &= ~(1 << rank)
+        return bool(self._entry.ranks)
+
+    def draw(self, now: float) -> list[Publication]:
+        """Return how it looks: after the first time, only the label can change."""
+        update, self.drawn = self.drawn >= 0, now
+        text = {"text/plain": self._labels.plain(self._entry.ranks)}
+        label = Display(text, {}, self.name, update)
+        return [label] if update else [label, self._entry.payload]
+
+
+class Bars:
+    """Unfinished lines of several ranks, redrawn in place: progress bars."""
+
+    def __init__(self, name: str, labels: Labels) -> None:
+        self.name = name
+        self.drawn = -1.0
+        self.rows: dict[int, str] = {}
+        self._labels = labels
+
+    small = False
+
+    def takes(self, entry: Entry) -> bool:
+        """Whether an entry may be inserted."""
+        return False
+
+    def is_last(self, entry: Entry) -> bool:
+        """Whether an entry is its last one."""
+        return True
+
+    def close(self) -> None:
+        """Nothing changes: rows of bars are few."""
+
+    def remove(self, rank: int) -> bool:
+        """Take a rank out; return whether anything is left."""
+        self.rows.pop(rank, None)
+        return bool(self.rows)
+
+    def draw(self, now: float) -> list[Publication]:
+        """Return how it looks."""
+        rows: dict[str, int] = {}
+        for rank, row in sorted(self.rows.items()):
+            rows[row] = rows.get(row, 0) | 1 << rank
+        text = "\n".join(self._labels.before(ranks) + row for row, ranks in rows.items())
+        data: dict[str, Any] = {"text/plain": text}
+        update, self.drawn = self.drawn >= 0, now
+        return [Display(data, {}, self.name, update)]
+
+
+Piece = TextPiece | RichPiece | Bars

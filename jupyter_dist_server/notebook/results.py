@@ -1,0 +1,54 @@
+"""What a cell gave back, kept in a variable: ``%%distributed -o NAME``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class RankResult:
+    """What one rank showed, and its last value."""
+
+    rank: int
+    status: str = "aborted"
+    """``ok``, ``error``, ``aborted`` or ``dead``."""
+    stdout: str = ""
+    stderr: str = ""
+    displays: list[dict[str, Any]] = field(default_factory=list)
+    """MIME bundles of rich outputs, the last value's among them."""
+    has_value: bool = False
+    """Whether the cell ended with a value."""
+    value: Any = None
+    """That value, as it would arrive by ``%dist_pull``."""
+    error: str = ""
+
+
+class CellResults(dict[int, RankResult]):
+    """A `RankResult` by rank."""
+
+    def __init__(self, ranks: Iterable[int]) -> None:
+        super().__init__({rank: RankResult(rank) for rank in ranks})
+
+    @property
+    def values_by_rank(self) -> list[Any]:
+        """The last value of each rank, in their order."""
+        return [result.value for result in self.values()]
+
+    def add(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+        """Keep one output."""
+        result = self[rank]
+        if kind == "stream" and content["name"] == "stdout":
+            result.stdout += content["text"]
+        elif kind == "stream":
+            result.stderr += content["text"]
+        elif kind in ("display_data", "execute_result"):
+            result.displays.append(content["data"])
+            result.has_value |= kind == "execute_result"
+        elif kind == "clear_output":
+            result.stdout = result.stderr = ""
+            result.displays.clear()
+        elif kind == "finished":
+            result.status = content["status"]
+            result.error = f"{content['ename']}: {content['evalue']}".strip(": ")

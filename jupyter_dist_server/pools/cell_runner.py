@@ -1,0 +1,77 @@
+"""Running one cell in a rank: IPython's own machinery, without what a rank has no use for.
+
+`InteractiveShell.run_cell` copies all that is printed into a history of outputs that grows for
+ever, and `IPythonKernel.do_execute` transforms and inspects each cell twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ipykernel.jsonutil import json_clean
+
+if TYPE_CHECKING:
+    from .rank_kernel import RankKernel
+
+
+async def run_cell(kernel: RankKernel, code: str, allow_stdin: bool) -> dict[str, Any]:
+    """Run a cell, and return the content of its ``execute_reply``.
+
+    Parameters
+    ----------
+    kernel : RankKernel
+        Whose shell runs it.
+    code : str
+        The cell.
+    allow_stdin : bool
+        Whether ``input()`` may ask.
+    """
+    shell = kernel.shell
+    shell._last_traceback = None
+    shell._last_traceback_during_displayhook = False
+    kernel._forward_input(allow_stdin)
+    result = None
+    try:
+        result = await _run(kernel, code)
+    finally:
+        kernel._restore_input()
+        shell.events.trigger("post_execute")
+        shell.events.trigger("post_run_cell", result)
+    _show_pages(shell)
+    error = result.error_before_exec or result.error_in_exec
+    failed = error is not None or shell._last_traceback_during_displayhook
+    reply = {"status": "error" if failed else "ok", "execution_count": shell.execution_count - 1}
+    if failed:
+        reply |= {"ename": type(error).__name__, "evalue": str(error)}
+        reply["traceback"] = shell._last_traceback or []
+    clean: dict[str, Any] = json_clean(reply)
+    return clean
+
+
+async def _run(kernel: RankKernel, code: str) -> Any:
+    shell = kernel.shell
+    cell: dict[str, Any] = {"transformed_cell": code, "preprocessing_exc_tuple": None}
+    try:
+        cell["transformed_cell"] = shell.transform_cell(code)
+    except Exception:  # IPython shows it as the cell's error
+        cell["preprocessing_exc_tuple"] = sys.exc_info()
+    work = shell.run_cell_async(code, store_history=True, **cell)
+    if shell.should_run_async(code, **cell):
+        future = asyncio.ensure_future(work)
+        with kernel._cancel_on_sigint(future):
+            return await future
+    try:
+        work.send(None)  # nothing in it waits, so it runs to its end
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("The cell waits for something although it has no await.")
+
+
+def _show_pages(shell: Any) -> None:
+    """Show what a pager would: the help that ``object?`` asks for."""
+    for payload in shell.payload_manager.read_payload():
+        if payload.get("source") == "page":
+            shell.display_pub.publish(payload["data"])
+    shell.payload_manager.clear_payload()

@@ -1,0 +1,100 @@
+"""A client's care for the pool's process group: breaking it, and making it whole again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .client import PoolClient
+    from .execution import Execution, Reply
+
+_ANSWER = 0.3
+"""Seconds within which a rank tells its status, unless C code holds Python's lock."""
+_ASK_EVERY = 0.05
+"""Seconds between two looks at ranks that are busy with a cell that nobody waits for."""
+PATIENCE = 5.0
+"""Seconds that the ranks may take to meet in a new group, before a cell."""
+AFTER_CELL = 1.5
+"""The same after a cell that did not end well: who has stopped it waits for this."""
+
+
+class GroupKeeper:
+    """Keeps the process group whole; used in the client's turn only.
+
+    Parameters
+    ----------
+    client : PoolClient
+        Reaches the ranks.
+
+    Attributes
+    ----------
+    suspect : bool
+        Whether the group may be broken: it is looked at before the next cell.
+    mended : bool
+        Whether the last cell left it broken, and it was made again.
+    """
+
+    def __init__(self, client: PoolClient) -> None:
+        self.mended = False
+        self._busy: set[int] = set()
+        self.suspect = True  # whoever used the pool before us may have left it so
+        self._client = client
+
+    def break_up(self) -> None:
+        """End every collective, on all ranks: some of those that it waits for will not come."""
+        self.suspect = True
+        self._client.tell("dist_break_request", {"generation": self._client.generation})
+
+    async def check(self, replies: dict[int, Reply]) -> None:
+        """Look at the group after a cell, and mend it if the cell did not end well."""
+        self.suspect |= any(reply.status != "ok" for reply in replies.values())
+        self.mended = False
+        if not any(reply.status == "late" for reply in replies.values()):
+            await self.mend(AFTER_CELL)
+
+    async def prepare(self, execution: Execution) -> None:
+        """Mend the group before a cell; its ranks may still be busy with one that was stopped."""
+        deadline = time.monotonic() + PATIENCE
+        while not await self.mend() and self._busy & set(execution.outstanding):
+            if time.monotonic() > deadline:
+                return
+            await asyncio.sleep(_ASK_EVERY)
+
+    async def mend(self, patience: float = PATIENCE) -> bool:
+        """Make the group again if it is broken, and all ranks are there and idle.
+
+        Returns
+        -------
+        bool
+            Whether it is whole now.
+        """
+        self._busy = set()
+        if not self.suspect:
+            return True
+        if self._client.dead:
+            return False
+        status = await self._client.status(timeout=_ANSWER)
+        idle = {rank for rank, said in status.items() if said["state"] == "idle"}
+        self._busy = set(range(self._client.world_size)) - idle
+        names = {said["group"] for said in status.values()}
+        if len(status) == self._client.world_size and len(names) == 1 and None not in names:
+            self.suspect = False
+        elif not self._busy:
+            self.mended = await self._make(patience)
+            self.suspect = not self.mended
+        return not self.suspect
+
+    async def _make(self, patience: float) -> bool:
+        orders = {
+            "name": uuid.uuid4().hex,
+            "generation": self._client.generation,
+            "until": time.time() + patience,
+        }
+        replies = await self._client.ask(
+            "dist_regroup_request", orders, channel="shell", timeout=patience
+        )
+        failures = [reply["content"]["failure"] for reply in replies.values()]
+        return len(replies) == self._client.world_size and not any(failures)

@@ -1,0 +1,231 @@
+"""A rank's place in the pool's process group: made, broken when it hangs, and made again.
+
+Breaking is done on the control thread while the main thread waits in a collective. gloo offers no
+way to end such a wait, but it ends with an error once the connections it waits for are shut down;
+so we remember which connections each group opened. NCCL has `abort`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import socket
+import stat
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from functools import wraps
+from types import FrameType
+from typing import Any
+
+HOST = "127.0.0.1"
+Connection = tuple[tuple[Any, ...], tuple[Any, ...]]
+"""Local and remote address: they name a connection; a descriptor may be used again."""
+
+
+class ProcessGroup:
+    """The process group of this rank.
+
+    Parameters
+    ----------
+    backend : str
+        As `torch.distributed.init_process_group` takes it.
+    rank, world_size : int
+        Who we are.
+    port : int
+        Where rank 0 serves the store.
+    device : str
+        ``"cpu"`` or ``"cuda:I"``.
+
+    Attributes
+    ----------
+    name : str or None
+        All ranks that share a whole group have the same name for it; `None` while it is broken.
+    """
+
+    def __init__(self, backend: str, rank: int, world_size: int, port: int, device: str) -> None:
+        self.name: str | None = None
+        self._backend = backend
+        self._rank = rank
+        self._world_size = world_size
+        self._port = port
+        self._device = device
+        self._generation = 0
+        self._server: Any = None
+        self._store: Any = None
+        self._connections: set[Connection] = set()
+        """Those that groups have opened."""
+        self._remember_connections()
+
+    def _remember_connections(self) -> None:
+        """Notice what every group opens, also those that the user makes with `new_group`."""
+        from torch.distributed import distributed_c10d
+
+        make = distributed_c10d._new_process_group_helper
+
+        @wraps(make)
+        def noticed(*arguments: Any, **options: Any) -> Any:
+            before = {connection for connection, _ in _connections()}
+            try:
+                return make(*arguments, **options)
+            finally:
+                self._connections |= {connection for connection, _ in _connections()} - before
+
+        distributed_c10d._new_process_group_helper = noticed
+
+    def serve(self, listener: int) -> None:
+        """Be the store's server, on a descriptor that listens already (rank 0)."""
+        import torch.distributed as dist
+
+        self._server = dist.TCPStore(
+            HOST,
+            self._port,
+            self._world_size,
+            is_master=True,
+            wait_for_workers=False,
+            multi_tenant=True,
+            master_listen_fd=listener,
+        )
+
+    def join(self, name: str, generation: int, patience: float) -> None:
+        """Make the group together with all other ranks; blocks until all are there.
+
+        Parameters
+        ----------
+        name : str
+            The same on all ranks, and never used before in this pool.
+        generation : int
+            How often ranks were replaced.
+        patience : float
+            Seconds for which the others are waited for.
+
+        Raises
+        ------
+        RuntimeError
+            If a rank does not come.
+        """
+        import torch
+        import torch.distributed as dist
+
+        self.leave()
+        limit = datetime.timedelta(seconds=patience)
+        self._store = dist.TCPStore(
+            HOST, self._port, self._world_size, timeout=limit, wait_for_workers=False
+        )
+        store = dist.PrefixStore(f"jupyter_dist/{name}", self._store)
+        # `init_process_group` would wait half an hour for a rank that is not there.
+        store.set(f"here/{self._rank}", "")
+        store.wait([f"here/{rank}" for rank in range(self._world_size)], limit)
+        dist.init_process_group(
+            self._backend,
+            store=store,
+            rank=self._rank,
+            world_size=self._world_size,
+            device_id=torch.device(self._device) if "nccl" in self._backend else None,
+        )
+        self._store.set_timeout(datetime.timedelta(minutes=5))  # torch's own, for user's groups
+        self._generation = generation
+        self.name = name
+
+    def fingerprint(self) -> str | None:
+        """Return what is the same on all ranks that share a whole group; `None` without one.
+
+        It counts the collectives: ranks that were interrupted after a different number of them
+        would take one's next for the other's last.
+        """
+        import torch.distributed as dist
+
+        if self.name is None or not dist.is_initialized():
+            return self.name
+        assert dist.group.WORLD is not None
+        return f"{self.name}:{dist.group.WORLD._get_sequence_number_for_group()}"
+
+    def leave(self) -> None:
+        """Destroy the group, and those that the user made."""
+        import torch.distributed as dist
+
+        if dist.is_initialized():
+            self.break_up(self._generation)  # or we would wait for what is under way
+            dist.destroy_process_group()
+        self.name = None
+        self._connections.clear()
+
+    def break_up(self, generation: int) -> None:
+        """End every collective that waits, and fail those to come; on any thread.
+
+        Parameters
+        ----------
+        generation : int
+            How often ranks had been replaced when the need arose; a newer group is left alone.
+        """
+        import torch.distributed as dist
+        from torch.distributed import distributed_c10d
+
+        if generation < self._generation:
+            return
+        self.name = None
+        if dist.is_initialized() and "nccl" in self._backend:
+            for group in list(distributed_c10d._world.pg_map):
+                group.abort()
+        for connection, face in _connections():
+            # The store's too: `new_group` waits there for ranks that do not come.
+            if connection in self._connections or connection[1][1] == self._port:
+                with contextlib.suppress(OSError):  # the other end was quicker
+                    face.shutdown(socket.SHUT_RDWR)
+
+
+class GroupHandlers:
+    """What `RankKernel` answers about the process group."""
+
+    group: ProcessGroup
+    session: Any
+
+    async def dist_break_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Break the group, on the control thread."""
+        self.group.break_up(parent["content"]["generation"])
+
+    async def dist_regroup_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Make the group again, on the main thread, between cells: it blocks until all are in."""
+        content, failure = parent["content"], "It came too late."
+        patience = content["until"] - time.time()
+        if patience > 0:  # or nobody waits for it any more
+            try:
+                self.group.join(content["name"], content["generation"], patience)
+                failure = ""
+            except (Exception, KeyboardInterrupt) as error:
+                failure = f"{type(error).__name__}: {error}"
+        self.session.send(stream, "dist_regroup_reply", {"failure": failure}, parent, ident)
+
+
+def whereabouts() -> dict[str, Any]:
+    """Tell where the main thread is in the cell that it runs.
+
+    Returns
+    -------
+    dict
+        ``{"line": 3, "call": "all_reduce"}``: the line of the cell, and the function of
+        `torch.distributed` that it called; `None` where it is in neither.
+    """
+    frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
+    place: dict[str, Any] = {"line": None, "call": None}
+    call = None
+    while frame is not None:
+        caller, name = frame.f_back, frame.f_code.co_name
+        if frame.f_globals.get("__name__", "").startswith("torch.distributed"):
+            call = name if name != "wrapper" else call
+        if caller is not None and caller.f_code.co_name == "run_code":  # IPython runs a cell there
+            return {"line": frame.f_lineno, "call": call}
+        frame = caller
+    return place
+
+
+def _connections() -> Iterator[tuple[Connection, socket.socket]]:
+    """Yield the TCP connections of this process, each with a socket that lives until the next."""
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):  # closed meanwhile, not connected, or no socket
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as face:
+                    if face.family in (socket.AF_INET, socket.AF_INET6):
+                        yield (face.getsockname(), face.getpeername()), face

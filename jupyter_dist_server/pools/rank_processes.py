@@ -1,0 +1,72 @@
+"""What an agent does to the processes of its ranks: spawn, signal, clear up behind them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ..interpreter import python_command
+from . import rank as rank_process
+from .folder import log_tail
+from .processes import ProcessRef, session_members
+
+RankState = dict[str, Any]
+"""What the agent knows of one rank, as its snapshot shows it."""
+
+
+def spawn(orders: rank_process.Orders) -> subprocess.Popen[bytes]:
+    """Start a rank afresh, instead of forking it."""
+    return subprocess.Popen(
+        [*python_command(sys.executable, rank_process.__name__), orders.to_json()],
+        pass_fds=(orders.report, orders.store),
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def close_all_but(keep: set[int]) -> None:
+    """Close descriptors that a forked rank must not share with its agent."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) not in keep:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
+def signal_rank(rank: RankState, number: signal.Signals) -> None:
+    """Signal a rank and the subprocesses in its group (a `!command`, say)."""
+    if rank["pid"] and rank["state"] != "dead":
+        try:
+            os.killpg(rank["pid"], number)
+        except ProcessLookupError:  # just forked, it leads no group yet
+            os.kill(rank["pid"], number)
+
+
+def left_behind(ended: list[RankState], by_all: bool) -> set[psutil.Process]:
+    """Find what ranks have started in the background, without the ranks themselves.
+
+    It is in their sessions or, as the agent is sub-reaper on Linux, a descendant of the agent's;
+    whose descendant can't be told, so those count only if all ranks have ended.
+    """
+    leaders = [ProcessRef(rank["pid"], rank["start_time"]) for rank in ended if rank["pid"]]
+    left = set(session_members(leaders))
+    if by_all:
+        left.update(psutil.Process().children(recursive=True))
+    ranks = {leader.pid for leader in leaders}
+    return {process for process in left if process.pid not in ranks}
+
+
+def start_failure(folder: Path, rank: int, failure: dict[str, Any]) -> dict[str, Any]:
+    """Return the reason of a pool one of whose ranks did not start."""
+    return {
+        "code": failure.get("code", "rank_failed"),
+        "message": f"Rank {rank} did not start: {failure['message']}",
+        "hint": failure.get("hint", ""),
+        "rank": rank,
+        "stderr": log_tail(folder / f"rank-{rank}.log"),
+    }

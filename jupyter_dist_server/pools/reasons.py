@@ -1,0 +1,54 @@
+"""Why a pool did not start, or ended, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .folder import log_tail
+from .records import PoolRecord, Reason
+
+
+def too_slow(record: PoolRecord, seconds: float) -> Reason:
+    """Name the ranks that were not ready in time."""
+    folder = Path(record.folder)
+    waiting = [rank.rank for rank in record.ranks if rank.state not in ("idle", "busy")]
+    late = waiting[0] if waiting else 0
+    return Reason(
+        "start_timeout",
+        f"The pool was not ready within {seconds:g} s: "
+        f"{len(waiting)} of {record.world_size} ranks, the first of them rank {late}.",
+        "Try again with a longer --timeout.",
+        late,
+        log_tail(folder / f"rank-{late}.log") or log_tail(folder / "agent.log"),
+    )
+
+
+def agent_ended(record: PoolRecord, code: int | None) -> Reason:
+    """Say how the agent ended; `code` is `None` where nobody knows."""
+    log = log_tail(Path(record.folder, "agent.log"))
+    if log and "No module named 'jupyter_dist_server" in log[-1]:
+        return Reason(
+            "package_missing",
+            f"jupyter_dist_server is not installed in the kernel's environment ({record.python}).",
+            f'Install it there: "{record.python}" -m pip install jupyter-dist-server',
+        )
+    how = f"exited with code {code}"
+    if code is None:
+        how = "ended without a word"
+    elif code < 0:
+        how = f"was killed by signal {-code}"
+    return Reason(
+        "agent_failed",
+        f"The pool's agent {how}, and its ranks ended with it.",
+        "Start the pool again with %dist_init.",
+        stderr=log,
+    )
+
+
+def abandoned(seconds: float) -> Reason:
+    """Say that nobody came for a pool whose kernel was gone."""
+    return Reason(
+        "orphaned",
+        f"The pool's kernel had been gone for {seconds:g} s, so the pool was stopped.",
+        "Start a new one with %dist_init.",
+    )

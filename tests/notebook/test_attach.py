@@ -1,0 +1,112 @@
+"""Two notebooks use one pool; neither is hurt by what the other one does to itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ..driver import Notebook, Server, environment, plain_notebook
+
+
+@pytest.fixture(params=["plain", "served"])
+def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Notebook, Notebook]]:
+    """Return two notebooks of one user; the first has a pool, in which `kept` is 7."""
+    server = None
+    if request.param == "served":
+        (tmp_path / "root").mkdir()
+        server = Server(tmp_path / "home", tmp_path / "root", "--JupyterDistApp.orphan_grace=0")
+        one, other = server.notebook(), server.notebook()
+    else:
+        one, other = (
+            plain_notebook(environment(tmp_path / name), tmp_path) for name in ("one", "other")
+        )
+    for notebook in (one, other):
+        notebook.ok("%load_ext jupyter_dist_server")
+    one.ok("%dist_init -n 2")
+    one.ok("%%distributed\nkept = 7")
+    yield one, other
+    for notebook in (other, one):
+        notebook.close()
+    if server:
+        server.close()
+
+
+def test_the_only_other_pool_is_attached_to(two: tuple[Notebook, Notebook]) -> None:
+    one, other = two
+    assert re.match(r"Attached to pool p-\w+ of 2 ranks\.", other.ok("%dist_attach").text)
+    assert other.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    other.ok("%%distributed\nkept = 8")
+    assert one.ok("%%distributed\nkept").lines == ["[0-1] 8"]
+    assert "idle" in other.ok("%dist_status").text
+    other.ok("%dist_restart")
+    assert "NameError" in one.fails("%%distributed\nkept")
+
+
+def test_a_guest_leaves_and_the_owner_stops(two: tuple[Notebook, Notebook]) -> None:
+    one, other = two
+    other.ok("%dist_attach")
+    said = other.ok("%dist_shutdown").text
+    assert re.match(r"Left pool p-\w+; another notebook still uses it\.", said)
+    assert "No pool is running." in other.fails("%%distributed\n1")
+    assert one.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    other.ok("%dist_attach")
+    assert one.ok("%dist_shutdown").lines == ["Stopped 2 ranks."]
+    assert "Start one with %dist_init." in other.fails("%%distributed\n1")
+
+
+def test_a_killed_guest_hurts_nobody(two: tuple[Notebook, Notebook]) -> None:
+    one, other = two
+    other.ok("%dist_attach")
+    pid = int(other.ok("import os\nprint(os.getpid())").text)
+    one.run(
+        "%%distributed\nimport time\nprint('in', flush=True)\ntime.sleep(1)\nkept = 9",
+        until=lambda result: "in" in result.text,
+        act=psutil.Process(pid).kill,
+    )
+    assert one.ok("%%distributed\nkept").lines == ["[0-1] 9"]
+
+
+def test_the_pool_goes_on_with_a_guest_when_its_owner_is_gone(
+    two: tuple[Notebook, Notebook],
+) -> None:
+    one, other = two
+    other.ok("%dist_attach")
+    if one.kernel_id:
+        one.client.shutdown()  # deliberately, and by the server
+        one.close()
+    else:
+        psutil.Process(int(one.ok("import os\nprint(os.getpid())").text)).kill()
+    assert other.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    assert other.ok("%dist_shutdown").lines == ["Stopped 2 ranks."]
+
+
+def test_several_pools_are_listed_and_one_is_chosen(two: tuple[Notebook, Notebook]) -> None:
+    one, other = two
+    own = plain_notebook(environment(Path(one.env["IPYTHONDIR"]) / "third"), Path.cwd())
+    try:
+        own.ok("%load_ext jupyter_dist_server")
+        own.ok("%dist_init -n 1")
+        lines = other.ok("%dist_attach").lines
+        assert lines[0] == "Choose one, with %dist_attach POOL:"
+        assert [line.split()[1] for line in lines[2:]] == ["2", "1"]
+        second = lines[3].split()[0]
+        assert other.ok(f"%dist_attach {second}").lines == [
+            f"Attached to pool {second} of 1 ranks."
+        ]
+        assert other.ok("%%distributed\nworld_size").lines == ["[0] 1"]
+        assert "This notebook has a pool already." in other.fails(f"%dist_attach {second}")
+        other.ok("%dist_shutdown")
+        assert "There is no pool p-nowhere." in other.fails("%dist_attach p-nowhere")
+    finally:
+        own.close()
+
+
+def test_there_may_be_nothing_to_attach_to(two: tuple[Notebook, Notebook]) -> None:
+    one, other = two
+    one.ok("%dist_shutdown")
+    said = other.ok("%dist_attach").lines
+    assert said == ["No other pool of yours is running on this machine."]

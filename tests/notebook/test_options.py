@@ -1,0 +1,177 @@
+"""How a distributed cell can be shown, kept, limited; and outputs that are large or late."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..driver import Notebook, Result
+
+
+def test_per_rank_shows_one_rank_after_the_other(ranks: Notebook) -> None:
+    code = "%%distributed --per-rank\nprint('same')\nprint('mine', rank)\nrank * 2"
+    lines = ["Rank 0", "same", "mine 0", "0", "Rank 1", "same", "mine 1", "2"]
+    assert ranks.ok(code).lines == lines
+    error = ranks.fails("%%distributed --per-rank\nif rank: raise ValueError('no')")
+    assert "Rank 1 failed with ValueError: no. Rank 0 finished" in error
+
+
+def test_per_rank_streams_the_first_rank_while_it_runs(ranks: Notebook) -> None:
+    code = "%%distributed --per-rank\nimport time\nprint('early')\ntime.sleep(0.6)\nprint('late')"
+    result = ranks.ok(code)
+    shown = [(t, m["content"]["text"]) for t, m in result.messages if m["msg_type"] == "stream"]
+    assert shown[0][1] == "Rank 0\nearly\n" and shown[-1][0] - shown[0][0] > 0.4
+
+
+def test_quiet_shows_errors_alone(ranks: Notebook) -> None:
+    assert ranks.ok("%%distributed --quiet\nprint('x')\nrank").outputs == []
+    assert "ZeroDivisionError" in ranks.fails("%%distributed -q\nprint('x')\n1 / 0")
+
+
+def test_results_are_kept_in_a_variable(ranks: Notebook) -> None:
+    code = """%%distributed -q -o res
+import sys
+print('out', rank)
+print('err', rank, file=sys.stderr)
+torch.ones(2) * rank
+"""
+    ranks.ok(code)
+    assert ranks.ok("[r.stdout + r.stderr for r in res.values()]").mime("text/plain") == [
+        "['out 0\\nerr 0\\n', 'out 1\\nerr 1\\n']"
+    ]
+    values = ranks.ok("[v.tolist() for v in res.values_by_rank]").mime("text/plain")
+    assert values == ["[[0.0, 0.0], [1.0, 1.0]]"]
+    ranks.fails("%%distributed -o res\nif rank: 1 / 0")
+    assert ranks.ok("[(r.status, r.error, r.value) for r in res.values()]").mime("text/plain") == [
+        "[('ok', '', None), ('error', 'ZeroDivisionError: division by zero', None)]"
+    ]
+    kept = ranks.ok("%%distributed -o res\nimport threading\nthreading.Lock()")
+    assert "The value of rank 0 stays there" in kept.stream("stderr")
+
+
+def test_ranks_can_be_chosen_by_an_option(ranks: Notebook) -> None:
+    assert ranks.ok("%%distributed --ranks 1\nprint('r', rank)").lines == ["[1]   r 1"]
+    assert "There is no rank 5" in ranks.fails("%%distributed --ranks 5\n1")
+
+
+def test_a_cell_is_stopped_at_its_time_limit(ranks: Notebook) -> None:
+    ranks.ok("%%distributed\nkept = 7")
+    result = ranks.run("%%distributed --timeout 0.5\nimport time\nif rank: time.sleep(60)")
+    assert result.seconds < 5
+    assert "Not done within 0.5 s." in result.error
+    assert "KeyboardInterrupt" not in result.error.splitlines()[-1]
+    assert ranks.ok("%%distributed --timeout 60\nkept").lines == ["[0-1] 7"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--timeout 0", "--timeout takes a number of seconds, not “0”."),
+        ("-o 1x", "-o takes the name of a variable, not “1x”."),
+        ("--nonsense", "unrecognized arguments: --nonsense."),
+    ],
+)
+def test_bad_options_are_said(ranks: Notebook, options: str, message: str) -> None:
+    error = ranks.fails(f"%%distributed {options}\n1")
+    assert message in error and len(error.splitlines()) <= 2
+
+
+def test_text_of_ranks_that_are_late_joins_its_twin(ranks: Notebook) -> None:
+    code = """%%distributed
+import time
+time.sleep(rank * 0.5)
+print('loaded')
+print('mine', rank)
+"""
+    seen: list[str] = []
+
+    def is_shown(result: Result) -> bool:
+        seen.append(result.text)
+        return False
+
+    result = ranks.follow(ranks.send(code), until=is_shown, act=lambda: None)
+    assert "[0]   loaded\n[0]   mine 0\n" in seen, "rank 0 is not shown before rank 1 is there"
+    assert result.lines == ["[0-1] loaded", "[0]   mine 0", "[1]   mine 1"]
+
+
+def test_warnings_of_ranks_that_are_late_join_on_stderr(ranks: Notebook) -> None:
+    code = "%%distributed\nimport sys, time\ntime.sleep(rank * 0.3)\nprint('w', file=sys.stderr)"
+    result = ranks.ok(code)
+    assert result.stream("stderr") == "[0-1] w\n" and result.text == ""
+
+
+def test_stdout_and_stderr_keep_their_order(ranks: Notebook) -> None:
+    code = """%%rank 0
+import os, sys
+for i in range(3):
+    print('out', i)
+    print('err', i, file=sys.stderr)
+    os.write(1, b'c\\n')
+"""
+    assert re.findall(r"(out|err|c)(?: \d)?\n", ranks.ok(code).shown) == ["out", "err", "c"] * 3
+
+
+def test_what_a_thread_prints_later_belongs_to_the_cell_that_started_it(ranks: Notebook) -> None:
+    code = """%%distributed
+import threading
+go = threading.Event()
+def late():
+    go.wait()
+    print('late', rank)
+threading.Thread(target=late).start()
+"""
+    started = ranks.send(code)
+    ranks.follow(started)
+    other = ranks.send("%%distributed\ngo.set()\nimport time\ntime.sleep(0.3)\nprint('other')")
+    late: list[str] = []
+    while len(late) < 2:
+        message = ranks.client.get_iopub_msg(timeout=10)
+        text = message["content"].get("text", "")
+        if message["parent_header"]["msg_id"] == started:
+            late.append(text)
+        else:
+            assert "late" not in text and message["parent_header"]["msg_id"] == other
+    assert sorted(late) == ["[0] late 0\n", "[1] late 1\n"]
+    ranks.follow(other)
+
+
+def test_help_of_an_object_on_the_ranks_is_shown(ranks: Notebook) -> None:
+    shown = ranks.ok("%%distributed\ntorch.ones?").shown
+    assert shown.startswith("[0-1]") and "Returns a tensor filled with the scalar value" in shown
+
+
+@pytest.fixture
+def cut_file() -> Iterator[list[Path]]:
+    """Return a list for the files of cut outputs, which are removed after the test."""
+    files: list[Path] = []
+    yield files
+    for file in files:
+        file.unlink()
+
+
+def test_an_output_without_end_is_cut_in_the_middle(ranks: Notebook, cut_file: list[Path]) -> None:
+    ranks.ok("%config CellMagics.output_limit = 1_000_000")
+    code = "%%rank 1\nline = 'x' * 99\nfor i in range(50_000):\n    print(i, line)"
+    result = ranks.ok(code)
+    ranks.ok("%config CellMagics.output_limit = 10_000_000")
+    assert len(result.text) < 1_010_000
+    begun, said = re.search(r"… the output is cut here and goes on in (.+)", result.text), ""
+    assert begun
+    cut_file.append(Path(begun[1]))
+    said = next(line for line in result.lines if "characters were cut" in line)
+    assert str(cut_file[0]) in said
+    assert result.lines[-1].endswith("49999 " + "x" * 99), "the end is shown"
+    held = cut_file[0].read_text().splitlines()
+    assert [int(line.split()[0]) for line in held] == list(range(50_000)), "the file holds it all"
+    cut = int(re.search(r"… ([\d,]+) characters were cut", said)[1].replace(",", ""))  # type: ignore[index]
+    whole = cut_file[0].stat().st_size
+    assert whole - cut < 1_010_000
+
+
+def test_a_line_of_a_megabyte_arrives_whole(ranks: Notebook) -> None:
+    result = ranks.ok("%%distributed\nprint(str(rank) * 1_000_000)\nprint('done')")
+    assert [line for line in result.lines if "done" in line] == ["[0-1] done"]
+    assert [result.text.count(str(rank) * 1_000_000) for rank in (0, 1)] == [1, 1]

@@ -1,0 +1,177 @@
+"""Stop ends every cell, whatever its ranks wait for, and leaves a pool that works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from ..driver import Notebook, Result
+
+LIMIT = 5.0
+"""Seconds after which control must be back."""
+
+
+@pytest.fixture
+def three(notebook: Notebook) -> Notebook:
+    """Return the notebook with three ranks that know `kept`."""
+    if "3 ranks" not in notebook.run("%dist_status").text:
+        notebook.ok("%dist_reset")
+        notebook.ok("%dist_init -n 3")
+        notebook.ok("%%distributed\nkept = rank * 10")
+    return notebook
+
+
+def stop(notebook: Notebook, cell: str) -> Result:
+    """Run a cell that prints `in`, stop it, and check that control is back in time."""
+
+    asked: list[float] = []
+
+    def press() -> None:
+        asked.append(time.monotonic())
+        notebook.interrupt()
+
+    result = notebook.run(cell, until=lambda r: "in" in r.text, act=press)
+    assert result.status == "error" and "Interrupted." in result.error, result.shown
+    assert asked, result.shown
+    assert time.monotonic() - asked[0] < LIMIT
+    return result
+
+
+def is_whole(notebook: Notebook) -> bool:
+    """Check that variables are there and that collectives work, in both senses of the word."""
+    cell = "t = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t), kept == rank * 10)"
+    return notebook.ok(f"%%distributed\n{cell}").lines == ["[0-2] 3 True"]
+
+
+@pytest.mark.parametrize(
+    ("name", "waiting"),
+    [("barrier", "dist.barrier()"), ("all_reduce", "dist.all_reduce(torch.ones(1))")],
+)
+def test_a_collective_that_never_completes(three: Notebook, name: str, waiting: str) -> None:
+    result = stop(three, f"%%distributed\nif rank != 1:\n    print('in')\n    {waiting}")
+    assert f"Ranks 0,2 were waiting in {name} (line 3)." in result.error
+    assert "Ranks 0,2 stopped; their variables are kept. Rank 1 finished" in result.error
+    assert "The process group was made again." in result.error
+    assert is_whole(three)
+
+
+def test_some_wait_in_a_collective_and_some_in_python(three: Notebook) -> None:
+    result = stop(
+        three,
+        "%%distributed\nprint('in')\nif rank == 1:\n    import time\n    time.sleep(600)\n"
+        "dist.barrier()",
+    )
+    assert "Ranks 0,2 were waiting in barrier (line 5), rank 1 in Python code (line 4)." in (
+        result.error
+    )
+    assert is_whole(three)
+
+
+def test_ranks_in_different_collectives(three: Notebook) -> None:
+    cell = "%%distributed\nprint('in')\ndist.recv(torch.ones(1), (rank + 1) % 3)"
+    assert "Ranks 0-2 were waiting in recv (line 2)." in stop(three, cell).error
+    assert is_whole(three)
+
+
+def test_a_group_of_the_users_own(three: Notebook) -> None:
+    cell = "%%distributed\nown = dist.new_group([0, 1])\nprint('in')\n"
+    stop(three, cell + "if rank == 0:\n    dist.barrier(own)")
+    assert is_whole(three)
+    stop(three, "%%rank 0\nprint('in')\ndist.new_group([0, 2])")
+    assert is_whole(three)
+
+
+def test_connections_of_the_users_own_are_left_alone(three: Notebook) -> None:
+    three.ok(
+        "%%distributed\nimport socket\naddress = [None]\n"
+        "if rank == 0:\n"
+        "    listener = socket.create_server(('127.0.0.1', 0))\n"
+        "    address = [listener.getsockname()]\n"
+        "dist.broadcast_object_list(address, 0)\n"
+        "if rank == 1:\n    connection = socket.create_connection(address[0])\n"
+        "if rank == 0:\n    connection, _ = listener.accept()\n"
+    )
+    stop(three, "%%rank 0\nprint('in')\ndist.barrier()")
+    assert is_whole(three)
+    three.ok("%%rank 0\nconnection.sendall(b'hello')")
+    assert three.ok("%%rank 1\nconnection.recv(5)").lines == ["[1]   b'hello'"]
+
+
+def test_python_code_that_catches_the_first_interrupt(three: Notebook) -> None:
+    cell = (
+        "%%distributed\nimport time\ntry:\n    print('in')\n    time.sleep(600)\n"
+        "except KeyboardInterrupt:\n    time.sleep(600)"
+    )
+    assert "Ranks 0-2 stopped; their variables are kept." in stop(three, cell).error
+    assert is_whole(three)
+
+
+def test_a_second_press_goes_on_at_once(three: Notebook) -> None:
+    result = three.run(
+        "%%distributed\nif rank == 1:\n    print('in')\n    dist.barrier()",
+        until=lambda r: "in" in r.text,
+        act=lambda: [three.interrupt(), threading.Timer(0.5, three.interrupt).start()],
+    )
+    asked = next(t for t, m in result.messages if m["msg_type"] == "stream")
+    assert 0.5 < result.seconds - asked < 2.0
+    assert is_whole(three)
+
+
+def test_a_failure_on_one_rank_while_others_wait_for_it(three: Notebook) -> None:
+    cell = "%%distributed\nprint('in')\nif rank == 1:\n    raise ValueError('bad')\ndist.barrier()"
+    assert "Rank 1 failed with ValueError: bad." in stop(three, cell).error
+    assert is_whole(three)
+
+
+def test_a_collective_that_only_some_have_done_does_not_spoil_the_next(three: Notebook) -> None:
+    cell = "if rank == 0:\n    dist.all_reduce(torch.ones(1), async_op=True)\nraise ValueError"
+    assert "The process group was made again." in three.fails(f"%%distributed\n{cell}")
+    assert is_whole(three)
+
+
+def test_a_blocking_c_call(three: Notebook) -> None:
+    cell = (
+        "%%distributed\nimport ctypes\nmutex = ctypes.create_string_buffer(64)\n"
+        "dist.barrier()\nif rank == 1:\n"
+        "    [ctypes.{how}(None).pthread_mutex_lock(mutex) for _ in '12']\n"
+        "print('in')\ndist.barrier()"
+    )
+    for how, where in (
+        ("CDLL", "rank 1 in Python code (line 5)"),
+        ("PyDLL", "rank 1 in C code that holds Python's lock"),
+    ):
+        error = stop(three, cell.replace("{how}", how)).error
+        assert "Ranks 0,2 were waiting in barrier (line 7)" in error and where in error
+        assert "Rank 1 did not stop, stuck in C code." in error
+        assert "Ranks 0,2 stopped; their variables are kept." in error
+        assert "Replace it with %dist_restart --ranks 1." in error
+        assert three.ok("%%rank [0,2]\nkept").lines == ["[0]   0", "[2]   20"]
+        assert three.ok("%dist_restart --ranks 1").lines == []
+        three.ok("%%rank 1\nkept = 10")
+        assert is_whole(three)
+
+
+@pytest.mark.parametrize("rank", [1, 0])
+def test_a_rank_that_dies_ends_the_collectives_that_wait_for_it(three: Notebook, rank: int) -> None:
+    pid = int(three.ok(f"%%rank {rank}\nimport os\nprint('pid', os.getpid())").text.split()[-1])
+    result = three.run(
+        f"%%distributed\nprint('in')\nif rank == {rank}:\n    import time\n    time.sleep(600)\n"
+        "dist.barrier()",
+        until=lambda r: "in" in r.text,
+        act=lambda: os.kill(pid, signal.SIGKILL),
+    )
+    assert result.seconds < LIMIT
+    assert "failed with a process group that is broken." in result.error
+    assert f"Rank {rank} died: killed by signal 9 (SIGKILL)." in result.error
+    assert f"Replace it with %dist_restart --ranks {rank}." in result.error
+    others = [other for other in range(3) if other != rank]
+    assert three.ok(f"%%rank {others}\nkept").lines == [f"[{o}]   {o * 10}" for o in others]
+    error = three.fails(f"%%rank {others}\ndist.barrier()")
+    assert f"Replace it with %dist_restart --ranks {rank}." in error
+    three.ok(f"%dist_restart --ranks {rank}")
+    three.ok(f"%%rank {rank}\nkept = rank * 10")
+    assert is_whole(three)

@@ -1,0 +1,145 @@
+"""Several clients of one pool: in turn, in the same order on all ranks, and nobody starves."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.pools.execution import Execution
+
+from ..driver import Server
+from ..pools.test_pool import client_of, request, running
+
+CELLS = 200
+REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nassert t.item() == world_size"
+OTHER_CLIENT = """
+import asyncio, pathlib, sys
+from jupyter_dist_server.pools.client import PoolClient
+async def main():
+    client = PoolClient(pathlib.Path(sys.argv[1]))
+    await client.connect()
+    code = "print('in')\\nimport time\\ntime.sleep(1)"
+    await client.execute(code, [0, 1], lambda *_: print("in", flush=True))
+asyncio.run(main())
+"""
+
+
+def test_two_clients_as_fast_as_they_can(tmp_path: Path) -> None:
+    order: list[int] = []
+
+    async def fire(client: PoolClient, number: int) -> None:
+        for _ in range(CELLS):
+            replies = await client.execute(REDUCE, [0, 1], lambda *_: None)
+            assert {reply.status for reply in replies.values()} == {"ok"}, replies
+            order.append(number)
+
+    async def check() -> None:
+        async with (
+            running(request(tmp_path)) as pool,
+            client_of(pool) as one,
+            client_of(pool) as two,
+        ):
+            await asyncio.gather(fire(one, 1), fire(two, 2))
+
+    asyncio.run(asyncio.wait_for(check(), 60))
+    assert sorted(order) == [1] * CELLS + [2] * CELLS
+    same = sum(first == second for first, second in pairwise(order))
+    assert same < CELLS / 10, "they take turns"
+
+
+def test_a_client_alone_asks_for_its_turn_once(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool, client_of(pool) as client:
+            said: list[str] = []
+            send = client.link.send
+            client.link.turn._ask = lambda do: (said.append(do), send(do))[1]
+            for _ in range(20):
+                await client.execute("1", [0, 1], lambda *_: None)
+            assert said == ["take_turn"]
+
+    asyncio.run(check())
+
+
+def test_cells_of_one_client_share_its_turn(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with (
+            running(request(tmp_path)) as pool,
+            client_of(pool) as one,
+            client_of(pool) as two,
+        ):
+            cells = [one.execute("dist.barrier()", [rank], lambda *_: None) for rank in (0, 1)]
+            other = two.execute(REDUCE, [0, 1], lambda *_: None)
+            for replies in await asyncio.gather(*cells, other):
+                assert {reply.status for reply in replies.values()} == {"ok"}
+
+    asyncio.run(asyncio.wait_for(check(), 30))
+
+
+def test_a_killed_client_gives_its_turn_back(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool, client_of(pool) as client:
+            command = [sys.executable, "-c", OTHER_CLIENT, pool.record.folder]
+            with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+                assert other.stdout
+                await asyncio.to_thread(other.stdout.readline)
+                mine = asyncio.create_task(client.execute(REDUCE, [0, 1], lambda *_: None))
+                other.kill()
+                replies = await asyncio.wait_for(mine, 10)
+            assert {reply.status for reply in replies.values()} == {"ok"}
+
+    asyncio.run(check())
+
+
+def test_a_cell_that_waits_for_its_turn_is_cancelled_at_once(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with (
+            running(request(tmp_path)) as pool,
+            client_of(pool) as one,
+            client_of(pool) as two,
+        ):
+            begun = asyncio.Event()
+            code = "print('in')\nimport time\ntime.sleep(600)"
+            executions: list[Execution] = []
+            first = asyncio.create_task(
+                one.execute(code, [0, 1], lambda *_: begun.set(), started=executions.append)
+            )
+            await begun.wait()
+            second = asyncio.create_task(
+                two.execute("mark = 1", [0, 1], lambda *_: None, started=executions.append)
+            )
+            while len(executions) < 2:
+                await asyncio.sleep(0)
+            two.stop(executions[1])
+            replies = await asyncio.wait_for(second, 1)
+            assert {reply.status for reply in replies.values()} == {"aborted"}
+            assert not first.done()
+            one.stop(executions[0])
+            assert {reply.status for reply in (await first).values()} == {"error"}
+
+    asyncio.run(check())
+
+
+def test_a_notebook_and_a_tool_that_uses_rest(server: Server) -> None:
+    notebook = server.notebook()
+    notebook.ok("%load_ext jupyter_dist_server")
+    notebook.ok("%dist_init -n 2")
+    path = f"jupyter-dist/pools/{server.pools()[0]['id']}/execute"
+    answers: list[set[str]] = []
+
+    def use_rest() -> None:
+        for _ in range(30):
+            ranks = server.api("POST", path, {"code": REDUCE})["ranks"]
+            answers.append({said["status"] for said in ranks.values()})
+
+    tool = threading.Thread(target=use_rest)
+    tool.start()
+    for _ in range(30):
+        notebook.ok(f"%%distributed\n{REDUCE}")
+    tool.join(30)
+    assert answers == [{"ok"}] * 30
+    notebook.close()

@@ -1,0 +1,145 @@
+"""A rank is a Jupyter kernel: the public suite of kernel tests passes against it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jupyter_kernel_test
+from jupyter_client import BlockingKernelClient
+from jupyter_kernel_test.msgspec_v5 import validate_message
+
+from jupyter_dist_server.notebook.loop import LoopThread
+from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.records import PoolState
+from jupyter_dist_server.pools.request import PoolRequest
+from jupyter_dist_server.pools.subshells import subshell_of
+
+
+async def start(manager: PoolManager, folder: Path) -> Pool:
+    """Start a pool of two ranks."""
+    pool = await manager.create(PoolRequest(num_ranks=2, cwd=str(folder)))
+    while pool.record.state in (PoolState.PENDING, PoolState.CONFIGURING):
+        await pool.changed_since(pool.record.version, 60)
+    assert pool.record.state is PoolState.RUNNING, pool.record.reason
+    return pool
+
+
+async def subshells(folder: Path) -> set[str]:
+    """Return the ids of rank 0's subshell, as two clients know it."""
+    clients = [PoolClient(folder) for _ in range(2)]
+    found = set()
+    for client in clients:
+        await client.connect()
+        found.add(await subshell_of(client, 0))
+        await client.close()
+    return found
+
+
+class Rank:
+    """Stands where the suite expects a kernel of its own."""
+
+    loop: LoopThread
+    manager: PoolManager
+    pool_folder: Path
+    kc: BlockingKernelClient
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """Start a pool, and take its last rank for the kernel."""
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.loop, cls.manager = LoopThread(), PoolManager()
+        pool = cls.loop.run(start(cls.manager, Path(cls.folder.name)))
+        cls.pool_folder = Path(pool.record.folder)
+        connection = cls.pool_folder / "rank-1.json"
+        cls.kc = BlockingKernelClient(connection_file=str(connection))
+        cls.kc.load_connection_file()
+        cls.begin()
+
+    @classmethod
+    def begin(cls) -> None:
+        """Wait until the rank answers."""
+        cls.kc.start_channels()
+        cls.kc.wait_for_ready(timeout=20)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        """Stop the pool."""
+        cls.kc.stop_channels()
+        cls.loop.run(cls.manager.stop_all())
+        cls.folder.cleanup()
+
+
+class TestRank(Rank, jupyter_kernel_test.KernelTests):
+    """The suite, with what it needs to know of Python."""
+
+    language_name = "python"
+    file_extension = ".py"
+    code_hello_world = "print('hello, world')"
+    code_stderr = "import sys; print('test', file=sys.stderr)"
+    completion_samples: ClassVar[list[dict[str, Any]]] = [
+        {"text": "zi", "matches": {"zip"}},
+        {"text": "world_si", "matches": {"world_size"}},
+    ]
+    complete_code_samples: ClassVar[list[str]] = ["1", "print('hello, world')", "f'''a\n'''\n"]
+    incomplete_code_samples: ClassVar[list[str]] = ["print('''hello", "def f(x):\n  x*2"]
+    invalid_code_samples: ClassVar[list[str]] = ["import = 7q"]
+    code_page_something = "zip?"
+    code_generate_error = "raise ValueError('no')"
+    code_execute_result: ClassVar[list[dict[str, str]]] = [
+        {"code": "1+2+3", "result": "6"},
+        {"code": "[n*n for n in range(1, 4)]", "result": "[1, 4, 9]"},
+        {"code": "rank", "result": "1"},
+    ]
+    code_display_data: ClassVar[list[dict[str, str]]] = [
+        {"code": "from IPython.display import HTML, display; display(HTML('<b>test</b>'))"}
+        | {"mime": "text/html"},
+        {"code": "from IPython.display import Math, display; display(Math('\\\\frac{1}{2}'))"}
+        | {"mime": "text/latex"},
+    ]
+    code_inspect_sample = "zip"
+    code_clear_output = "from IPython.display import clear_output; clear_output()"
+
+    def test_history_is_answered(self) -> None:
+        """A rank keeps no history, and says so in a valid reply."""
+        for options in (
+            {"hist_access_type": "tail", "n": 3},
+            {"hist_access_type": "search", "pattern": "*", "unique": True},
+            {"hist_access_type": "range", "session": 0, "start": 0, "stop": 2, "output": True},
+        ):
+            asked = self.kc.history(raw=True, **options)
+            reply = self.get_non_kernel_info_reply(timeout=10)
+            validate_message(reply, "history_reply", asked)
+            assert reply and reply["content"]["status"] == "ok"
+
+    def test_subshells_answer_while_a_cell_runs(self) -> None:
+        """The control channel makes a subshell; it answers beside the main shell."""
+        self.flush_channels()
+        self.kc.control_channel.send(self.kc.session.msg("create_subshell_request", {}))
+        subshell = self.kc.get_control_msg(timeout=10)["content"]["subshell_id"]
+        running = self.kc.execute("import threading; go = threading.Event(); go.wait()")
+        message = self.kc.session.msg("execute_request", {"code": "go.set()", "silent": False})
+        message["header"]["subshell_id"] = subshell
+        self.kc.shell_channel.send(message)
+        replies = [self.kc.get_shell_msg(timeout=10) for _ in range(2)]
+        assert {reply["content"]["status"] for reply in replies} == {"ok"}
+        parents = {reply["parent_header"]["msg_id"] for reply in replies}
+        assert parents == {running, message["msg_id"]}
+
+
+class TestClients(Rank, jupyter_kernel_test.IopubWelcomeTests):
+    """Clients come and go; each learns when it will miss nothing any more."""
+
+    support_iopub_welcome = True
+
+    @classmethod
+    def begin(cls) -> None:
+        """Leave the first message to the test."""
+
+    def test_clients_share_a_subshell(self) -> None:
+        """Or every kernel that attaches would leave a thread in each rank."""
+        (subshell,) = self.loop.run(subshells(self.pool_folder))
+        assert subshell

@@ -1,0 +1,185 @@
+"""The zygote that makes a second pool start at once, and when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.records import PoolState
+from jupyter_dist_server.pools.request import PoolRequest
+
+from ..driver import Notebook, environment, plain_notebook, tagged, wait_for
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
+
+
+def zygotes(env: dict[str, str]) -> list[psutil.Process]:
+    return [process for process in tagged(env) if process.name() == "dist-zygote"]
+
+
+@asynccontextmanager
+async def warm_manager(keep_warm: float = 60.0) -> AsyncIterator[PoolManager]:
+    manager = PoolManager(keep_warm=keep_warm)
+    try:
+        yield manager
+    finally:
+        await manager.stop_all()
+
+
+async def start(manager: PoolManager, base: dict[str, str], tmp_path: Path, **more: Any) -> Pool:
+    fields = {"num_ranks": 2, "cwd": str(tmp_path), "base_env": base, "python": sys.executable}
+    pool = await manager.create(PoolRequest(**{**fields, **more}))
+    while pool.record.state in (PoolState.PENDING, PoolState.CONFIGURING):
+        await pool.changed_since(pool.record.version, 60)
+    assert pool.record.state is PoolState.RUNNING, pool.record.reason
+    return pool
+
+
+async def until(condition: Any) -> None:
+    """Let the event loop run until a condition of other processes holds."""
+    await asyncio.to_thread(wait_for, condition, "the zygote's change")
+
+
+def agent_of(pool: Pool) -> psutil.Process:
+    agent = psutil.Process(pool.record.ranks[0].pid).parent()
+    assert agent
+    return agent
+
+
+def test_a_second_pool_comes_from_the_zygote_in_a_fraction_of_the_time(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+
+    async def check() -> None:
+        async with warm_manager() as manager:
+            begun = time.monotonic()
+            first = await start(manager, env, tmp_path)
+            cold = time.monotonic() - begun
+            await first.stop()
+            await until(lambda: zygotes(env))
+            begun = time.monotonic()
+            second = await start(manager, env | {"JPY_SESSION_NAME": "two.ipynb"}, tmp_path)
+            assert time.monotonic() - begun < 0.5 * cold
+            (zygote,) = zygotes(env)
+            assert agent_of(second).parent() == zygote
+            assert os.listdir(f"/proc/{zygote.pid}/task") == [str(zygote.pid)]
+            assert zygote.memory_full_info().uss < 0.5 * zygote.memory_info().rss
+            held = [process_file.path for process_file in zygote.open_files()]
+            assert not [name for name in held if second.record.folder in name]
+        await until(lambda: not tagged(env))
+
+    asyncio.run(check())
+
+
+def test_pools_that_run_together_share_a_zygote_and_end_alone(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+
+    async def check() -> None:
+        async with warm_manager() as manager:
+            await start(manager, env, tmp_path)
+            one = await start(manager, env, tmp_path)
+            two = await start(manager, env, tmp_path)
+            assert agent_of(one).parent() == agent_of(two).parent() == zygotes(env)[0]
+            agent_of(one).kill()
+            await one.ended.wait()
+            assert one.record.reason
+            assert "The pool's agent was killed by signal 9" in one.record.reason.message
+            assert two.record.state is PoolState.RUNNING
+
+    asyncio.run(check())
+
+
+def test_other_variables_need_a_process_of_their_own(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+
+    async def check() -> None:
+        async with warm_manager() as manager:
+            await start(manager, env, tmp_path)
+            other = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
+            assert agent_of(other).parent() not in zygotes(env)
+            third = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
+            assert agent_of(third).parent() in zygotes(env)
+            assert len(zygotes(env)) == 2
+
+    asyncio.run(check())
+
+
+def test_newly_installed_packages_are_seen(tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    env = environment(tmp_path, PYTHONPATH=str(packages))
+
+    async def check() -> None:
+        async with warm_manager() as manager:
+            await start(manager, env, tmp_path)
+            (packages / "new.py").touch()
+            second = await start(manager, env, tmp_path)
+            assert agent_of(second).parent() == psutil.Process()
+
+    asyncio.run(check())
+
+
+def test_it_ends_when_no_pool_has_run_for_a_while_and_is_off_at_zero(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+
+    async def check() -> None:
+        async with warm_manager(keep_warm=0.5) as manager:
+            pool = await start(manager, env, tmp_path)
+            await until(lambda: zygotes(env))
+            await pool.stop()
+            await until(lambda: not tagged(env))
+        async with warm_manager(keep_warm=0) as manager:
+            await start(manager, env, tmp_path)
+            assert not zygotes(env)
+
+    asyncio.run(check())
+
+
+def test_a_killed_zygote_costs_nothing_but_time(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+
+    async def check() -> None:
+        async with warm_manager() as manager:
+            await start(manager, env, tmp_path)
+            second = await start(manager, env, tmp_path)
+            zygotes(env)[0].kill()
+            await until(lambda: not zygotes(env))
+            third = await start(manager, env, tmp_path)
+            assert agent_of(third).parent() == psutil.Process()
+            assert second.record.state is PoolState.RUNNING
+            await second.stop()
+            assert second.record.state is PoolState.COMPLETED
+
+    asyncio.run(check())
+
+
+@pytest.fixture
+def warm(tmp_path: Path) -> Iterator[Notebook]:
+    """Return a plain notebook that has had a pool."""
+    notebook = plain_notebook(environment(tmp_path), tmp_path)
+    notebook.ok("%load_ext jupyter_dist_server")
+    notebook.ok("%dist_init -n 1")
+    notebook.ok("%dist_shutdown")
+    yield notebook
+    notebook.close()
+
+
+def test_a_notebooks_zygote_ends_with_its_kernel_or_is_dropped(warm: Notebook) -> None:
+    assert [process.name() for process in tagged(warm.env)].count("dist-zygote") == 1
+    warm.ok("%dist_reset")
+    wait_for(lambda: not zygotes(warm.env), "its end")
+    warm.ok("%dist_init -n 1")
+    assert zygotes(warm.env)
+    pid = int(warm.ok("import os\nprint(os.getpid())").text)
+    psutil.Process(pid).kill()
+    wait_for(lambda: not tagged(warm.env), "the end of all processes", timeout=2)
