@@ -4,7 +4,8 @@
 # Both set up what is missing first, and are quick the second time. Further targets:
 #   make lab    opens JupyterLab with the examples
 #   make lint types py-test ts-test ui-test   the parts of `make test`
-#   make bench  compares a pool with plain kernels
+#   make bench  compares pools with plain kernels
+#   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
 #   make screenshots   takes the pictures in docs/images
 #   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch
 #   make clean  removes all that was built or installed here
@@ -28,7 +29,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab bench screenshots test lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab bench bench-peers screenshots test lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -64,7 +65,10 @@ ui-test: $(LINKED) $(UI_MODULES)
 	source tools/chromium.sh && cd ui-tests && jlpm playwright test $(PLAYWRIGHT_OPTIONS)
 
 bench: $(INSTALLED)
-	python -m benchmarks.cells $(BENCH_OPTIONS)
+	python -m benchmarks $(BENCH_OPTIONS)
+
+bench-peers: $(INSTALLED)
+	python -m benchmarks --peers $(BENCH_OPTIONS)
 
 screenshots: $(LINKED) $(UI_MODULES)
 	source tools/chromium.sh && cd ui-tests && jlpm screenshots
@@ -75,7 +79,7 @@ wheel-test: $(INSTALLED) $(FRONT_END)
 clean:
 	rm -rf $(VENV) node_modules ui-tests/node_modules .yarn ui-tests/.yarn lib build dist tsconfig.tsbuildinfo
 	rm -rf jupyter_dist_server/labextension ui-tests/test-results ui-tests/playwright-report
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .eslintcache .stylelintcache
+	rm -rf .bench .mypy_cache .pytest_cache .ruff_cache .eslintcache .stylelintcache
 
 # The front end is built below, by one and the same rule for all targets, so pip must not build it.
 # That also spares an isolated build environment with a second JupyterLab in it. The link to the

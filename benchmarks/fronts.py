@@ -175,7 +175,7 @@ class Direct(Front):
         return {client.execute(code, allow_stdin=False) for client in self._clients}
 
     def receive(self, seconds: float) -> Received | None:
-        ready = [self._channels[s] + (s,) for s, _ in self._poller.poll(seconds * 1e3)]
+        ready = [self._channels[s] + (s,) for s, _ in self._poller.poll(int(seconds * 1e3))]
         if not ready:
             return None
         number, channel, ready_socket = min(ready, key=lambda found: found[1])  # iopub first
@@ -183,6 +183,11 @@ class Direct(Front):
         _, parts = session.feed_identities(ready_socket.recv_multipart())
         when = time.perf_counter()
         return when, f"kernel{number}", channel, session.deserialize(parts)
+
+    def close(self) -> None:
+        """Hang up; the kernels go on."""
+        for client in self._clients:
+            client.stop_channels()
 
 
 def start_kernels(python: str, environments: list[dict[str, str]], home: Path) -> Direct:
@@ -295,7 +300,7 @@ class Served(Front):
         except websocket.WebSocketTimeoutException:
             return None
         when = time.perf_counter()
-        if hasattr(socket, "TCP_QUICKACK"):
+        if hasattr(socket, "TCP_QUICKACK") and self.channels.sock:
             self.channels.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         channel, parts = deserialize_msg_from_ws_v1(packed)
         header, parent, _, content = (json.loads(part) for part in parts[:4])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -48,7 +49,7 @@ class NbDistributed(Peer):
         # It ends processes with `pkill -f` and broad patterns, which would reach other people's.
         harmless = home / "bin"
         harmless.mkdir()
-        (harmless / "pkill").symlink_to("/bin/false")
+        (harmless / "pkill").symlink_to(str(shutil.which("false")))
         self.environment["PATH"] = f"{harmless}{os.pathsep}{self.environment['PATH']}"
 
     def init_cells(self) -> list[str]:
@@ -166,8 +167,11 @@ class Ray(Peer):
     push_cell = "ref = ray.put(got)\nray.get([actor.put.remote('big', ref) for actor in pool])"
     shutdown_cell = "ray.shutdown()"
 
+    def __init__(self, size: int, home: Path, python: str = sys.executable) -> None:
+        super().__init__(size, home, python)
+        self.environment["RAY_TMPDIR"] = str(home)
+
     def init_cells(self) -> list[str]:
-        self.environment["RAY_TMPDIR"] = str(self.home)
         start = f"""
 import ray
 ray.init(num_cpus={self.size})

@@ -134,7 +134,12 @@ class OursServed(Ours):
 
     def open(self) -> None:
         enabled = {"jupyter_dist_server": True, "jupyterlab": False}
-        command = [self.python, "-m", "jupyter_server", f"--ServerApp.jpserver_extensions={enabled}"]
+        command = [
+            self.python,
+            "-m",
+            "jupyter_server",
+            f"--ServerApp.jpserver_extensions={enabled}",
+        ]
         self.front = Served(command, self.environment, self.home)
 
 

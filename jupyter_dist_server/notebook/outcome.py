@@ -138,7 +138,7 @@ class Outcome:
         if lost := sorted(gone | set(late) | elsewhere):
             them = "it" if len(lost) == 1 else "them"
             yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."
-        elif self._group.suspect:
+        elif self._group.suspect and not causes:  # new ranks have a new group
             yield "The process group is broken: replace all ranks with %dist_restart."
         elif self._group.mended:
             yield "The process group was made again."

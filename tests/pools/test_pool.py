@@ -437,3 +437,16 @@ def test_one_pool_per_kernel(tmp_path: Path) -> None:
         assert manager.pools == {}
 
     asyncio.run(check())
+
+
+def test_a_kernel_that_is_shut_down_while_gpus_are_listed_gets_no_pool(tmp_path: Path) -> None:
+    async def check() -> None:
+        manager = PoolManager()
+        start = asyncio.create_task(manager.create(request(tmp_path, kernel_id="k")))
+        await asyncio.sleep(0)  # now it has begun
+        await manager.stop_for_kernel("k")
+        with pytest.raises(DistError, match=re.escape("The start was cancelled")):
+            await start
+        assert manager.pools == {}
+
+    asyncio.run(check())

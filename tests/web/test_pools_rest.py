@@ -271,7 +271,7 @@ def test_one_rank_is_replaced_and_the_others_keep_their_variables(
     code = "t = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t), 'kept' in globals())"
     assert client.texts(pool["id"], code) == ["2 True\n", "2 False\n"]
     for ranks in ([7], [], "1"):
-        answer = client.call("POST", path(pool, "restart"), {"ranks": ranks})
+        answer = client.call("POST", path(pool, "restart"), body={"ranks": ranks})
         assert (answer.status, answer.body["field"]) == (400, "ranks")
 
 

@@ -1,0 +1,87 @@
+"""Ranks that only answer, all in one process, and the agent of their pool.
+
+``python -m benchmarks.echo FOLDER`` serves the sockets of a pool's folder until it is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import zmq
+from jupyter_client.session import DELIM, Session
+
+from jupyter_dist_server.pools.folder import AGENT_SOCKET, CONFIG, endpoint
+
+Socket = zmq.Socket[bytes]
+
+
+class EchoPool:
+    """The ranks and their agent."""
+
+    def __init__(self, folder: Path) -> None:
+        config = json.loads((folder / CONFIG).read_text())
+        self._folder = folder
+        self._world_size: int = config["world_size"]
+        self._session = Session(key=config["key"].encode())
+        self._context: zmq.Context[Socket] = zmq.Context()
+
+    async def serve(self) -> None:
+        """Open all sockets, say so, and answer for ever."""
+        channels: dict[str, tuple[int, Callable[..., None]]] = {
+            "cells": (zmq.ROUTER, self._run),
+            "control": (zmq.ROUTER, self._tell),
+            "iopub": (zmq.XPUB, self._greet),
+        }
+        for rank in range(self._world_size):
+            for channel, (kind, answer) in channels.items():
+                socket: Any = self._context.socket(kind)
+                socket.bind(endpoint(self._folder, rank, channel))
+                drain = partial(self._drain, socket, partial(answer, rank))
+                asyncio.get_running_loop().add_reader(socket.FD, drain)
+        await asyncio.start_unix_server(self._be_agent, str(self._folder / AGENT_SOCKET))
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+
+    async def _be_agent(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ranks = [{"rank": rank, "state": "idle"} for rank in range(self._world_size)]
+        writer.write(
+            json.dumps({"generation": 1, "stopping": False, "ranks": ranks}).encode() + b"\n"
+        )
+        while line := await reader.readline():
+            if json.loads(line)["do"] == "take_turn":
+                writer.write(b'{"turn": "yours"}\n')
+
+    def _drain(self, socket: Socket, answer: Callable[[Socket, list[bytes]], None]) -> None:
+        while int(socket.get(zmq.EVENTS)) & zmq.POLLIN:
+            answer(socket, socket.recv_multipart())
+
+    def _run(self, rank: int, socket: Socket, frames: list[bytes]) -> None:
+        self._reply(rank, socket, frames, "execute_reply", {"status": "ok"})
+
+    def _tell(self, rank: int, socket: Socket, frames: list[bytes]) -> None:
+        status = {"state": "idle", "group": "echo"}
+        self._reply(rank, socket, frames, "dist_status_reply", status)
+
+    def _greet(self, rank: int, socket: Socket, frames: list[bytes]) -> None:
+        if frames[0][:1] == b"\x01":
+            greeting = self._session.msg("iopub_welcome")
+            socket.send_multipart(self._session.serialize(greeting, ident=frames[0][1:]))
+
+    def _reply(
+        self, rank: int, socket: Socket, frames: list[bytes], kind: str, content: dict[str, Any]
+    ) -> None:
+        # By hand: the session's own way costs more than what is measured.
+        identity, request = frames[0], frames[3]
+        header = json.dumps({"msg_id": f"{rank}", "msg_type": kind, "version": "5.3"}).encode()
+        parts = [header, request, b"{}", json.dumps(content).encode()]
+        socket.send_multipart([identity, DELIM, self._session.sign(parts), *parts])
+
+
+if __name__ == "__main__":
+    asyncio.run(EchoPool(Path(sys.argv[1])).serve())

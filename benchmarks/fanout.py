@@ -1,0 +1,72 @@
+"""What it costs to send a cell to one more rank: a real client, and ranks that only answer."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.pools.folder import CONFIG, create_folder, new_key, write_private
+
+SIZES = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one cell, in milliseconds."""
+
+    ranks: int
+    wall: float
+    cpu: float
+    """Of the client's process alone."""
+
+
+def measure(sizes: Sequence[int] = SIZES, cells: int = 100) -> list[Cost]:
+    """Return the cost of a cell for each number of ranks."""
+    return [asyncio.run(_measure_one(ranks, cells)) for ranks in sizes]
+
+
+def per_rank(costs: Sequence[Cost]) -> tuple[float, float]:
+    """Return what one more rank costs the client, and what a cell costs without any, in ms."""
+    line = statistics.linear_regression([c.ranks for c in costs], [c.cpu for c in costs])
+    return line.slope, line.intercept
+
+
+async def _measure_one(ranks: int, cells: int) -> Cost:
+    folder = create_folder()
+    write_private(folder / CONFIG, {"world_size": ranks, "key": new_key()})
+    command = [sys.executable, "-m", "benchmarks.echo", str(folder)]
+    echo = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
+    try:
+        assert echo.stdout and echo.stdout.readline() == b"ready\n", "the echoing ranks have ended"
+        client = PoolClient(folder)
+        await client.connect()
+        try:
+            await _run(client, 10)
+            used = time.process_time()
+            times = await _run(client, cells)
+            used = time.process_time() - used
+        finally:
+            await client.close()
+    finally:
+        echo.kill()
+        echo.communicate()
+        shutil.rmtree(folder)
+    return Cost(ranks, 1e3 * statistics.median(times), 1e3 * used / cells)
+
+
+async def _run(client: PoolClient, cells: int) -> list[float]:
+    times = []
+    for _ in range(cells):
+        begun = time.perf_counter()
+        replies = await client.execute("pass", range(client.world_size), lambda *_: None)
+        times.append(time.perf_counter() - begun)
+        assert len(replies) == client.world_size
+    return times

@@ -1,0 +1,139 @@
+"""What each measure must reach, and what we would like it to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BEST_PEER = "best peer"
+Columns = dict[str, dict[str, float]]
+"""Values by measure, by system."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound on a figure of ours: a number, or that many times what another system has.
+
+    Parameters
+    ----------
+    factor : float
+        The number.
+    of : str
+        A system's name, or `BEST_PEER`.
+    key : str
+        That system's measure, if it is not the same.
+    """
+
+    factor: float
+    of: str = ""
+    key: str = ""
+
+    def __str__(self) -> str:
+        if not self.of:
+            return f"{self.factor:,g}"
+        return self.of if self.factor == 1 else f"{self.factor:g} × {self.of}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measure."""
+
+    key: str
+    label: str
+    must: tuple[Bound, ...] = ()
+    goal: tuple[Bound, ...] = ()
+    more_is_better: bool = False
+
+    def best(self, columns: Columns, peers: list[str], key: str = "") -> tuple[str, float] | None:
+        """Return the best peer and its value; none if no peer has one."""
+        key = key or self.key
+        found = {name: columns[name][key] for name in peers if key in columns.get(name, {})}
+        if not found:
+            return None
+        name = (max if self.more_is_better else min)(found, key=lambda name: found[name])
+        return name, found[name]
+
+    def limit(self, bound: Bound, columns: Columns, peers: list[str]) -> float | None:
+        """Return a bound as a number; none if what it refers to was not measured."""
+        if not bound.of:
+            return bound.factor
+        if bound.of == BEST_PEER:
+            best = self.best(columns, peers, bound.key)
+            return best and bound.factor * best[1]
+        reference = columns.get(bound.of, {}).get(bound.key or self.key)
+        return None if reference is None else bound.factor * reference
+
+    def verdict(
+        self, bounds: tuple[Bound, ...], value: float, columns: Columns, peers: list[str]
+    ) -> str:
+        """Return the bounds in words, each with whether a value keeps to it."""
+        words = []
+        for bound in bounds:
+            limit = self.limit(bound, columns, peers)
+            if limit is None:
+                met = "not measured"
+            elif (value >= limit) if self.more_is_better else (value <= limit):
+                met = "met"
+            else:
+                met = "**missed**"
+            words.append(f"{'≥' if self.more_is_better else '≤'} {bound}: {met}")
+        return "; ".join(words)
+
+
+_UNCHANGED = (Bound(1.15),)
+"""What counts as the same: two medians of the same cell differ by up to this."""
+
+ROWS = (
+    Row(
+        "cold_s",
+        "start to first cell done on all ranks, s",
+        (Bound(0.5, BEST_PEER),),
+        (Bound(2.0),),
+    ),
+    Row(
+        "warm_s",
+        "the same for a second pool, s",
+        (Bound(0.25, BEST_PEER, "cold_s"),),
+        (Bound(0.8),),
+    ),
+    Row(
+        "pass_ms",
+        "`pass`, ms",
+        (Bound(1, "jupyter-distributed"), Bound(1, "ipyparallel"), Bound(0.5, "N kernels")),
+        (Bound(1, "monarch"),),
+    ),
+    Row(
+        "reduce_ms",
+        "`dist.all_reduce` of one element, ms",
+        (Bound(1, "ipyparallel"),),
+        (Bound(1, "monarch"),),
+    ),
+    Row("first_ms", "first printed line visible, ms", (Bound(50),), (Bound(20),)),
+    Row(
+        "lines_s",
+        "lines printed, a second",
+        (Bound(1, "N kernels"),),
+        (Bound(600_000),),
+        more_is_better=True,
+    ),
+    Row("wrong_lines", "lines lost, doubled, broken or out of order", (Bound(0),)),
+    Row("wire", "bytes on the wire for each character", (Bound(1.5),)),
+    Row(
+        "pull_mb_s",
+        "array from a rank to the notebook, MB/s",
+        (Bound(450),),
+        (Bound(1000),),
+        more_is_better=True,
+    ),
+    Row(
+        "push_mb_s",
+        "array to all ranks, MB/s in all",
+        (Bound(2000),),
+        (Bound(5000),),
+        more_is_better=True,
+    ),
+    Row("ranks_mb", "PSS of the ranks, MB", (Bound(500),), (Bound(300),)),
+    Row("rest_mb", "PSS of everything else, MB"),
+    Row("growth_ratio", "`pass` after 40,000 lines ÷ before", _UNCHANGED),
+    Row("blocked_ratio", "`pass` while the server hangs ÷ before", _UNCHANGED),
+    Row("blocked_worst_ms", "the slowest of those, ms"),
+)
