@@ -13,6 +13,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_OPTIONS ?=
+PYTEST_WORKERS ?= 3
 PLAYWRIGHT_OPTIONS ?=
 LAB_OPTIONS ?=
 BENCH_OPTIONS ?=
@@ -55,8 +56,9 @@ types: $(INSTALLED) $(MODULES) $(UI_MODULES)
 	jlpm types:check
 	cd ui-tests && jlpm types:check
 
+# Tests wait for processes most of the time. The order is kept, as the longest files come early.
 py-test: $(INSTALLED)
-	pytest $(PYTEST_OPTIONS)
+	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
 
 ts-test: $(MODULES)
 	jlpm test

@@ -41,7 +41,8 @@ def per_rank(costs: Sequence[Cost]) -> tuple[float, float]:
 
 async def _measure_one(ranks: int, cells: int) -> Cost:
     folder = create_folder()
-    write_private(folder / CONFIG, {"world_size": ranks, "key": new_key()})
+    config = {"world_size": ranks, "key": new_key(), "ranks": [{"gpu": None}] * ranks}
+    write_private(folder / CONFIG, config)
     command = [sys.executable, "-m", "benchmarks.echo", str(folder)]
     echo = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
     try:

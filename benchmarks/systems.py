@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import sys
 import time
@@ -181,8 +180,3 @@ def free_port() -> int:
     """Return a port that was free a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
-
-
-def slug(name: str) -> str:
-    """Return a system's name as a command line takes it."""
-    return re.sub(r"\W+", "-", name)

@@ -5,6 +5,7 @@ import type {
 import { Dialog, ICommandPalette, showDialog } from '@jupyterlab/apputils';
 import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import type { IPool } from './model/contract';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from './tokens';
@@ -25,7 +26,13 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
-    const isRunning = () => model.pool?.state === 'RUNNING';
+    // The panel's buttons name the pool that they stand beside: it may be another notebook's.
+    const poolOf = (args: ReadonlyPartialJSONObject) =>
+      typeof args.pool === 'string'
+        ? (model.pools.get(args.pool) ?? null)
+        : model.pool;
+    const isRunning = (args: ReadonlyPartialJSONObject) =>
+      poolOf(args)?.state === 'RUNNING';
 
     commands.addCommand(CommandIDs.startPool, {
       label: trans.__('Start Ranks'),
@@ -43,10 +50,12 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     commands.addCommand(CommandIDs.stopPool, {
       label: trans.__('Stop Ranks…'),
       caption: trans.__('Stop the pool of the current notebook.'),
-      isEnabled: () =>
-        isAlive(model.pool) && model.pool?.state !== 'COMPLETING',
-      execute: async () => {
-        const pool = model.pool;
+      isEnabled: args => {
+        const pool = poolOf(args);
+        return isAlive(pool) && pool?.state !== 'COMPLETING';
+      },
+      execute: async args => {
+        const pool = poolOf(args);
         if (pool && (await mayLose(pool, 'stop', trans))) {
           await model.stop(pool.id);
         }
@@ -56,9 +65,10 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Interrupt Ranks'),
       caption: trans.__('Stop the running cell on all ranks.'),
       isEnabled: isRunning,
-      execute: async () => {
-        if (model.pool) {
-          await model.interrupt(model.pool.id);
+      execute: async args => {
+        const pool = poolOf(args);
+        if (pool) {
+          await model.interrupt(pool.id);
         }
       }
     });
@@ -66,8 +76,8 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Restart Ranks…'),
       caption: trans.__('Replace all ranks of the current notebook.'),
       isEnabled: isRunning,
-      execute: async () => {
-        const pool = model.pool;
+      execute: async args => {
+        const pool = poolOf(args);
         if (pool && (await mayLose(pool, 'restart', trans))) {
           await model.restart(pool.id);
         }

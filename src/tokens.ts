@@ -52,7 +52,9 @@ export interface IPoolsModel {
   readonly notebook: INotebook | null;
   /** The newest pool of the current notebook's kernel. */
   readonly pool: IPool | null;
-  /** What went wrong with the last request for the current notebook. */
+  /** The live pools whose kernel is gone, but for the current notebook's. */
+  readonly orphans: readonly IPool[];
+  /** What went wrong with the last request from the current notebook. */
   readonly error: IApiError | null;
   /** Whether a request for the current notebook waits for its answer. */
   readonly isPending: boolean;

@@ -9,5 +9,7 @@ configure_jupyter_server(c)  # noqa: F821
 
 c.ServerApp.port = int(os.environ["JUPYTER_DIST_TEST_PORT"])  # noqa: F821
 c.ServerApp.allow_root = True  # noqa: F821
+# A kernel that a test kills stays away.
+c.KernelManager.autorestart = False  # noqa: F821
 c.LabApp.user_settings_dir = mkdtemp(prefix="galata-settings-")  # noqa: F821
 c.Application.log_level = "ERROR"  # noqa: F821

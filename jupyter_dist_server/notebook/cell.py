@@ -28,6 +28,8 @@ MAX_DRAIN = 0.1
 """Seconds for which outputs are taken in before they are shown."""
 ANNOUNCE_AFTER = 1.0
 """Seconds after which a rank's failure is said although others still run."""
+DEATH_AFTER = 0.05
+"""The same for its death, unless that soon ends the cell anyway."""
 
 _Event = tuple[int, str, dict[str, Any]]
 
@@ -201,7 +203,9 @@ class Cell:
             self._finished.add(rank)
             if content["status"] != "ok":
                 self._failed[rank] = content
-                self._announce_at = self._announce_at or time.monotonic() + ANNOUNCE_AFTER
+                after = DEATH_AFTER if content["status"] == "dead" else ANNOUNCE_AFTER
+                at = time.monotonic() + after
+                self._announce_at = min(self._announce_at or at, at)
         elif kind == "input_request":
             self._publish(self._view.take(time.monotonic()))
             self._answer(rank, content)
@@ -214,7 +218,8 @@ class Cell:
             for rank, end in self._failed.items():
                 others = format_ranks(set(self._ranks) - self._finished)
                 what = f"{end['ename']}: {end['evalue']}".removeprefix("RankDied: ").strip(": ")
-                text = f"[{rank}] failed ({what}); ranks still running: {others}.\n"
+                verb = "died" if end["status"] == "dead" else "failed"
+                text = f"[{rank}] {verb} ({what}); ranks still running: {others}.\n"
                 publish([Text("stderr", text)] if others else [])
             self._failed.clear()
             self._announce_at = None

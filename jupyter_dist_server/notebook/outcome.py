@@ -69,6 +69,8 @@ class Outcome:
         self._execution = execution
         self._group = client.group
         self._dead = client.dead
+        self._last_words = client.last_words
+        self._gpus = client.gpus
         self._interrupted = interrupted
         self._limit = limit
 
@@ -92,6 +94,9 @@ class Outcome:
             traceback = [f"[{format_ranks(ranks)}] failed:", *first["traceback"]]
             if others:
                 publish([_folded(others)])
+        for rank in by_status.get("dead", []):
+            if words := self._last_words.get(rank):
+                traceback += [f"[{rank}] wrote to stderr at last:", *words]
         sentences = " ".join(self._sentences(by_status, replies))
         if self._limit is not None:
             raise CellFailed(f"Not done within {self._limit:g} s. {sentences}", traceback)
@@ -125,7 +130,7 @@ class Outcome:
             if cause in (RESTARTED, STOPPED):
                 yield f"{_name(ranks)} {'was' if len(ranks) == 1 else 'were'} {cause} meanwhile."
             else:
-                yield f"{_name(ranks)} died: {cause}."
+                yield f"{_name(ranks)}{self._where(ranks)} died: {cause}."
         late = by_status.get("late", [])
         if late:
             yield f"{_name(late)} did not stop, stuck in C code."
@@ -142,6 +147,12 @@ class Outcome:
             yield "The process group is broken: replace all ranks with %dist_restart."
         elif self._group.mended:
             yield "The process group was made again."
+
+    def _where(self, ranks: list[int]) -> str:
+        """Name the GPUs of ranks that died: one of them may be the cause."""
+        gpus = [gpu for rank in ranks if (gpu := self._gpus[rank])]
+        names = {f"GPU {gpu['index']} {gpu['name']}": None for gpu in gpus}
+        return f" ({', '.join(names)})" if names else ""
 
     def _was_stopped(self, rank: int, error: str) -> bool:
         """Tell whether it was us who made a rank fail: by an interrupt, or by what we broke."""

@@ -28,6 +28,7 @@ import psutil
 
 from . import rank as rank_process
 from .control_socket import Client, ControlSocket
+from .deaths import Deaths
 from .environment import rank_environment
 from .folder import CONFIG
 from .holders import Holders
@@ -38,10 +39,9 @@ from .processes import (
     adopt_descendants,
     call_ourselves,
     end_now,
-    exit_words,
     reap_orphans,
 )
-from .rank_processes import close_all_but, left_behind, signal_rank, spawn, start_failure
+from .rank_processes import close_all_but, left_behind, read_report, signal_rank, spawn
 from .tasks import Tasks
 from .turns import Turns
 from .zygote import leave_zygote
@@ -78,6 +78,7 @@ class Agent:
         self._wake = asyncio.Event()
         self._death = asyncio.Event()
         self._reports: dict[int, socket.socket] = {}
+        self._deaths = Deaths(folder)
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._store: socket.socket | None = None
         self._whole_start = True
@@ -171,20 +172,17 @@ class Agent:
 
     def _on_report(self, rank: int) -> None:
         """Read a rank's only message: ready, or why not. Its end is SIGCHLD's to tell."""
-        try:
-            line = self._reports[rank].recv(65536)
-        except (BlockingIOError, ConnectionResetError):
+        report, descriptors = read_report(self._reports[rank])
+        if report is None:
             return
         asyncio.get_running_loop().remove_reader(self._reports[rank])
         self._reports.pop(rank).close()
-        if not line:
-            return
-        report = json.loads(line)
+        self._deaths.keep(rank, descriptors)
         if "failure" in report and self._whole_start:
             self._fail(rank, report["failure"])
         elif "failure" in report:
             self.ranks[rank]["exit"] = f"did not start: {report['failure']['message']}"
-        elif self.ranks[rank]["state"] == "starting":
+        elif report and self.ranks[rank]["state"] == "starting":
             self.ranks[rank] |= {"state": "idle", "since": time.time()}
         self._control.broadcast()
 
@@ -199,8 +197,8 @@ class Agent:
                 continue
             starting = any(known["state"] == "starting" for known in self.ranks)
             was_starting = self._whole_start and starting
-            cause = self._endings.get(record["rank"]) or record.get("exit") or exit_words(status)
-            record |= {"state": "dead", "since": time.time(), "exit": cause}
+            wanted = self._endings.get(record["rank"]) or record.get("exit")
+            record |= self._deaths.explain(record, status, wanted)
             changed = True
             if record["rank"] in self._reports:
                 self._on_report(record["rank"])  # its last words may still be in the socket
@@ -212,7 +210,7 @@ class Agent:
             self._control.broadcast()
 
     def _fail(self, rank: int, failure: dict[str, Any]) -> None:
-        self.failure = start_failure(self.folder, rank, failure)
+        self.failure = self._deaths.explain_failure(rank, failure)
         self._tasks.add(self.stop())
 
     # -- talking to owners and clients ------------------------------------------------------

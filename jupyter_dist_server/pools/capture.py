@@ -24,19 +24,21 @@ _IN_MODIFY = 0x2
 _PUNCH_HOLE = 0x1 | 0x2  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _FREE_EVERY = 1 << 20
 _POLL = 0.05
+_PAUSE = 0.005
 
 
 class MemoryFile:
     """An append-only file without a name: writers never block, readers follow the end.
 
     `descriptor` is for writing; it may be duplicated onto 1 or 2 and inherited by subprocesses.
+    `content` is for reading, by the agent too once the rank is dead.
     A program that truncates it (``> /dev/stdout`` in a shell) loses what was not read yet.
     """
 
     def __init__(self, name: str) -> None:
         if hasattr(os, "memfd_create"):
-            self._file = os.memfd_create(name)
-            path = f"/proc/self/fd/{self._file}"
+            self.content = os.memfd_create(name)
+            path = f"/proc/self/fd/{self.content}"
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
             self._frees = True
             # The system allows a user only so many watches; without one we look now and then.
@@ -44,7 +46,7 @@ class MemoryFile:
             if _LIBC.inotify_add_watch(self._events, path.encode(), _IN_MODIFY) < 0:
                 self._events = -1
         else:  # macOS
-            self._file, path = tempfile.mkstemp(prefix=name)
+            self.content, path = tempfile.mkstemp(prefix=name)
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
             os.unlink(path)
             self._frees = False
@@ -57,25 +59,25 @@ class MemoryFile:
         if self._events >= 0:
             os.read(self._events, 4096)
         else:
-            while os.fstat(self._file).st_size == self._offset:
+            while os.fstat(self.content).st_size == self._offset:
                 time.sleep(_POLL)
 
     def has_news(self) -> bool:
         """Whether something was written since the last read."""
-        return os.lseek(self._file, 0, os.SEEK_END) != self._offset
+        return os.lseek(self.content, 0, os.SEEK_END) != self._offset
 
     def read_new(self) -> bytes:
         """Return what was written since the last call; never blocks."""
-        size = os.fstat(self._file).st_size
+        size = os.fstat(self.content).st_size
         if size == self._offset:
             return b""
         if size < self._offset:
             self._offset = self._freed = 0
-        content = os.pread(self._file, size - self._offset, self._offset)
+        content = os.pread(self.content, size - self._offset, self._offset)
         self._offset += len(content)
         if self._frees and self._offset - self._freed > _FREE_EVERY:
             start, length = ctypes.c_long(self._freed), ctypes.c_long(self._offset - self._freed)
-            _LIBC.fallocate(self._file, _PUNCH_HOLE, start, length)
+            _LIBC.fallocate(self.content, _PUNCH_HOLE, start, length)
             self._freed = self._offset
         return content
 
@@ -86,14 +88,14 @@ class RankStream(OutStream):  # type: ignore[misc]
     def __init__(self, session: Any, pub_thread: Any, name: str, **options: Any) -> None:
         super().__init__(session, pub_thread, name, **options | {"watchfd": False})
         self._descriptor = {"stdout": 1, "stderr": 2}[name]
-        self._captured = MemoryFile(f"rank-{name}")
+        self.captured = MemoryFile(f"rank-{name}")
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._outbox: Outbox = pub_thread.outbox
         self._both: list[RankStream] = pub_thread.captured
         self._both.append(self)
         self._forked = False
         os.register_at_fork(after_in_child=self._begin_anew)
-        os.dup2(self._captured.descriptor, self._descriptor)
+        os.dup2(self.captured.descriptor, self._descriptor)
         threading.Thread(target=self._follow, name=f"capture-{name}", daemon=True).start()
 
     def fileno(self) -> int:
@@ -111,9 +113,13 @@ class RankStream(OutStream):  # type: ignore[misc]
         else:
             with self._outbox.lock:
                 for stream in self._both:
-                    if stream._captured.has_news():
+                    if stream.captured.has_news():
                         stream.take_in()
-                self._outbox.put(self.parent_header, self.name, string)
+                if self.name == "stderr":  # where the agent finds it, should this be our last word
+                    os.write(self.captured.descriptor, string.encode(errors="backslashreplace"))
+                    self.take_in()
+                else:
+                    self._outbox.put(self.parent_header, self.name, string)
         return len(string)
 
     def flush(self) -> None:
@@ -130,14 +136,15 @@ class RankStream(OutStream):  # type: ignore[misc]
     def take_in(self) -> None:
         """Move what was written to the file descriptor into this stream."""
         with self._outbox.lock:
-            if content := self._captured.read_new():
+            if content := self.captured.read_new():
                 text = self._decoder.decode(content)
                 self._outbox.put(self.parent_header, self.name, text)
 
     def _follow(self) -> None:
         while True:
-            self._captured.wait()
+            self.captured.wait()
             self.take_in()
+            time.sleep(_PAUSE)  # many small writes must not wake us, and take Python's lock, each
 
 
 def take_in_everything(streams: list[RankStream]) -> None:

@@ -17,6 +17,7 @@ from .execution import Execution, OnOutput, Reply
 from .folder import CONFIG
 from .greeting import wait_for_greeting
 from .mending import GroupKeeper
+from .queries import Queries
 from .stopping import Ladder
 from .tasks import Tasks
 
@@ -51,6 +52,9 @@ class PoolClient:
         self.world_size: int = config["world_size"]
         self.dead: dict[int, str] = {}
         """Ranks that are gone, and why."""
+        self.last_words: dict[int, list[str]] = {}
+        """The last lines on stderr of those that died unasked."""
+        self.gpus: list[dict[str, Any] | None] = [rank["gpu"] for rank in config["ranks"]]
         self.subshells: dict[int, str] = {}
         self.generation: int | None = None
         self.link = AgentLink(self._on_snapshot)
@@ -59,7 +63,7 @@ class PoolClient:
         self.session_id: str = self._channels.session.session
         self._tasks = Tasks()
         self._executions: OrderedDict[str, Execution] = OrderedDict()
-        self._queries: dict[tuple[str, int], asyncio.Future[Message]] = {}
+        self._queries = Queries()
         self._greeted = {rank: asyncio.Event() for rank in range(self.world_size)}
 
     async def connect(self, timeout: float = 10.0) -> None:
@@ -104,8 +108,8 @@ class PoolClient:
                 execution.output(rank, kind, content)
             elif kind == "input_request":
                 execution.output(rank, kind, content | {"parent": message["header"]})
-        elif channel != "iopub" and (query := self._queries.pop((parent, rank), None)):
-            query.set_result(message)
+        elif channel != "iopub":
+            self._queries.answer(parent, rank, message)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         self.generation = snapshot["generation"]
@@ -114,6 +118,7 @@ class PoolClient:
             rank = record["rank"]
             if record["state"] == "dead" and rank not in self.dead:
                 self.dead[rank] = record["exit"]
+                self.last_words[rank] = record.get("stderr", [])
                 self._greeted[rank].set()
                 died = True
                 asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, rank, record["exit"])
@@ -125,10 +130,7 @@ class PoolClient:
         self.subshells.pop(rank, None)
         for execution in self._executions.values():
             execution.lose(rank, why)
-        for (parent, asked), query in list(self._queries.items()):
-            if asked == rank:
-                self._queries.pop((parent, asked)).cancel()
-                query.cancel()
+        self._queries.give_up(rank)
 
     async def execute(
         self,
@@ -221,9 +223,7 @@ class PoolClient:
     async def _end_queries_when_closed(self) -> None:
         await self.link.closed.wait()
         await asyncio.sleep(_LAST_WORDS)
-        for query in self._queries.values():
-            query.cancel()
-        self._queries.clear()
+        self._queries.give_up()
 
     async def _lose_all_when_closed(self, execution: Execution) -> None:
         await self.link.closed.wait()
@@ -316,22 +316,11 @@ class PoolClient:
         asked = [rank for rank in chosen if rank not in self.dead]
         message = self._channels.session.msg(kind, content)
         message["header"] |= header or {}
-        loop = asyncio.get_running_loop()
-        queries = {rank: loop.create_future() for rank in asked}
-        identity = message["header"]["msg_id"]
-        self._queries |= {(identity, rank): query for rank, query in queries.items()}
-        try:
+
+        def send() -> None:
             self._channels.send(message, asked, channel, buffers)
-            if queries:
-                await asyncio.wait(queries.values(), timeout=timeout)
-        finally:
-            for rank in asked:
-                self._queries.pop((identity, rank), None)
-        return {
-            rank: query.result()
-            for rank, query in queries.items()
-            if query.done() and not query.cancelled()
-        }
+
+        return await self._queries.ask(message["header"]["msg_id"], asked, send, timeout)
 
     def tell(self, kind: str, content: dict[str, Any]) -> None:
         """Send a request to the control channel of every living rank; nobody waits for replies."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import ctypes
 import os
-import signal
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -135,13 +134,3 @@ def members_of_pool(pool_id: str) -> list[psutil.Process]:
             if process.environ().get("TORCHELASTIC_RUN_ID") == pool_id:
                 members.append(process)
     return members
-
-
-def exit_words(status: int) -> str:
-    """Say how a process ended, from `os.waitpid`'s status."""
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        known = number in signal.Signals.__members__.values()
-        name = signal.Signals(number).name if known else "a real-time signal"
-        return f"killed by signal {number} ({name})"
-    return f"exited with code {os.waitstatus_to_exitcode(status)}"

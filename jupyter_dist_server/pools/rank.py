@@ -25,6 +25,7 @@ from .folder import CONFIG, rank_connection
 from .process_group import ProcessGroup
 
 _KEPT: list[object] = []
+_FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TORCH_HINT = 'Install it there: "{python}" -m pip install torch'
 
 
@@ -100,7 +101,8 @@ def run(orders: Orders, keep_alive: object = None) -> NoReturn:
         for handler in app.log.handlers:
             if isinstance(handler, logging.StreamHandler):
                 handler.setStream(log)  # the kernel's own troubles are no output of a cell
-        report.sendall(json.dumps({"ready": True}).encode())
+        stderr: Any = sys.stderr
+        socket.send_fds(report, [json.dumps({"ready": True}).encode()], [stderr.captured.content])
     except BaseException as error:
         traceback.print_exc()
         summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
@@ -121,13 +123,14 @@ def _detach(orders: Orders) -> TextIO:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != orders.parent:
         os._exit(1)  # the agent died before we asked to be told
-    log = os.open(orders.folder / f"rank-{orders.rank}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    log = os.open(orders.folder / f"rank-{orders.rank}.log", _FRESH)
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
     os.close(null)
     own = os.fdopen(log, "w", buffering=1)
-    faulthandler.enable(own)  # a crash's stack goes to the log, not to the captured descriptor
+    # A crash's stack goes to the log, not to the captured descriptor.
+    faulthandler.enable(own, all_threads=False)
     return own
 
 

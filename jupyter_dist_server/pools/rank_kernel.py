@@ -89,17 +89,19 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
         outbox.begin(
             cell, Budget(content["limit"], f"{content['file']}-rank-{os.environ['RANK']}.txt")
         )
-        self._running = cell
-        self.pre_handler_hook()
         self._begin(content["execution_count"])
+        handler = signal.signal(signal.SIGINT, self._on_interrupt)
         try:
-            reply = await run_cell(self, content["code"], content["allow_stdin"])
-        except KeyboardInterrupt:  # it came between the cell's end and here
+            try:
+                self._running = cell
+                reply = await run_cell(self, content["code"], content["allow_stdin"])
+            finally:
+                self._running = ""
+        except KeyboardInterrupt:  # not in the cell any more, nor quite out of it
             reply = {"status": "error", "ename": "KeyboardInterrupt", "evalue": "", "traceback": []}
         finally:
+            signal.signal(signal.SIGINT, handler)
             self._end()
-            self.post_handler_hook()
-            self._running = ""
         outbox.end(cell, request["header"])
         if self.iopub_thread.sent == sent:
             self.session.send(socket, "execute_reply", reply, request, idents)
@@ -107,6 +109,11 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
             topic = cell_topic(request["header"]["session"])
             self.session.send(self.iopub_socket, "execute_reply", reply, request, topic)
         self._publish_status("idle", "shell")
+
+    def _on_interrupt(self, number: int, frame: Any) -> None:
+        """Interrupt the cell; once it has ended, an interrupt would end the rank."""
+        if self._running:
+            signal.default_int_handler(number, frame)
 
     async def dist_cancel_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Interrupt a cell, on the control thread, or note that it is not wanted any more."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 from ..interpreter import python_command
 from . import rank as rank_process
-from .folder import log_tail
 from .processes import ProcessRef, session_members
 
 RankState = dict[str, Any]
@@ -28,6 +28,18 @@ def spawn(orders: rank_process.Orders) -> subprocess.Popen[bytes]:
         pass_fds=(orders.report, orders.store),
         stdin=subprocess.DEVNULL,
     )
+
+
+def read_report(report: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+    """Read a rank's only message; `None` if there is none yet, empty if it ended without.
+
+    With it comes the descriptor by which what it wrote to stderr can be read.
+    """
+    try:
+        line, descriptors, _, _ = socket.recv_fds(report, 65536, 1)
+    except (BlockingIOError, ConnectionResetError):
+        return None, []
+    return json.loads(line) if line else {}, descriptors
 
 
 def close_all_but(keep: set[int]) -> None:
@@ -59,14 +71,3 @@ def left_behind(ended: list[RankState], by_all: bool) -> set[psutil.Process]:
         left.update(psutil.Process().children(recursive=True))
     ranks = {leader.pid for leader in leaders}
     return {process for process in left if process.pid not in ranks}
-
-
-def start_failure(folder: Path, rank: int, failure: dict[str, Any]) -> dict[str, Any]:
-    """Return the reason of a pool one of whose ranks did not start."""
-    return {
-        "code": failure.get("code", "rank_failed"),
-        "message": f"Rank {rank} did not start: {failure['message']}",
-        "hint": failure.get("hint", ""),
-        "rank": rank,
-        "stderr": log_tail(folder / f"rank-{rank}.log"),
-    }

@@ -58,6 +58,8 @@ class RankRecord:
     since: float = field(default_factory=time.time)
     exit: str | None = None
     """Why it is dead, in words."""
+    stderr: list[str] = field(default_factory=list)
+    """The last lines that it wrote, if it died unasked."""
 
 
 @dataclass
@@ -107,7 +109,7 @@ class PoolRecord:
             elif rank.state == "starting":
                 rank.state, rank.since = "idle", said["since"]
             rank.pid, rank.start_time = said["pid"], said["start_time"]
-            rank.exit = said.get("exit")
+            rank.exit, rank.stderr = said.get("exit"), said.get("stderr", [])
         self.generation = snapshot["generation"]
         self.start_method = snapshot["start_method"]
         self.holders = snapshot["holders"]

@@ -23,6 +23,9 @@ from .processes import ProcessRef, call_ourselves
 
 Become = Callable[[socket.socket], None]
 
+NAME = "dist-zygote"
+"""How it calls itself, where `ps` shows names."""
+
 
 def leave_zygote(
     seat: socket.socket, owner: ProcessRef, listener: socket.socket, become: Become
@@ -46,7 +49,7 @@ def leave_zygote(
             # Its parent must not be the agent, which ends all that descends from it.
             if os.fork() == 0:
                 os.setsid()
-                call_ourselves("dist-zygote")
+                call_ourselves(NAME)
                 listener.close()
                 _serve(seat, owner, become)
         except BaseException:

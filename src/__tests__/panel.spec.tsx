@@ -1,87 +1,8 @@
-import { nullTranslator } from '@jupyterlab/translation';
-import { CommandRegistry } from '@lumino/commands';
-import { Signal } from '@lumino/signaling';
-import React, { act } from 'react';
-import { createRoot } from 'react-dom/client';
-import type { Root } from 'react-dom/client';
-
-import { Clock } from '../panel/clock';
 import { GpuList } from '../panel/gpuList';
-import { PoolSummary, PoolView } from '../panel/poolView';
-import type { IPanelServices } from '../panel/services';
+import { PoolSummary } from '../panel/poolView';
 import { CommandIDs } from '../tokens';
-import type { IPoolsModel } from '../tokens';
-import { makePool, makeRank } from './samples';
-
-Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
-
-let root: Root;
-let host: HTMLElement;
-let executed: unknown[];
-
-beforeEach(() => {
-  host = document.body.appendChild(document.createElement('div'));
-  root = createRoot(host);
-  executed = [];
-});
-
-afterEach(() => {
-  act(() => root.unmount());
-  host.remove();
-});
-
-function show(
-  changes: Partial<IPoolsModel>,
-  Part: (services: IPanelServices) => JSX.Element | null = PoolView
-): void {
-  const model: IPoolsModel = {
-    changed: new Signal<IPoolsModel, void>({} as IPoolsModel),
-    connection: { state: 'live' },
-    pools: new Map(),
-    gpus: null,
-    gpusError: null,
-    notebook: { path: 'train.ipynb', kernelId: 'k1' },
-    pool: null,
-    error: null,
-    isPending: false,
-    defaultRanks: 2,
-    reconnect: jest.fn(),
-    dismissError: jest.fn(),
-    setPreferredRanks: jest.fn(),
-    start: jest.fn(),
-    stop: jest.fn(),
-    interrupt: jest.fn(),
-    restart: jest.fn(),
-    ...changes
-  };
-  const commands = new CommandRegistry();
-  for (const id of Object.values(CommandIDs)) {
-    commands.addCommand(id, {
-      execute: args => executed.push({ id, ...args })
-    });
-  }
-  const clock = new Clock();
-  const trans = nullTranslator.load('');
-  act(() =>
-    root.render(
-      <Part model={model} commands={commands} clock={clock} trans={trans} />
-    )
-  );
-}
-
-function button(name: string): HTMLButtonElement {
-  const found = [...host.querySelectorAll('button')].find(
-    node => (node.getAttribute('aria-label') ?? node.textContent) === name
-  );
-  if (!found) {
-    throw new Error(`No button "${name}" in: ${host.textContent}`);
-  }
-  return found;
-}
-
-function press(name: string): void {
-  act(() => button(name).click());
-}
+import { makeHolder, makePool, makeRank } from './samples';
+import { button, executed, host, press, show } from './screen';
 
 describe('PoolView', () => {
   it('asks for a notebook, and for a kernel', () => {
@@ -123,7 +44,7 @@ describe('PoolView', () => {
     const bar = host.querySelector('progress');
     expect(bar?.getAttribute('aria-label')).toBe('1 of 2 ranks ready');
     press('Cancel');
-    expect(executed).toEqual([{ id: CommandIDs.stopPool }]);
+    expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
   });
 
   it('shows a tile per rank while it runs', () => {
@@ -152,9 +73,9 @@ describe('PoolView', () => {
     press('Restart…');
     press('Stop…');
     expect(executed).toEqual([
-      { id: CommandIDs.interruptRanks },
-      { id: CommandIDs.restartRanks },
-      { id: CommandIDs.stopPool }
+      { id: CommandIDs.interruptRanks, pool: 'p1' },
+      { id: CommandIDs.restartRanks, pool: 'p1' },
+      { id: CommandIDs.stopPool, pool: 'p1' }
     ]);
   });
 
@@ -199,6 +120,30 @@ describe('PoolView', () => {
     show({ pool: makePool({ state }) });
     expect(host.querySelector('[role=status]')?.textContent).toBe(text);
     button('Start');
+  });
+
+  it('says that a pool was stopped as nobody came for it', () => {
+    const message = 'The kernel had been gone for 600 s.';
+    const reason = { code: 'orphaned', message, hint: '', rank: null };
+    show({
+      pool: makePool({ state: 'COMPLETED', reason: { ...reason, stderr: [] } })
+    });
+    expect(host.querySelector('[role=status]')?.textContent).toBe(message);
+    button('Start');
+  });
+
+  it('names the other notebooks that use the pool', () => {
+    const holders = [
+      makeHolder(),
+      makeHolder({ kernel_id: null, name: '' }),
+      makeHolder({ pid: 901, kernel_id: 'k2', name: 'deep/plot.ipynb' }),
+      makeHolder({ pid: 901, kernel_id: null, name: '' }),
+      makeHolder({ pid: 902, kernel_id: null, name: '' })
+    ];
+    show({ pool: makePool({ holders }) });
+    expect(host.textContent).toMatch('Also used by plot.ipynb, pid 902Rank 0');
+    show({ pool: makePool() });
+    expect(host.textContent).not.toMatch('Also used');
   });
 
   it('says how to enable a missing server extension', () => {

@@ -71,6 +71,35 @@ describe('PoolsModel', () => {
     expect(model.pool?.id).toBe('new');
   });
 
+  it('keeps orphaned pools in sight, but those that have ended', async () => {
+    const orphan = { kernel_id: 'k2', orphaned: 90 };
+    for (const pool of [
+      makePool({ orphaned: 90 }),
+      makePool({ ...orphan, id: 'p2' }),
+      makePool({ ...orphan, id: 'p3', state: 'COMPLETED', ended: 99 }),
+      makePool({ id: 'p4', kernel_id: 'k4' })
+    ]) {
+      server.push({ type: 'pool', pool });
+    }
+    await until(() => model.pools.size === 4);
+    expect(model.pool?.id).toBe('p1');
+    expect(model.orphans.map(({ id }) => id)).toEqual(['p2']);
+    notebooks.current = null;
+    expect(model.orphans.map(({ id }) => id)).toEqual(['p1', 'p2']);
+  });
+
+  it('says beside the current notebook why an orphaned pool was not stopped', async () => {
+    const pool = makePool({ kernel_id: 'k2', orphaned: 90 });
+    server.push({ type: 'pool', pool });
+    await until(() => model.orphans.length === 1);
+    const body = { code: 'pool_not_found', message: 'No pool p1.', hint: '' };
+    server.answers.set('DELETE pools/p1', { status: 404, body });
+    const done = model.stop('p1');
+    expect(model.isPending).toBe(false);
+    await done;
+    expect(model.error).toMatchObject(body);
+  });
+
   it('starts a pool and loads the magics into its kernel', async () => {
     const pool = makePool({ state: 'PENDING' });
     server.answers.set('POST pools', { status: 202, body: pool });

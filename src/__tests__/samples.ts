@@ -1,4 +1,7 @@
-import type { IPool, IRank } from '../model/contract';
+import { Signal } from '@lumino/signaling';
+
+import type { IHolder, IPool, IRank } from '../model/contract';
+import type { IPoolsModel } from '../tokens';
 
 export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
   return {
@@ -10,6 +13,17 @@ export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
     state: 'idle',
     since: 100,
     exit: null,
+    ...changes
+  };
+}
+
+export function makeHolder(changes: Partial<IHolder> = {}): IHolder {
+  return {
+    as: 'kernel',
+    pid: 900,
+    start_time: 40,
+    kernel_id: 'k1',
+    name: 'train.ipynb',
     ...changes
   };
 }
@@ -32,11 +46,40 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
     created: 50,
     started: 100,
     ended: null,
+    orphaned: null,
+    holders: [
+      makeHolder({ as: 'server', pid: 800, kernel_id: null, name: '' }),
+      makeHolder()
+    ],
     python: 'python',
     cwd: '.',
     folder: '.',
     generation: 1,
     ranks: [makeRank(0), makeRank(1)],
+    ...changes
+  };
+}
+
+export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
+  return {
+    changed: new Signal<IPoolsModel, void>({} as IPoolsModel),
+    connection: { state: 'live' },
+    pools: new Map(),
+    gpus: null,
+    gpusError: null,
+    notebook: { path: 'train.ipynb', kernelId: 'k1' },
+    pool: null,
+    orphans: [],
+    error: null,
+    isPending: false,
+    defaultRanks: 2,
+    reconnect: jest.fn(),
+    dismissError: jest.fn(),
+    setPreferredRanks: jest.fn(),
+    start: jest.fn(),
+    stop: jest.fn(),
+    interrupt: jest.fn(),
+    restart: jest.fn(),
     ...changes
   };
 }

@@ -43,6 +43,17 @@ export interface IReason {
   stderr: string[];
 }
 
+/** A process that keeps a pool alive. */
+export interface IHolder {
+  as: 'server' | 'kernel';
+  pid: number;
+  /** Unix seconds; with the pid it names one process for good. */
+  start_time: number;
+  kernel_id: string | null;
+  /** The notebook's path, empty when it is not known. */
+  name: string;
+}
+
 export interface IProgress {
   phase: string;
   ready: number;
@@ -57,6 +68,7 @@ export interface IPool {
   state: PoolState;
   /** Grows by one at each change. */
   version: number;
+  /** Why it failed, or was stopped as nobody came for it. */
   reason: IReason | null;
   world_size: number;
   backend: string;
@@ -68,6 +80,10 @@ export interface IPool {
   created: number;
   started: number | null;
   ended: number | null;
+  /** Unix seconds: its kernel is gone since; after a grace time it is stopped. */
+  orphaned: number | null;
+  /** Its server, its kernel, and kernels that have attached to it. */
+  holders: IHolder[];
   python: string;
   cwd: string;
   folder: string;

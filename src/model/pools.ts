@@ -62,6 +62,13 @@ export class PoolsModel implements IPoolsModel {
     return kernelId ? newest : null;
   }
 
+  get orphans(): readonly IPool[] {
+    const own = this.pool;
+    return [...this._pools.values()].filter(
+      pool => pool.orphaned !== null && pool.ended === null && pool !== own
+    );
+  }
+
   get error(): IApiError | null {
     return this._errors.get(this.notebook?.kernelId ?? '') ?? null;
   }
@@ -120,13 +127,17 @@ export class PoolsModel implements IPoolsModel {
     );
   }
 
-  /** Errors and waiting belong to a kernel, so that they show beside its notebook only. */
+  /**
+   * Waiting shows beside the notebook of the kernel only. An error shows beside the one that asked,
+   * as the kernel of an orphaned pool has none.
+   */
   private async _request(
     kernelId: string,
     send: () => Promise<IPool>
   ): Promise<boolean> {
+    const asking = this.notebook?.kernelId ?? '';
     this._pending.add(kernelId);
-    this._errors.delete(kernelId);
+    this._errors.delete(asking);
     this._emit();
     try {
       this._keep(await send());
@@ -135,7 +146,7 @@ export class PoolsModel implements IPoolsModel {
       if (!(error instanceof ApiError)) {
         throw error;
       }
-      this._errors.set(kernelId, error);
+      this._errors.set(asking, error);
       return false;
     } finally {
       this._pending.delete(kernelId);

@@ -5,14 +5,14 @@ import { ConnectionNote, hasNothingToShow } from './connectionNote';
 import { ErrorNote } from './errorNote';
 import { FailedPool } from './failedPool';
 import { formatBackend, formatDuration } from './format';
+import { LivePool } from './livePool';
 import type { IPool } from '../model/contract';
-import { RunningPool } from './runningPool';
+import { OrphanList } from './orphanList';
 import type { IPanelServices } from './services';
 import { StartForm } from './startForm';
-import { StartingPool } from './startingPool';
 
 /**
- * The pool of the current notebook, in whatever state it is.
+ * The pool of the current notebook, in whatever state it is, and pools that nobody uses any more.
  */
 export function PoolView(services: IPanelServices): JSX.Element {
   return (
@@ -22,6 +22,7 @@ export function PoolView(services: IPanelServices): JSX.Element {
         <>
           <Content {...services} />
           <ErrorNote {...services} />
+          <OrphanList {...services} />
         </>
       )}
     </div>
@@ -48,10 +49,9 @@ function Content(services: IPanelServices): JSX.Element {
   switch (pool?.state) {
     case 'PENDING':
     case 'CONFIGURING':
-      return <StartingPool {...services} pool={pool} />;
     case 'RUNNING':
     case 'COMPLETING':
-      return <RunningPool {...services} pool={pool} />;
+      return <LivePool {...services} pool={pool} key={pool.id} />;
     case 'FAILED':
       return <FailedPool {...services} pool={pool} key={pool.id} />;
     default:
@@ -74,6 +74,9 @@ function Content(services: IPanelServices): JSX.Element {
 }
 
 function sayEnded(pool: IPool, { trans }: IPanelServices): string {
+  if (pool.reason) {
+    return pool.reason.message;
+  }
   return pool.state === 'CANCELLED'
     ? trans.__('The start was cancelled.')
     : trans._n('%1 rank stopped.', '%1 ranks stopped.', pool.world_size);

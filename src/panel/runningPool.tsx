@@ -1,3 +1,4 @@
+import { PathExt } from '@jupyterlab/coreutils';
 import React from 'react';
 
 import type { IPool } from '../model/contract';
@@ -23,7 +24,7 @@ export function RunningPool(props: Props): JSX.Element {
     <Button
       title={title}
       isDisabled={model.isPending || !isRunning}
-      onClick={() => void commands.execute(command)}
+      onClick={() => void commands.execute(command, { pool: pool.id })}
     >
       {label}
     </Button>
@@ -64,6 +65,7 @@ export function RunningPool(props: Props): JSX.Element {
           trans.__('End all ranks; variables are lost.')
         )}
       </div>
+      <OtherUsers {...props} />
       <ul
         className={isStale ? 'jp-dist-Ranks jp-mod-stale' : 'jp-dist-Ranks'}
         aria-label={trans.__('Ranks')}
@@ -91,6 +93,26 @@ export function RunningPool(props: Props): JSX.Element {
       ))}
     </>
   );
+}
+
+/** The other notebooks that use the pool, whose variables are here too. */
+function OtherUsers({ pool, trans }: Props): JSX.Element | null {
+  const kernels = pool.holders.filter(who => who.as === 'kernel');
+  const own = kernels.find(who => who.kernel_id === pool.kernel_id);
+  const names = new Map<number, string>();
+  // A notebook may hold the pool twice, once without its name: the last word counts.
+  for (const { pid, name } of kernels.sort((a, b) =>
+    a.name < b.name ? -1 : 1
+  )) {
+    if (pid !== own?.pid) {
+      names.set(pid, PathExt.basename(name) || trans.__('pid %1', pid));
+    }
+  }
+  return names.size ? (
+    <p className="jp-dist-quiet">
+      {trans.__('Also used by %1', [...names.values()].join(', '))}
+    </p>
+  ) : null;
 }
 
 function Activity({ pool, clock, trans }: Props): JSX.Element {

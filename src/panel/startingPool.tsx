@@ -31,7 +31,9 @@ export function StartingPool(
         <span className="jp-dist-quiet">{count}</span>
         <Button
           isDisabled={model.isPending}
-          onClick={() => void commands.execute(CommandIDs.stopPool)}
+          onClick={() =>
+            void commands.execute(CommandIDs.stopPool, { pool: pool.id })
+          }
         >
           {trans.__('Cancel')}
         </Button>

@@ -8,6 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
+
 from ..driver import Notebook, Result, tagged
 
 
@@ -16,7 +18,7 @@ def rank_processes(notebook: Notebook) -> list[psutil.Process]:
     return [
         process
         for process in tagged(notebook.env)
-        if process.name() != "dist-zygote"
+        if process.name() != ZYGOTE
         and not any("ipykernel_launcher" in a or a == "jupyter_server" for a in process.cmdline())
     ]
 

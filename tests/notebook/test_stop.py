@@ -25,8 +25,8 @@ def three(notebook: Notebook) -> Notebook:
     return notebook
 
 
-def stop(notebook: Notebook, cell: str) -> Result:
-    """Run a cell that prints `in`, stop it, and check that control is back in time."""
+def stop(notebook: Notebook, cell: str, after: str = "in\n") -> Result:
+    """Run a cell, stop it once it has said `after`, and check that control is back in time."""
 
     asked: list[float] = []
 
@@ -34,7 +34,7 @@ def stop(notebook: Notebook, cell: str) -> Result:
         asked.append(time.monotonic())
         notebook.interrupt()
 
-    result = notebook.run(cell, until=lambda r: "in" in r.text, act=press)
+    result = notebook.run(cell, until=lambda r: after in r.text + r.stream("stderr"), act=press)
     assert result.status == "error" and "Interrupted." in result.error, result.shown
     assert asked, result.shown
     assert time.monotonic() - asked[0] < LIMIT
@@ -122,8 +122,9 @@ def test_a_second_press_goes_on_at_once(three: Notebook) -> None:
 
 
 def test_a_failure_on_one_rank_while_others_wait_for_it(three: Notebook) -> None:
-    cell = "%%distributed\nprint('in')\nif rank == 1:\n    raise ValueError('bad')\ndist.barrier()"
-    assert "Rank 1 failed with ValueError: bad." in stop(three, cell).error
+    cell = "%%distributed\nif rank == 1:\n    raise ValueError('bad')\ndist.barrier()"
+    error = stop(three, cell, after="[1] failed (ValueError: bad)").error
+    assert "Rank 1 failed with ValueError: bad." in error
     assert is_whole(three)
 
 

@@ -18,6 +18,7 @@ from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.records import PoolState
 from jupyter_dist_server.pools.request import PoolRequest
+from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
 
 from ..driver import Notebook, environment, plain_notebook, tagged, wait_for
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux fork
 
 
 def zygotes(env: dict[str, str]) -> list[psutil.Process]:
-    return [process for process in tagged(env) if process.name() == "dist-zygote"]
+    return [process for process in tagged(env) if process.name() == ZYGOTE]
 
 
 @asynccontextmanager
@@ -175,7 +176,7 @@ def warm(tmp_path: Path) -> Iterator[Notebook]:
 
 
 def test_a_notebooks_zygote_ends_with_its_kernel_or_is_dropped(warm: Notebook) -> None:
-    assert [process.name() for process in tagged(warm.env)].count("dist-zygote") == 1
+    assert [process.name() for process in tagged(warm.env)].count(ZYGOTE) == 1
     warm.ok("%dist_reset")
     wait_for(lambda: not zygotes(warm.env), "its end")
     warm.ok("%dist_init -n 1")

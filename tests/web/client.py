@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
+
 from ..driver import Server
 from .openapi import answer_schema, validate
 
@@ -153,11 +155,15 @@ def rank_processes(pool: dict[str, Any]) -> list[psutil.Process]:
 
 
 def leftovers(pool: dict[str, Any]) -> list[psutil.Process]:
-    """Return the processes that have a log of a pool's private folder open: agent and ranks."""
+    """Return the processes that have a log of a pool's private folder open: agent and ranks.
+
+    So has the zygote that the agent left for the next pools; it is the server's.
+    """
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if any(pool["folder"] in file.path for file in process.open_files()):
+            logs = [file for file in process.open_files() if pool["folder"] in file.path]
+            if logs and process.name() != ZYGOTE:
                 found.append(process)
     return found
 

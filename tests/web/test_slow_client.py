@@ -12,6 +12,8 @@ from pytest_jupyter.jupyter_server import *  # noqa: F403
 from traitlets.config import Config
 
 from jupyter_dist_server.gpus.inventory import Inventory
+from jupyter_dist_server.pools.holders import Owner
+from jupyter_dist_server.pools.plan import plan
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.request import PoolRequest
 from jupyter_dist_server.web.stream import StreamHandler
@@ -47,7 +49,8 @@ def test_a_client_that_does_not_read_costs_no_memory(
 
     async def work() -> None:
         # A pool that is never started can be changed as often as we like.
-        pool = Pool(PoolRequest(num_ranks=1), Inventory(), manager._on_change)
+        record, _ = plan(PoolRequest(num_ranks=1), Inventory())
+        pool = Pool(record, manager._on_change, Owner())
         pool.record.notices = [NOTICE]
         manager.pools[pool.record.id] = pool
         client = await jp_ws_fetch("jupyter-dist", "stream", max_message_size=2**27)

@@ -239,3 +239,40 @@ test('the panel follows the current notebook, and survives a reload', async ({
   await panel.expectRunning(2);
   expect(await panel.pids()).toEqual(pids);
 });
+
+test('a pool whose kernel is gone stays in sight, to be used or stopped', async ({
+  panel,
+  notebooks
+}) => {
+  const kill = 'import os\nos.kill(os.getpid(), 9)';
+  const orphan = panel.pool.getByRole('group', { name: 'Pool of one.ipynb' });
+  const note = panel.state('has been gone since');
+  await notebooks.open('one.ipynb', [kill]);
+  await panel.start(2);
+  await panel.expectRunning(2);
+  const pids = await panel.pids();
+  await notebooks.run(0);
+  await expect(note).toContainText('Restart the kernel');
+  const attach = await note.locator('pre').innerText();
+
+  await test.step('another notebook shows it too, and can use it', async () => {
+    await notebooks.open('two.ipynb', [attach, kill]);
+    await expect(panel.form).toBeVisible();
+    await expect(orphan).toContainText('has been gone since');
+    await panel.expectAccessible();
+    await notebooks.run(0);
+    await expect(notebooks.output(0)).toContainText('Attached to pool');
+    await expect(orphan).toHaveCount(0);
+    await panel.expectRunning(2);
+    expect(await panel.pids()).toEqual(pids);
+  });
+
+  await test.step('Stop… ends it', async () => {
+    await notebooks.run(1);
+    await notebooks.open('three.ipynb', ['']);
+    await expect(orphan).toBeVisible();
+    await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
+    await expect(orphan).toHaveCount(0);
+    await expect(panel.form).toBeVisible();
+  });
+});

@@ -1,0 +1,51 @@
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+
+import { commandsPlugin } from '../commands';
+import { CommandIDs } from '../tokens';
+import type { IPoolsModel } from '../tokens';
+import { makeModel, makePool, until } from './samples';
+
+function addCommands(model: IPoolsModel): CommandRegistry {
+  const commands = new CommandRegistry();
+  const app = { commands } as JupyterFrontEnd;
+  void commandsPlugin.activate(app, model, nullTranslator, null);
+  return commands;
+}
+
+describe('commands', () => {
+  const pool = makePool({ state: 'CONFIGURING' });
+  const orphan = makePool({ id: 'p2', kernel_id: 'k2', orphaned: 90 });
+  const pools = new Map([pool, orphan].map(pool => [pool.id, pool]));
+
+  it('are about the pool that they name, or the current one', async () => {
+    const model = makeModel({ pool, pools });
+    const commands = addCommands(model);
+    await commands.execute(CommandIDs.stopPool);
+    expect(model.stop).toHaveBeenLastCalledWith('p1');
+    const { interruptRanks } = CommandIDs;
+    expect(commands.isEnabled(interruptRanks)).toBe(false);
+    expect(commands.isEnabled(interruptRanks, { pool: 'p2' })).toBe(true);
+    await commands.execute(interruptRanks, { pool: 'p2' });
+    expect(model.interrupt).toHaveBeenLastCalledWith('p2');
+  });
+
+  it.each([
+    [CommandIDs.stopPool, 'stop'],
+    [CommandIDs.restartRanks, 'restart']
+  ] as const)('ask before they lose variables: %s', async (command, action) => {
+    const model = makeModel({ pool, pools });
+    const done = addCommands(model).execute(command, { pool: 'p2' });
+    await until(() => document.querySelector('.jp-Dialog') !== null);
+    expect(model[action]).not.toHaveBeenCalled();
+    document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-warn')?.click();
+    await done;
+    expect(model[action]).toHaveBeenCalledWith('p2');
+  });
+
+  it('are off for a pool that is gone', () => {
+    const commands = addCommands(makeModel({ pool, pools }));
+    expect(commands.isEnabled(CommandIDs.stopPool, { pool: 'p3' })).toBe(false);
+  });
+});

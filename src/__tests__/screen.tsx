@@ -1,0 +1,66 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import React, { act } from 'react';
+import { createRoot } from 'react-dom/client';
+import type { Root } from 'react-dom/client';
+
+import { Clock } from '../panel/clock';
+import { PoolView } from '../panel/poolView';
+import type { IPanelServices } from '../panel/services';
+import { CommandIDs } from '../tokens';
+import type { IPoolsModel } from '../tokens';
+import { makeModel } from './samples';
+
+Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
+
+let root: Root;
+/** Where the part is shown; empty at the start of each test. */
+export let host: HTMLElement;
+/** What the buttons did. */
+export let executed: unknown[];
+
+beforeEach(() => {
+  host = document.body.appendChild(document.createElement('div'));
+  root = createRoot(host);
+  executed = [];
+});
+
+afterEach(() => {
+  act(() => root.unmount());
+  host.remove();
+});
+
+/** Show a part of the panel, for a model that differs from the sample in this. */
+export function show(
+  changes: Partial<IPoolsModel>,
+  Part: (services: IPanelServices) => JSX.Element | null = PoolView
+): void {
+  const model = makeModel(changes);
+  const commands = new CommandRegistry();
+  for (const id of Object.values(CommandIDs)) {
+    commands.addCommand(id, {
+      execute: args => executed.push({ id, ...args })
+    });
+  }
+  const clock = new Clock();
+  const trans = nullTranslator.load('');
+  act(() =>
+    root.render(
+      <Part model={model} commands={commands} clock={clock} trans={trans} />
+    )
+  );
+}
+
+export function button(name: string): HTMLButtonElement {
+  const found = [...host.querySelectorAll('button')].find(
+    node => (node.getAttribute('aria-label') ?? node.textContent) === name
+  );
+  if (!found) {
+    throw new Error(`No button "${name}" in: ${host.textContent}`);
+  }
+  return found;
+}
+
+export function press(name: string): void {
+  act(() => button(name).click());
+}

@@ -1,0 +1,103 @@
+"""A rank that dies says why: in words, with what it wrote last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from ..driver import Notebook, environment, plain_notebook, wait_for
+
+ROOM = 200 << 20
+"""Bytes that a control group leaves its processes."""
+
+
+@pytest.fixture
+def pool(notebook: Notebook) -> Notebook:
+    """Return the notebook with two ranks, both alive."""
+    if "idle" not in (said := notebook.run("%dist_status").text):
+        notebook.ok("%dist_init -n 2")
+    elif "dead" in said:
+        notebook.ok("%dist_restart --ranks 1")
+    return notebook
+
+
+@pytest.fixture
+def control_group() -> Iterator[Path]:
+    """Return a control group for memory, of version 1 or 2."""
+    root = Path("/sys/fs/cgroup")
+    parent = root / "memory" if (root / "memory").is_dir() else root
+    group = parent / f"jupyter-dist-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    yield group
+
+    def is_removed() -> bool:
+        with suppress(OSError):  # busy, as its last process is just ending
+            group.rmdir()
+        return not group.exists()
+
+    wait_for(is_removed, "the removal of the control group")
+
+
+def test_the_last_lines_on_stderr_are_shown(pool: Notebook) -> None:
+    error = pool.fails(
+        "%%distributed\nimport os, sys\nif rank == 1:\n"
+        "    print('from Python', file=sys.stderr)\n    os.write(2, b'and from C\\n')\n"
+        "    os.kill(os.getpid(), 9)"
+    )
+    assert "[1] wrote to stderr at last:\nfrom Python\nand from C\nRank 1 died:" in error
+    assert "killed by signal 9 (SIGKILL)." in error
+    assert "memory" not in error
+
+
+def test_a_crash_shows_where_it_was(pool: Notebook) -> None:
+    error = pool.fails("%%distributed\nimport ctypes\nif rank == 1:\n    ctypes.string_at(0)")
+    assert "Rank 1 died: killed by signal 11 (SIGSEGV)." in error
+    assert "Fatal Python error: Segmentation fault\n" in error
+    assert "line 3 in <module>\nRank 1 died" in error
+
+
+def test_a_death_is_said_while_the_others_still_run(pool: Notebook, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    wait = f"import time\n    while not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    said = "[1] died (exited with code 3); ranks still running: 0.\n"
+    result = pool.run(
+        f"%%distributed\nimport os\nif rank == 0:\n    {wait}\nelse:\n    os._exit(3)",
+        until=lambda r: r.stream("stderr") == said,
+        act=go.touch,
+    )
+    assert "Rank 1 died: exited with code 3. Rank 0 finished" in result.error
+
+
+def test_a_death_for_lack_of_memory_is_told_from_others(
+    control_group: Path, tmp_path: Path
+) -> None:
+    notebook = plain_notebook(environment(tmp_path / "home"), tmp_path)
+    try:
+        pid = notebook.ok("%load_ext jupyter_dist_server\nimport os\nprint(os.getpid())").text
+        (control_group / "cgroup.procs").write_text(pid.split()[-1])
+        notebook.ok("%dist_init -n 2")
+        notebook.ok("%%rank 1\nfew = bytearray(1 << 20)")
+        set_limit(control_group)
+        error = notebook.fails("%%rank 1\nmany = b'x' * (2 << 30)")
+        assert "Rank 1 died: killed by signal 9 (SIGKILL), " in error
+        assert "out of memory: " in error
+        assert notebook.ok("%%rank 0\nrank").lines == ["[0]   0"]
+    finally:
+        notebook.close()
+
+
+def set_limit(group: Path) -> None:
+    """Leave its processes little more memory than they have."""
+    usage, limit = (
+        ("memory.usage_in_bytes", "memory.limit_in_bytes")
+        if (group / "memory.limit_in_bytes").exists()
+        else ("memory.current", "memory.max")
+    )
+    (group / limit).write_text(str(int((group / usage).read_text()) + ROOM))
