@@ -22,7 +22,7 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str]]:
     return [(language, code) for language, code in found if language in languages]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/magics.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/magics.md", "docs/values.md"])
 def test_cells_of_a_page_run_in_order(page: str, tmp_path: Path) -> None:
     env = environment(tmp_path)
     notebook = plain_notebook(env, tmp_path)

@@ -95,19 +95,19 @@ export function RunningPool(props: Props): JSX.Element {
   );
 }
 
-/** The other notebooks that use the pool, whose variables are here too. */
+/** The other notebooks that use the pool, and lose their variables with it. */
 function OtherUsers({ pool, trans }: Props): JSX.Element | null {
   const kernels = pool.holders.filter(who => who.as === 'kernel');
   const own = kernels.find(who => who.kernel_id === pool.kernel_id);
-  const names = new Map<number, string>();
-  // A notebook may hold the pool twice, once without its name: the last word counts.
-  for (const { pid, name } of kernels.sort((a, b) =>
-    a.name < b.name ? -1 : 1
-  )) {
-    if (pid !== own?.pid) {
-      names.set(pid, PathExt.basename(name) || trans.__('pid %1', pid));
-    }
-  }
+  const others = kernels.filter(({ pid }) => pid !== own?.pid);
+  // A kernel may hold the pool twice, once without its name.
+  others.sort((a, b) => a.name.localeCompare(b.name));
+  const names = new Map(
+    others.map(({ pid, name }) => [
+      pid,
+      PathExt.basename(name) || trans.__('pid %1', pid)
+    ])
+  );
   return names.size ? (
     <p className="jp-dist-quiet">
       {trans.__('Also used by %1', [...names.values()].join(', '))}
