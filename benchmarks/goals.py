@@ -134,6 +134,8 @@ ROWS = (
     Row("ranks_mb", "PSS of the ranks, MB", (Bound(500),), (Bound(300),)),
     Row("rest_mb", "PSS of everything else, MB"),
     Row("growth_ratio", "`pass` after 40,000 lines ÷ before", _UNCHANGED),
+    Row("death_ms", "`kill -9` of a rank to the notebook saying so, ms", (Bound(200),)),
+    Row("replace_s", "`%dist_restart --ranks 1`, s", (Bound(1),)),
     Row("blocked_ratio", "`pass` while the server hangs ÷ before", _UNCHANGED),
     Row("blocked_worst_ms", "the slowest of those, ms"),
 )

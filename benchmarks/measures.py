@@ -131,6 +131,25 @@ def printing(system: System, sizes: Sizes) -> Values:
     }
 
 
+def dying(system: System, sizes: Sizes) -> Values:
+    """From a rank's ``kill -9`` to the notebook saying so, and replacing that rank."""
+    if not isinstance(system, Ours):
+        return {}
+    clock = system.home / "killed"
+    system.run("import os, time")
+    run = system.front.run(
+        system.wrap(
+            f"if rank == 1:\n    open({str(clock)!r}, 'w').write(str(time.perf_counter()))\n"
+            "    os.kill(os.getpid(), 9)\ntime.sleep(1)"
+        )
+    )
+    said = run.sent + run.seconds_to("died (killed by signal 9")
+    return {
+        "death_ms": 1e3 * (said - float(clock.read_text())),
+        "replace_s": system.front.run("%dist_restart --ranks 1").seconds,
+    }
+
+
 def wrong_lines(text: str, ranks: int, lines: int) -> int:
     """Count the lines ``<rank:number>`` that are lost, doubled, broken or out of order.
 
@@ -153,7 +172,7 @@ def wrong_lines(text: str, ranks: int, lines: int) -> int:
     return wrong + ranks * lines - len(seen)
 
 
-MEASURES = (start, memory, latency, blocked, moving, growth, printing)
+MEASURES = (start, memory, latency, blocked, moving, growth, printing, dying)
 
 
 def measure(system: System, sizes: Sizes) -> tuple[Values, dict[str, str]]:

@@ -7,6 +7,7 @@ import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
+import { deadRanks } from './model/contract';
 import type { IPool } from './model/contract';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from './tokens';
 
@@ -78,7 +79,12 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       isEnabled: isRunning,
       execute: async args => {
         const pool = poolOf(args);
-        if (pool && (await mayLose(pool, 'restart', trans))) {
+        if (pool && args.dead) {
+          await model.restart(
+            pool.id,
+            deadRanks(pool).map(({ rank }) => rank)
+          );
+        } else if (pool && (await mayLose(pool, 'restart', trans))) {
           await model.restart(pool.id);
         }
       }

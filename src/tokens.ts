@@ -71,7 +71,7 @@ export interface IPoolsModel {
   /** Stop a pool, or cancel its start. */
   stop(poolId: string): Promise<void>;
   interrupt(poolId: string): Promise<void>;
-  restart(poolId: string): Promise<void>;
+  restart(poolId: string, ranks?: number[]): Promise<void>;
 }
 
 export const IPoolsModel = new Token<IPoolsModel>(

@@ -5,7 +5,7 @@ import { CommandRegistry } from '@lumino/commands';
 import { commandsPlugin } from '../commands';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
-import { makeModel, makePool, until } from './samples';
+import { makeModel, makePool, makeRank, until } from './samples';
 
 function addCommands(model: IPoolsModel): CommandRegistry {
   const commands = new CommandRegistry();
@@ -42,6 +42,13 @@ describe('commands', () => {
     document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-warn')?.click();
     await done;
     expect(model[action]).toHaveBeenCalledWith('p2');
+  });
+
+  it('replace dead ranks without asking', async () => {
+    const ranks = [makeRank(0), makeRank(1, { state: 'dead' })];
+    const model = makeModel({ pool: makePool({ ranks }), pools });
+    await addCommands(model).execute(CommandIDs.restartRanks, { dead: true });
+    expect(model.restart).toHaveBeenCalledWith('p1', [1]);
   });
 
   it('are off for a pool that is gone', () => {

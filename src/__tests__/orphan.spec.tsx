@@ -54,6 +54,6 @@ describe('An orphaned pool', () => {
     show({ pool: { ...orphan, kernel_id: 'k1' } });
     expect(group()).toBeNull();
     expect(host.textContent).toMatch('has been gone since 14:03:12');
-    expect(host.textContent).toMatch('Restart the kernel');
+    expect(host.textContent).toMatch('restart the kernel');
   });
 });

@@ -54,7 +54,11 @@ describe('PoolView', () => {
         notices: ['Ranks share GPU 0, so the pool uses gloo.'],
         ranks: [
           makeRank(0, { gpu }),
-          makeRank(1, { state: 'dead', exit: 'killed by signal 9 (SIGKILL)' })
+          makeRank(1, {
+            state: 'dead',
+            exit: 'killed by signal 9 (SIGKILL)',
+            stderr: ['one', 'two']
+          })
         ]
       })
     });
@@ -69,10 +73,14 @@ describe('PoolView', () => {
     );
     expect(host.querySelector('[role=note]')?.textContent).toMatch('gloo');
     expect(host.querySelector('[role=alert]')?.textContent).toMatch('rank 1');
+    const label = 'pre[aria-label="Last lines of rank 1"]';
+    expect(host.querySelector(label)?.textContent).toBe('one\ntwo');
+    press('Replace rank 1');
     press('Interrupt');
     press('Restart…');
     press('Stop…');
     expect(executed).toEqual([
+      { id: CommandIDs.restartRanks, pool: 'p1', dead: true },
       { id: CommandIDs.interruptRanks, pool: 'p1' },
       { id: CommandIDs.restartRanks, pool: 'p1' },
       { id: CommandIDs.stopPool, pool: 'p1' }

@@ -7,7 +7,7 @@ import { PoolsModel } from '../model/pools';
 import { Stream } from '../model/stream';
 import type { INotebook } from '../tokens';
 import { FakeServer } from './fakeServer';
-import { makePool, until } from './samples';
+import { makeHolder, makePool, until } from './samples';
 
 class FakeNotebooks implements INotebookFollower {
   readonly changed = new Signal<this, void>(this);
@@ -62,6 +62,16 @@ describe('PoolsModel', () => {
     expect(model.pool?.id).toBe('p2');
     notebooks.current = { path: 'c.ipynb', kernelId: null };
     expect(model.pool).toBeNull();
+  });
+
+  it('is the pool of another notebook that this one has attached to', async () => {
+    const holders = [makeHolder(), makeHolder({ kernel_id: 'k2' })];
+    server.push({ type: 'pool', pool: makePool({ holders }) });
+    const before = makePool({ id: 'p0', kernel_id: 'k2', ended: 40 });
+    server.push({ type: 'pool', pool: { ...before, state: 'COMPLETED' } });
+    await until(() => model.pools.size === 2);
+    notebooks.current = { path: 'b.ipynb', kernelId: 'k2' };
+    expect(model.pool?.id).toBe('p1');
   });
 
   it('prefers the newest pool of a kernel', async () => {

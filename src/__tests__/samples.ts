@@ -13,6 +13,7 @@ export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
     state: 'idle',
     since: 100,
     exit: null,
+    stderr: [],
     ...changes
   };
 }
@@ -49,7 +50,7 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
     orphaned: null,
     holders: [
       makeHolder({ as: 'server', pid: 800, kernel_id: null, name: '' }),
-      makeHolder()
+      makeHolder({ kernel_id: changes.kernel_id ?? 'k1' })
     ],
     python: 'python',
     cwd: '.',

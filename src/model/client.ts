@@ -74,8 +74,13 @@ export class Client {
     );
   }
 
-  restart(id: string): Promise<IPool> {
-    return this._request('POST', `pools/${encodeURIComponent(id)}/restart`, {});
+  /** Without `ranks`, all of them. */
+  restart(id: string, ranks?: number[]): Promise<IPool> {
+    return this._request(
+      'POST',
+      `pools/${encodeURIComponent(id)}/restart`,
+      ranks ? { ranks } : {}
+    );
   }
 
   private async _request<T>(

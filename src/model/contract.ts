@@ -32,6 +32,8 @@ export interface IRank {
   since: number;
   /** Why the rank is dead, in words. */
   exit: string | null;
+  /** The last lines that it wrote, if it died unasked. */
+  stderr: string[];
 }
 
 export interface IReason {
@@ -130,3 +132,7 @@ export type StreamMessage =
   | { type: 'pools'; pools: IPool[] }
   | { type: 'pool'; pool: IPool }
   | { type: 'pool_removed'; id: string };
+
+export function deadRanks(pool: IPool): IRank[] {
+  return pool.ranks.filter(({ state }) => state === 'dead');
+}

@@ -50,16 +50,16 @@ export class PoolsModel implements IPoolsModel {
 
   get pool(): IPool | null {
     const kernelId = this.notebook?.kernelId;
-    let newest: IPool | null = null;
-    for (const pool of this._pools.values()) {
-      if (
-        pool.kernel_id === kernelId &&
-        pool.created >= (newest?.created ?? 0)
-      ) {
-        newest = pool;
-      }
+    if (!kernelId) {
+      return null;
     }
-    return kernelId ? newest : null;
+    const pools = [...this._pools.values()].sort(
+      (a, b) => a.created - b.created
+    );
+    // A notebook that has attached to another one's pool works with that one.
+    const used = pools.filter(pool => !pool.ended && isHeldBy(pool, kernelId));
+    const own = pools.filter(pool => pool.kernel_id === kernelId);
+    return used.at(-1) ?? own.at(-1) ?? null;
   }
 
   get orphans(): readonly IPool[] {
@@ -121,9 +121,9 @@ export class PoolsModel implements IPoolsModel {
     );
   }
 
-  async restart(poolId: string): Promise<void> {
+  async restart(poolId: string, ranks?: number[]): Promise<void> {
     await this._request(this._kernelOf(poolId), () =>
-      this._client.restart(poolId)
+      this._client.restart(poolId, ranks)
     );
   }
 
@@ -238,4 +238,10 @@ export namespace PoolsModel {
     notebooks: INotebookFollower;
     trans: TranslationBundle;
   }
+}
+
+function isHeldBy(pool: IPool, kernelId: string): boolean {
+  return pool.holders.some(
+    who => who.as === 'kernel' && who.kernel_id === kernelId
+  );
 }

@@ -1,8 +1,7 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-import React, { useLayoutEffect, useRef } from 'react';
+import React from 'react';
 
 import type { IPool } from '../model/contract';
-import { CopyButton } from './controls';
+import { LastLines } from './lastLines';
 import type { IPanelServices } from './services';
 import { StartForm } from './startForm';
 import { StatePill } from './statePill';
@@ -34,32 +33,5 @@ export function FailedPool(
         label={trans.__('Start again')}
       />
     </>
-  );
-}
-
-interface ILastLinesProps {
-  log: string;
-  trans: TranslationBundle;
-}
-
-/** What stderr said, scrolled to its end: there stands the error. */
-function LastLines({ log, trans }: ILastLinesProps): JSX.Element {
-  const box = useRef<HTMLPreElement>(null);
-  useLayoutEffect(() => {
-    if (box.current) {
-      box.current.scrollTop = box.current.scrollHeight;
-    }
-  }, [log]);
-  const label = trans.__('Last lines of stderr');
-  return (
-    <div className="jp-dist-LogBox">
-      <div className="jp-dist-Spread">
-        <span className="jp-dist-quiet">{label}</span>
-        <CopyButton text={log} trans={trans} />
-      </div>
-      <pre ref={box} className="jp-dist-Log" tabIndex={0} aria-label={label}>
-        {log}
-      </pre>
-    </div>
   );
 }

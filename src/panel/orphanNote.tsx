@@ -28,10 +28,10 @@ export function OrphanNote(props: IOrphanNoteProps): JSX.Element {
       <p>
         {pool.id === model.pool?.id
           ? trans.__(
-              'Restart the kernel to go on with them, or stop them, or run this in another notebook:'
+              'Stop them, restart the kernel to go on with them, or run this in another notebook:'
             )
           : trans.__(
-              'To go on with them, run this in a notebook, or stop them:'
+              'Stop them, or run this in a notebook to go on with them:'
             )}
       </p>
       <pre className="jp-dist-Log">{magics}</pre>

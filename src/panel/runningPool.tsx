@@ -1,11 +1,13 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import React from 'react';
 
+import { deadRanks } from '../model/contract';
 import type { IPool } from '../model/contract';
 import { CommandIDs } from '../tokens';
 import { useNow } from './clock';
 import { Button, Note } from './controls';
-import { formatActivity, nameRanks } from './format';
+import { DeadRanks } from './deadRanks';
+import { formatActivity } from './format';
 import { RankTile } from './rankTile';
 import type { IPanelServices } from './services';
 import { StatePill } from './statePill';
@@ -19,7 +21,6 @@ export function RunningPool(props: Props): JSX.Element {
   const { pool, model, commands, clock, trans } = props;
   const isRunning = pool.state === 'RUNNING';
   const isStale = model.connection.state === 'stale';
-  const dead = pool.ranks.filter(({ state }) => state === 'dead');
   const button = (command: string, label: string, title: string) => (
     <Button
       title={title}
@@ -35,7 +36,7 @@ export function RunningPool(props: Props): JSX.Element {
         {isRunning ? (
           <>
             <StatePill
-              kind={dead.length ? 'error' : 'ok'}
+              kind={deadRanks(pool).length ? 'error' : 'ok'}
               label={trans.__('Running')}
             />
             <Activity {...props} />
@@ -80,14 +81,7 @@ export function RunningPool(props: Props): JSX.Element {
           />
         ))}
       </ul>
-      {isRunning && dead.length > 0 && (
-        <Note kind="error">
-          {trans.__(
-            'Restart the ranks to go on: the others would wait for %1.',
-            nameRanks(dead, pool, trans)
-          )}
-        </Note>
-      )}
+      {isRunning && <DeadRanks {...props} />}
       {pool.notices.map(notice => (
         <Note key={notice}>{notice}</Note>
       ))}
@@ -96,9 +90,10 @@ export function RunningPool(props: Props): JSX.Element {
 }
 
 /** The other notebooks that use the pool, and lose their variables with it. */
-function OtherUsers({ pool, trans }: Props): JSX.Element | null {
+function OtherUsers({ pool, model, trans }: Props): JSX.Element | null {
   const kernels = pool.holders.filter(who => who.as === 'kernel');
-  const own = kernels.find(who => who.kernel_id === pool.kernel_id);
+  const here = model.pool === pool ? model.notebook?.kernelId : pool.kernel_id;
+  const own = kernels.find(who => who.kernel_id === here);
   const others = kernels.filter(({ pid }) => pid !== own?.pid);
   // A kernel may hold the pool twice, once without its name.
   others.sort((a, b) => a.name.localeCompare(b.name));

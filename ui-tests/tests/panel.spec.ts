@@ -155,15 +155,26 @@ test('a pool of the magics appears at once, a dead rank says why, and the pool g
       'dead: killed by signal 9 (SIGKILL)'
     );
     await expect(panel.tile(0)).toContainText('idle');
-    await expect(panel.pool.getByRole('alert')).toHaveText(
-      'Restart the ranks to go on: the others would wait for rank 1.'
+    await expect(panel.pool.getByRole('alert')).toContainText(
+      'The others keep their variables, but collectives would wait for rank 1.'
     );
   });
 
-  await test.step('Restart… mends it', async () => {
-    await panel.answer('Restart…', 'Restart all ranks?', 'Restart');
+  await test.step('it alone is replaced', async () => {
+    const [kept, pid] = await panel.pids();
+    await panel.button('Replace rank 1').click();
     await panel.expectRunning(2);
     await expect(panel.pool.getByRole('alert')).toHaveCount(0);
+    const pids = await panel.pids();
+    expect(pids[0]).toBe(kept);
+    expect(pids[1]).not.toBe(pid);
+  });
+
+  await test.step('Restart… replaces all', async () => {
+    const before = await panel.pids();
+    await panel.answer('Restart…', 'Restart all ranks?', 'Restart');
+    await expect.poll(() => panel.pids()).not.toEqual(before);
+    await panel.expectRunning(2);
   });
 
   await notebooks.run(2);
@@ -252,7 +263,7 @@ test('a pool whose kernel is gone stays in sight, to be used or stopped', async 
   await panel.expectRunning(2);
   const pids = await panel.pids();
   await notebooks.run(0);
-  await expect(note).toContainText('Restart the kernel');
+  await expect(note).toContainText('restart the kernel');
   const attach = await note.locator('pre').innerText();
 
   await test.step('another notebook shows it too, and can use it', async () => {

@@ -65,20 +65,23 @@ export class Panel {
   /** Expects the palette to offer these commands of ours, and no others. */
   async expectCommands(labels: string[]): Promise<void> {
     const palette = this.page.locator('.jp-ModalCommandPalette');
-    // JupyterLab takes no shortcuts before it has settled, and does not say when it has.
+    const search = palette.getByRole('textbox');
+    const offered = palette
+      .locator('.lm-CommandPalette-itemLabel:visible')
+      .filter({ hasText: 'Ranks' });
+    // Before it has settled JupyterLab takes no shortcuts, and a launcher that comes late closes
+    // the palette; it does not say when it has.
     await expect(async () => {
       if (!(await palette.isVisible())) {
         await this.page.keyboard.press('ControlOrMeta+Shift+C');
       }
-      await expect(palette.getByRole('textbox')).toBeVisible({ timeout: 2000 });
-    }).toPass();
-    await palette.getByRole('textbox').fill('Distributed');
-    const offered = palette
-      .locator('.lm-CommandPalette-itemLabel:visible')
-      .filter({ hasText: 'Ranks' });
-    await expect
-      .poll(async () => (await offered.allInnerTexts()).sort())
-      .toEqual(labels);
+      await search.fill('Distributed', { timeout: 2000 });
+      await expect
+        .poll(async () => (await offered.allInnerTexts()).sort(), {
+          timeout: 5000
+        })
+        .toEqual(labels);
+    }).toPass({ timeout: 45_000 });
     await this.page.keyboard.press('Escape');
     await expect(palette).toBeHidden();
   }
@@ -201,7 +204,7 @@ export class Notebooks {
     return this._page
       .locator('.jp-NotebookPanel:visible .jp-Cell')
       .nth(index)
-      .locator('.jp-OutputArea-output');
+      .locator('.jp-Cell-outputArea');
   }
 }
 

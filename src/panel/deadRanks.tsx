@@ -1,0 +1,55 @@
+import React from 'react';
+
+import { deadRanks } from '../model/contract';
+import type { IPool } from '../model/contract';
+import { CommandIDs } from '../tokens';
+import { Button, Note } from './controls';
+import { nameRanks } from './format';
+import { LastLines } from './lastLines';
+import type { IPanelServices } from './services';
+
+/**
+ * What ranks that died wrote last, and how to go on without losing the others' variables.
+ */
+export function DeadRanks(
+  props: IPanelServices & { pool: IPool }
+): JSX.Element | null {
+  const { pool, model, commands, trans } = props;
+  const dead = deadRanks(pool);
+  if (!dead.length) {
+    return null;
+  }
+  const names = nameRanks(dead, pool, trans);
+  return (
+    <Note kind="error">
+      <p>
+        {trans.__(
+          'The others keep their variables, but collectives would wait for %1.',
+          names
+        )}
+      </p>
+      {dead
+        .filter(({ stderr }) => stderr.length)
+        .map(({ rank, stderr }) => (
+          <LastLines
+            key={rank}
+            label={trans.__('Last lines of rank %1', rank)}
+            log={stderr.join('\n')}
+            trans={trans}
+          />
+        ))}
+      <Button
+        isPrimary
+        isDisabled={model.isPending}
+        onClick={() =>
+          void commands.execute(CommandIDs.restartRanks, {
+            pool: pool.id,
+            dead: true
+          })
+        }
+      >
+        {trans.__('Replace %1', names)}
+      </Button>
+    </Note>
+  );
+}
