@@ -153,7 +153,9 @@ class Pool:
         _, client = self._current.require()
         mover = self.mover()
         name = mover.send_call((function, args, kwargs, _source(function)), chosen)
-        return Call(client, self._current.loop, mover, name, chosen)
+        call = Call(client, self._current.loop, mover, name, chosen)
+        self._current.keep_connected(call)
+        return call
 
     # -- for the magics ---------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Any
 from ..pools.client import PoolClient
 from ..pools.execution import Execution, Reply
 from ..pools.moving import Mover
+from ..pools.processes import RESTARTED, STOPPED
 from ..pools.ranks import format_ranks
 from .loop import LoopThread
 from .merge import Merger
@@ -133,10 +134,10 @@ def _failure(failed: Sequence[Reply]) -> CellFailed:
     causes: dict[str, list[int]] = {}
     for reply in failed:
         what = "{ename}: {evalue}".format_map({"ename": "", "evalue": "", **reply.content})
-        verb = "died" if reply.status == "dead" else "failed with"
-        text = (
-            f"{verb} {what}".replace("died RankDied:", "died:") if what != ": " else "was stopped"
-        )
+        text = f"failed with {what}" if what != ": " else "was stopped"
+        if reply.status == "dead":
+            why = reply.content["evalue"]
+            text = f"{'ended' if why in (RESTARTED, STOPPED) else 'died'}: {why}"
         causes.setdefault(text.rstrip(": "), []).append(reply.rank)
     names = [
         (f"Rank {ranks[0]}" if len(ranks) == 1 else f"Ranks {format_ranks(ranks)}") + f" {what}."

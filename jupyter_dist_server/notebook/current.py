@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..pools.holders import KERNEL, describe
 from ..pools.ranks import parse_ranks
 from ..pools.stopping import free
 from .cell import Cell, Options
+from .connection import close_after, connected_client, mended
 from .control import Control, LocalControl, Record, kernel_id
 from .loop import LoopThread
 from .server_control import find_server
@@ -38,6 +40,7 @@ class CurrentPool:
         self._guest = False
         """Whether the pool is another notebook's."""
         self._failure: DistError | None = None
+        self._calls: set[Future[Any]] = set()
         self._cells = 0
         self.all_cells = False
         """Whether cells without a magic of ours go to the ranks too."""
@@ -86,12 +89,14 @@ class CurrentPool:
         return self._follow(record, progress)
 
     def _follow(self, record: Record, progress: Callable[[Record], None]) -> Record:
-        """Wait until a pool that is being started runs; an interrupt cancels the start."""
+        """Wait until a pool runs; an interrupt cancels a start, but lets ranks be replaced."""
         try:
             while record["state"] in ("PENDING", "CONFIGURING"):
                 progress(record)
                 record = self._control.wait(record, _NEWS)
         except KeyboardInterrupt:
+            if record["started"]:
+                raise
             if self._guest:
                 self._local.release(record["id"])
             else:
@@ -179,7 +184,7 @@ class CurrentPool:
     def _connect(self, record: Record) -> None:
         self._disconnect()
         who = describe(KERNEL, kernel_id(), os.environ.get("JPY_SESSION_NAME", ""))
-        self._client = self._loop.run(_connected_client(Path(record["folder"]), who))
+        self._client = self._loop.run(connected_client(Path(record["folder"]), who))
         self._connected = record["id"], record["generation"]
         self._record = record
 
@@ -244,13 +249,22 @@ class CurrentPool:
         size = record["world_size"]
         chosen = parse_ranks(ranks, size) if ranks.strip() else list(range(size))
         self.attach()  # its server may have gone meanwhile
-        self._disconnect()
-        return self._follow(self._control.restart(record["id"], chosen), progress)
+        old, self._client, self._connected = self._client, None, None
+        try:
+            return self._follow(self._control.restart(record["id"], chosen), progress)
+        finally:
+            if old:
+                self._loop.submit(close_after(list(self._calls), old))
+
+    def keep_connected(self, call: Future[Any]) -> None:
+        """Hear of a call to its end, also if ranks are replaced meanwhile."""
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
 
     def mend(self) -> bool:
         """Make the process group whole, if it is not; tell whether it is."""
         _, client = self.require()
-        return self._loop.run(client.mend())
+        return self._loop.run(mended(client))
 
     def interrupt(self) -> list[int]:
         """Stop whatever the ranks run; return those that did not stop."""
@@ -310,13 +324,6 @@ class CurrentPool:
         begun = time.perf_counter()
         self.run("dist.barrier()", "", None, False)
         return time.perf_counter() - begun
-
-
-async def _connected_client(folder: Path, who: dict[str, Any]) -> PoolClient:
-    client = PoolClient(folder)  # its sockets belong to the loop that makes them
-    await client.connect()
-    client.link.send("hold", who=who)
-    return client
 
 
 def _no_pool() -> DistError:

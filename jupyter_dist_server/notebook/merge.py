@@ -17,7 +17,7 @@ from typing import Any
 
 from .log import OPEN, Entry, MergedLog
 from .pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, stream_of
-from .publication import Clear, Display, Publication, join_texts, overwrite
+from .publication import Clear, Display, Publication, join_texts, overwrite, own_id
 
 WINDOW = 0.04
 """Seconds for which a thing waits for other ranks to show the same, before it is drawn."""
@@ -27,6 +27,8 @@ PROMPT_AFTER = 0.5
 """Seconds after which any unfinished line is shown."""
 REDRAW_EVERY = 0.1
 """Seconds between two updates of the same display."""
+_LIVE = 2000
+"""Characters of an unfinished line, its last, that are drawn again and again while it grows."""
 _FLOOD = 4000
 """Lines that wait for nobody."""
 
@@ -140,7 +142,7 @@ class Merger:
 
     def _read_rich(self, rank: int, content: dict[str, Any], now: float) -> Entry:
         display_id = _display_id(content)
-        own = f"{self._cell}-{rank}-{display_id}" if display_id else None
+        own = own_id(rank, display_id) if display_id else None
         display = Display(content["data"], content.get("metadata", {}), own)
         if own:
             self._displays[own] = display
@@ -156,7 +158,7 @@ class Merger:
         self.errors.append(([rank], content))
 
     def _update(self, rank: int, content: dict[str, Any]) -> None:
-        own = f"{self._cell}-{rank}-{content['transient']['display_id']}"
+        own = own_id(rank, content["transient"]["display_id"])
         display = Display(content["data"], content.get("metadata", {}), own, update=True)
         if known := self._displays.get(own):
             known.data, known.metadata = display.data, display.metadata
@@ -285,6 +287,7 @@ class Merger:
                 bars = self._live[place] = self._bars_for(rank, now)
             row = overwrite("".join(self._partial[place]))
             self._partial[place] = [row]
+            row = row if len(row) <= _LIVE else f"…{row[-_LIVE:]}"
             if bars.rows.get(rank) != row:
                 self._set_row(bars, rank, row)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .publication import Display, Publication, Text, join_texts
+from .publication import Display, Publication, Text, join_texts, own_id
 
 _Output = tuple[str, dict[str, Any]]
 
@@ -69,11 +69,12 @@ class PerRank:
         if kind == "stream":
             self._line_open = not content["text"].endswith("\n")
             return [Text(content["name"], content["text"])]
-        self._line_open = False
+        begun, self._line_open = self._line_open, False
         display_id = content.get("transient", {}).get("display_id")
         if set(content["data"]) == {"text/plain"} and not display_id:
-            return [Text("stdout", content["data"]["text/plain"] + "\n")]
-        own = f"{self._cell}-{rank}-{display_id}" if display_id else None
+            before = "\n" if begun else ""
+            return [Text("stdout", f"{before}{content['data']['text/plain']}\n")]
+        own = own_id(rank, display_id) if display_id else None
         update = kind == "update_display_data"
         return [Display(content["data"], content.get("metadata", {}), own, update)]
 

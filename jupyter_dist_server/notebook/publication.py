@@ -49,6 +49,11 @@ def overwrite(line: str) -> str:
     return shown.rstrip()
 
 
+def own_id(rank: int, display_id: str) -> str:
+    """Return the notebook's id for a rank's display, which later cells may update, too."""
+    return f"jupyter-dist-{rank}-{display_id}"
+
+
 def join_texts(published: list[Publication]) -> list[Publication]:
     """Join neighbouring texts of one stream, so that a burst of lines is one message."""
     joined: list[Publication] = []

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
+
+from .publication import own_id
+
+_WITHIN = re.compile(r"(\r\n|\r|\n)(?=[\s\S])")
 
 
 class Trail:
@@ -14,6 +19,11 @@ class Trail:
 
         self._kernel: Any = getattr(get_ipython(), "kernel", None)
         self._parent = self._kernel.get_parent() if self._kernel else None
+        self._open: tuple[int, str] | None = None
+        """Whose line is unfinished: its rank and stream."""
+        self._at_start = True
+        self._broken_off: set[tuple[int, str]] = set()
+        """Whose unfinished line was ended for the sake of others."""
 
     @property
     def in_notebook(self) -> bool:
@@ -23,13 +33,40 @@ class Trail:
     def show(self, rank: int, kind: str, content: dict[str, Any]) -> None:
         """Show one output; callable from any thread."""
         if kind == "stream":
-            text = "".join(f"[{rank}] {line}\n" for line in content["text"].splitlines())
-            self._send("stream", {"name": content["name"], "text": text})
+            if text := self._labelled(rank, content["name"], content["text"]):
+                self._send("stream", {"name": content["name"], "text": text})
         elif kind in ("display_data", "execute_result"):
+            self._finish_line()
             label = {"data": {"text/plain": f"[{rank}]"}, "metadata": {}, "transient": {}}
             self._send("display_data", label)
-            shown = {"data": content["data"], "metadata": content["metadata"], "transient": {}}
-            self._send("display_data", shown)
+            self._send("display_data", self._renamed(rank, content))
+        elif kind == "update_display_data":
+            self._send(kind, self._renamed(rank, content))
+
+    def _renamed(self, rank: int, content: dict[str, Any]) -> dict[str, Any]:
+        display_id = content.get("transient", {}).get("display_id")
+        transient = {"display_id": own_id(rank, display_id)} if display_id else {}
+        return {"data": content["data"], "metadata": content["metadata"], "transient": transient}
+
+    def _labelled(self, rank: int, stream: str, text: str) -> str:
+        """Put the rank before each line, but where its unfinished line goes on."""
+        label, place = f"[{rank}] ", (rank, stream)
+        if self._open != place:
+            self._finish_line()
+        if place in self._broken_off:
+            self._broken_off.discard(place)
+            if not (text := text.removeprefix("\n")):
+                return ""
+        lead = label if self._at_start else ""
+        self._at_start = text.endswith(("\n", "\r"))
+        self._open = None if text.endswith("\n") else place
+        return lead + _WITHIN.sub(rf"\1{label}", text)
+
+    def _finish_line(self) -> None:
+        if self._open:
+            self._broken_off.add(self._open)
+            self._send("stream", {"name": self._open[1], "text": "\n"})
+        self._open, self._at_start = None, True
 
     def _send(self, kind: str, content: dict[str, Any]) -> None:
         if self._kernel:

@@ -75,6 +75,7 @@ class Agent:
         self._stopped = False
         self._endings: dict[int, str] = {}
         self._to_fork: deque[int] = deque()
+        self._restarting = asyncio.Lock()
         self._wake = asyncio.Event()
         self._death = asyncio.Event()
         self._reports: dict[int, socket.socket] = {}
@@ -125,7 +126,7 @@ class Agent:
             {"rank": rank, **fresh} if rank in chosen else self.ranks[rank]
             for rank in range(self.world_size)
         ]
-        self._to_fork.extend(chosen)
+        self._to_fork.extend(rank for rank in chosen if rank not in self._to_fork)
         self._wake.set()
 
     def start_rank(self, rank: int, inherited: set[int]) -> None:
@@ -250,12 +251,13 @@ class Agent:
     # -- ending -----------------------------------------------------------------------------
 
     async def _restart(self, chosen: Collection[int]) -> None:
-        self._endings = dict.fromkeys(chosen, RESTARTED)
-        await self._end_ranks(chosen)
-        if not self.stopping:
-            self._endings = {}
-            self.order_ranks(chosen)
-            self._control.broadcast()
+        async with self._restarting:  # two notebooks may ask for the same rank
+            self._endings = dict.fromkeys(chosen, RESTARTED)
+            await self._end_ranks(chosen)
+            if not self.stopping:
+                self._endings = {}
+                self.order_ranks(chosen)
+                self._control.broadcast()
 
     async def stop(self) -> None:
         """End every rank and whatever they left behind, then let the main loop return."""

@@ -98,6 +98,13 @@ class RankStream(OutStream):  # type: ignore[misc]
         os.dup2(self.captured.descriptor, self._descriptor)
         threading.Thread(target=self._follow, name=f"capture-{name}", daemon=True).start()
 
+    def set_parent(self, parent: dict[str, Any]) -> None:
+        """Note whose request is dealt with; what C code writes belongs to the main thread's."""
+        if threading.current_thread() is threading.main_thread():
+            super().set_parent(parent)
+        else:  # a completion, in a subshell beside a running cell
+            self.set_thread_parent(parent)
+
     def fileno(self) -> int:
         """Return the captured descriptor, so that ``subprocess.run(stdout=sys.stdout)`` works."""
         return self._descriptor
@@ -117,7 +124,7 @@ class RankStream(OutStream):  # type: ignore[misc]
                         stream.take_in()
                 if self.name == "stderr":  # where the agent finds it, should this be our last word
                     os.write(self.captured.descriptor, string.encode(errors="backslashreplace"))
-                    self.take_in()
+                    self.take_in(self.parent_header)
                 else:
                     self._outbox.put(self.parent_header, self.name, string)
         return len(string)
@@ -133,12 +140,16 @@ class RankStream(OutStream):  # type: ignore[misc]
         self._forked = True
         self._outbox.forget()
 
-    def take_in(self) -> None:
-        """Move what was written to the file descriptor into this stream."""
+    def take_in(self, parent: dict[str, Any] | None = None, final: bool = False) -> None:
+        """Move what was written to the file descriptor into this stream.
+
+        `parent` is the header of the cell that wrote it, by default the one that runs: a thread of
+        an earlier cell that comes by must not take it for its own. With `final`, the
+        rest of a character is not waited for.
+        """
         with self._outbox.lock:
-            if content := self.captured.read_new():
-                text = self._decoder.decode(content)
-                self._outbox.put(self.parent_header, self.name, text)
+            if text := self._decoder.decode(self.captured.read_new(), final):
+                self._outbox.put(parent or self._parent_header_global, self.name, text)
 
     def _follow(self) -> None:
         while True:
@@ -151,4 +162,4 @@ def take_in_everything(streams: list[RankStream]) -> None:
     """Take in all that was written so far, C's buffers included."""
     _LIBC.fflush(None)
     for stream in streams:
-        stream.take_in()
+        stream.take_in(final=True)

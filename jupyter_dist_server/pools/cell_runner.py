@@ -7,10 +7,12 @@ ever, and `IPythonKernel.do_execute` transforms and inspects each cell twice.
 from __future__ import annotations
 
 import asyncio
+import linecache
 import sys
 from typing import TYPE_CHECKING, Any
 
 from ipykernel.jsonutil import json_clean
+from IPython.core.compilerop import code_name
 
 if TYPE_CHECKING:
     from .rank_kernel import RankKernel
@@ -52,6 +54,7 @@ async def run_cell(kernel: RankKernel, code: str, allow_stdin: bool) -> dict[str
 
 async def _run(kernel: RankKernel, code: str) -> Any:
     shell = kernel.shell
+    shell.compile.get_code_name = _name_of_code
     cell: dict[str, Any] = {"transformed_cell": code, "preprocessing_exc_tuple": None}
     try:
         cell["transformed_cell"] = shell.transform_cell(code)
@@ -67,6 +70,17 @@ async def _run(kernel: RankKernel, code: str) -> Any:
     except StopIteration as end:
         return end.value
     raise RuntimeError("The cell waits for something although it has no await.")
+
+
+def _name_of_code(raw_code: str, code: str, number: int) -> str:
+    """Return the file name of a cell, the same on all ranks, as warnings and threads say it."""
+    name = f"Cell In[{number}]"
+    lines = [line + "\n" for line in code.splitlines()]
+    if name in linecache.cache and linecache.getlines(name) != lines:
+        # Numbers come again in a cell within a cell (%%time), or if the notebook's kernel was
+        # restarted; what was defined under this name is still to be shown by its own source.
+        return f"{name} {code_name(code, number)[-13:-1]}"
+    return name
 
 
 def _show_pages(shell: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ _MESSAGE = 1 << 16
 """Characters at which a message goes out at once."""
 _TAIL = 2000
 """Characters at the end of an output that are shown although its middle was cut."""
+_TRAILING = 100
+"""How many cells that have ended are watched for what their threads print."""
 _KEEP_FILES = 7 * 24 * 3600.0
 """Seconds for which the file of a cut output stays."""
 
@@ -32,11 +34,14 @@ class Budget:
         Characters that are shown.
     name : str
         Of the file.
+    unending : bool
+        Whether nobody knows when the last text comes; the file is then always up to date.
     """
 
-    def __init__(self, limit: int, name: str) -> None:
-        self._left = limit
+    def __init__(self, limit: int, name: str, unending: bool = False) -> None:
+        self._left = self._limit = limit
         self._name = name
+        self._unending = unending
         self._shown: list[str] | None = []
         self._tail: deque[str] = deque()
         self._tail_size = 0
@@ -47,6 +52,8 @@ class Budget:
         """Return what of a text is to be shown."""
         if self._file:
             self._file.write(text)
+            if self._unending:
+                self._file.flush()
             self._remember(text)
             return ""
         if len(text) <= self._left:
@@ -79,6 +86,11 @@ class Budget:
         self._tail_size += len(self._tail[-1])
         while self._tail_size - len(self._tail[0]) >= _TAIL:
             self._tail_size -= len(self._tail.popleft())
+
+    def for_trail(self) -> Budget:
+        """Return one for what trails the cell."""
+        path = Path(self._name)
+        return Budget(self._limit, f"{path.stem}-later{path.suffix}", unending=True)
 
     def close(self) -> str:
         """End the cell; return the last lines of an output that was cut."""
@@ -114,6 +126,8 @@ class Outbox:
         self._scheduled = False
         self._sent_at = 0.0
         self._budgets: dict[str, Budget] = {}
+        self._trailing: OrderedDict[str, Budget] = OrderedDict()
+        """Of cells that have ended, those that printed last at the end."""
 
     def begin(self, cell: str, budget: Budget) -> None:
         """Bound what a cell, named by its message's id, may show."""
@@ -122,8 +136,12 @@ class Outbox:
     def end(self, cell: str, parent: dict[str, Any]) -> None:
         """Send what a cell has printed, the end of a cut output too."""
         self.send()
-        if last := self._budgets.pop(cell).close():
+        budget = self._budgets.pop(cell)
+        if last := budget.close():
             self._publish(parent, "stdout", last)
+        self._trailing[cell] = budget.for_trail()
+        if len(self._trailing) > _TRAILING:
+            self._trailing.popitem(last=False)
 
     def put(self, parent: dict[str, Any], stream: str, text: str) -> None:
         """Take text; it goes out soon."""
@@ -134,8 +152,8 @@ class Outbox:
             else:
                 self._runs.append((parent, stream, [text]))
             self._size += len(text)
-            if self._size > _MESSAGE:
-                self.send()
+            if self._size > _MESSAGE and (text.endswith("\n") or self._size > 2 * _MESSAGE):
+                self.send()  # with whole lines, if possible: `print` writes a line's end by itself
             elif not self._scheduled:
                 self._schedule()
 
@@ -158,10 +176,16 @@ class Outbox:
                 self._sent_at = time.monotonic()
             for parent, stream, pieces in runs:
                 text = "".join(pieces)
-                if budget := self._budgets.get(parent.get("msg_id", "")):
+                if budget := self._budget_of(parent.get("msg_id", "")):
                     text = budget.spend(text)
                 if text:
                     self._publish(parent, stream, text)
+
+    def _budget_of(self, cell: str) -> Budget | None:
+        if cell in self._trailing:
+            self._trailing.move_to_end(cell)
+            return self._trailing[cell]
+        return self._budgets.get(cell)
 
     def _publish(self, parent: dict[str, Any], stream: str, text: str) -> None:
         self._session.send(

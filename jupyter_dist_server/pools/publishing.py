@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ipykernel.iostream import IOPubThread
+from jupyter_client.jsonutil import json_default
 
 from .outbox import Outbox
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half a pair: it may be in a string, but UTF-8 has nothing for it."""
 
 
 class PubThread(IOPubThread):  # type: ignore[misc]
@@ -23,9 +31,11 @@ class PubThread(IOPubThread):  # type: ignore[misc]
 
     def __init__(self, socket: Any, session: Any) -> None:
         self.sent = 0
+        self._woken = False
         self._subscriptions: Counter[bytes] = Counter()
         # The pipe is for displays of forked workers; ipykernel forwards them.
         super().__init__(socket, pipe=True, session=session)
+        session.pack = partial(_pack, session.pack)
         self.outbox = Outbox(session, self)
         self.captured: list[Any] = []
         """Both streams, see `RankStream`."""
@@ -39,8 +49,34 @@ class PubThread(IOPubThread):  # type: ignore[misc]
         """Whether somebody has subscribed to a topic; if not, nobody would get the message."""
         return any(n > 0 and topic.startswith(s) for s, n in list(self._subscriptions.items()))
 
+    def schedule(self, call: Callable[[], Any]) -> None:
+        """Call something in the thread; wake it once for all that waits.
+
+        It is woken through a socket that takes only so many messages, and would block for ever.
+        """
+        if not self.thread.is_alive():
+            call()
+            return
+        self._events.append(call)
+        if not self._woken:
+            self._woken = True
+            self._event_pipe.send(b"")
+
+    def _handle_event(self, frames: list[bytes]) -> None:
+        self._woken = False  # before the events are counted: later ones wake the thread again
+        super()._handle_event(frames)
+
     def send_multipart(self, *arguments: Any, **options: Any) -> None:
         """Send a message, after what was printed before it."""
         self.outbox.send()
         self.sent += 1
         super().send_multipart(*arguments, **options)
+
+
+def _pack(pack: Callable[[Any], bytes], message: Any) -> bytes:
+    """Serialise a part of a message, also one with lone surrogates."""
+    try:
+        return pack(message)
+    except UnicodeEncodeError:
+        text = json.dumps(message, default=json_default, ensure_ascii=False)
+        return _SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):x}", text).encode()

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ..driver import Notebook, Server, environment, plain_notebook
+from ..driver import Notebook, Server, environment, plain_notebook, wait_for
 
 
 @pytest.fixture(params=["plain", "served"])
@@ -68,6 +68,20 @@ def test_a_killed_guest_hurts_nobody(two: tuple[Notebook, Notebook]) -> None:
         act=psutil.Process(pid).kill,
     )
     assert one.ok("%%distributed\nkept").lines == ["[0-1] 9"]
+
+
+def test_a_restart_does_not_wait_for_the_cell_of_another_notebook(
+    two: tuple[Notebook, Notebook],
+) -> None:
+    one, other = two
+    other.ok("%dist_attach")
+    cell = other.send("%%rank 0\nimport time\ntime.sleep(8)\nkept")
+    wait_for(lambda: "busy" in one.ok("%dist_status").text, "the cell's begin")
+    restarted = one.ok("%dist_restart --ranks 1")
+    assert "made again once every rank is there and idle" in restarted.text
+    assert restarted.seconds < 6
+    assert other.follow(cell).lines == ["[0]   7"]
+    one.ok("%sync")
 
 
 def test_the_pool_goes_on_with_a_guest_when_its_owner_is_gone(

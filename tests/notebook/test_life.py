@@ -169,6 +169,16 @@ def test_restart_replaces_every_rank(pool: Notebook) -> None:
     ]
 
 
+def test_who_stops_waiting_for_a_restart_loses_no_variable(pool: Notebook) -> None:
+    deaf = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)"  # its end takes 2 s
+    pool.ok(f"%%distributed\nkept = 7\n{deaf}")
+    result = pool.run(
+        "%dist_restart --ranks 1", until=lambda r: "restarting" in r.shown, act=pool.interrupt
+    )
+    assert "KeyboardInterrupt" in result.error and result.seconds < 2
+    assert pool.ok("%%distributed\n'kept' in globals()").lines == ["[0]   True", "[1]   False"]
+
+
 def test_shutdown_leaves_no_process_and_no_file(pool: Notebook) -> None:
     pool.ok(
         "%%distributed\nimport subprocess\n"

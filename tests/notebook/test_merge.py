@@ -149,6 +149,16 @@ def test_an_unfinished_line_is_shown_in_time_and_finished_in_place() -> None:
     assert screen.lines == ["[0]   Password accepted", "[0]   next"]
 
 
+def test_a_long_unfinished_line_is_not_drawn_again_and_again_as_a_whole() -> None:
+    merger, drawn = Merger([0], 1), 0
+    for step in range(1000):
+        merger.feed(0, "stream", {"name": "stdout", "text": "." * 1000}, step)
+        drawn += sum(len(str(piece)) for piece in merger.take(step + 0.9))
+    assert drawn < 4_000_000
+    (whole,) = merger.take(1000, last=True)
+    assert isinstance(whole, Display) and whole.data["text/plain"] == "[0] " + "." * 1_000_000
+
+
 def test_a_bar_never_moves_before_what_its_rank_printed_earlier() -> None:
     m, screen = merger(), Screen()
     say(m, 0, "\r10%", 0.0)

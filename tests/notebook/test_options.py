@@ -19,6 +19,11 @@ def test_per_rank_shows_one_rank_after_the_other(ranks: Notebook) -> None:
     assert "Rank 1 failed with ValueError: no. Rank 0 finished" in error
 
 
+def test_per_rank_puts_a_result_below_a_line_without_end(ranks: Notebook) -> None:
+    code = "%%distributed --per-rank\nprint('no end', end='')\nrank"
+    assert ranks.ok(code).lines == ["Rank 0", "no end", "0", "Rank 1", "no end", "1"]
+
+
 def test_per_rank_streams_the_first_rank_while_it_runs(ranks: Notebook) -> None:
     code = "%%distributed --per-rank\nimport time\nprint('early')\ntime.sleep(0.6)\nprint('late')"
     result = ranks.ok(code)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..driver import Notebook
 
 
@@ -64,6 +66,16 @@ handle.update({"text/html": f"<u>{rank}</u>"}, raw=True)
     assert sorted(ranks.ok(code).mime("text/html")) == ["<u>0</u>", "<u>1</u>"]
 
 
+def test_a_later_cell_updates_a_display_in_place(ranks: Notebook) -> None:
+    first = ranks.send("%%distributed\nhandle = display('begun', display_id=True)")
+    shown = ranks.follow(first)
+    later = ranks.ok("%%distributed\nhandle.update('done %d' % rank)")
+    for _, message in later.messages:
+        if message["msg_type"] == "update_display_data":
+            shown.add("update_display_data", message["content"])
+    assert shown.lines == [] and "'done 0'" in shown.shown and "'done 1'" in shown.shown
+
+
 def test_magics_shell_commands_and_await_work_on_ranks(ranks: Notebook) -> None:
     result = ranks.ok("%%distributed\n%timeit -n1 -r1 pass\n!echo shell $RANK")
     assert result.text.count("per loop") >= 1
@@ -101,6 +113,29 @@ print("done")
 def test_broken_utf8_is_shown(ranks: Notebook) -> None:
     result = ranks.ok('%%distributed\nimport os\nos.write(1, b"a\\xffb \\xc3\\xa9\\n")\nNone')
     assert result.lines == ["[0-1] a\ufffdb é"]
+
+
+def test_half_a_character_at_the_end_of_a_cell_is_shown_there(ranks: Notebook) -> None:
+    assert ranks.ok("%%rank 0\nimport os\nos.write(1, b'\\xe2');").lines == ["[0]   \ufffd"]
+    assert ranks.ok("%%rank 0\nos.write(1, b'next\\n');").lines == ["[0]   next"]
+
+
+def test_lone_surrogates_are_shown_and_stop_nothing(ranks: Notebook) -> None:
+    shown = ranks.ok("%%distributed\nprint('a\\ud800b')\ndisplay('c\\udcff')").lines
+    assert shown == ["[0-1] a\\ud800b", "[0-1] 'c\\udcff'"]
+    assert "ValueError: d\\ud800" in ranks.fails("%%distributed\nraise ValueError('d\\ud800')")
+
+
+def test_very_many_changes_between_stdout_and_stderr_block_nothing(ranks: Notebook) -> None:
+    code = """%%rank 0
+import sys
+for i in range(5000):
+    print(i)
+    print(i, file=sys.stderr)
+"""
+    result = ranks.ok(code)
+    for text in (result.text, result.stream("stderr")):
+        assert [int(n) for n in re.findall(r"^(?:\[0\] *)?(\d+)$", text, re.M)] == list(range(5000))
 
 
 def test_many_lines_from_each_rank_are_all_there_in_order(ranks: Notebook) -> None:

@@ -214,6 +214,17 @@ def test_a_call_can_be_cancelled_and_interrupted(pool: Notebook) -> None:
     assert pool.ok("%%distributed\n'free'").lines == ["[0-1] 'free'"]
 
 
+def test_a_call_is_told_that_a_rank_was_replaced_and_that_the_other_finished(
+    pool: Notebook,
+) -> None:
+    pool.ok(WAIT + "call = pool.run(wait_for_go)")
+    said = pool.ok("%dist_restart --ranks 1").text
+    assert "made again once every rank is there and idle" in said
+    pool.ok("assert not call.done()\npool.push(go=1, ranks=0)")
+    assert "Rank 1 ended: restarted." in pool.fails("call.result(timeout=10)").splitlines()[-1]
+    pool.ok("%sync")
+
+
 def test_a_dead_rank_is_named(pool: Notebook) -> None:
     pool.ok("%dist_pull __import__('os').getpid() --rank 1 --as pid")
     pool.ok(WAIT + "call = pool.run(wait_for_go)\nimport os, signal\nos.kill(pid, signal.SIGKILL)")
