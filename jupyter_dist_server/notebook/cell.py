@@ -82,10 +82,12 @@ class Cell:
         self._trail = Trail()
         self._view: Merger | PerRank
         if options.per_rank:
-            self._view = PerRank(ranks, name)
+            self._view = PerRank(ranks)
         else:
             self._view = Merger(ranks, client.world_size, name, self._trail.in_notebook)
         self._over = False
+        self._turn = threading.Lock()
+        """Held while an event is taken: those that trail the cell come after those of the cell."""
         self._late_at: float | None = None
         self._events: queue.SimpleQueue[_Event | None] = queue.SimpleQueue()
         self._quiet: deque[_Event] = deque()
@@ -126,9 +128,12 @@ class Cell:
         if self._options.timeout:
             self._late_at = time.monotonic() + self._options.timeout
         future.add_done_callback(self._on_done)
-        with _on_sigint(self._interrupt):
-            self._show_until_done()
-        self._publish(self._view.take(time.monotonic(), last=True))
+        try:
+            with _on_sigint(self._interrupt):
+                self._show_until_done()
+            self._publish(self._view.take(time.monotonic(), last=True))
+        finally:
+            self._leave_to_trail()
         replies = future.result()
         assert self._execution
         limit = self._options.timeout if self._late_at == float("inf") else None
@@ -147,14 +152,24 @@ class Cell:
             publish(published)
 
     def _on_done(self, _: object) -> None:
-        self._over = True
         self._events.put(None)
 
+    def _leave_to_trail(self) -> None:
+        with self._turn:
+            self._over = True
+            while not self._events.empty():
+                if event := self._events.get():
+                    self._trail.show(*event)
+
     def _on_event(self, rank: int, kind: str, content: dict[str, Any]) -> None:
-        """Hand an event to the main thread; waking it for each rank of a silent cell is dear."""
-        if self._over:
-            self._trail.show(rank, kind, content)
-            return
+        with self._turn:
+            if self._over:
+                self._trail.show(rank, kind, content)
+            else:
+                self._hand_over(rank, kind, content)
+
+    def _hand_over(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+        """Let the main thread show it; waking it for each rank of a silent cell is dear."""
         if kind == "finished" and content["status"] == "ok" and not self._spoken:
             self._quiet.append((rank, kind, content))
             return

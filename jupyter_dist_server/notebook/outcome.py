@@ -9,11 +9,13 @@ from typing import Any
 
 from ..pools.client import PoolClient
 from ..pools.execution import Execution, Reply
-from ..pools.processes import RESTARTED, STOPPED
+from ..pools.processes import POOL_ENDED, RESTARTED, STOPPED
 from ..pools.ranks import format_ranks
 from .publication import Display, publish
 
 _STOPPED_BY_US = ""
+_INTERRUPTS = ("KeyboardInterrupt", "CancelledError")
+"""What an interrupt raises in a cell; the second where it waits for something."""
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -122,7 +124,7 @@ class Outcome:
         if stopped := failed.pop(_STOPPED_BY_US, []):
             yield f"{_name(stopped)} stopped; {_whose(stopped)} variables are kept."
         for what, ranks in failed.items():
-            yield f"{_name(ranks)} failed with {what}."
+            yield f"{_name(ranks)} failed with {what.rstrip('.')}."
         causes: dict[str, list[int]] = {}
         for rank in by_status.get("dead", []):
             causes.setdefault(replies[rank].content["evalue"], []).append(rank)
@@ -133,11 +135,14 @@ class Outcome:
                 yield f"{_name(ranks)}{self._where(ranks)} died: {cause}."
         late = by_status.get("late", [])
         if late:
-            yield f"{_name(late)} did not stop, stuck in C code."
+            yield f"{_name(late)} did not stop{self._why_not(late)}."
         if waiting := by_status.get("aborted"):
             yield f"{_name(waiting)} had not begun: another cell runs there."
         if fine := by_status.get("ok"):
             yield f"{_name(fine)} finished; {_whose(fine)} variables are kept."
+        if POOL_ENDED in causes:
+            yield "Start a new pool with %dist_init."
+            return
         gone = {r for cause, rs in causes.items() if cause not in (RESTARTED, STOPPED) for r in rs}
         elsewhere = set(self._dead) if self._group.suspect and failed else set()
         if lost := sorted(gone | set(late) | elsewhere):
@@ -159,7 +164,12 @@ class Outcome:
         if not (ladder := self._execution.ladder):
             return False
         place = self._execution.places.get(rank)
-        return error == "KeyboardInterrupt" or bool(ladder.broke and place and place["call"])
+        return error in _INTERRUPTS or bool(ladder.broke and place and place["call"])
+
+    def _why_not(self, late: list[int]) -> str:
+        if any(rank in self._execution.places for rank in late):  # some thread of it answered
+            return ": stuck in C code, or catching interrupts"
+        return ", stuck in C code"
 
     def _places(self) -> Iterator[str]:
         """Say which ranks were where when the cell was stopped."""

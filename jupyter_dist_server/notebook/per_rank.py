@@ -17,14 +17,11 @@ class PerRank:
     ----------
     ranks : iterable of int
         Where the cell runs.
-    cell : str
-        Distinguishes this cell's displays from those of others.
     """
 
-    def __init__(self, ranks: Iterable[int], cell: str) -> None:
+    def __init__(self, ranks: Iterable[int]) -> None:
         self.errors: list[tuple[list[int], dict[str, Any]]] = []
         """Each rank's error, in order of arrival."""
-        self._cell = cell
         self._order = sorted(ranks)
         self._turn = 0
         self._outputs: dict[int, list[_Output]] = {rank: [] for rank in self._order}

@@ -126,7 +126,7 @@ class Agent:
             {"rank": rank, **fresh} if rank in chosen else self.ranks[rank]
             for rank in range(self.world_size)
         ]
-        self._to_fork.extend(rank for rank in chosen if rank not in self._to_fork)
+        self._to_fork.extend(chosen)
         self._wake.set()
 
     def start_rank(self, rank: int, inherited: set[int]) -> None:
@@ -252,6 +252,9 @@ class Agent:
 
     async def _restart(self, chosen: Collection[int]) -> None:
         async with self._restarting:  # two notebooks may ask for the same rank
+            if self._whole_start and any(rank["state"] == "starting" for rank in self.ranks):
+                chosen = range(self.world_size)  # as the others would wait for those to meet them
+            self._to_fork = deque(rank for rank in self._to_fork if rank not in chosen)
             self._endings = dict.fromkeys(chosen, RESTARTED)
             await self._end_ranks(chosen)
             if not self.stopping:
@@ -281,7 +284,7 @@ class Agent:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._all_dead(ending), GRACE)
         # The ranks themselves are reaped by `_on_child_end` alone.
-        end_now(left_behind(ending, by_all=len(ending) == len(self.ranks)))
+        end_now(left_behind(ending, self.config["id"], by_all=len(ending) == len(self.ranks)))
 
     async def _all_dead(self, ending: list[dict[str, Any]]) -> None:
         while any(record["pid"] and record["state"] != "dead" for record in ending):
@@ -301,14 +304,14 @@ class Agent:
         else:
             self.order_ranks(range(self.world_size))
 
-    async def _next(self) -> int | None:
-        """Wait for a rank to start; `None` when the pool has ended."""
+    async def _has_next(self) -> bool:
+        """Wait for a rank to start; false when the pool has ended."""
         while not self._to_fork:
             if self._stopped:
-                return None
+                return False
             self._wake.clear()
             await self._wake.wait()
-        return self._to_fork.popleft()
+        return True
 
     def run(self) -> None:
         """Start the ranks and serve until the pool ends."""
@@ -318,8 +321,9 @@ class Agent:
         asyncio.set_event_loop(loop)
         loop.run_until_complete(self._open())
         # The loop is paused while forking, so that a child never stands inside a callback.
-        while (rank := loop.run_until_complete(self._next())) is not None:
-            self.start_rank(rank, inherited)
+        while loop.run_until_complete(self._has_next()):
+            if self._to_fork:  # a restart may have emptied it in the loop's last turn
+                self.start_rank(self._to_fork.popleft(), inherited)
             if not self._to_fork:
                 self._control.broadcast()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -7,8 +7,11 @@ ever, and `IPythonKernel.do_execute` transforms and inspects each cell twice.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import linecache
+import signal
 import sys
+from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ipykernel.jsonutil import json_clean
@@ -62,9 +65,12 @@ async def _run(kernel: RankKernel, code: str) -> Any:
         cell["preprocessing_exc_tuple"] = sys.exc_info()
     work = shell.run_cell_async(code, store_history=True, **cell)
     if shell.should_run_async(code, **cell):
-        future = asyncio.ensure_future(work)
-        with kernel._cancel_on_sigint(future):
-            return await future
+        task = asyncio.ensure_future(_hold_back_interrupt(work))
+        with _interruptible(task):
+            result = await task
+        if isinstance(result, KeyboardInterrupt):
+            raise result
+        return result
     try:
         work.send(None)  # nothing in it waits, so it runs to its end
     except StopIteration as end:
@@ -81,6 +87,33 @@ def _name_of_code(raw_code: str, code: str, number: int) -> str:
         # restarted; what was defined under this name is still to be shown by its own source.
         return f"{name} {code_name(code, number)[-13:-1]}"
     return name
+
+
+async def _hold_back_interrupt(work: Coroutine[Any, Any, Any]) -> Any:
+    """Return an interrupt that comes between a cell and IPython: raised, it ends the event loop."""
+    try:
+        return await work
+    except KeyboardInterrupt as interrupt:
+        return interrupt
+
+
+@contextlib.contextmanager
+def _interruptible(task: asyncio.Task[Any]) -> Iterator[None]:
+    """Interrupt a cell that has an `await` like any other, and cancel it while it waits there."""
+    loop, interrupt = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+    assert callable(interrupt)
+
+    def on_interrupt(number: int, frame: Any) -> None:
+        if asyncio.current_task() is task:
+            interrupt(number, frame)
+        else:
+            loop.call_soon_threadsafe(task.cancel)  # wakes the loop, as `call_soon` does not
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
 
 
 def _show_pages(shell: Any) -> None:

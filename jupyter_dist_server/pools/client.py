@@ -17,6 +17,7 @@ from .execution import Execution, OnOutput, Reply
 from .folder import CONFIG
 from .greeting import wait_for_greeting
 from .mending import GroupKeeper
+from .processes import POOL_ENDED
 from .queries import Queries
 from .stopping import Ladder
 from .tasks import Tasks
@@ -30,7 +31,7 @@ _REMEMBERED = 64
 """Cells whose threads may still print."""
 _CANCEL_PATIENCE = 0.2
 """Seconds after which a rank that does not answer is interrupted by the agent."""
-_LAST_WORDS = 0.1
+_LAST_WORDS = 0.05
 """Seconds for which outputs of a dead rank, already on their way, are waited for."""
 
 
@@ -176,7 +177,7 @@ class PoolClient:
                 "allow_stdin": allow_stdin,
                 "execution_count": execution_count,
                 "limit": limit // len(ranks),
-                "file": f"{self.folder.name}-cell-{execution_count}",
+                "file": f"{self.folder.name}-{self.session_id[:4]}-cell-{execution_count}",
             },
         )
         execution.id = message["header"]["msg_id"]
@@ -229,7 +230,7 @@ class PoolClient:
         await self.link.closed.wait()
         await asyncio.sleep(_LAST_WORDS)
         for rank in execution.outstanding:
-            execution.lose(rank, "the pool has ended")
+            execution.lose(rank, POOL_ENDED)
 
     def pass_on(
         self, message: Message, ranks: Iterable[int], channel: str, buffers: Sequence[Any] = ()

@@ -28,5 +28,6 @@ async def wait_for_greeting(greeted: asyncio.Event, socket: zmq.Socket[Any]) -> 
     for attempt in count():
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(greeted.wait(), _PATIENCE)
+        if greeted.is_set():  # perhaps as nobody wants to know any more, and the socket is closed
             return
         socket.subscribe(f"nudge-{attempt}")

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import DistError
 from .client import PoolClient
 from .pieces import split
+from .processes import POOL_ENDED
 from .ranks import format_ranks
 from .values import (
     SHARED_FROM,
@@ -191,7 +192,7 @@ class Mover:
         dead = self._client.dead
         lost = [rank for rank in ranks if ended or rank in dead]
         if lost:
-            why = dead.get(lost[0], "the pool has ended")
+            why = dead.get(lost[0], POOL_ENDED)
             raise DistError(
                 "rank_dead",
                 f"{_name(lost).capitalize()} died: {why}.",

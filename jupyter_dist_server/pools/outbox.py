@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict, deque
-from pathlib import Path
+from collections import OrderedDict
 from typing import Any
 
-from jupyter_core.paths import jupyter_data_dir
+from .budget import Budget
 
 SOON = 0.002
 """Seconds for which the first text after a pause waits, so that a line and its end go together."""
@@ -17,92 +16,8 @@ STEADY = 0.03
 _PAUSE = 0.1
 _MESSAGE = 1 << 16
 """Characters at which a message goes out at once."""
-_TAIL = 2000
-"""Characters at the end of an output that are shown although its middle was cut."""
 _TRAILING = 100
 """How many cells that have ended are watched for what their threads print."""
-_KEEP_FILES = 7 * 24 * 3600.0
-"""Seconds for which the file of a cut output stays."""
-
-
-class Budget:
-    """How much one cell may show; what is over goes to a file that holds all of it.
-
-    Parameters
-    ----------
-    limit : int
-        Characters that are shown.
-    name : str
-        Of the file.
-    unending : bool
-        Whether nobody knows when the last text comes; the file is then always up to date.
-    """
-
-    def __init__(self, limit: int, name: str, unending: bool = False) -> None:
-        self._left = self._limit = limit
-        self._name = name
-        self._unending = unending
-        self._shown: list[str] | None = []
-        self._tail: deque[str] = deque()
-        self._tail_size = 0
-        self._cut = 0
-        self._file: Any = None
-
-    def spend(self, text: str) -> str:
-        """Return what of a text is to be shown."""
-        if self._file:
-            self._file.write(text)
-            if self._unending:
-                self._file.flush()
-            self._remember(text)
-            return ""
-        if len(text) <= self._left:
-            self._left -= len(text)
-            assert self._shown is not None
-            self._shown.append(text)
-            return text
-        return self._begin_to_cut(text)
-
-    def _begin_to_cut(self, text: str) -> str:
-        folder = Path(jupyter_data_dir(), "dist-output")
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for old in folder.iterdir():
-            if old.stat().st_mtime < time.time() - _KEEP_FILES:
-                old.unlink(missing_ok=True)
-        # Open until `close`.
-        self._file = open(folder / self._name, "w", encoding="utf-8", errors="replace")  # noqa: SIM115
-        assert self._shown is not None
-        self._file.writelines([*self._shown, text])
-        self._shown = None
-        end = text.rfind("\n", 0, self._left) + 1 or self._left
-        self._remember(text[end:])
-        head = text[:end]
-        new_line = "" if head.endswith("\n") or not head else "\n"
-        return f"{head}{new_line}… the output is cut here and goes on in {self._file.name}\n"
-
-    def _remember(self, text: str) -> None:
-        self._cut += len(text)
-        self._tail.append(text[-_TAIL:])
-        self._tail_size += len(self._tail[-1])
-        while self._tail_size - len(self._tail[0]) >= _TAIL:
-            self._tail_size -= len(self._tail.popleft())
-
-    def for_trail(self) -> Budget:
-        """Return one for what trails the cell."""
-        path = Path(self._name)
-        return Budget(self._limit, f"{path.stem}-later{path.suffix}", unending=True)
-
-    def close(self) -> str:
-        """End the cell; return the last lines of an output that was cut."""
-        if not self._file:
-            return ""
-        name = self._file.name
-        self._file.close()
-        self._file = None
-        last = "".join(self._tail)[-_TAIL:]
-        last = last[last.find("\n", 0, -1) + 1 :]
-        cut = self._cut - len(last)
-        return f"… {cut:,} characters were cut, all of them are in {name}\n{last}"
 
 
 class Outbox:

@@ -265,10 +265,10 @@ class Pool:
         return all(rank.state != "starting" for rank in self.record.ranks)
 
     async def _watch_ranks(self) -> None:
-        if self._watcher:
-            await self._watcher.close()
         if self._watch and not self._cancelled:
-            self._watcher = Watcher(Path(self.record.folder), self._on_rank_state)
+            old, self._watcher = self._watcher, Watcher(self.record.folder, self._on_rank_state)
+            if old:
+                await old.close()
             with contextlib.suppress(asyncio.TimeoutError):  # a rank may have died meanwhile
                 await asyncio.wait_for(self._watcher.ready(), _WATCH_PATIENCE)
 

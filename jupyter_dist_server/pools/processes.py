@@ -15,6 +15,8 @@ import psutil
 
 RESTARTED, STOPPED = "restarted", "stopped"
 """How a rank ended that we ended ourselves; any other end is a death."""
+POOL_ENDED = "the pool has ended"
+"""Why a rank does not answer any more, if its agent is gone."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +128,14 @@ def reap_orphans(ours: Collection[int | None]) -> None:
                 os.waitpid(child.pid, os.WNOHANG)
 
 
-def members_of_pool(pool_id: str) -> list[psutil.Process]:
-    """Find what ranks have started, by the pool's id that they gave it in its environment."""
+def members_of_pool(pool_id: str, ranks: Collection[int] | None = None) -> list[psutil.Process]:
+    """Find what some or all ranks have started, by the environment that they gave it."""
     members = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get("TORCHELASTIC_RUN_ID") == pool_id:
+            environment = process.environ()
+            if environment.get("TORCHELASTIC_RUN_ID") == pool_id and (
+                ranks is None or environment.get("RANK") in [str(rank) for rank in ranks]
+            ):
                 members.append(process)
     return members

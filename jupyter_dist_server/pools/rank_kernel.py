@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -16,13 +17,13 @@ from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from traitlets.config import Config
 
+from .budget import Budget
 from .capture import take_in_everything
 from .cell_channel import CellChannel
 from .cell_runner import run_cell
 from .channels import cell_topic
 from .comms import CommHandlers
 from .folder import CHANNELS
-from .outbox import Budget
 from .process_group import GroupHandlers, whereabouts
 from .publishing import PubThread
 from .value_handlers import VALUE_REQUESTS, ValueHandlers
@@ -99,6 +100,11 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
                 self._running = ""
         except KeyboardInterrupt:  # not in the cell any more, nor quite out of it
             reply = {"status": "error", "ename": "KeyboardInterrupt", "evalue": "", "traceback": []}
+        except Exception as error:  # ours, or IPython's: whoever waits must hear of it
+            trace = traceback.format_exception(error)
+            reply = {"status": "error", "ename": type(error).__name__, "evalue": str(error)}
+            reply["traceback"] = trace
+            self.send_response(self.iopub_socket, "error", reply)
         finally:
             signal.signal(signal.SIGINT, handler)
             self._end()

@@ -15,7 +15,7 @@ import psutil
 
 from ..interpreter import python_command
 from . import rank as rank_process
-from .processes import ProcessRef, session_members
+from .processes import ProcessRef, members_of_pool, session_members
 
 RankState = dict[str, Any]
 """What the agent knows of one rank, as its snapshot shows it."""
@@ -59,14 +59,16 @@ def signal_rank(rank: RankState, number: signal.Signals) -> None:
             os.kill(rank["pid"], number)
 
 
-def left_behind(ended: list[RankState], by_all: bool) -> set[psutil.Process]:
+def left_behind(ended: list[RankState], pool_id: str, by_all: bool) -> set[psutil.Process]:
     """Find what ranks have started in the background, without the ranks themselves.
 
-    It is in their sessions or, as the agent is sub-reaper on Linux, a descendant of the agent's;
-    whose descendant can't be told, so those count only if all ranks have ended.
+    It is in their sessions, has their environment or, as the agent is sub-reaper on Linux, is a
+    descendant of the agent's; whose descendant can't be told, so those count only if all ranks
+    have ended.
     """
     leaders = [ProcessRef(rank["pid"], rank["start_time"]) for rank in ended if rank["pid"]]
     left = set(session_members(leaders))
+    left.update(members_of_pool(pool_id, [rank["rank"] for rank in ended]))
     if by_all:
         left.update(psutil.Process().children(recursive=True))
     ranks = {leader.pid for leader in leaders}

@@ -27,14 +27,14 @@ class Watcher:
 
     Parameters
     ----------
-    folder : Path
+    folder : str
         The pool's private folder.
     on_state : callable
         Called with ``(rank, "busy" or "idle")`` when a cell begins or ends.
     """
 
-    def __init__(self, folder: Path, on_state: OnState) -> None:
-        config = json.loads((folder / CONFIG).read_text())
+    def __init__(self, folder: str, on_state: OnState) -> None:
+        config = json.loads(Path(folder, CONFIG).read_text())
         self._session = Session(key=config["key"].encode())
         self._context = zmq.asyncio.Context()
         self._on_state = on_state
@@ -45,7 +45,7 @@ class Watcher:
             socket = self._context.socket(zmq.SUB)
             socket.linger = 0
             socket.subscribe(f"kernel.rank-{rank}.status")
-            socket.connect(endpoint(folder, rank, "iopub"))
+            socket.connect(endpoint(Path(folder), rank, "iopub"))
             self._sockets.append(socket)
             self._tasks.add(self._follow(rank, socket))
 
@@ -61,12 +61,14 @@ class Watcher:
                 self._on_state(rank, message["content"]["execution_state"])
 
     async def ready(self) -> None:
-        """Wait until no status of any rank can be missed."""
+        """Wait until no status of any rank can be missed, or we are closed."""
         for greeted, socket in zip(self._greeted, self._sockets, strict=True):
             await wait_for_greeting(greeted, socket)
 
     async def close(self) -> None:
         """Stop following."""
+        for greeted in self._greeted:
+            greeted.set()
         await self._tasks.cancel()
         self._context.destroy(linger=0)
 

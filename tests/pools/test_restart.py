@@ -18,7 +18,8 @@ def test_restarts_that_overlap_leave_no_rank_behind(tmp_path: Path) -> None:
             for ranks in ([1], [1], [0, 1], [1]):
                 client.link.send("restart", ranks=ranks)
             while pool.record.generation < 5:
-                await follow(pool)
+                await pool.changed_since(pool.record.version, 60)
+            await follow(pool)
             ranks = {rank.pid for rank in pool.record.ranks}
             assert {child.pid for child in agent.children()} == ranks
             async with client_of(pool) as anew:
