@@ -13,13 +13,14 @@ from .compatibility import CompatibilityMagics
 from .current import CurrentPool
 from .introspection import Introspection
 from .pool_magics import PoolMagics
+from .replay import Replay
 from .value_magics import ValueMagics
 
 MAGICS: tuple[type[Magics], ...] = (PoolMagics, CellMagics, ValueMagics, CompatibilityMagics)
 """All of ours; each takes the shell and the notebook's pool."""
 
 _loaded: dict[type[Magics], Magics] = {}
-_hooks: list[Introspection | Comms] = []
+_hooks: list[Introspection | Comms | Replay] = []
 """What is installed in the notebook's kernel."""
 
 
@@ -47,7 +48,7 @@ def load(shell: InteractiveShell) -> None:
             transforms.insert(0, transform)
     kernel = getattr(shell, "kernel", None)
     if kernel is not None and not _hooks:  # a terminal has none
-        _hooks.extend([Introspection(kernel, cells), Comms(shell)])
+        _hooks.extend([Introspection(kernel, cells), Comms(shell), Replay(shell)])
         for hook in _hooks:
             hook.install()
     if record := cells.pool.attach():

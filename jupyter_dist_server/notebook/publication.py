@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,9 @@ class Clear:
 
 
 Publication = Text | Display | Clear
+
+listeners: list[Callable[[Publication], None]] = []
+"""Told of all that is published in the notebook's cells."""
 
 
 def overwrite(line: str) -> str:
@@ -81,6 +84,8 @@ def publish(publications: Iterable[Publication]) -> None:
     from IPython.display import clear_output, publish_display_data
 
     for piece in publications:
+        for listener in listeners:
+            listener(piece)
         if isinstance(piece, Text):
             stream = sys.stderr if piece.stream == "stderr" else sys.stdout
             stream.write(piece.text)

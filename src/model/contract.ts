@@ -136,3 +136,9 @@ export type StreamMessage =
 export function deadRanks(pool: IPool): IRank[] {
   return pool.ranks.filter(({ state }) => state === 'dead');
 }
+
+export function isHeldBy(pool: IPool, kernelId: string): boolean {
+  return pool.holders.some(
+    who => who.as === 'kernel' && who.kernel_id === kernelId
+  );
+}

@@ -6,6 +6,7 @@ import { MAX_RANKS } from '../tokens';
 import type { Connection, INotebook, IPoolsModel } from '../tokens';
 import { ApiError } from './client';
 import type { Client } from './client';
+import { isHeldBy } from './contract';
 import type { IApiError, IGpuList, IPool, StreamMessage } from './contract';
 import type { INotebookFollower } from './notebook';
 import type { Stream } from './stream';
@@ -238,10 +239,4 @@ export namespace PoolsModel {
     notebooks: INotebookFollower;
     trans: TranslationBundle;
   }
-}
-
-function isHeldBy(pool: IPool, kernelId: string): boolean {
-  return pool.holders.some(
-    who => who.as === 'kernel' && who.kernel_id === kernelId
-  );
 }

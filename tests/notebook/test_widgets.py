@@ -81,18 +81,21 @@ def next_of(notebook: Notebook, kind: str, holds: Callable[[Message], bool]) -> 
 def sliders(ranks: Notebook) -> list[str]:
     """Return the ids of two sliders, one of each rank."""
     code = "%%distributed\nimport ipywidgets, os\nslider = ipywidgets.IntSlider(rank)\nslider"
-    return models(ranks.ok(code))
+    result = ranks.ok(code)
+    opened = {m["content"]["comm_id"]: m["content"] for m in messages(result, "comm_open")}
+    return sorted(models(result), key=lambda model: opened[model]["data"]["state"]["value"])
 
 
 def test_each_rank_shows_its_widget_and_comes_with_its_model(ranks: Notebook) -> None:
     result = ranks.ok("%%distributed\nimport ipywidgets\ndisplay(ipywidgets.IntText(rank + 5))")
     opened = {m["content"]["comm_id"]: m["content"] for m in messages(result, "comm_open")}
     shown = models(result)
-    assert [opened[model]["data"]["state"]["value"] for model in shown] == [5, 6]
-    kinds = [message["msg_type"] for _, message in result.messages]
-    assert max(n for n, kind in enumerate(kinds) if kind == "comm_open") < kinds.index(
-        "display_data"
-    ), "a view needs its model"
+    assert {opened[model]["data"]["state"]["value"] for model in shown} == {5, 6}
+    contents = [message["content"] for _, message in result.messages]
+    for model in shown:
+        opens = [n for n, content in enumerate(contents) if content.get("comm_id") == model]
+        views = [n for n, content in enumerate(contents) if model in str(content.get("data"))]
+        assert min(opens) < min(n for n in views if n not in opens), "a view needs its model"
     known = listed(ranks)
     assert {known[model]["target_name"] for model in shown} == {"jupyter.widget"}
 

@@ -120,7 +120,9 @@ class TestRank(Rank, jupyter_kernel_test.KernelTests):
         self.flush_channels()
         self.kc.control_channel.send(self.kc.session.msg("create_subshell_request", {}))
         subshell = self.kc.get_control_msg(timeout=10)["content"]["subshell_id"]
-        running = self.kc.execute("import threading; go = threading.Event(); go.wait()")
+        self.kc.execute("import threading; go = threading.Event()")
+        self.kc.get_shell_msg(timeout=10)
+        running = self.kc.execute("go.wait()")
         message = self.kc.session.msg("execute_request", {"code": "go.set()", "silent": False})
         message["header"]["subshell_id"] = subshell
         self.kc.shell_channel.send(message)

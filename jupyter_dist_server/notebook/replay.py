@@ -1,0 +1,140 @@
+"""What cells on the ranks have shown, for a page that was loaded again meanwhile.
+
+JupyterLab then knows nothing of a cell that runs, and drops what it shows from there on. So the
+kernel keeps what its last cells have shown, and the new page asks for it over a comm, which is
+answered as soon as no cell runs any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from . import publication
+from .publication import Display, Publication, Text
+
+TARGET = "jupyter_dist.replay"
+"""The comm's name."""
+_KEPT = 4
+"""Cells; each has its limit for how much it may show."""
+
+
+@dataclass
+class Shown:
+    """What one cell has shown, as a notebook file has it."""
+
+    session: str
+    """Of the page that ran it."""
+    cell_id: str
+    code: str
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    execution_count: int | None = None
+    ended: float | None = None
+    _displays: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _cleared: bool = False
+
+    def add(self, piece: Publication) -> None:
+        """Take what is published."""
+        if isinstance(piece, Text):
+            self._clear_at_last()
+            last = self.outputs[-1] if self.outputs else {}
+            if last.get("name") == piece.stream:
+                last["text"] += piece.text
+            else:
+                stream = {"output_type": "stream", "name": piece.stream, "text": piece.text}
+                self.outputs.append(stream)
+        elif isinstance(piece, Display):
+            content = {"data": piece.data, "metadata": piece.metadata}
+            if piece.update:
+                for output in self._displays.get(piece.display_id or "", []):
+                    output.update(content)
+                return
+            self._clear_at_last()
+            self.outputs.append({"output_type": "display_data", **content})
+            if piece.display_id:
+                self._displays.setdefault(piece.display_id, []).append(self.outputs[-1])
+        else:
+            self._cleared = True
+
+    def _clear_at_last(self) -> None:
+        if self._cleared:
+            self.outputs.clear()
+            self._displays.clear()
+        self._cleared = False
+
+
+class Replay:
+    """Keeps what cells have shown, and tells it to pages that ask.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        The notebook's, with a kernel.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._kernel = shell.kernel
+        self._cells: OrderedDict[str, Shown] = OrderedDict()
+
+    def install(self) -> None:
+        """Begin to listen."""
+        publication.listeners.append(self._take)
+        self._shell.events.register("post_run_cell", self._end)
+        self._kernel.comm_manager.register_target(TARGET, self._on_open)
+
+    def remove(self) -> None:
+        """Listen no more."""
+        publication.listeners.remove(self._take)
+        self._shell.events.unregister("post_run_cell", self._end)
+        self._kernel.comm_manager.unregister_target(TARGET, self._on_open)
+
+    def _take(self, piece: Publication) -> None:
+        parent = self._kernel.get_parent()
+        cell_id = parent.get("metadata", {}).get("cellId")
+        if not cell_id:  # not JupyterLab's
+            return
+        request = parent["header"]["msg_id"]
+        if request not in self._cells:
+            code = parent["content"]["code"]
+            self._cells[request] = Shown(parent["header"]["session"], cell_id, code)
+            if len(self._cells) > _KEPT:
+                self._cells.popitem(last=False)
+        self._cells[request].add(piece)
+
+    def _end(self, result: Any) -> None:
+        shown = self._cells.get(self._kernel.get_parent().get("header", {}).get("msg_id"))
+        if shown is None:
+            return
+        if error := result.error_before_exec or result.error_in_exec:
+            shown.outputs.append(
+                {
+                    "output_type": "error",
+                    "ename": type(error).__name__,
+                    "evalue": str(error),
+                    "traceback": list(self._shell._last_traceback or []),
+                }
+            )
+        shown.execution_count = result.execution_count
+        shown.ended = time.monotonic()
+
+    def _on_open(self, comm: Any, message: dict[str, Any]) -> None:
+        """Tell a page what cells of other pages have shown, and how many seconds ago they ended."""
+        session = message["header"]["session"]
+        cells = [
+            {
+                "cell_id": shown.cell_id,
+                "code": shown.code,
+                "execution_count": shown.execution_count,
+                "outputs": shown.outputs,
+                "age": time.monotonic() - shown.ended,
+            }
+            for shown in self._cells.values()
+            if shown.ended is not None and shown.session != session
+        ]
+        comm.send({"cells": cells})
+        comm.close()

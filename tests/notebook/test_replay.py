@@ -1,0 +1,82 @@
+"""A page that is loaded again while a cell runs gets what it missed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jupyter_client import BlockingKernelClient
+
+from ..driver import Notebook, wait_for
+
+CELL = """%%distributed
+from IPython.display import display
+print("first")
+handle = display(rank, display_id=True)
+handle.update(rank + 10)
+print("last")
+if rank == 1:
+    1 / 0
+"""
+
+
+def run_as_a_page(client: BlockingKernelClient, code: str, cell_id: str) -> None:
+    """Run a cell as JupyterLab does, which names it, and wait for its end."""
+    content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+    request = client.session.msg("execute_request", content, metadata={"cellId": cell_id})
+    client.shell_channel.send(request)
+    wait_for_reply(client, request["header"]["msg_id"])
+
+
+def wait_for_reply(client: BlockingKernelClient, request: str) -> None:
+    wait_for(
+        lambda: client.get_shell_msg(timeout=30)["parent_header"]["msg_id"] == request,
+        "the cell's end",
+    )
+
+
+def missed(client: BlockingKernelClient) -> list[dict[str, Any]]:
+    """Ask as a page that was just loaded."""
+    comm = {"comm_id": "c1", "target_name": "jupyter_dist.replay", "data": {}}
+    client.shell_channel.send(client.session.msg("comm_open", comm))
+    while True:
+        message = client.get_iopub_msg(timeout=30)
+        if message["msg_type"] == "comm_msg" and message["content"]["comm_id"] == "c1":
+            cells: list[dict[str, Any]] = message["content"]["data"]["cells"]
+            return cells
+
+
+def another_page(notebook: Notebook) -> BlockingKernelClient:
+    client = BlockingKernelClient()
+    client.load_connection_info(notebook.client.get_connection_info())
+    client.start_channels()
+    client.wait_for_ready(timeout=30)
+    return client
+
+
+def test_what_a_cell_showed_is_kept_for_another_page(ranks: Notebook) -> None:
+    run_as_a_page(ranks.client, CELL, "cell-a")
+    assert missed(ranks.client) == [], "the page that ran it has seen it"
+    page = another_page(ranks)
+    try:
+        (cell,) = missed(page)
+    finally:
+        page.stop_channels()
+    assert cell["code"] == CELL
+    assert cell["cell_id"] == "cell-a" and 0 <= cell["age"] < 60
+    assert isinstance(cell["execution_count"], int)
+    *shown, error = cell["outputs"]
+    assert error["output_type"] == "error" and "by zero" in "\n".join(error["traceback"])
+    assert "Rank 1 failed with ZeroDivisionError" in error["evalue"]
+    texts = "".join(o.get("text") or o["data"]["text/plain"] for o in shown)
+    assert "[0-1] first\n" in texts and "[0-1] last" in texts
+    assert {"10", "11"} <= set(texts.replace("\n", " ").split())
+
+
+def test_only_the_last_cells_are_kept(ranks: Notebook) -> None:
+    for number in range(6):
+        run_as_a_page(ranks.client, f"%%distributed\nprint({number})", f"cell-{number}")
+    page = another_page(ranks)
+    try:
+        assert [cell["cell_id"] for cell in missed(page)] == [f"cell-{n}" for n in range(2, 6)]
+    finally:
+        page.stop_channels()

@@ -1,0 +1,39 @@
+import { expect, test } from './support';
+
+const WAIT = `%%distributed
+import os, time
+print('first')
+while not os.path.exists('go'):
+    time.sleep(0.05)
+for i in range(1000):
+    print('line', i)
+print('last')`;
+
+test('a cell that runs while the page is loaded again shows everything at its end', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  await notebooks.open('one.ipynb', [
+    '%load_ext jupyter_dist_server\n%dist_init -n 2',
+    WAIT
+  ]);
+  await notebooks.run(0);
+  await panel.expectRunning(2);
+  await notebooks.run(1);
+  await expect(notebooks.output(1)).toContainText('[0-1] first');
+
+  await page.reload();
+  await notebooks.turnTo('one.ipynb');
+  await expect(panel.tile(1)).toContainText('busy');
+  await expect(notebooks.output(1)).not.toContainText('last');
+  await notebooks.write('go', '');
+  await expect(notebooks.output(1)).toContainText('last');
+  const lines = (await notebooks.output(1).innerText()).split('\n');
+  const bare = lines.map(line => line.replace(/^\[0-1\] */, ''));
+  expect(bare.filter(line => line)).toEqual([
+    'first',
+    ...[...Array(1000).keys()].map(i => `line ${i}`),
+    'last'
+  ]);
+});
