@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 from .log import OPEN, Entry, MergedLog
@@ -269,9 +269,12 @@ class Merger:
         count = min(self._log.settled, self._drawn) if self._updates else self._drawn
         count = max(count, self._drawn - OPEN)
         self._drawn -= count
-        for entry in self._log.close(count):
-            if entry.piece.is_last(entry) and entry.piece not in self._changed:
-                entry.piece.close()
+        closed = self._log.close(count)
+        for entry, next_one in zip_longest(closed, closed[1:]):
+            piece = entry.piece
+            ends = next_one is None or next_one.piece is not piece
+            if ends and piece.is_last(entry) and piece not in self._changed:
+                piece.close()
 
     # -- unfinished lines -------------------------------------------------------------------
 

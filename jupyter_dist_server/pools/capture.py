@@ -24,6 +24,7 @@ _IN_MODIFY = 0x2
 _PUNCH_HOLE = 0x1 | 0x2  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _FREE_EVERY = 1 << 20
 _POLL = 0.05
+_seek = os.lseek
 _PAUSE = 0.005
 
 
@@ -31,7 +32,7 @@ class MemoryFile:
     """An append-only file without a name: writers never block, readers follow the end.
 
     `descriptor` is for writing; it may be duplicated onto 1 or 2 and inherited by subprocesses.
-    `content` is for reading, by the agent too once the rank is dead.
+    `content` is for reading, by the agent too once the rank is dead; what lies before `offset` was.
     A program that truncates it (``> /dev/stdout`` in a shell) loses what was not read yet.
     """
 
@@ -51,7 +52,7 @@ class MemoryFile:
             os.unlink(path)
             self._frees = False
             self._events = -1
-        self._offset = 0
+        self.offset = 0
         self._freed = 0
 
     def wait(self) -> None:
@@ -59,26 +60,22 @@ class MemoryFile:
         if self._events >= 0:
             os.read(self._events, 4096)
         else:
-            while os.fstat(self.content).st_size == self._offset:
+            while os.fstat(self.content).st_size == self.offset:
                 time.sleep(_POLL)
-
-    def has_news(self) -> bool:
-        """Whether something was written since the last read."""
-        return os.lseek(self.content, 0, os.SEEK_END) != self._offset
 
     def read_new(self) -> bytes:
         """Return what was written since the last call; never blocks."""
         size = os.fstat(self.content).st_size
-        if size == self._offset:
+        if size == self.offset:
             return b""
-        if size < self._offset:
-            self._offset = self._freed = 0
-        content = os.pread(self.content, size - self._offset, self._offset)
-        self._offset += len(content)
-        if self._frees and self._offset - self._freed > _FREE_EVERY:
-            start, length = ctypes.c_long(self._freed), ctypes.c_long(self._offset - self._freed)
+        if size < self.offset:
+            self.offset = self._freed = 0
+        content = os.pread(self.content, size - self.offset, self.offset)
+        self.offset += len(content)
+        if self._frees and self.offset - self._freed > _FREE_EVERY:
+            start, length = ctypes.c_long(self._freed), ctypes.c_long(self.offset - self._freed)
             _LIBC.fallocate(self.content, _PUNCH_HOLE, start, length)
-            self._freed = self._offset
+            self._freed = self.offset
         return content
 
 
@@ -111,22 +108,27 @@ class RankStream(OutStream):  # type: ignore[misc]
 
     def write(self, string: str) -> int:
         """Write after whatever C code or a subprocess has written before."""
+        if self._forked or self.pub_thread is None or not isinstance(string, str):
+            return self._write_otherwise(string)
+        with self._outbox.lock:
+            for stream in self._both:
+                captured = stream.captured
+                if _seek(captured.content, 0, os.SEEK_END) != captured.offset:
+                    stream.take_in()
+            if self.name == "stderr":  # where the agent finds it, should this be our last word
+                os.write(self.captured.descriptor, string.encode(errors="backslashreplace"))
+                self.take_in(self.parent_header)
+            else:
+                self._outbox.put(self.parent_header, self.name, string)
+        return len(string)
+
+    def _write_otherwise(self, string: str) -> int:
         if not isinstance(string, str):
             raise TypeError(f"write() argument must be str, not {type(string).__name__}")
-        if self._forked:  # a worker's output goes by the descriptor, which the rank follows
-            os.write(self._descriptor, string.encode(errors="replace"))
-        elif self.pub_thread is None:
+        if not self._forked:
             raise ValueError("I/O operation on closed file")
-        else:
-            with self._outbox.lock:
-                for stream in self._both:
-                    if stream.captured.has_news():
-                        stream.take_in()
-                if self.name == "stderr":  # where the agent finds it, should this be our last word
-                    os.write(self.captured.descriptor, string.encode(errors="backslashreplace"))
-                    self.take_in(self.parent_header)
-                else:
-                    self._outbox.put(self.parent_header, self.name, string)
+        # A worker's output goes by the descriptor, which the rank follows.
+        os.write(self._descriptor, string.encode(errors="replace"))
         return len(string)
 
     def flush(self) -> None:

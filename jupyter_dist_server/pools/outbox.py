@@ -59,18 +59,16 @@ class Outbox:
             self._trailing.popitem(last=False)
 
     def put(self, parent: dict[str, Any], stream: str, text: str) -> None:
-        """Take text; it goes out soon."""
-        with self.lock:
-            last = self._runs[-1] if self._runs else None
-            if last and last[0] is parent and last[1] == stream:
-                last[2].append(text)
-            else:
-                self._runs.append((parent, stream, [text]))
-            self._size += len(text)
-            if self._size > _MESSAGE and (text.endswith("\n") or self._size > 2 * _MESSAGE):
-                self.send()  # with whole lines, if possible: `print` writes a line's end by itself
-            elif not self._scheduled:
-                self._schedule()
+        """Take text, with the lock held; it goes out soon."""
+        if self._runs and (last := self._runs[-1])[0] is parent and last[1] == stream:
+            last[2].append(text)
+        else:
+            self._runs.append((parent, stream, [text]))
+        self._size += len(text)
+        if self._size > _MESSAGE and (text.endswith("\n") or self._size > 2 * _MESSAGE):
+            self.send()  # with whole lines, if possible: `print` writes a line's end by itself
+        elif not self._scheduled:
+            self._schedule()
 
     def _schedule(self) -> None:
         self._scheduled = True
