@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import getpass
 import queue
 import signal
@@ -193,16 +194,21 @@ class Cell:
                 event = self._events.get(timeout=None if wake is None else max(0.0, wake - now))
             except queue.Empty:
                 continue
-            while event is not None:
-                self._take(*event)
-                if time.monotonic() - now > MAX_DRAIN:
-                    break  # ranks that print without pause must not keep us from showing it
-                try:
-                    event = self._events.get_nowait()
-                except queue.Empty:
-                    break
-            else:
-                return
+            with _without_collections():
+                if self._drain(event, now):
+                    return
+
+    def _drain(self, event: _Event | None, now: float) -> bool:
+        """Take what has come; tell whether that was all of the cell's."""
+        while event is not None:
+            self._take(*event)
+            if time.monotonic() - now > MAX_DRAIN:
+                return False  # ranks that print without pause must not keep us from showing it
+            try:
+                event = self._events.get_nowait()
+            except queue.Empty:
+                return False
+        return True
 
     def _check_limit(self, now: float) -> None:
         """Stop a cell that takes too long."""
@@ -257,6 +263,18 @@ class Cell:
     def _stop(self) -> None:
         assert self._execution  # the loop has begun to execute before it comes here
         self._client.stop(self._execution)
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Put off garbage collection: of many new lines, each pass would look at all again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

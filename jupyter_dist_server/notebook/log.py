@@ -31,15 +31,24 @@ Key = str | tuple[str, str]
 class Entry:
     """One thing that ranks show."""
 
-    __slots__ = ("key", "payload", "piece", "ranks", "since")
+    __slots__ = ("key", "payload", "piece", "ranks", "since", "stream")
 
-    def __init__(self, key: Key, ranks: int, since: float, payload: Any = None) -> None:
+    def __init__(
+        self,
+        key: Key,
+        ranks: int,
+        since: float,
+        payload: Any = None,
+        stream: str | None = None,
+    ) -> None:
         self.key = key
         self.ranks = ranks
         """Bit r is set if rank r shows it."""
         self.since = since
         self.payload = payload
         """`None` for a line of text."""
+        self.stream = stream
+        """Which stream a line belongs to; `None` if it is not a line."""
         self.piece: Any = None
         """Where in the notebook it is; `None` until it is there."""
 

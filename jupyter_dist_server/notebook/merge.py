@@ -13,10 +13,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import groupby, zip_longest
+from operator import attrgetter
 from typing import Any
 
 from .log import OPEN, Entry, MergedLog
-from .pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, stream_of
+from .pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece
 from .publication import Clear, Display, Publication, join_texts, overwrite, own_id
 
 WINDOW = 0.04
@@ -95,7 +96,7 @@ class Merger:
             self._update(rank, content)
         elif set(content["data"]) == {"text/plain"} and not _display_id(content):
             lines = content["data"]["text/plain"].split("\n")
-            self._add(rank, [Entry(line, 1 << rank, now) for line in lines])
+            self._add(rank, [Entry(line, 1 << rank, now, None, "stdout") for line in lines])
         else:
             self._add(rank, [self._read_rich(rank, content, now)])
 
@@ -116,9 +117,9 @@ class Merger:
             lines = [overwrite(line) for line in lines]
         bit = 1 << rank
         if stream == "stdout":
-            self._add(rank, [Entry(line, bit, now) for line in lines])
+            self._add(rank, [Entry(line, bit, now, None, stream) for line in lines])
         else:
-            self._add(rank, [Entry((stream, line), bit, now) for line in lines])
+            self._add(rank, [Entry((stream, line), bit, now, None, stream) for line in lines])
         if rest:
             self._partial.setdefault(place, []).append(rest)
             self._partial_since.setdefault(place, now)
@@ -220,7 +221,7 @@ class Merger:
                 end -= 1
         fixed = min(max(settled, self._drawn), end) if self._updates else end
         for first, stop, is_fixed in ((self._drawn, fixed, True), (fixed, end, False)):
-            for stream, run in groupby(entries[first:stop], stream_of):
+            for stream, run in groupby(entries[first:stop], attrgetter("stream")):
                 if stream is None:
                     for entry in run:
                         self._put(RichPiece(self._name("label"), entry, self._labels))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from ..pools.ranks import format_ranks
@@ -18,13 +19,6 @@ LONG_RUN = 10
 
 STREAM = "jupyter_dist_stream"
 """Key in the metadata of text that is drawn again when its labels change: its stream's name."""
-
-
-def stream_of(entry: Entry) -> str | None:
-    """Return which stream a line belongs to; `None` if it is not a line."""
-    if entry.payload is not None:
-        return None
-    return "stdout" if isinstance(entry.key, str) else entry.key[0]
 
 
 def members(ranks: int) -> list[int]:
@@ -99,7 +93,7 @@ class TextPiece:
 
     def takes(self, entry: Entry) -> bool:
         """Whether an entry may be inserted."""
-        return bool(self.name) and stream_of(entry) == self.stream
+        return bool(self.name) and entry.stream == self.stream
 
     def insert(self, before: Entry, entries: list[Entry]) -> None:
         """Put lines before one of its lines."""
@@ -125,10 +119,10 @@ class TextPiece:
     def _grouped(self) -> list[tuple[int, list[str]]]:
         if not self._entries:
             return self._runs
-        return [
-            (ranks, [e.key if isinstance(e.key, str) else e.key[1] for e in run])
-            for ranks, run in groupby(self._entries, lambda entry: entry.ranks)
-        ]
+        runs = groupby(self._entries, attrgetter("ranks"))
+        if self.stream == "stdout":
+            return [(ranks, [str(entry.key) for entry in run]) for ranks, run in runs]
+        return [(ranks, [entry.key[1] for entry in run]) for ranks, run in runs]
 
     def remove(self, rank: int) -> bool:
         """Take a rank out; return whether anything is left."""

@@ -90,6 +90,7 @@ class RankStream(OutStream):  # type: ignore[misc]
         self._outbox: Outbox = pub_thread.outbox
         self._both: list[RankStream] = pub_thread.captured
         self._both.append(self)
+        self._alone = [self]
         self._forked = False
         os.register_at_fork(after_in_child=self._begin_anew)
         os.dup2(self.captured.descriptor, self._descriptor)
@@ -111,7 +112,8 @@ class RankStream(OutStream):  # type: ignore[misc]
         if self._forked or self.pub_thread is None or not isinstance(string, str):
             return self._write_otherwise(string)
         with self._outbox.lock:
-            for stream in self._both:
+            # `print` writes a line's end by itself; to look at the other stream then is too dear.
+            for stream in self._both if string != "\n" else self._alone:
                 captured = stream.captured
                 if _seek(captured.content, 0, os.SEEK_END) != captured.offset:
                     stream.take_in()
