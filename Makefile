@@ -57,8 +57,9 @@ types: $(INSTALLED) $(MODULES) $(UI_MODULES)
 	cd ui-tests && jlpm types:check
 
 # Tests wait for processes most of the time. The order is kept, as the longest files come early.
+# As in the browser, a test has a second try: on a busy machine an output may come later than usual.
 py-test: $(INSTALLED)
-	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
+	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --reruns 1 $(PYTEST_OPTIONS)
 
 ts-test: $(MODULES)
 	jlpm test

@@ -111,6 +111,13 @@ class Result:
             display_id = content.get("transient", {}).get("display_id")
             self.outputs.append({"type": kind, "display_id": display_id, **_shown(content)})
 
+    def time_of(self, words: str) -> float:
+        """Return after how many seconds something was shown."""
+        for moment, message in self.messages:
+            if message["msg_type"] != "execute_input" and words in str(message["content"]):
+                return moment
+        raise AssertionError(f"{words} was not shown")
+
     def stream(self, name: str) -> str:
         """Return all text of one stream."""
         return ANSI.sub("", "".join(o["text"] for o in self.outputs if o.get("name") == name))
@@ -245,11 +252,19 @@ class Notebook:
 
 def plain_notebook(env: dict[str, str], folder: Path) -> Notebook:
     """Start a kernel without a server, as nbconvert or VS Code does."""
-    manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(env=env, cwd=str(folder))
-    client = manager.client()
-    client.start_channels()
-    client.wait_for_ready(timeout=60)
+    for attempt in range(3):
+        manager = KernelManager(kernel_name="python3")
+        manager.start_kernel(env=env, cwd=str(folder))
+        client = manager.client()
+        client.start_channels()
+        try:
+            client.wait_for_ready(timeout=60)
+            break
+        except RuntimeError:  # another process has taken one of the ports chosen for it
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+            if attempt == 2:
+                raise
 
     def close() -> None:
         manager.shutdown_kernel(now=True)
