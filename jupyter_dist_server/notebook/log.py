@@ -9,9 +9,10 @@ oldest of very many, are closed: nothing joins them any more.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
+
+from .known import Known
 
 OPEN = 20_000
 """How many shown things may be joined by a rank that is late."""
@@ -20,9 +21,6 @@ _AHEAD = 2000
 
 _SHORT = 200
 """Up to how many things that were shown at the same time are put in the order of ranks."""
-
-_forget = dict.__delitem__
-"""A Counter's own is many times slower."""
 
 Key = str | tuple[str, str]
 """What makes two things alike: a line of stdout is its own key, others have their kind in it."""
@@ -69,8 +67,8 @@ class MergedLog:
 
     def __init__(self, ranks: Iterable[int]) -> None:
         self.entries: list[Entry] = []
-        self._known: Counter[Key] = Counter()
-        """How often each key is in `entries`."""
+        self._known: Known[Key] = Known()
+        """The keys of `entries`."""
         self._running = set(ranks)
         self._cursors = dict.fromkeys(self._running, 0)
 
@@ -116,7 +114,7 @@ class MergedLog:
             joined.append(self.entries[at])
             at += 1
         rest = items[len(joined) :]
-        if not self._known.keys().isdisjoint([item.key for item in rest]):
+        if self._known.has_any([item.key for item in rest]):
             at, rest = self._find(rank, at, rest, joined)
         bit = 1 << rank
         for entry in joined:
@@ -171,7 +169,7 @@ class MergedLog:
         if place < len(self.entries) and (piece := self.entries[place].piece):
             piece.insert(self.entries[place], entries)
         self.entries[place:place] = entries
-        self._known.update([entry.key for entry in entries])
+        self._known.add([entry.key for entry in entries])
         for rank, cursor in self._cursors.items():
             if cursor > place:
                 self._cursors[rank] = cursor + len(entries)
@@ -179,11 +177,6 @@ class MergedLog:
     def close(self, count: int) -> list[Entry]:
         """Take the first entries out: nothing joins them any more."""
         closed, self.entries = self.entries[:count], self.entries[count:]
-        known = self._known
-        for entry in closed:
-            if (left := known[entry.key] - 1) > 0:
-                known[entry.key] = left
-            else:
-                _forget(known, entry.key)
+        self._known.remove([entry.key for entry in closed])
         self._cursors = {rank: max(0, at - count) for rank, at in self._cursors.items()}
         return closed

@@ -121,7 +121,8 @@ class TextPiece:
             return self._runs
         runs = groupby(self._entries, attrgetter("ranks"))
         if self.stream == "stdout":
-            return [(ranks, [str(entry.key) for entry in run]) for ranks, run in runs]
+            # There a line is its own key.
+            return [(ranks, [entry.key for entry in run]) for ranks, run in runs]  # type: ignore[misc]
         return [(ranks, [entry.key[1] for entry in run]) for ranks, run in runs]
 
     def remove(self, rank: int) -> bool:
