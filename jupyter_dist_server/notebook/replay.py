@@ -32,6 +32,7 @@ class Shown:
     cell_id: str
     code: str
     outputs: list[dict[str, Any]] = field(default_factory=list)
+    """A stream's text is a list of strings, as notebook files may have it."""
     execution_count: int | None = None
     ended: float | None = None
     _displays: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -43,9 +44,9 @@ class Shown:
             self._clear_at_last()
             last = self.outputs[-1] if self.outputs else {}
             if last.get("name") == piece.stream:
-                last["text"] += piece.text
+                last["text"].append(piece.text)
             else:
-                stream = {"output_type": "stream", "name": piece.stream, "text": piece.text}
+                stream = {"output_type": "stream", "name": piece.stream, "text": [piece.text]}
                 self.outputs.append(stream)
         elif isinstance(piece, Display):
             content = {"data": piece.data, "metadata": piece.metadata}

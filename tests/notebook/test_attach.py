@@ -71,15 +71,17 @@ def test_a_killed_guest_hurts_nobody(two: tuple[Notebook, Notebook]) -> None:
 
 
 def test_a_restart_does_not_wait_for_the_cell_of_another_notebook(
-    two: tuple[Notebook, Notebook],
+    two: tuple[Notebook, Notebook], tmp_path: Path
 ) -> None:
     one, other = two
     other.ok("%dist_attach")
-    cell = other.send("%%rank 0\nimport time\ntime.sleep(8)\nkept")
+    go = tmp_path / "go"
+    waiting = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    cell = other.send(f"%%rank 0\nimport os, time\n{waiting}\nkept")
     wait_for(lambda: "busy" in one.ok("%dist_status").text, "the cell's begin")
     restarted = one.ok("%dist_restart --ranks 1")
     assert "made again once every rank is there and idle" in restarted.text
-    assert restarted.seconds < 6
+    go.touch()
     assert other.follow(cell).lines == ["[0]   7"]
     one.ok("%sync")
 
