@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -17,7 +17,7 @@ class Known(Generic[Key]):
         self._more: Counter[Key] = Counter()
         """How often a key is there besides the first time."""
 
-    def has_any(self, keys: list[Key]) -> bool:
+    def has_any(self, keys: Sequence[Key]) -> bool:
         """Tell whether one of the keys is there."""
         return not self._keys.isdisjoint(keys)
 

@@ -9,7 +9,7 @@ oldest of very many, are closed: nothing joins them any more.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .known import Known
@@ -27,9 +27,9 @@ Key = str | tuple[str, str]
 
 
 class Entry:
-    """One thing that ranks show."""
+    """One thing that ranks show, or a block of lines until one of them is another rank's, too."""
 
-    __slots__ = ("key", "payload", "piece", "ranks", "since", "stream")
+    __slots__ = ("key", "lines", "payload", "piece", "ranks", "since", "stream")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Entry:
         since: float,
         payload: Any = None,
         stream: str | None = None,
+        lines: list[str] | None = None,
     ) -> None:
         self.key = key
         self.ranks = ranks
@@ -47,8 +48,27 @@ class Entry:
         """`None` for a line of text."""
         self.stream = stream
         """Which stream a line belongs to; `None` if it is not a line."""
+        self.lines = lines
+        """Those of a block, each its own key; the block's `key` is not in use."""
         self.piece: Any = None
         """Where in the notebook it is; `None` until it is there."""
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """What others may show, too."""
+        return (self.key,) if self.lines is None else self.lines
+
+    @property
+    def size(self) -> int:
+        """How many things it is."""
+        return 1 if self.lines is None else len(self.lines)
+
+    def split(self) -> list[Entry]:
+        """Return the lines of a block one by one."""
+        parts = [Entry(line, self.ranks, self.since, None, self.stream) for line in self.keys]
+        if self.piece:
+            self.piece.replace(self, parts)
+        return parts
 
 
 class MergedLog:
@@ -63,10 +83,17 @@ class MergedLog:
     ----------
     entries : list of Entry
         The part that is still open.
+    drawn : int
+        How many of them, the first ones, are in the notebook.
+    size : int
+        How many things they are, each line of a block being one.
     """
 
     def __init__(self, ranks: Iterable[int]) -> None:
         self.entries: list[Entry] = []
+        self.drawn = 0
+        self.size = 0
+        self._has_blocks = False
         self._known: Known[Key] = Known()
         """The keys of `entries`."""
         self._running = set(ranks)
@@ -99,14 +126,26 @@ class MergedLog:
         self._insert(len(self.entries), [entry])
         self._cursors[rank] = len(self.entries)
 
+    def is_new(self, keys: Sequence[Key]) -> bool:
+        """Whether nothing in the log is like any of these."""
+        return not self._known.has_any(keys)
+
+    def add_new(self, rank: int, entries: list[Entry]) -> None:
+        """Add things of one rank, blocks of lines among them, that are all new."""
+        place = self._place(rank, self._cursors[rank], len(self.entries))
+        self._insert(place, entries)
+        self._cursors[rank] = place + len(entries)
+
     def add(self, rank: int, items: list[Entry]) -> list[Entry]:
-        """Merge what a rank shows next.
+        """Merge what a rank shows next, no blocks.
 
         Returns
         -------
         list of Entry
             Those that were in the log already and have this rank, too, from now on.
         """
+        if self._has_blocks and not self.is_new([item.key for item in items]):
+            self._split_blocks()
         at = self._cursors[rank]
         joined: list[Entry] = []
         straight = min(len(self.entries) - at, len(items))
@@ -114,7 +153,7 @@ class MergedLog:
             joined.append(self.entries[at])
             at += 1
         rest = items[len(joined) :]
-        if self._known.has_any([item.key for item in rest]):
+        if not self.is_new([item.key for item in rest]):
             at, rest = self._find(rank, at, rest, joined)
         bit = 1 << rank
         for entry in joined:
@@ -166,17 +205,49 @@ class MergedLog:
         return piece is None or all(piece.takes(entry) for entry in new)
 
     def _insert(self, place: int, entries: list[Entry]) -> None:
-        if place < len(self.entries) and (piece := self.entries[place].piece):
-            piece.insert(self.entries[place], entries)
+        if place < self.drawn:  # what is put between drawn lines is drawn with them
+            self.entries[place].piece.insert(self.entries[place], entries)
+            self.drawn += len(entries)
         self.entries[place:place] = entries
-        self._known.add([entry.key for entry in entries])
+        keys = _keys(entries)
+        self._known.add(keys)
+        self.size += len(keys)
+        self._has_blocks = self._has_blocks or any(entry.lines for entry in entries)
         for rank, cursor in self._cursors.items():
             if cursor > place:
                 self._cursors[rank] = cursor + len(entries)
 
+    def beyond(self, most: int) -> int:
+        """Return how many of the first entries make it more than so many things."""
+        excess, count = self.size - most, 0
+        while excess > 0:
+            excess -= self.entries[count].size
+            count += 1
+        return count
+
     def close(self, count: int) -> list[Entry]:
         """Take the first entries out: nothing joins them any more."""
         closed, self.entries = self.entries[:count], self.entries[count:]
-        self._known.remove([entry.key for entry in closed])
+        keys = _keys(closed)
+        self._known.remove(keys)
+        self.size -= len(keys)
+        self.drawn = max(0, self.drawn - count)
         self._cursors = {rank: max(0, at - count) for rank, at in self._cursors.items()}
         return closed
+
+    def _split_blocks(self) -> None:
+        """Make each line of each block an entry, for another rank to join."""
+        places = [0]
+        entries: list[Entry] = []
+        for entry in self.entries:
+            entries += [entry] if entry.lines is None else entry.split()
+            places.append(len(entries))
+        self.entries, self.drawn, self._has_blocks = entries, places[self.drawn], False
+        self._cursors = {rank: places[at] for rank, at in self._cursors.items()}
+
+
+def _keys(entries: list[Entry]) -> list[Key]:
+    keys: list[Key] = []
+    for entry in entries:
+        keys += entry.keys
+    return keys

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 from .log import OPEN, Entry, MergedLog
-from .pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece
+from .pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, portions
 from .publication import Clear, Display, Publication, join_texts, overwrite, own_id
 
 WINDOW = 0.04
@@ -32,6 +32,8 @@ _LIVE = 2000
 """Characters of an unfinished line, its last, that are drawn again and again while it grows."""
 _FLOOD = 4000
 """Lines that wait for nobody."""
+_BLOCK = 100
+"""Lines from which on those that come together, and are new, are kept together."""
 
 
 class Merger:
@@ -59,8 +61,6 @@ class Merger:
         self._updates = updates
         self._labels = Labels(world_size)
         self._log = MergedLog(self.ranks)
-        self._drawn = 0
-        """How many of the log's entries are in the notebook."""
         self._pieces: list[Piece] = []
         self._changed: list[Piece] = []
         self._displays: dict[str, Display] = {}
@@ -116,7 +116,10 @@ class Merger:
         if "\r" in text or (lines and "\r" in lines[0]):
             lines = [overwrite(line) for line in lines]
         bit = 1 << rank
-        if stream == "stdout":
+        if len(lines) >= _BLOCK and stream == "stdout" and self._log.is_new(lines):
+            blocks = [lines[at : at + LARGE] for at in range(0, len(lines), LARGE)]
+            self._log.add_new(rank, [Entry("", bit, now, None, stream, block) for block in blocks])
+        elif stream == "stdout":
             self._add(rank, [Entry(line, bit, now, None, stream) for line in lines])
         else:
             self._add(rank, [Entry((stream, line), bit, now, None, stream) for line in lines])
@@ -129,13 +132,9 @@ class Merger:
             self._feed_text(rank, place[1], "\n", now)
 
     def _add(self, rank: int, items: list[Entry]) -> None:
-        before = len(self._log.entries)
         joined = self._log.add(rank, items)
-        # What was put between drawn lines is drawn with them.
-        self._drawn += sum(item.piece is not None for item in items)
         for piece in {id(entry.piece): entry.piece for entry in joined if entry.piece}.values():
             self._touch(piece)
-        assert len(self._log.entries) == before + len(items) - len(joined)
 
     def _touch(self, piece: Piece) -> None:
         if piece not in self._changed:
@@ -172,7 +171,7 @@ class Merger:
             self._live.pop(place, None)
         self._draw_new(float("inf"))  # what is not drawn yet is cleared like the rest
         self._log.close(len(self._log.entries))
-        self._drawn, self._bars = 0, None
+        self._bars = None
         self._pieces = [piece for piece in self._pieces if piece.remove(rank)]
         self._redraw = True
 
@@ -205,8 +204,8 @@ class Merger:
         times += [piece.drawn + REDRAW_EVERY for piece in self._changed]
         if self._redraw:
             times.append(self._last_redraw + REDRAW_EVERY)
-        if self._drawn < len(self._log.entries):
-            times.append(self._log.entries[self._drawn].since + WINDOW)
+        if self._log.drawn < len(self._log.entries):
+            times.append(self._log.entries[self._log.drawn].since + WINDOW)
         return min(times, default=None)
 
     def _patience(self, place: tuple[int, str]) -> float:
@@ -214,33 +213,34 @@ class Merger:
 
     def _draw_new(self, now: float) -> None:
         """Put new entries into the notebook, but for those that may become others' in a moment."""
-        entries, settled = self._log.entries, self._log.settled
+        entries, drawn = self._log.entries, self._log.drawn
+        settled = max(self._log.settled, drawn)
         end = len(entries)
-        if end - self._drawn < _FLOOD:
-            while end > max(settled, self._drawn) and entries[end - 1].since + WINDOW > now:
+        if sum(entry.size for entry in entries[drawn:]) < _FLOOD:
+            while end > settled and entries[end - 1].since + WINDOW > now:
                 end -= 1
-        fixed = min(max(settled, self._drawn), end) if self._updates else end
-        for first, stop, is_fixed in ((self._drawn, fixed, True), (fixed, end, False)):
+        fixed = min(settled, end) if self._updates else end
+        for first, stop, is_fixed in ((drawn, fixed, True), (fixed, end, False)):
             for stream, run in groupby(entries[first:stop], attrgetter("stream")):
                 if stream is None:
                     for entry in run:
                         self._put(RichPiece(self._name("label"), entry, self._labels))
                 else:
                     self._put_lines(stream, list(run), is_fixed)
-        self._drawn = end
+        self._log.drawn = end
 
     def _put_lines(self, stream: str, lines: list[Entry], fixed: bool) -> None:
         if fixed:
             self._put(TextPiece("", stream, lines, self._labels))
             return
         last = self._pieces[-1] if self._pieces else None
-        if isinstance(last, TextPiece) and last.small and last.stream == stream:
-            last.extend(lines)
-            self._touch(last)
-            return
-        for start in range(0, len(lines), LARGE):
-            part = lines[start : start + LARGE]
-            self._put(TextPiece(self._name("text"), stream, part, self._labels))
+        for part in portions(lines, LARGE):
+            if isinstance(last, TextPiece) and last.stream == stream and last.has_room(part):
+                last.extend(part)
+                self._touch(last)
+            else:
+                self._put(TextPiece(self._name("text"), stream, part, self._labels))
+            last = None
 
     def _put(self, piece: Piece) -> None:
         self._pieces.append(piece)
@@ -267,9 +267,8 @@ class Merger:
         self._redraw, self._last_redraw = False, now
 
     def _close_settled(self) -> None:
-        count = min(self._log.settled, self._drawn) if self._updates else self._drawn
-        count = max(count, self._drawn - OPEN)
-        self._drawn -= count
+        count = min(self._log.settled, self._log.drawn) if self._updates else self._log.drawn
+        count = max(count, min(self._log.drawn, self._log.beyond(OPEN)))
         closed = self._log.close(count)
         for entry, next_one in zip_longest(closed, closed[1:]):
             piece = entry.piece
@@ -280,7 +279,7 @@ class Merger:
     # -- unfinished lines -------------------------------------------------------------------
 
     def _show_unfinished(self, now: float) -> None:
-        if not self._updates or self._drawn < len(self._log.entries):
+        if not self._updates or self._log.drawn < len(self._log.entries):
             return  # what was printed before comes first
         for place, since in self._partial_since.items():
             rank = place[0]
@@ -306,7 +305,7 @@ class Merger:
         entry = Entry(("bars", bars.name), 1 << rank, now, bars)
         entry.piece = bars
         self._log.append(rank, entry)
-        self._drawn += 1
+        self._log.drawn += 1
         self._pieces.append(bars)
         self._bars = bars, entry
         return bars

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -86,10 +87,10 @@ class TextPiece:
         if not name:
             self.close()
 
-    @property
-    def small(self) -> bool:
-        """Whether it may grow."""
-        return bool(self.name) and 0 < len(self._entries) < SMALL
+    def has_room(self, entries: list[Entry]) -> bool:
+        """Whether it may grow by these."""
+        size = _size(self._entries)
+        return bool(self.name) and 0 < size < SMALL and size + _size(entries) <= LARGE
 
     def takes(self, entry: Entry) -> bool:
         """Whether an entry may be inserted."""
@@ -101,6 +102,14 @@ class TextPiece:
         self._entries[place:place] = entries
         for entry in entries:
             entry.piece = self
+
+    def replace(self, block: Entry, lines: list[Entry]) -> None:
+        """Put its lines in the place of a block."""
+        if block in self._entries:  # a closed piece keeps none
+            place = self._entries.index(block)
+            self._entries[place : place + 1] = lines
+            for line in lines:
+                line.piece = self
 
     def extend(self, entries: list[Entry]) -> None:
         """Append lines."""
@@ -120,10 +129,7 @@ class TextPiece:
         if not self._entries:
             return self._runs
         runs = groupby(self._entries, attrgetter("ranks"))
-        if self.stream == "stdout":
-            # There a line is its own key.
-            return [(ranks, [entry.key for entry in run]) for ranks, run in runs]  # type: ignore[misc]
-        return [(ranks, [entry.key[1] for entry in run]) for ranks, run in runs]
+        return [(ranks, _lines(run)) for ranks, run in runs]
 
     def remove(self, rank: int) -> bool:
         """Take a rank out; return whether anything is left."""
@@ -146,6 +152,33 @@ class TextPiece:
         return [Display(data, {STREAM: self.stream}, self.name, update)]
 
 
+def portions(entries: list[Entry], most: int) -> Iterator[list[Entry]]:
+    """Cut lines, and blocks that are not larger, into parts of at most so many lines."""
+    part: list[Entry] = []
+    size = 0
+    for entry in entries:
+        if size + entry.size > most:
+            yield part
+            part, size = [], 0
+        part.append(entry)
+        size += entry.size
+    yield part
+
+
+def _size(entries: list[Entry]) -> int:
+    return sum(entry.size for entry in entries)
+
+
+def _lines(entries: Iterable[Entry]) -> list[str]:
+    lines: list[str] = []
+    for entry in entries:
+        if entry.lines is not None:
+            lines += entry.lines
+        else:  # on stdout a line is its own key
+            lines.append(entry.key if isinstance(entry.key, str) else entry.key[1])
+    return lines
+
+
 class RichPiece:
     """Rich output, with its label above it."""
 
@@ -155,8 +188,6 @@ class RichPiece:
         self._entry = entry
         self._labels = labels
         entry.piece = self
-
-    small = False
 
     def takes(self, entry: Entry) -> bool:
         """Whether an entry may be inserted."""
@@ -190,8 +221,6 @@ class Bars:
         self.drawn = -1.0
         self.rows: dict[int, str] = {}
         self._labels = labels
-
-    small = False
 
     def takes(self, entry: Entry) -> bool:
         """Whether an entry may be inserted."""

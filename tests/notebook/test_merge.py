@@ -251,17 +251,54 @@ def test_any_interleaving_loses_doubles_and_reorders_nothing(seed: int) -> None:
     for rank in range(size):
         said[rank] = [rng.choice(["a", "b", f"only {rank}", ""]) for _ in range(60)]
         pieces[rank] = "".join(line + "\n" for line in said[rank])
+    assert show_in_pieces(rng, pieces, longest=30) == said
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_so_it_is_with_bursts_of_lines(seed: int) -> None:
+    """Many new lines that come together are kept together, until another rank has one of them."""
+    rng = random.Random(seed)
+    size = rng.randint(2, 5)
+    said: dict[int, list[str]] = {rank: [] for rank in range(size)}
+    number = 0
+    for _ in range(12):
+        who = rng.choice([list(range(size)), [rng.randrange(size)], [rng.randrange(size)]])
+        burst = [f"line {number + i}" for i in range(rng.choice([1, 20, 150, 2500]))]
+        number += len(burst)
+        for rank in who:
+            said[rank] += burst
+    pieces = {rank: "".join(f"{line}\n" for line in lines) for rank, lines in said.items()}
+    assert show_in_pieces(rng, pieces, longest=30_000) == said
+
+
+def test_lines_that_came_together_are_joined_one_by_one() -> None:
+    m, screen = merger(2), Screen()
+    say(m, 0, "".join(f"{i}\n" for i in range(300)), 0.0)
+    screen.show(m.take(1.0))
+    assert screen.lines[:2] == ["[0]", "0"]
+    say(m, 1, "".join(f"{i}\n" for i in range(100, 200)), 1.0)
+    screen.show(m.take(1.0 + REDRAW_EVERY))
+    assert [line for line in screen.lines if line.startswith("[")] == ["[0]", "[0-1]", "[0]"]
+    assert screen.lines.index("[0-1]") + 1 == screen.lines.index("100")
+    assert screen.lines[-1] == "299"
+
+
+def show_in_pieces(
+    rng: random.Random, pieces: dict[int, str], longest: int
+) -> dict[int, list[str]]:
+    """Let ranks say their text in pieces, in any order; return what is read of each."""
+    size = len(pieces)
     m, screen, now = Merger(range(size), size, "cell"), Screen(), 0.0
     while any(pieces.values()):
         rank = rng.choice([rank for rank in pieces if pieces[rank]])
-        cut = rng.randint(1, 30)
+        cut = rng.randint(1, longest)
         say(m, rank, pieces[rank][:cut], now)
         pieces[rank] = pieces[rank][cut:]
         now += rng.choice([0.0, 0.01, 0.2])
         screen.show(m.take(now))
     screen.show(m.take(now, last=True))
     shown = [line for _, text in screen.pieces for line in text.splitlines()]
-    assert read_by_rank(shown, size) == said
+    return read_by_rank(shown, size)
 
 
 def test_cost_is_linear_in_the_output() -> None:
