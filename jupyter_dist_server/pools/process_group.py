@@ -43,6 +43,8 @@ class ProcessGroup:
     ----------
     name : str or None
         All ranks that share a whole group have the same name for it; `None` while it is broken.
+    device : str
+        As given.
     """
 
     def __init__(self, backend: str, rank: int, world_size: int, port: int, device: str) -> None:
@@ -51,7 +53,7 @@ class ProcessGroup:
         self._rank = rank
         self._world_size = world_size
         self._port = port
-        self._device = device
+        self.device = device
         self._generation = 0
         self._server: Any = None
         self._store: Any = None
@@ -123,7 +125,7 @@ class ProcessGroup:
             store=store,
             rank=self._rank,
             world_size=self._world_size,
-            device_id=torch.device(self._device) if "nccl" in self._backend else None,
+            device_id=torch.device(self.device) if "nccl" in self._backend else None,
         )
         self._store.set_timeout(datetime.timedelta(minutes=5))  # torch's own, for user's groups
         self._generation = generation

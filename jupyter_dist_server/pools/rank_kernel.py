@@ -11,7 +11,6 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
-import psutil
 import zmq
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
@@ -26,6 +25,7 @@ from .comms import CommHandlers
 from .folder import CHANNELS
 from .process_group import GroupHandlers, whereabouts
 from .publishing import PubThread
+from .rank_report import rank_report
 from .value_handlers import VALUE_REQUESTS, ValueHandlers
 
 
@@ -33,8 +33,8 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
     """A conforming kernel that also tells its status while the main thread is stuck.
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
-    ``{rank, pid, state, since, memory, group}``: `state` is ``idle`` or ``busy``, `since` in Unix
-    seconds, `memory` the resident set in bytes, `group` the same on all ranks if they form one.
+    ``{rank, state, since, group}`` and what `rank_report` says: `state` is ``idle`` or ``busy``,
+    `since` in Unix seconds, `group` the same on all ranks if they form one.
     ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
     one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
     main thread was, see `whereabouts`. ``dist_cell_request`` comes by the `CellChannel` and is
@@ -170,11 +170,10 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
         """Answer on the control thread, whatever the main thread does."""
         content = {
             "rank": int(os.environ["RANK"]),
-            "pid": os.getpid(),
             "state": self._state,
             "since": self._since,
-            "memory": psutil.Process().memory_info().rss,
             "group": self.group.fingerprint(),
+            **rank_report(self.group.device),
         }
         self.session.send(stream, "dist_status_reply", content, parent, ident)
 

@@ -1,0 +1,55 @@
+"""What a rank says of itself beside its state: its pid on the host, its memory, its GPU."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+
+def rank_report(device: str) -> dict[str, Any]:
+    """Return ``{pid, host_pid, memory, gpu}``; never blocks on what the main thread does.
+
+    Parameters
+    ----------
+    device : str
+        ``cpu``, or ``cuda:I`` as torch counts in this process.
+
+    Returns
+    -------
+    dict
+        `host_pid` is the pid where ``/proc`` was mounted, `memory` the resident set in bytes; `gpu`
+        is `None` unless CUDA is in use, else ``{uuid, allocated, reserved}``: the device's UUID, as
+        CUDA gives it, and torch's memory in bytes, see
+        https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management.
+    """
+    return {
+        "pid": os.getpid(),
+        "host_pid": _host_pid(),
+        "memory": psutil.Process().memory_info().rss,
+        "gpu": _gpu(device),
+    }
+
+
+def _host_pid() -> int:
+    """Return the first pid of ``NSpid``; see proc_pid_status(5)."""
+    if sys.platform == "linux":
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return int(line.split()[1])
+    return os.getpid()
+
+
+def _gpu(device: str) -> dict[str, Any] | None:
+    torch = sys.modules["torch"]
+    if device == "cpu" or not torch.cuda.is_initialized():
+        return None
+    # The device is named: the current one is each thread's own, and this is not the cell's thread.
+    return {
+        "uuid": str(torch.cuda.get_device_properties(device).uuid),
+        "allocated": torch.cuda.memory_allocated(device),
+        "reserved": torch.cuda.memory_reserved(device),
+    }

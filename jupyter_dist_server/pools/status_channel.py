@@ -1,0 +1,68 @@
+"""Asking the ranks of a pool how they are, by their control channels alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import zmq
+import zmq.asyncio
+from jupyter_client.session import Session
+
+from .folder import CONFIG, endpoint
+
+
+class StatusChannel:
+    """One socket to each rank, with a session of our own; nothing else of a rank reaches us.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        config = json.loads((folder / CONFIG).read_text())
+        self._session = Session(key=config["key"].encode(), username="jupyter-dist")
+        self._context = zmq.asyncio.Context()
+        self._sockets: list[zmq.asyncio.Socket] = []
+        self._awaited: dict[int, asyncio.Task[dict[str, Any]]] = {}
+        for rank in range(config["world_size"]):
+            socket = self._context.socket(zmq.DEALER)
+            socket.linger = 0
+            socket.connect(endpoint(folder, rank, "control"))
+            self._sockets.append(socket)
+
+    async def ask(self, timeout: float) -> list[dict[str, Any] | None]:
+        """Return what each rank says, see `RankKernel`; `None` if it did not within `timeout` s.
+
+        A rank that has not answered yet is not asked again.
+        """
+        frames = self._session.serialize(self._session.msg("dist_status_request", {}))
+        for rank, socket in enumerate(self._sockets):
+            if rank not in self._awaited:
+                await socket.send_multipart(frames)  # signed once: all ranks share the key
+                self._awaited[rank] = asyncio.create_task(self._answer(socket))
+        await asyncio.wait(self._awaited.values(), timeout=timeout)
+        done = {rank: answer for rank, answer in self._awaited.items() if answer.done()}
+        for rank in done:
+            del self._awaited[rank]
+        ranks = range(len(self._sockets))
+        return [done[rank].result() if rank in done else None for rank in ranks]
+
+    async def _answer(self, socket: zmq.asyncio.Socket) -> dict[str, Any]:
+        while True:
+            _, parts = self._session.feed_identities(await socket.recv_multipart())
+            message = self._session.deserialize(parts)
+            if message["msg_type"] == "dist_status_reply":
+                content: dict[str, Any] = message["content"]
+                return content
+
+    async def close(self) -> None:
+        """Disconnect; the ranks go on."""
+        for answer in self._awaited.values():
+            answer.cancel()
+        await asyncio.gather(*self._awaited.values(), return_exceptions=True)
+        self._context.destroy(linger=0)

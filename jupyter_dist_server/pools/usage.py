@@ -1,0 +1,146 @@
+"""What the ranks of all pools use, looked at only while somebody wants to know."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from .manager import PoolManager
+from .pool import Pool
+from .processes import ProcessRef
+from .records import PoolState, RankRecord
+from .status_channel import StatusChannel
+from .tasks import Tasks
+
+_PATIENCE = 1.0
+"""Seconds within which a rank answers; its CPU and memory are known without."""
+
+Usage = dict[str, Any]
+"""``{rank, pid, host_pid, cpu, memory, gpu_uuid, allocated, reserved}``: `cpu` in percent of one
+core, `memory` resident bytes, torch's memory on its GPU in bytes; what is not known is `None`."""
+
+
+class RankUsage:
+    """Look at every rank now and then: psutil for its process, its control channel for its GPU.
+
+    Parameters
+    ----------
+    manager : PoolManager
+        Whose pools are looked at.
+    interval : float
+        Seconds between two looks.
+
+    Attributes
+    ----------
+    latest : dict
+        By pool id, one `Usage` per rank, `None` for a rank that has no process.
+    """
+
+    def __init__(self, manager: PoolManager, interval: float = 2.0) -> None:
+        self.latest: dict[str, list[Usage | None]] = {}
+        self._manager = manager
+        self._interval = interval
+        self._wanted = 0
+        self._listeners: set[Callable[[], None]] = set()
+        self._channels: dict[tuple[str, int], StatusChannel] = {}
+        """By pool and generation of its ranks: new ranks do not answer what old ones were asked."""
+        self._processes: dict[ProcessRef, psutil.Process] = {}
+        self._looking: asyncio.Task[None] | None = None
+        self._tasks = Tasks()
+
+    def want(self) -> Callable[[], None]:
+        """Look from now on; call what is returned once nobody here wants to know any more."""
+        self._wanted += 1
+        if self._looking is None or self._looking.done():
+            self._looking = self._tasks.add(self._look())
+        released = False
+
+        def release() -> None:
+            nonlocal released
+            self._wanted -= not released
+            released = True
+
+        return release
+
+    def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back after each look that found a change; returns what stops the calls."""
+        self._listeners.add(callback)
+        return lambda: self._listeners.discard(callback)
+
+    async def close(self) -> None:
+        """Look no more."""
+        await self._tasks.cancel()
+        await self._forget(set())
+
+    async def _look(self) -> None:
+        while True:
+            if not self._wanted:
+                self.latest = {}
+                await self._forget(set())
+                if not self._wanted:  # nor while we let go
+                    return
+            running = [p for p in self._manager.live() if p.record.state is PoolState.RUNNING]
+            found = await asyncio.gather(*(self._look_at(pool) for pool in running))
+            await self._forget({(p.record.id, p.record.generation) for p in running})
+            latest = {pool.record.id: used for pool, used in zip(running, found, strict=True)}
+            if latest != self.latest:
+                self.latest = latest
+                for listener in list(self._listeners):
+                    listener()
+            await asyncio.sleep(self._interval)
+
+    async def _look_at(self, pool: Pool) -> list[Usage | None]:
+        record = pool.record
+        key = record.id, record.generation
+        try:
+            if key not in self._channels:
+                self._channels[key] = StatusChannel(Path(record.folder))
+            said = await self._channels[key].ask(_PATIENCE)
+        except OSError:  # it has ended this very moment
+            said = [None] * record.world_size
+        ranks = list(record.ranks)
+        return await asyncio.to_thread(lambda: list(map(self._usage, ranks, said)))
+
+    def _usage(self, rank: RankRecord, said: dict[str, Any] | None) -> Usage | None:
+        if rank.pid is None or rank.start_time is None:
+            return None
+        reference = ProcessRef(rank.pid, rank.start_time)
+        known = self._processes.get(reference)
+        process = known or reference.find()
+        if process is None:
+            return None
+        self._processes[reference] = process
+        try:
+            # It measures since its last call, so the first one does not say anything.
+            cpu, memory = process.cpu_percent(), process.memory_info().rss
+        except psutil.NoSuchProcess:
+            return None
+        gpu = (said and said["gpu"]) or {}
+        return {
+            "rank": rank.rank,
+            "pid": rank.pid,
+            "host_pid": said and said["host_pid"],
+            "cpu": cpu if known else None,
+            "memory": memory,
+            "gpu_uuid": _full_uuid(rank, gpu.get("uuid")),
+            "allocated": gpu.get("allocated"),
+            "reserved": gpu.get("reserved"),
+        }
+
+    async def _forget(self, kept: set[tuple[str, int]]) -> None:
+        for key in set(self._channels) - kept:
+            await self._channels.pop(key).close()
+        if not kept:
+            self._processes.clear()
+
+
+def _full_uuid(rank: RankRecord, uuid: str | None) -> str | None:
+    """Return a UUID as NVML writes it: CUDA leaves out what kind of device it is."""
+    if uuid is None:
+        return None
+    assigned: str = (rank.gpu or {}).get("uuid", "")
+    return assigned if assigned.partition("-")[2] == uuid else f"GPU-{uuid}"

@@ -1,0 +1,128 @@
+"""What ranks use, as their processes and they themselves tell it, and whose processes are whose."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.records import PoolRecord, PoolState, RankRecord
+from jupyter_dist_server.pools.request import PoolRequest
+from jupyter_dist_server.pools.usage import RankUsage, Usage
+from jupyter_dist_server.pools.whose import whose
+
+from ..driver import wait_for
+
+BUSY = """
+import time
+begun = time.monotonic()
+while rank == 1 and time.monotonic() - begun < 120:
+    pass
+"""
+STUCK = "import ctypes; ctypes.PyDLL(None).pause() if rank == 1 else None"
+"""Waits in C with Python's lock held, so that not even the control thread answers."""
+
+
+async def news(usage: RankUsage, what: Callable[[], Any], timeout: float = 20.0) -> Any:
+    """Wait for a look that found something."""
+    changed = asyncio.Event()
+    stop = usage.listen(changed.set)
+    try:
+        while not (found := what()):
+            changed.clear()
+            await asyncio.wait_for(changed.wait(), timeout)
+        return found
+    finally:
+        stop()
+
+
+def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None:
+    async def work() -> None:
+        manager = PoolManager()
+        pool = await manager.create(PoolRequest(num_ranks=2, cwd=str(tmp_path)))
+        while pool.record.state is not PoolState.RUNNING:
+            await pool.changed_since(pool.record.version, 60)
+            assert not pool.record.state.ended, pool.record.reason
+        usage = RankUsage(manager, interval=0.1)
+        try:
+            await check(usage, pool)
+        finally:
+            await usage.close()
+            await manager.stop_all()
+
+    async def check(usage: RankUsage, pool: Pool) -> None:
+        assert usage.latest == {}
+        release = usage.want()
+
+        def rank(number: int) -> Usage | None:
+            return usage.latest.get(pool.record.id, [None, None])[number]
+
+        first = await news(usage, lambda: rank(0))
+        assert first["cpu"] is None  # there is nothing yet to compare it with
+        assert first["pid"] == first["host_pid"] == pool.record.ranks[0].pid
+        assert 50e6 < first["memory"] < 5e9
+        assert first["gpu_uuid"] is first["allocated"] is first["reserved"] is None
+
+        client = PoolClient(Path(pool.record.folder))
+        await client.connect()
+        running = asyncio.create_task(client.execute(BUSY, [0, 1], lambda *_: None))
+        busy = await news(usage, lambda: (one := rank(1)) and (one["cpu"] or 0) > 30 and one)
+        assert busy["host_pid"] == busy["pid"]  # answered while its main thread works
+        idle = rank(0)
+        assert idle
+        assert idle["cpu"] < busy["cpu"]
+        pool.interrupt()
+        await running
+
+        stuck = asyncio.create_task(client.execute(STUCK, [0, 1], lambda *_: None))
+        silent = await news(usage, lambda: (one := rank(1)) and one["host_pid"] is None and one)
+        assert silent["memory"] > 50e6  # which is not the rank's own to tell
+        pool.restart([1])
+        new = await news(usage, lambda: (one := rank(1)) and one["host_pid"] and one)
+        assert new["pid"] == pool.record.ranks[1].pid != silent["pid"]
+        await stuck
+        await client.close()
+
+        release()
+        release()  # once more makes no difference
+        await asyncio.to_thread(wait_for, lambda: not usage.latest, "the last look")
+        again = usage.want()
+        assert await news(usage, lambda: rank(0))
+        again()
+
+    asyncio.run(work())
+
+
+def row(pid: int, user: str | None = None) -> dict[str, Any]:
+    return {"pid": pid, "user": user, "command": "python", "memory": 1, "sm": None}
+
+
+def test_a_process_is_a_rank_only_by_its_pid_and_its_gpu() -> None:
+    me, gpus = getpass.getuser(), [{"index": n, "uuid": f"GPU-{n}", "name": "T"} for n in (0, 1)]
+    pool = PoolRecord("p-1", None, "", 2, "nccl", "cycle", "fork", "", "")
+    pool.ranks = [RankRecord(n, n, f"cuda:{n}", gpus[n], pid=100 + n) for n in (0, 1)]
+    # Rank 1 sees pid 101; on the host, whose pids NVML tells, it is 9101.
+    usage = {"p-1": [None, {"gpu_uuid": "GPU-1", "host_pid": 9101}]}
+    processes = {
+        "GPU-0": [row(100, me), row(101, me), row(7, me), row(8, "other")],
+        "GPU-1": [row(9101), row(101, me), row(9102)],
+    }
+    kernels = {7: {"kernel_id": "k-1", "name": "a.ipynb"}}
+    said = whose(processes, [pool], usage, kernels, me)
+    assert [one["who"] for one in said["GPU-0"]] == [
+        {"kind": "rank", "pool": "p-1", "rank": 0},
+        {"kind": "mine"},
+        {"kind": "kernel", "kernel_id": "k-1", "name": "a.ipynb"},
+        {"kind": "other"},
+    ]
+    assert [one["who"] for one in said["GPU-1"]] == [
+        {"kind": "rank", "pool": "p-1", "rank": 1},
+        {"kind": "rank", "pool": "p-1", "rank": 1},
+        {"kind": "unknown"},
+    ]
+    assert said["GPU-0"][0]["memory"] == 1
