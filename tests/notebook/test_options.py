@@ -180,3 +180,15 @@ def test_a_line_of_a_megabyte_arrives_whole(ranks: Notebook) -> None:
     result = ranks.ok("%%distributed\nprint(str(rank) * 1_000_000)\nprint('done')")
     assert [line for line in result.lines if "done" in line] == ["[0-1] done"]
     assert [result.text.count(str(rank) * 1_000_000) for rank in (0, 1)] == [1, 1]
+
+
+def test_a_hundred_megabytes_are_bounded_and_kept(ranks: Notebook, cut_file: list[Path]) -> None:
+    """Two ranks print 50 MB each; the notebook gets its limit of each, two files hold the rest."""
+    result = ranks.ok("%%distributed\nfor i in range(500):\n    print(i, str(rank) * 99_990)")
+    cut_file += map(Path, re.findall(r"… the output is cut here and goes on in (.+)", result.text))
+    assert len(cut_file) == 2
+    assert len(result.text) < 2 * 10_010_000
+    for path in cut_file:
+        held = path.read_text().splitlines()
+        assert [int(line.split()[0]) for line in held] == list(range(500))
+        assert {len(line.split()[1]) for line in held} == {99_990}
