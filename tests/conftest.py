@@ -1,8 +1,10 @@
-"""Fixtures: a server, and notebooks with and without one."""
+"""Fixtures: a server, notebooks with and without one, and a library like NVIDIA's."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from .driver import Notebook, Server, environment, plain_notebook
+from .fake_nvml.build import State, build
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -59,3 +62,23 @@ def ranks(notebook: Notebook) -> Notebook:
     """Return a notebook with a pool of two ranks."""
     notebook.ok("%dist_init -n 2")
     return notebook
+
+
+@pytest.fixture(scope="session")
+def fake_nvml_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile a library that pynvml takes for NVIDIA's; return the folder that it is in."""
+    if sys.platform != "linux" or not shutil.which("cc"):
+        pytest.skip("needs Linux and a C compiler")
+    folder = tmp_path_factory.mktemp("nvml")
+    build(folder)
+    return folder
+
+
+@pytest.fixture
+def fake_nvml(fake_nvml_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> State:
+    """Return what that library tells to processes that are started from now on."""
+    state = State(tmp_path / "nvml-state")
+    for name, value in state.environment(fake_nvml_folder).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("FAKE_NVML_LOG", str(state.log))
+    return state

@@ -2,7 +2,6 @@
 
 NVML can hang inside a sick driver, so only a short-lived child process calls it, which prints one
 JSON document.
-See https://docs.nvidia.com/deploy/nvml-api/.
 """
 
 from __future__ import annotations
@@ -10,34 +9,67 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..interpreter import python_command
+from . import nvml, topology
+from .nvml import NO_GPU as NO_GPU
+from .nvml import Device, Failure, query
 
-NO_GPU = "No NVIDIA GPU found: ranks run on the CPU."
+CLOCK_SM = 1
+"""nvmlClockType_t"""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU; `uuid` is its identity, `index` only its place in PCI bus order."""
+    """A leaf device that CUDA can be given: a whole GPU, or a MIG instance. `uuid` identifies it.
+
+    A restart of the machine may change `index`.
+    """
 
     index: int
+    """The GPU's place in PCI bus order, as in nvidia-smi; of a MIG instance, its GPU's."""
     uuid: str
+    """``GPU-…`` or ``MIG-…``."""
     name: str
     memory_total: int
-    """Bytes."""
+    """Bytes; 0 if the driver doesn't say, as where a GPU has no memory of its own."""
     pci_bus_id: str
     compute_capability: str
+    """Such as ``"9.0"``."""
+    mig: int | None = None
+    """The place of a MIG instance on its GPU: "Device 1" of ``nvidia-smi -L``."""
+    parent: str | None = None
+    """The UUID of the GPU that a MIG instance is part of."""
+    instance: tuple[int, int] | None = None
+    """The ids of a MIG instance's GPU instance and compute instance."""
+    numa_node: int | None = None
+    links: dict[str, str] = field(default_factory=dict, compare=False)
+    """How other GPUs, by UUID, are reached: ``"NVLink x4"``, or ``"PIX"`` and so on, for which see
+    `topology.links`."""
+    sm_count: int | None = None
+    """Number of streaming multiprocessors."""
+    clock_max: int | None = None
+    """The highest clock of these, in MHz."""
+
+    @property
+    def label(self) -> str:
+        """What people call it: ``"3"``, or ``"3:1"`` for MIG instance 1 of GPU 3."""
+        return str(self.index) if self.mig is None else f"{self.index}:{self.mig}"
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """All GPUs, or the `reason` in one sentence why there are none."""
+    """All GPUs that can be used, or the `reason` in one sentence why there are none."""
 
     gpus: tuple[Gpu, ...] = ()
     driver: str | None = None
     reason: str | None = None
+    cuda: str | None = None
+    """The newest version of CUDA that the driver supports, such as ``"12.8"``."""
+    problems: tuple[str, ...] = ()
+    """A plain sentence for each GPU that cannot be used, beside those that can."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the body of ``GET /gpus``."""
@@ -46,49 +78,108 @@ class Inventory:
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Inventory:
         """Read what `to_json` wrote."""
-        return cls(tuple(Gpu(**gpu) for gpu in body["gpus"]), body["driver"], body["reason"])
+        gpus = []
+        for gpu in body["gpus"]:
+            instance = gpu.get("instance")
+            gpus.append(Gpu(**gpu | {"instance": tuple(instance) if instance else None}))
+        rest = {name: value for name, value in body.items() if name not in ("gpus", "problems")}
+        return cls(gpus=tuple(gpus), problems=tuple(body["problems"]), **rest)
 
 
 def read_nvml() -> Inventory:
     """Read NVML in this process. May block for as long as the driver does."""
-    import pynvml as nvml
-
+    if reason := nvml.start():
+        return Inventory(reason=reason)
     try:
-        nvml.nvmlInit()
-    except nvml.NVMLError_LibraryNotFound:
-        return Inventory(reason=NO_GPU)
-    except nvml.NVMLError_DriverNotLoaded:
-        return Inventory(reason="The NVIDIA driver is not loaded: ranks run on the CPU.")
-    except nvml.NVMLError_LibRmVersionMismatch:
-        return Inventory(
-            reason="The NVIDIA driver that is loaded and its library have different versions, as "
-            "after an update without a restart: ranks run on the CPU."
-        )
-    except nvml.NVMLError as error:
-        cause = str(error).rstrip(".")
-        return Inventory(reason=f"NVML cannot be used ({cause}): ranks run on the CPU.")
-    try:
-        gpus = []
-        for position in range(nvml.nvmlDeviceGetCount()):
-            handle = nvml.nvmlDeviceGetHandleByIndex(position)
-            major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-            gpus.append(
-                Gpu(
-                    index=position,
-                    uuid=nvml.nvmlDeviceGetUUID(handle),
-                    name=nvml.nvmlDeviceGetName(handle),
-                    memory_total=nvml.nvmlDeviceGetMemoryInfo(handle).total,
-                    pci_bus_id=nvml.nvmlDeviceGetPciInfo(handle).busId,
-                    compute_capability=f"{major}.{minor}",
-                )
-            )
-        driver = nvml.nvmlSystemGetDriverVersion()
-    except nvml.NVMLError as error:
-        cause = str(error).rstrip(".")
-        return Inventory(reason=f"NVML failed while listing the GPUs: {cause}.")
+        found = nvml.devices()
+        if isinstance(found, Failure):
+            return Inventory(reason=f"NVML failed while listing the GPUs: {found}.")
+        return describe(*found)
     finally:
-        nvml.nvmlShutdown()
-    return Inventory(tuple(gpus), driver, None if gpus else NO_GPU)
+        nvml.stop()
+
+
+def describe(devices: list[Device], problems: list[str]) -> Inventory:
+    """Ask a started NVML what the devices are that `nvml.devices` found."""
+    connections = topology.links(devices)
+    gpus = []
+    troubles = list(problems)
+    for device in devices:
+        gpu = _describe(device, connections[device.uuid])
+        if isinstance(gpu, Gpu):
+            gpus.append(gpu)
+        else:
+            troubles.append(nvml.trouble(_called(device), gpu))
+    driver = query("nvmlSystemGetDriverVersion")
+    cuda = query("nvmlSystemGetCudaDriverVersion")
+    return Inventory(
+        gpus=tuple(gpus),
+        driver=None if isinstance(driver, Failure) else driver,
+        reason=None if gpus else _no_gpu(troubles),
+        cuda=None if isinstance(cuda, Failure) else f"{cuda // 1000}.{cuda % 1000 // 10}",
+        problems=tuple(troubles),
+    )
+
+
+def _describe(device: Device, connections: dict[str, str]) -> Gpu | Failure:
+    name = query("nvmlDeviceGetName", device.handle)
+    memory = query("nvmlDeviceGetMemoryInfo", device.handle)
+    # A MIG instance is asked for nothing that only the whole GPU knows.
+    pci = query("nvmlDeviceGetPciInfo", device.whole)
+    capability = query("nvmlDeviceGetCudaComputeCapability", device.whole)
+    for answer in (name, memory, pci, capability):
+        if isinstance(answer, Failure) and answer != nvml.UNSUPPORTED:
+            return answer
+    instance = None
+    if device.mig is not None:
+        ids = [
+            query("nvmlDeviceGetGpuInstanceId", device.handle),
+            query("nvmlDeviceGetComputeInstanceId", device.handle),
+        ]
+        instance = None if any(isinstance(i, Failure) for i in ids) else (ids[0], ids[1])
+    clock = query("nvmlDeviceGetMaxClockInfo", device.whole, CLOCK_SM)
+    return Gpu(
+        index=device.index,
+        uuid=device.uuid,
+        name="NVIDIA GPU" if isinstance(name, Failure) else name,
+        memory_total=0 if isinstance(memory, Failure) else memory.total,
+        pci_bus_id="" if isinstance(pci, Failure) else pci.busId,
+        compute_capability="" if isinstance(capability, Failure) else "{}.{}".format(*capability),
+        mig=device.mig,
+        parent=device.parent,
+        instance=instance,
+        numa_node=topology.numa_node(device),
+        links=connections,
+        sm_count=_sm_count(device, capability),
+        clock_max=None if isinstance(clock, Failure) else clock,
+    )
+
+
+def _sm_count(device: Device, capability: tuple[int, int] | Failure) -> int | None:
+    """Return the number of multiprocessors, which NVML tells of MIG instances only.
+
+    For a whole GPU it is the number of CUDA cores by those of one multiprocessor. See
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities.
+    """
+    if device.mig is not None:
+        attributes = query("nvmlDeviceGetAttributes", device.handle)
+        return None if isinstance(attributes, Failure) else attributes.multiprocessorCount
+    cores = query("nvmlDeviceGetNumGpuCores", device.handle)
+    if isinstance(cores, Failure) or isinstance(capability, Failure):
+        return None
+    return int(cores) // (64 if capability[0] == 7 or capability in ((6, 0), (8, 0)) else 128)
+
+
+def _called(device: Device) -> str:
+    return f"GPU {device.index}" + ("" if device.mig is None else f":{device.mig}")
+
+
+def _no_gpu(troubles: list[str]) -> str:
+    if not troubles:
+        return "The NVIDIA driver is loaded and has no GPU: ranks run on the CPU."
+    if len(troubles) == 1:
+        return troubles[0]
+    return f"None of the {len(troubles)} GPUs can be used: ranks run on the CPU."
 
 
 async def inventory(timeout: float = 15.0) -> Inventory:
@@ -108,8 +199,10 @@ async def inventory(timeout: float = 15.0) -> Inventory:
     try:
         out, err = await asyncio.wait_for(child.communicate(), timeout)
     except asyncio.TimeoutError:
-        child.kill()
         return Inventory(reason=f"The NVIDIA driver did not answer within {timeout:g} s.")
+    finally:
+        if child.returncode is None:  # it hangs, or we are cancelled
+            child.kill()
     if child.returncode:
         last = err.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         return Inventory(reason=f"Listing the GPUs failed: {last[0]}")

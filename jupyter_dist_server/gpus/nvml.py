@@ -1,0 +1,195 @@
+"""Questions to NVML, each with an answer or a word for why there is none.
+
+Only child processes call this: the driver may hang. pynvml is imported when NVML is started.
+See https://docs.nvidia.com/deploy/nvml-api/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pynvml
+
+NO_GPU = "No NVIDIA GPU found: ranks run on the CPU."
+
+
+class Failure(str):
+    """Why NVML did not answer, in words for a person; tell it from an answer by its type."""
+
+
+UNSUPPORTED = Failure("unsupported")
+"""The GPU or its driver doesn't have this, and won't have it later."""
+NO_PERMISSION = Failure("no permission")
+LOST = Failure("lost")
+"""The GPU has fallen off the bus."""
+RESET_REQUIRED = Failure("reset required")
+DRIVER_GONE = Failure("driver gone")
+"""The driver was unloaded or replaced: `stop` and `start` again, or, as the library that a process
+has loaded stays as it is, start a new process."""
+NOTHING_YET = Failure("nothing yet")
+"""There is no such thing at the moment: a place without a MIG instance, no sample so far."""
+
+# The names of pynvml's errors.
+_FAILURES = {
+    "NOT_SUPPORTED": UNSUPPORTED,
+    "FUNCTION_NOT_FOUND": UNSUPPORTED,
+    "ARGUMENT_VERSION_MISMATCH": UNSUPPORTED,
+    "NO_PERMISSION": NO_PERMISSION,
+    "GPU_IS_LOST": LOST,
+    "RESET_REQUIRED": RESET_REQUIRED,
+    "UNINITIALIZED": DRIVER_GONE,
+    "DRIVER_NOT_LOADED": DRIVER_GONE,
+    "LIB_RM_VERSION_MISMATCH": DRIVER_GONE,
+    "NOT_FOUND": NOTHING_YET,
+}
+
+
+def failure(error: pynvml.NVMLError) -> Failure:
+    """Return pynvml's error as one of the words above, or ``"unknown: …"`` with its own words."""
+    import pynvml
+
+    for name, word in _FAILURES.items():
+        if error.value == getattr(pynvml, f"NVML_ERROR_{name}"):
+            return word
+    return Failure(f"unknown: {str(error).rstrip('.')}")
+
+
+def query(function: str, *args: Any) -> Any:
+    """Ask NVML one question. May block for as long as the driver does.
+
+    Parameters
+    ----------
+    function : str
+        The name of pynvml's function, such as ``"nvmlDeviceGetUUID"``.
+
+    Returns
+    -------
+    Any or Failure
+        What the function returns, or why it didn't.
+    """
+    import pynvml
+
+    asked = getattr(pynvml, function, None)
+    if asked is None:  # a pynvml from before this function
+        return UNSUPPORTED
+    try:
+        return asked(*args)
+    except pynvml.NVMLError as error:
+        return failure(error)
+
+
+def start() -> str | None:
+    """Load NVML; return `None`, or one plain sentence about why it cannot be used."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound:
+        return NO_GPU
+    except pynvml.NVMLError_DriverNotLoaded:
+        return "The NVIDIA driver is not loaded: ranks run on the CPU."
+    except pynvml.NVMLError_LibRmVersionMismatch:
+        return (
+            "The NVIDIA driver that is loaded and its library have different versions, as "
+            "after an update without a restart: ranks run on the CPU."
+        )
+    except pynvml.NVMLError_NoPermission:
+        return "You have no permission to use the NVIDIA driver: ranks run on the CPU."
+    except pynvml.NVMLError as error:
+        return f"NVML cannot be used ({str(error).rstrip('.')}): ranks run on the CPU."
+    return None
+
+
+def stop() -> None:
+    """Let go of NVML after `start`; handles are worthless from now on."""
+    query("nvmlShutdown")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A leaf device with NVML's handle: a whole GPU, or one MIG instance of a GPU."""
+
+    uuid: str
+    index: int
+    """The GPU's place in PCI bus order; of a MIG instance, its GPU's."""
+    handle: Any
+    whole: Any
+    """The handle of the whole GPU, which a MIG instance is part of; `handle` where it is not."""
+    mig: int | None = None
+    """The place of a MIG instance on its GPU."""
+    parent: str | None = None
+    """The UUID of the GPU that a MIG instance is part of."""
+
+
+def devices() -> tuple[list[Device], list[str]] | Failure:
+    """List the leaf devices: GPUs that are divided into MIG instances are left out for these.
+
+    Returns
+    -------
+    devices : list of Device
+        In PCI bus order.
+    problems : list of str
+        A plain sentence for each GPU that cannot be used.
+    """
+    count = query("nvmlDeviceGetCount")
+    if isinstance(count, Failure):
+        return count
+    found: list[Device] = []
+    problems: list[str] = []
+    for index in range(count):
+        leaves = _leaves(index)
+        if leaves == DRIVER_GONE:
+            return DRIVER_GONE
+        if isinstance(leaves, Failure):
+            problems.append(trouble(f"GPU {index}", leaves))
+        elif leaves:
+            found += leaves
+        else:
+            problems.append(
+                f"GPU {index} is in MIG mode and has no MIG instance: create one "
+                "(nvidia-smi mig -cgi …), or turn MIG mode off (nvidia-smi -mig 0)."
+            )
+    return found, problems
+
+
+def trouble(gpu: str, why: Failure) -> str:
+    """Return one plain sentence about a GPU that cannot be used."""
+    if why == LOST:
+        return f"{gpu} has fallen off the bus: the driver has lost it until the machine restarts."
+    if why == NO_PERMISSION:
+        return f"You have no permission to use {gpu}."
+    if why == RESET_REQUIRED:
+        return f"{gpu} must be reset before it can be used (nvidia-smi --gpu-reset)."
+    return f"{gpu} cannot be used: {why.removeprefix('unknown: ')}."
+
+
+def _leaves(index: int) -> list[Device] | Failure:
+    """Return a GPU, or its MIG instances if it is in MIG mode."""
+    whole = query("nvmlDeviceGetHandleByIndex", index)
+    if isinstance(whole, Failure):
+        return whole
+    uuid = query("nvmlDeviceGetUUID", whole)
+    if isinstance(uuid, Failure):
+        return uuid
+    mode = query("nvmlDeviceGetMigMode", whole)
+    if mode in (LOST, RESET_REQUIRED, DRIVER_GONE):
+        return Failure(mode)
+    if isinstance(mode, Failure) or not mode[0]:  # most GPUs know nothing of MIG
+        return [Device(uuid, index, whole, whole)]
+    places = query("nvmlDeviceGetMaxMigDeviceCount", whole)
+    if isinstance(places, Failure):
+        return places
+    leaves = []
+    for place in range(places):
+        handle = query("nvmlDeviceGetMigDeviceHandleByIndex", whole, place)
+        if handle == NOTHING_YET:
+            continue
+        if isinstance(handle, Failure):
+            return handle
+        own = query("nvmlDeviceGetUUID", handle)
+        if isinstance(own, Failure):
+            return own
+        leaves.append(Device(own, index, handle, whole, place, uuid))
+    return leaves

@@ -1,0 +1,116 @@
+"""What an inherited ``CUDA_VISIBLE_DEVICES`` leaves of the machine's GPUs, read as CUDA reads it.
+
+The rules are those of
+https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html,
+and, of what that page leaves open (duplicates, mixed forms, ``1gpu``), what CUDA does and
+``torch.cuda`` copies in ``_parse_visible_devices``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from .inventory import Gpu, Inventory
+
+MASK, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
+BY_BUS = "PCI_BUS_ID"
+
+
+def narrow(inventory: Inventory, environment: Mapping[str, str]) -> Inventory:
+    """Leave only the GPUs that CUDA would show to a process with this environment.
+
+    In the order that the mask has them in. A list of MIG instances is kept whole, though CUDA shows
+    one process only the first: each rank can be given another one.
+
+    Parameters
+    ----------
+    inventory : Inventory
+        The GPUs of the machine.
+    environment : Mapping
+        The variables ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER`` in it count.
+
+    Returns
+    -------
+    Inventory
+        With a `reason` if nothing is left, and a problem if the mask may not mean what it seems to.
+    """
+    mask = environment.get(MASK)
+    if mask is None or not inventory.gpus:
+        return inventory
+    items = mask.split(",")
+    if mask.startswith(("GPU-", "MIG-")):
+        prefix = mask[:4]
+        named = [_by_uuid(item, prefix, inventory.gpus) for item in items]
+        problems: list[str] = []
+    else:
+        ordinals = [_ordinal(item) for item in items]
+        ordered, problems = _cuda_order(mask, inventory.gpus, environment.get(ORDER) == BY_BUS)
+        named = [ordered[n] if n is not None and n < len(ordered) else None for n in ordinals]
+    # CUDA stops at the first that does not exist.
+    count = named.index(None) if None in named else len(named)
+    allowed = [gpu for gpu in named[:count] if gpu]
+    if len(set(allowed)) < len(allowed):
+        return _none(inventory, f"{MASK}={mask!r} names a GPU twice, which CUDA reads as no GPU")
+    if not mask.strip():
+        return _none(inventory, f"{MASK} is empty: it allows no GPU of this machine")
+    if not allowed:
+        return _none(inventory, f"{MASK}={mask!r} allows no GPU of this machine")
+    # People end a list with "-1" on purpose, and nobody has to be told of a comma at the end.
+    rest = [item.strip() for item in items[count:]]
+    if any(rest) and not rest[0].startswith("-"):
+        problems.append(
+            f"CUDA reads {MASK}={mask!r} only up to {items[count]!r}, which is no GPU here."
+        )
+    return replace(inventory, gpus=tuple(allowed), problems=(*inventory.problems, *problems))
+
+
+def _none(inventory: Inventory, reason: str) -> Inventory:
+    return replace(inventory, gpus=(), reason=f"{reason}.")
+
+
+def _ordinal(item: str) -> int | None:
+    """Return the number that an item starts with, as C's strtoul does; `None` if there is none."""
+    match = re.match(r"\s*\+?(\d+)", item)
+    return int(match[1]) if match else None
+
+
+def _by_uuid(item: str, prefix: str, gpus: tuple[Gpu, ...]) -> Gpu | None:
+    """Return the one GPU whose UUID starts with `item`, if that is of the form that `prefix` is."""
+    if not item.startswith(prefix):
+        return None
+    old = re.fullmatch(r"MIG-(GPU-[^/]+)/(\d+)/(\d+)", item)
+    if old:  # the form of drivers before 470
+        ids = int(old[2]), int(old[3])
+        found = [
+            gpu
+            for gpu in gpus
+            if gpu.instance == ids and gpu.parent and gpu.parent.startswith(old[1])
+        ]
+    else:
+        found = [gpu for gpu in gpus if gpu.uuid.startswith(item)]
+        if not found:  # of a divided GPU CUDA takes the first MIG instance
+            divided = [gpu for gpu in gpus if gpu.parent and gpu.parent.startswith(item)]
+            found = divided[:1] if len({gpu.parent for gpu in divided}) == 1 else []
+    return found[0] if len(found) == 1 else None
+
+
+def _cuda_order(mask: str, gpus: tuple[Gpu, ...], by_bus: bool) -> tuple[list[Gpu], list[str]]:
+    """Return the GPUs as CUDA numbers them, and what is not sure about that.
+
+    Whole GPUs come first, then the first MIG instance of each divided one.
+    """
+    whole = [gpu for gpu in gpus if gpu.parent is None]
+    first = {gpu.parent: gpu for gpu in reversed(gpus) if gpu.parent}
+    divided = [gpu for gpu in gpus if gpu in first.values()]
+    problems = []
+    if not by_bus and len({gpu.name for gpu in whole}) > 1:
+        # How CUDA guesses what is fast is not told; most cores at the highest clock comes close.
+        whole.sort(key=lambda gpu: -(gpu.sm_count or 0) * (gpu.clock_max or 0))
+        numbers = ", ".join(f"{n} is GPU {gpu.index}" for n, gpu in enumerate(whole))
+        problems.append(
+            f"{MASK}={mask!r} counts from the fastest GPU, as {ORDER} is not {BY_BUS}; the GPUs "
+            f"here differ, and we take it that {numbers}. Set {ORDER}={BY_BUS} or use UUIDs."
+        )
+    return whole + divided, problems
