@@ -3,10 +3,12 @@
 #   make test   runs linters, type checkers and all tests
 # Both set up what is missing first, and are quick the second time. Further targets:
 #   make lab    opens JupyterLab with the examples
+#   make lab-fake   opens it on a pretend machine with 8 GPUs, whose load follows the ranks
 #   make lint types py-test ts-test ui-test   the parts of `make test`
 #   make bench  compares pools with plain kernels
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
 #   make screenshots   takes the pictures in docs/images
+#   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
 #   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch
 #   make clean  removes all that was built or installed here
 
@@ -30,7 +32,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab bench bench-peers screenshots test lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake gpu-test bench bench-peers screenshots test lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -41,6 +43,9 @@ demo: $(LINKED)
 
 lab: $(LINKED)
 	jupyter lab --ServerApp.root_dir=examples $(LAB_OPTIONS)
+
+lab-fake: $(LINKED)
+	python -m tests.fake_nvml.machine jupyter lab --ServerApp.root_dir=examples $(LAB_OPTIONS)
 
 test: lint types py-test ts-test ui-test
 
@@ -60,6 +65,9 @@ types: $(INSTALLED) $(MODULES) $(UI_MODULES)
 # As in the browser, a test has a second try: on a busy machine an output may come later than usual.
 py-test: $(INSTALLED)
 	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --reruns 1 $(PYTEST_OPTIONS)
+
+gpu-test: $(INSTALLED)
+	pytest -m gpu $(PYTEST_OPTIONS) tests/gpus tests/pools
 
 ts-test: $(MODULES)
 	jlpm test
@@ -114,4 +122,4 @@ $(LINKED): $(INSTALLED) | $(FRONT_END)
 	jupyter-builder develop --overwrite .
 	touch $@
 
-demo lab ui-test screenshots: $(FRONT_END)
+demo lab lab-fake ui-test screenshots: $(FRONT_END)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from .notebook.api import Pool
+    from .notebook.own_placement import Place
 
 try:
     __version__ = version("jupyter-dist-server")
@@ -55,3 +56,31 @@ def current_pool() -> Pool:
     from .notebook import magics
 
     return magics.current_pool()
+
+
+def start_pool(num_ranks: int | None = None, *, place: Place | None = None, **options: Any) -> Pool:
+    """Start a pool for this notebook, as ``%dist_init`` does, and return it.
+
+    Parameters
+    ----------
+    num_ranks : int or None
+        By default one for each free GPU, or 2 on a machine without.
+    place : callable or None
+        ``place(rank, gpus) -> gpu`` decides on the GPU of each rank. It is given the free GPUs,
+        with `index`, `uuid`, `name`, `memory_total`, `memory_free`, `utilization` and more, and
+        returns one of them, its index or its UUID.
+    **options
+        The other options of ``%dist_init``, as Python values: ``gpu_ids=[0, 3]``,
+        ``placement="free-memory"``, ``min_free_memory=20 * 2**30`` (bytes),
+        ``performance={0: 100, 3: 110}``, ``map={0: 3, 1: 0}``, ``exclusive=True``,
+        ``share=True``, ``force=True``, ``wait=60`` (or ``True``, without end),
+        ``backend="gloo"``, ``env={"K": "V"}``, ``timeout=60``, ``start_method="spawn"``.
+
+    Raises
+    ------
+    DistError
+        If it cannot be started; the message says why, and what to do.
+    """
+    from .notebook import magics
+
+    return magics.start_pool(place, {"num_ranks": num_ranks, **options})

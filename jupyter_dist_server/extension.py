@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,17 @@ from jupyter_server.utils import url_path_join
 from traitlets import Bool, Float
 
 from .discovery import write_discovery_file
+from .gpus.telemetry import Telemetry
 from .pools.holders import SERVER, Owner
 from .pools.manager import PoolManager
 from .pools.pool import DEFAULT_TIMEOUT
 from .pools.tasks import Tasks
+from .pools.usage import RankUsage
 from .pools.zygotes import DEFAULT_KEEP_WARM
 from .web.execute import Clients
-from .web.kernels import end_orphans, follow_kernels
+from .web.gpu_feed import GpuFeed
+from .web.kernels import end_orphans, follow_kernels, kernel_processes
+from .web.prometheus import GpuCollector
 from .web.routes import ROUTES
 
 
@@ -55,6 +61,28 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         help="""Whether pools are stopped when this server is shut down. Otherwise they go on as
         long as their kernels live, or for orphan_grace, and the next server adopts them.""",
     )
+    sample_interval = Float(
+        1.0,
+        min=0.25,
+        max=60.0,
+        config=True,
+        help="""Seconds between two readings of the GPUs, 0.25 to 60. They are read by one process
+        for all who look, and only while somebody does.""",
+    )
+    history_minutes = Float(
+        15.0,
+        min=1.0,
+        max=24 * 60.0,
+        config=True,
+        help="""Minutes for which every reading is kept, so that a panel shows the past when it is
+        opened. Averages are kept for 24 times as long.""",
+    )
+    sampler_linger = Float(
+        60.0,
+        min=0.0,
+        config=True,
+        help="""Seconds for which the GPUs are still read when nobody looks any more.""",
+    )
     let_kernels_find_us = Bool(
         True,
         config=True,
@@ -69,12 +97,20 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         owner = Owner(SERVER, self.orphan_grace)
         self._manager = PoolManager(watch=True, owner=owner, keep_warm=self.keep_warm)
         self._clients = Clients()
+        self._telemetry = Telemetry(
+            self.sample_interval, 60 * self.history_minutes, self.sampler_linger, os.environ
+        )
+        self._usage = RankUsage(self._manager)
+        kernels = partial(kernel_processes, self.serverapp)
+        self._gpus = GpuFeed(self._telemetry, self._usage, self._manager, kernels)
+        self._collector = GpuCollector(self._telemetry, self._gpus.glance)
         self._discovery_file: Path | None = None
         self._tasks = tasks = Tasks()
         self.settings.update(
             jupyter_dist_manager=self._manager,
             jupyter_dist_secret=self._secret,
             jupyter_dist_clients=self._clients,
+            jupyter_dist_gpus=self._gpus,
             jupyter_dist_tasks=tasks,
             jupyter_dist_start_timeout=self.start_timeout,
         )
@@ -88,6 +124,7 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         # Only now is the port known.
         if self.let_kernels_find_us:
             self._discovery_file = write_discovery_file(serverapp, self._secret)
+        self._collector.start()
         for pool in await self._manager.adopt_unserved():
             self.log.info("Adopted pool %s, whose server is gone", pool.record.id)
         self._tasks.add(end_orphans(serverapp, self._manager, self.orphan_grace))
@@ -96,6 +133,10 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         """End every pool, unless told otherwise; then none of their processes is left."""
         if self._discovery_file:
             self._discovery_file.unlink(missing_ok=True)
+        self._collector.stop()
+        await self._gpus.close()
+        await self._usage.close()
+        await self._telemetry.close()
         await self._clients.close()
         if self.stop_pools_on_exit:
             await self._manager.stop_all()

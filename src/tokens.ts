@@ -1,7 +1,9 @@
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 
-import type { IApiError, IGpuList, IPool } from './model/contract';
+import type { IApiError, IPool } from './model/contract';
+import type { IInventory } from './model/gpuContract';
+import type { ITelemetry } from './model/telemetry';
 
 /** The gettext domain of every string of this extension. */
 export const TRANSLATION_DOMAIN = 'jupyter_dist_server';
@@ -46,9 +48,12 @@ export interface IPoolsModel {
   readonly changed: ISignal<IPoolsModel, void>;
   readonly connection: Connection;
   readonly pools: ReadonlyMap<string, IPool>;
-  readonly gpus: IGpuList | null;
+  /** What GPUs there are. */
+  readonly gpus: IInventory | null;
   /** Why the GPUs could not be listed. */
   readonly gpusError: IApiError | null;
+  /** How busy they are, and the ranks. */
+  readonly telemetry: ITelemetry;
   readonly notebook: INotebook | null;
   /** The newest pool of the current notebook's kernel. */
   readonly pool: IPool | null;

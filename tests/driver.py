@@ -276,8 +276,10 @@ def plain_notebook(env: dict[str, str], folder: Path) -> Notebook:
 class Server:
     """A real `jupyter server` with our extension, in a process of its own."""
 
-    def __init__(self, home: Path, root: Path, *options: str, token: str = "secret") -> None:
-        self.env = environment(home)
+    def __init__(
+        self, home: Path, root: Path, *options: str, token: str = "secret", **variables: str
+    ) -> None:
+        self.env = environment(home, **variables)
         self.token = token
         self.root = root
         self.url = ""

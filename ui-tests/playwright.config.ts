@@ -2,6 +2,16 @@ import { defineConfig } from '@playwright/test';
 
 const port = process.env.JUPYTER_DIST_TEST_PORT ?? '18888';
 const baseURL = `http://localhost:${port}`;
+const fakePort = `${Number(port) + 1}`;
+/** A server on a pretend machine with 8 GPUs. */
+export const FAKE_GPUS_URL = `http://localhost:${fakePort}`;
+
+const SERVER = {
+  timeout: 180_000,
+  reuseExistingServer: false,
+  // Only a server that may end in its own way ends its pools too.
+  gracefulShutdown: { signal: 'SIGTERM' as const, timeout: 20_000 }
+};
 
 export default defineConfig({
   testDir: 'tests',
@@ -40,13 +50,20 @@ export default defineConfig({
       ]
     }
   },
-  webServer: {
-    command: 'jupyter lab --config jupyter_server_test_config.py',
-    env: { JUPYTER_DIST_TEST_PORT: port },
-    url: `${baseURL}/lab`,
-    timeout: 180_000,
-    reuseExistingServer: false,
-    // Only a server that may end in its own way ends its pools too.
-    gracefulShutdown: { signal: 'SIGTERM', timeout: 20_000 }
-  }
+  webServer: [
+    {
+      command: 'jupyter lab --config jupyter_server_test_config.py',
+      env: { JUPYTER_DIST_TEST_PORT: port },
+      url: `${baseURL}/lab`,
+      ...SERVER
+    },
+    {
+      command:
+        'python -m tests.fake_nvml.machine jupyter lab --config ui-tests/jupyter_server_test_config.py',
+      cwd: '..',
+      env: { JUPYTER_DIST_TEST_PORT: fakePort },
+      url: `${FAKE_GPUS_URL}/lab`,
+      ...SERVER
+    }
+  ]
 });

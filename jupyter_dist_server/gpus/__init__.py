@@ -1,1 +1,1 @@
-"""What GPUs there are. Knows nothing of pools."""
+"""What GPUs there are and how busy they are. Knows nothing of pools."""

@@ -84,6 +84,7 @@ class CurrentPool:
                 "cwd": os.getcwd(),
                 "base_env": dict(os.environ),
                 "name": os.environ.get("JPY_SESSION_NAME", ""),
+                "kernel_pid": os.getpid(),
             }
         )
         return self._follow(record, progress)

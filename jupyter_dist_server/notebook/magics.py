@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics
 
@@ -12,6 +15,7 @@ from .comms import Comms
 from .compatibility import CompatibilityMagics
 from .current import CurrentPool
 from .introspection import Introspection
+from .own_placement import Place
 from .pool_magics import PoolMagics
 from .replay import Replay
 from .value_magics import ValueMagics
@@ -33,6 +37,21 @@ def current_pool() -> Pool:
     current = _loaded[CellMagics].pool
     current.require()
     return Pool(current)
+
+
+def start_pool(place: Place | None, request: dict[str, Any]) -> Pool:
+    """Start a pool, see `jupyter_dist_server.start_pool`."""
+    if not _loaded:
+        shell = get_ipython()
+        if shell is None:
+            raise DistError(
+                "no_notebook", "Ranks belong to a notebook, or to IPython: this is none."
+            )
+        load(shell)
+    magics = _loaded[PoolMagics]
+    assert isinstance(magics, PoolMagics)
+    magics.start(request, place)
+    return current_pool()
 
 
 def load(shell: InteractiveShell) -> None:

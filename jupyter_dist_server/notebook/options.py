@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -12,6 +13,9 @@ from IPython.core.error import UsageError
 from ..errors import DistError
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+WITHOUT_END = "without end"
+"""What ``--wait`` is given when no number follows."""
 
 
 def plain_usage(method: F) -> F:
@@ -34,19 +38,89 @@ def no_options(name: str, line: str) -> None:
 
 
 def read_gpu_ids(text: str | None) -> list[int | str] | None:
-    """Read ``0,3`` or UUIDs."""
+    """Read ``0,3``, MIG instances as ``0:1``, or UUIDs."""
     if text is None:
         return None
-    ids: list[int | str] = []
-    for part in text.strip("[]").split(","):
-        item = part.strip()
-        if item.isdecimal():
-            ids.append(int(item))
-        elif item.startswith(("GPU-", "MIG-")):
-            ids.append(item)
-        else:
+    ids = []
+    for item in _items(text):
+        gpu = _gpu(item)
+        if gpu is None:
             raise UsageError(f"--gpu-ids takes integers such as 0,3, or UUIDs, not “{item}”")
+        ids.append(gpu)
     return ids
+
+
+def read_performance(text: str | None) -> dict[str, float] | None:
+    """Read ``0=100,3=110``: GPUs and their scores."""
+    if text is None:
+        return None
+    scores = {}
+    for item in _items(text):
+        gpu, _, score = item.partition("=")
+        try:
+            scores[str(_known(gpu))] = float(score)
+        except ValueError:
+            message = f"--performance takes GPUs with scores, such as 0=100,3=110, not “{item}”"
+            raise UsageError(message) from None
+    return scores
+
+
+def read_map(text: str | None) -> dict[str, int | str] | None:
+    """Read ``0:3,1:0``: ranks and their GPUs."""
+    if text is None:
+        return None
+    gpus = {}
+    for item in _items(text):
+        rank, _, gpu = item.partition(":")
+        try:
+            gpus[str(int(rank))] = _known(gpu)
+        except ValueError:
+            message = f"--map takes ranks with their GPUs, such as 0:3,1:0, not “{item}”"
+            raise UsageError(message) from None
+    if len(gpus) < len([*_items(text)]):
+        raise UsageError(f"--map gives a rank two GPUs: “{text}”")
+    return gpus
+
+
+def read_bytes(text: str | None) -> int | None:
+    """Read ``20GB``; as everywhere with GPUs, a GB is 2**30 bytes."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([GM])(?:i?B)?", text.strip(), re.IGNORECASE)
+    if not match:
+        raise UsageError(f"--min-free-memory takes a size such as 20GB or 500MB, not “{text}”")
+    return int(float(match[1]) * (2**30 if match[2] in "gG" else 2**20))
+
+
+def read_wait(text: str | None) -> float | bool | None:
+    """Read the seconds of ``--wait S``; without them, it waits as long as it takes."""
+    if text is None:
+        return None
+    if text == WITHOUT_END:
+        return True
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--wait takes a number of seconds, or nothing, not “{text}”") from None
+
+
+def _items(text: str) -> Iterator[str]:
+    return (part.strip() for part in text.strip("[]{}").split(","))
+
+
+def _gpu(text: str) -> int | str | None:
+    text = text.strip()
+    if text.isdecimal():
+        return int(text)
+    named = text.startswith(("GPU-", "MIG-")) or re.fullmatch("[0-9]+:[0-9]+", text)
+    return text if named else None
+
+
+def _known(text: str) -> int | str:
+    gpu = _gpu(text)
+    if gpu is None:
+        raise ValueError(text)
+    return gpu
 
 
 def read_variable(text: str) -> tuple[str, str]:

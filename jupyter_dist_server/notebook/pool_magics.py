@@ -18,7 +18,19 @@ from ..pools.adoption import find_pools
 from ..pools.ranks import format_ranks
 from .control import Record
 from .current import CurrentPool
-from .options import no_options, plain_usage, read_gpu_ids, read_variable
+from .gpu_table import gpu_rows
+from .options import (
+    WITHOUT_END,
+    no_options,
+    plain_usage,
+    read_bytes,
+    read_gpu_ids,
+    read_map,
+    read_performance,
+    read_variable,
+    read_wait,
+)
+from .own_placement import Place, own_map
 from .status import describe_start, pids, pools_table, status_table
 
 
@@ -37,9 +49,28 @@ class PoolMagics(Magics):  # type: ignore[misc]
         "--num-ranks",
         "--num-processes",
         type=int,
-        help="number of ranks; default: one per GPU, or 2 on a machine without",
+        help="number of ranks; default: one per free GPU, or 2 on a machine without",
     )
     @argument("-g", "--gpu-ids", help="physical GPUs for the ranks, such as 0,3, or UUIDs")
+    @argument(
+        "--placement",
+        help="cycle (default) through the free GPUs, free-memory or performance for the best first",
+    )
+    @argument("--min-free-memory", help="take no GPU with less, such as 20GB")
+    @argument("--performance", help="scores of the GPUs to choose from, such as 0=100,3=110")
+    @argument("--map", help="the GPU of each rank, such as 0:3,1:0")
+    @argument("--exclusive", action="store_true", help="refuse that two ranks share a GPU")
+    @argument("--share", action="store_true", help="let other pools use the GPUs, if they share")
+    @argument(
+        "--force", action="store_true", help="use GPUs on which there are processes of others"
+    )
+    @argument(
+        "--wait",
+        nargs="?",
+        const=WITHOUT_END,
+        metavar="S",
+        help="wait in line for GPUs that are taken, at most so many seconds",
+    )
     @argument("--backend", help="gloo or nccl; default: nccl with a GPU per rank, else gloo")
     @argument("--env", action="append", default=[], help="an environment variable, K=V; repeatable")
     @argument("--timeout", type=float, help="seconds that the start may take; default: 120")
@@ -54,6 +85,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
             %dist_init
             %dist_init -n 4
             %dist_init --num-ranks 2 --gpu-ids 0,3
+            %dist_init -n 2 --min-free-memory 20GB --wait 600
             %dist_init -n 2 --backend gloo --env NCCL_DEBUG=INFO --timeout 60
         """
         options = parse_argstring(self.dist_init, line)
@@ -62,11 +94,28 @@ class PoolMagics(Magics):  # type: ignore[misc]
         request = {
             "num_ranks": options.num_ranks,
             "gpu_ids": read_gpu_ids(options.gpu_ids),
+            "placement": options.placement,
+            "min_free_memory": read_bytes(options.min_free_memory),
+            "performance": read_performance(options.performance),
+            "map": read_map(options.map),
+            "exclusive": options.exclusive,
+            "share": options.share,
+            "force": options.force,
+            "wait": read_wait(options.wait),
             "backend": options.backend,
             "env": dict(read_variable(text) for text in options.env),
             "timeout": options.timeout,
             "start_method": options.start_method,
         }
+        self.start(request)
+
+    def start(self, request: dict[str, Any], place: Place | None = None) -> None:
+        """Start a pool from the fields of a `PoolRequest`, and show how that goes.
+
+        With `place`, that decides on the GPUs; see `own_map`.
+        """
+        if place:
+            request = self.pool.loop.run(own_map(place, request))
         self._with_progress(lambda progress: self.pool.start(request, progress))
 
     def _with_progress(self, work: Callable[[Callable[[Record], None]], Record]) -> None:
@@ -74,10 +123,12 @@ class PoolMagics(Magics):  # type: ignore[misc]
         handle: Any = None
         begun = time.monotonic()
         in_place = hasattr(self.shell, "kernel")  # a terminal would print each state anew
+        why = None
 
         def show(record: Record) -> None:
-            nonlocal handle
-            if not in_place and record["state"] != "RUNNING":
+            nonlocal handle, why
+            before, why = why, record["progress"].get("reason")
+            if not in_place and record["state"] != "RUNNING" and why in (before, None):
                 return
             line = {"text/plain": describe_start(record, time.monotonic() - begun)}
             if handle is None:
@@ -102,7 +153,9 @@ class PoolMagics(Magics):  # type: ignore[misc]
             %dist_status
         """
         no_options("dist_status", line)
-        print(status_table(*self.pool.status()))
+        record, said, dead = self.pool.status()
+        gpus = self.pool.loop.run(gpu_rows(record))
+        print(status_table(record, said, dead, gpus))
 
     @plain_usage
     @line_magic

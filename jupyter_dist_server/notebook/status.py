@@ -7,6 +7,7 @@ from typing import Any
 
 from ..pools.adoption import Found
 from .control import Record
+from .gpu_table import gigabytes
 
 
 def describe_start(record: Record, seconds: float) -> str:
@@ -16,16 +17,23 @@ def describe_start(record: Record, seconds: float) -> str:
     if record["state"] != "RUNNING":
         progress = record["progress"]
         phase = progress["phase"] or "waiting"
+        if reason := progress.get("reason"):
+            return f"{phase[0].upper()}{phase[1:]}, for {seconds:.0f} s now. {reason}"
         ready = f", {progress['ready']} of {size} ready" if phase == "starting ranks" else ""
         return f"Starting {ranks}: {phase}{ready}…"
-    gpus = [rank["gpu"]["index"] for rank in record["ranks"] if rank["gpu"]]
-    where = "GPUs " + ", ".join(map(str, gpus)) if gpus else "the CPU"
+    gpus = [rank["gpu"]["label"] for rank in record["ranks"] if rank["gpu"]]
+    where = f"GPU{'s' * (len(gpus) > 1)} {', '.join(gpus)}" if gpus else "the CPU"
     line = f"{ranks} ready on {where} ({record['backend']}) in {seconds:.1f} s."
     return "\n".join([line, *record["notices"]])
 
 
-def status_table(record: Record, said: dict[int, dict[str, Any]], dead: dict[int, str]) -> str:
-    """Return a table of ranks.
+def status_table(
+    record: Record,
+    said: dict[int, dict[str, Any]],
+    dead: dict[int, str],
+    gpus: list[tuple[str, ...]],
+) -> str:
+    """Return a table of ranks, and one of GPUs below it.
 
     Parameters
     ----------
@@ -35,22 +43,30 @@ def status_table(record: Record, said: dict[int, dict[str, Any]], dead: dict[int
         What each rank that answers says of itself, see `RankKernel`.
     dead : dict
         Why dead ranks are dead.
+    gpus : list of tuple
+        The rows of the table of GPUs, see `gpu_rows`; none on a machine without.
     """
-    rows: list[tuple[str, ...]] = [("rank", "device", "GPU", "pid", "memory", "state")]
+    on_gpus = any(rank["gpu"] for rank in record["ranks"])
+    torch = ("by torch",) if on_gpus else ()
+    rows: list[tuple[str, ...]] = [("rank", "device", "GPU", "pid", "memory", *torch, "state")]
     for rank in record["ranks"]:
         number = rank["rank"]
-        gpu = f"{rank['gpu']['index']} {rank['gpu']['name']}" if rank["gpu"] else "-"
+        gpu = f"{rank['gpu']['label']} {rank['gpu']['name']}" if rank["gpu"] else "-"
         answer = said.get(number)
+        memory, held = "-", "-"
         if number in dead:
-            pid, memory, state = rank["pid"], "-", f"dead: {dead[number]}"
+            pid, state = rank["pid"], f"dead: {dead[number]}"
         elif answer is None:
-            pid, memory, state = rank["pid"], "-", "does not answer"
+            pid, state = rank["pid"], "does not answer"
         else:
             pid, memory = answer["pid"], f"{answer['memory'] / 2**20:.0f} MB"
+            held = gigabytes(answer["gpu"]["allocated"]) if answer["gpu"] else "-"
             state = f"{answer['state']} for {time.time() - answer['since']:.0f} s"
-        rows.append((str(number), rank["device"], gpu, str(pid), memory, state))
+        torch = (held,) if on_gpus else ()
+        rows.append((str(number), rank["device"], gpu, str(pid), memory, *torch, state))
     size = f"{record['world_size']} ranks, {record['backend']}"
-    return "\n".join([f"Pool {record['id']}: {size}, on {record['host']}", *_aligned(rows)])
+    lines = [f"Pool {record['id']}: {size}, on {record['host']}", *_aligned(rows)]
+    return "\n".join(lines + (["", *_aligned(gpus)] if gpus else []))
 
 
 def pids(found: Found) -> set[int]:

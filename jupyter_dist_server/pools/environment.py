@@ -5,8 +5,11 @@ See https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
+
+from .slurm import rank_variables
 
 if TYPE_CHECKING:
     from .placement import Placement
@@ -41,9 +44,10 @@ def agent_environment(
     env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     # gloo looks the host name up otherwise, and may listen on an outer interface.
     env.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
-    if placement.visible:
+    if placement.used:
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(str(gpu.index) for gpu in placement.visible)
+        masks = (placement.mask(rank) for rank in range(len(placement.gpus)))
+        env["CUDA_VISIBLE_DEVICES"] = next(filter(None, masks))  # the agent itself uses none
     return env
 
 
@@ -56,24 +60,31 @@ def thread_limits(base: dict[str, str], extra: dict[str, str]) -> dict[str, str]
     return {name: given[name] for name in _THREADS if name in given}
 
 
-def rank_environment(rank: int, world_size: int, pool_id: str, port: int) -> dict[str, str]:
-    """Return the variables that torchrun would set for this rank on one machine."""
-    return {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(world_size),
-        "LOCAL_WORLD_SIZE": str(world_size),
-        "GROUP_RANK": "0",
-        "GROUP_WORLD_SIZE": "1",
-        "ROLE_NAME": "default",
-        "ROLE_RANK": str(rank),
-        "ROLE_WORLD_SIZE": str(world_size),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "TORCHELASTIC_RUN_ID": pool_id,
-        "TORCHELASTIC_RESTART_COUNT": "0",
-        "TORCHELASTIC_MAX_RESTARTS": "0",
-        # The store already listens, so init_process_group("gloo") joins it instead of binding.
-        "TORCHELASTIC_USE_AGENT_STORE": "True",
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
-    }
+def rank_environment(
+    rank: int, world_size: int, pool_id: str, port: int, mask: str | None
+) -> dict[str, str]:
+    """Return the variables that torchrun would set for this rank on one machine, and its mask."""
+    masks = {} if mask is None else {"CUDA_VISIBLE_DEVICES": mask}
+    return (
+        rank_variables(os.environ, rank, world_size)
+        | masks
+        | {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(world_size),
+            "LOCAL_WORLD_SIZE": str(world_size),
+            "GROUP_RANK": "0",
+            "GROUP_WORLD_SIZE": "1",
+            "ROLE_NAME": "default",
+            "ROLE_RANK": str(rank),
+            "ROLE_WORLD_SIZE": str(world_size),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "TORCHELASTIC_RUN_ID": pool_id,
+            "TORCHELASTIC_RESTART_COUNT": "0",
+            "TORCHELASTIC_MAX_RESTARTS": "0",
+            # The store already listens, so init_process_group("gloo") joins it instead of binding.
+            "TORCHELASTIC_USE_AGENT_STORE": "True",
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+        }
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,10 @@ from typing import Any
 from ..errors import DistError
 from ..interpreter import python_command
 from .agent_process import AgentProcess
+from .allocation import Allocation, Allocator
 from .environment import agent_environment, thread_limits
 from .folder import AGENT_SOCKET, CONFIG, ORDERS, new_key, write_private
 from .holders import Owner
-from .placement import Placement
 from .processes import ProcessRef, boot_id
 from .records import PoolRecord
 from .request import PoolRequest
@@ -24,27 +26,49 @@ from .zygotes import Zygotes, key_of
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start one pool's agent.
+    """How to get GPUs for one pool, and start its agent.
 
     Parameters
     ----------
     request : PoolRequest
         What was asked for.
-    placement : Placement
-        Where ranks go.
     owner : Owner
         Who starts it.
     zygotes : Zygotes
         May have one that is warm.
+    allocator : Allocator
+        Gets the GPUs.
+    granted : Allocation or None
+        Those that it has got already.
     """
 
     request: PoolRequest
-    placement: Placement
     owner: Owner
     zygotes: Zygotes
+    allocator: Allocator
+    granted: Allocation | None
 
-    async def __call__(self, folder: Path, record: PoolRecord, timeout: float) -> AgentProcess:
-        """Start the agent; its socket listens in the pool's private folder on return.
+    async def allocate(self, tell: Callable[[str], None]) -> Allocation:
+        """Get the GPUs; the reason for waiting, if it comes to that, is told.
+
+        Raises
+        ------
+        DistError
+            If they can't be had in time.
+        """
+        return self.granted or await self.allocator.in_line(tell)
+
+    def abandon(self) -> None:
+        """Give back what was granted already."""
+        if self.granted:
+            self.granted.close()
+
+    async def __call__(
+        self, folder: Path, record: PoolRecord, timeout: float, allocation: Allocation
+    ) -> AgentProcess:
+        """Start the agent, which holds the GPUs' lease from then on.
+
+        Its socket listens in the pool's private folder on return.
 
         Raises
         ------
@@ -53,8 +77,8 @@ class Launch:
         """
         given = self.request.base_env
         base = dict(os.environ) if given is None else given
-        environment = agent_environment(base, self.request.env, self.placement)
-        write_private(folder / CONFIG, self._config(base, record, timeout))
+        environment = agent_environment(base, self.request.env, allocation.placement)
+        write_private(folder / CONFIG, self._config(base, record, timeout, allocation))
         with socket.socket(socket.AF_UNIX) as listener, open(folder / "agent.log", "wb") as log:
             # Bound here and handed over, so that it can be connected to at once.
             listener.bind(str(folder / AGENT_SOCKET))
@@ -63,18 +87,21 @@ class Launch:
             forks = record.start_method == "fork"
             if forks and (zygote := self.zygotes.of(key)):
                 write_private(folder / ORDERS, {"environment": environment, "cwd": record.cwd})
-                agent = await zygote.fork(folder, listener.fileno(), log.fileno())
+                passed = [listener.fileno(), log.fileno(), *allocation.descriptors]
+                agent = await zygote.fork(folder, passed)
                 if agent:
                     return agent
             coming = self.zygotes.expect(key) if forks else None
-            passed = [listener.fileno(), *([coming.seat.fileno()] if coming else [])]
+            orders = {
+                "listener": listener.fileno(),
+                "seat": coming and coming.seat.fileno(),
+                "lease": allocation.descriptors,
+            }
+            passed = [listener.fileno(), *allocation.descriptors]
             try:
                 child = subprocess.Popen(
-                    [
-                        *python_command(record.python, f"{__package__}.agent"),
-                        *map(str, passed),
-                    ],
-                    pass_fds=passed,
+                    [*python_command(record.python, f"{__package__}.agent"), json.dumps(orders)],
+                    pass_fds=passed + ([coming.seat.fileno()] if coming else []),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -93,7 +120,10 @@ class Launch:
                     coming.seat.close()  # so that its end is seen if the agent leaves none
         return AgentProcess(ProcessRef.of(child.pid), child)
 
-    def _config(self, base: dict[str, str], record: PoolRecord, timeout: float) -> dict[str, Any]:
+    def _config(
+        self, base: dict[str, str], record: PoolRecord, timeout: float, allocation: Allocation
+    ) -> dict[str, Any]:
+        mask = allocation.placement.mask
         return {
             "id": record.id,
             "key": new_key(),
@@ -105,7 +135,10 @@ class Launch:
             "thread_limits": thread_limits(base, self.request.env),
             "owner": vars(ProcessRef.of(os.getpid())),
             "grace": self.owner.grace,
-            "ranks": [{"device": rank.device, "gpu": rank.gpu} for rank in record.ranks],
+            "ranks": [
+                {"device": rank.device, "gpu": rank.gpu, "mask": mask(rank.rank)}
+                for rank in record.ranks
+            ],
             # For those who find the pool later; they start nothing that an earlier boot left.
             "boot": boot_id(),
             "host": record.host,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..errors import DistError
-from ..gpus.inventory import inventory
 from .adoption import Found, find_pools
+from .allocation import Allocator
 from .holders import SERVER, Owner
 from .launch import Launch
-from .plan import plan
+from .placement import GpusTaken
+from .plan import new_record
 from .pool import DEFAULT_TIMEOUT, Pool
 from .records import PoolState, Reason
 from .request import PoolRequest
@@ -75,7 +77,8 @@ class PoolManager:
         Raises
         ------
         DistError
-            If the kernel has a pool already, or the request cannot be placed.
+            If the kernel has a pool already, or the request cannot be placed; if GPUs are taken
+            for now, and it may `wait`, the pool is `PENDING` until they are not.
         """
         kernel = request.kernel_id
         if (running := self.for_kernel(kernel)) or kernel in self._starting:
@@ -88,19 +91,27 @@ class PoolManager:
             )
         if kernel:
             self._starting.add(kernel)
+        record = new_record(request)
+        allocator = Allocator(request, record)
+        allocation = None
         try:
-            record, placement = plan(request, await inventory())
-            if kernel and kernel not in self._starting:  # it was shut down meanwhile
-                raise DistError(
-                    "start_cancelled", "The start was cancelled; nothing of it is left."
-                )
+            allocation = await allocator.now()
+            record = replace(record, **allocation.fields)
+        except GpusTaken:
+            if request.wait is None:
+                raise
         finally:
+            cancelled = kernel and kernel not in self._starting  # it was shut down meanwhile
             self._starting.discard(kernel or "")
+        if cancelled:
+            if allocation:
+                allocation.close()
+            raise DistError("start_cancelled", "The start was cancelled; nothing of it is left.")
         timeout = request.timeout or DEFAULT_TIMEOUT
         pool = Pool(record, self._on_change, self._owner, self._watch, timeout)
         self._forget_ended(kernel)
         self.pools[record.id] = pool
-        pool.start(Launch(request, placement, self._owner, self.zygotes))
+        pool.start(Launch(request, self._owner, self.zygotes, allocator, allocation))
         return pool
 
     async def adopt_unserved(self) -> list[Pool]:

@@ -7,7 +7,7 @@ import contextlib
 import shutil
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,16 @@ from ..errors import DistError
 from .adoption import Found, sweep
 from .agent_link import AgentLink, Snapshot
 from .agent_process import AgentProcess
+from .allocation import Allocation
+from .client import PoolClient
 from .folder import create_folder
 from .holders import Owner, describe
+from .launch import Launch
 from .processes import ProcessRef, end_now, members_of_pool, session_members
 from .ranks import check_ranks
 from .reasons import agent_ended, too_slow
 from .records import PoolRecord, PoolState, Reason
+from .stopping import free
 from .tasks import Tasks
 from .watcher import Watcher, rank_states
 
@@ -33,8 +37,6 @@ _WATCH_PATIENCE = 5.0
 """Seconds within which every rank greets the watcher."""
 _STOP_PATIENCE = 12.0
 """Seconds after which an agent that does not end by itself is killed."""
-
-LaunchAgent = Callable[[Path, PoolRecord, float], Awaitable[AgentProcess]]
 
 
 class Pool:
@@ -71,6 +73,7 @@ class Pool:
         self._watcher: Watcher | None = None
         self._link = AgentLink(self._on_snapshot)
         self._agent: AgentProcess | None = None
+        self._allocating: asyncio.Task[Allocation] | None = None
         self._changed = asyncio.Event()
         self._tasks = Tasks()
         self._life: asyncio.Task[None] | None = None
@@ -87,8 +90,9 @@ class Pool:
         record = PoolRecord.from_json(found.config["record"] | {"folder": str(found.folder)})
         return cls(record, on_change, owner, watch, found.config["timeout"])
 
-    def start(self, launch: LaunchAgent) -> None:
+    def start(self, launch: Launch) -> None:
         """Begin to start; `record` tells how it goes."""
+        self._allocating = asyncio.create_task(launch.allocate(self._on_waiting))
         self._life = self._tasks.add(self._live(launch))
 
     def adopt(self) -> None:
@@ -118,6 +122,8 @@ class Pool:
         if not self.record.state.ended:
             self._cancelled = True
             self._why_stopped = why
+            if self._allocating:
+                self._allocating.cancel()
             if self.record.state is not PoolState.COMPLETING:
                 self.change(state=PoolState.COMPLETING)
             self._end_agent()
@@ -144,6 +150,20 @@ class Pool:
         chosen = list(range(self.record.world_size) if ranks is None else ranks)
         check_ranks(chosen, self.record.world_size)
         self._link.send("interrupt", ranks=chosen)
+
+    async def free(self) -> None:
+        """End collectives in which ranks wait although all were interrupted.
+
+        Whoever runs the cell sees it fail, and makes the process group again.
+        """
+        client = PoolClient(Path(self.record.folder))
+        try:
+            await client.connect()
+            await free(client)
+        except OSError:
+            return  # the pool has ended meanwhile
+        finally:
+            await client.close()
 
     def restart(self, ranks: Iterable[int] | None = None) -> None:
         """Replace some or all ranks; their variables are lost.
@@ -182,7 +202,7 @@ class Pool:
 
     # -- life -------------------------------------------------------------------------------
 
-    async def _live(self, launch: LaunchAgent | None) -> None:
+    async def _live(self, launch: Launch | None) -> None:
         reason: Reason | None = None
         try:
             await (self._launch(launch) if launch else self._reconnect())
@@ -207,18 +227,31 @@ class Pool:
             self.change(state=state, reason=reason, ended=time.time())
             self.ended.set()
 
-    async def _launch(self, launch: LaunchAgent) -> None:
-        sweep()
-        folder = create_folder()
-        self.change(
-            state=PoolState.CONFIGURING,
-            folder=str(folder),
-            progress={"phase": "importing torch", "ready": 0},
-        )
-        self._agent = await launch(folder, self.record, self.timeout)
+    async def _launch(self, launch: Launch) -> None:
+        assert self._allocating
+        try:
+            allocation = await self._allocating
+        except asyncio.CancelledError:
+            launch.abandon()
+            if not self._cancelled:
+                raise
+            return
+        with contextlib.closing(allocation):
+            sweep()
+            folder = create_folder()
+            self.change(
+                state=PoolState.CONFIGURING,
+                folder=str(folder),
+                progress={"phase": "importing torch", "ready": 0},
+                **allocation.fields,
+            )
+            self._agent = await launch(folder, self.record, self.timeout, allocation)
         if self._cancelled:  # while a zygote was asked for it
             self._end_agent()
         await self._connect(folder)
+
+    def _on_waiting(self, reason: str) -> None:
+        self.change(progress={"phase": "waiting for GPUs", "ready": 0, "reason": reason})
 
     async def _reconnect(self) -> None:
         self.change(state=PoolState.CONFIGURING, progress={"phase": "connecting", "ready": 0})

@@ -35,6 +35,9 @@ class Orders:
 
     folder: Path
     rank: int
+    device: str
+    """``cpu``, or ``cuda:I`` as CUDA counts for this rank."""
+    backend: str
     report: int
     """Descriptor of the socket on which the rank says that it is ready, or why not."""
     store: int
@@ -61,6 +64,15 @@ def preload() -> None:
     importlib.import_module("torch.distributed")
     importlib.import_module("ipykernel.kernelapp")
     importlib.import_module(f"{__package__}.rank_kernel")
+
+
+def no_cuda() -> str | None:
+    """Say so if torch, which is imported, was built without CUDA; asks nothing that opens it."""
+    import torch
+
+    if torch.version.cuda or torch.version.hip:
+        return None
+    return f"torch {torch.__version__} of {sys.executable} was built without CUDA"
 
 
 def import_failure(error: Exception) -> dict[str, Any]:
@@ -146,7 +158,7 @@ def _start(orders: Orders) -> Any:
     os.environ.update(orders.environment)
     os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
     os.chdir(config["cwd"])
-    device = config["ranks"][orders.rank]["device"]
+    device = orders.device
     gpu = config["ranks"][orders.rank]["gpu"]
 
     import torch
@@ -160,7 +172,7 @@ def _start(orders: Orders) -> Any:
     if device != "cpu":
         torch.cuda.set_device(device)
     port = int(os.environ["MASTER_PORT"])
-    group = ProcessGroup(config["backend"], orders.rank, config["world_size"], port, device)
+    group = ProcessGroup(orders.backend, orders.rank, config["world_size"], port, device)
     if orders.rank == 0:
         group.serve(orders.store)
     else:

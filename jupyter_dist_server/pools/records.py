@@ -49,7 +49,7 @@ class RankRecord:
     device: str
     """``"cpu"`` or ``"cuda:I"``, with I counted inside ``CUDA_VISIBLE_DEVICES``."""
     gpu: dict[str, Any] | None
-    """``{index, uuid, name}`` of the physical GPU."""
+    """``{index, label, uuid, name}`` of the physical GPU."""
     pid: int | None = None
     start_time: float | None = None
     """As `psutil.Process.create_time`: with the pid, it names one process for good."""
@@ -75,6 +75,8 @@ class PoolRecord:
     start_method: str
     python: str
     cwd: str
+    leases: str | None = None
+    """How its GPUs are leased: ``exclusive`` or ``shared``; `None` if it has none."""
     folder: str = ""
     host: str = field(default_factory=socket.gethostname)
     state: PoolState = PoolState.PENDING
@@ -84,6 +86,7 @@ class PoolRecord:
     reason: Reason | None = None
     notices: list[str] = field(default_factory=list)
     progress: dict[str, Any] = field(default_factory=lambda: {"phase": "", "ready": 0})
+    """How far a start is; while it waits for GPUs, with the ``reason``: who has them."""
     created: float = field(default_factory=time.time)
     started: float | None = None
     ended: float | None = None
@@ -110,8 +113,9 @@ class PoolRecord:
                 rank.state, rank.since = "idle", said["since"]
             rank.pid, rank.start_time = said["pid"], said["start_time"]
             rank.exit, rank.stderr = said.get("exit"), said.get("stderr", [])
+            rank.device = said["device"]
         self.generation = snapshot["generation"]
-        self.start_method = snapshot["start_method"]
+        self.start_method, self.backend = snapshot["start_method"], snapshot["backend"]
         self.holders = snapshot["holders"]
         self.notices += [n for n in snapshot["notices"] if n not in self.notices]
 
@@ -122,4 +126,6 @@ class PoolRecord:
 
 def gpu_reference(gpu: Gpu | None) -> dict[str, Any] | None:
     """Return what a rank's record says of its GPU."""
-    return {"index": gpu.index, "uuid": gpu.uuid, "name": gpu.name} if gpu else None
+    if gpu is None:
+        return None
+    return {"index": gpu.index, "label": gpu.label, "uuid": gpu.uuid, "name": gpu.name}

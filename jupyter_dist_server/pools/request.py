@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +13,12 @@ from ..errors import DistError
 
 BACKENDS = ("gloo", "nccl", "cpu:gloo,cuda:nccl")
 START_METHODS = ("fork", "spawn")
+PLACEMENTS = ("cycle", "ids", "free-memory", "performance", "map")
 MAX_RANKS = 1024
+
+GpuId = int | str
+"""A physical index, as in ``nvidia-smi``; ``"3:1"`` for MIG instance 1 of GPU 3; or a UUID, or
+the beginning of one."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +26,24 @@ class PoolRequest:
     """A checked request for a pool; `None` means "you choose"."""
 
     num_ranks: int | None = None
-    gpu_ids: tuple[int | str, ...] | None = None
-    """Physical indices or UUIDs."""
+    gpu_ids: tuple[GpuId, ...] | None = None
+    """Those that may be used; with placement ``ids``, for ranks in this order."""
+    placement: str | None = None
+    """One of `PLACEMENTS`; by default what the other fields imply, or ``cycle``."""
+    min_free_memory: int | None = None
+    """Bytes; GPUs with less are not taken."""
+    performance: dict[GpuId, float] | None = None
+    """A score for each GPU that may be used; the best get the first ranks."""
+    map: dict[int, GpuId] | None = None
+    """The GPU of each rank."""
+    exclusive: bool = False
+    """Whether to refuse that two of the ranks share a GPU."""
+    share: bool = False
+    """Whether other pools may use the GPUs too, if they share them."""
+    force: bool = False
+    """Whether to use GPUs in spite of processes that are not ours."""
+    wait: float | None = None
+    """Seconds to wait in line for GPUs that are taken, `math.inf` for without end."""
     backend: str | None = None
     env: dict[str, str] = field(default_factory=dict)
     """Added to the ranks' environment."""
@@ -35,6 +59,21 @@ class PoolRequest:
     """Where the ranks work; empty is where this process does."""
     base_env: dict[str, str] | None = None
     """The notebook kernel's whole environment; `None` is this process's own."""
+    kernel_pid: int | None = None
+    """The notebook kernel's process: what it has on a GPU is no reason to refuse that."""
+
+    @property
+    def policy(self) -> str:
+        """How GPUs are chosen."""
+        if self.placement:
+            return self.placement
+        implied = {
+            "map": self.map,
+            "performance": self.performance,
+            "ids": self.gpu_ids,
+            "free-memory": self.min_free_memory,
+        }
+        return next((policy for policy, given in implied.items() if given), "cycle")
 
     @classmethod
     def from_json(cls, body: Any) -> PoolRequest:
@@ -54,9 +93,12 @@ class PoolRequest:
         given = {name: value for name, value in body.items() if value is not None}
         for name, value in given.items():
             _CHECKS[name](name, value)
-        if "gpu_ids" in given:
-            given["gpu_ids"] = tuple(given["gpu_ids"])
-        return cls(**given)
+        for name, read in _READ.items():
+            if name in given:
+                given[name] = read(given[name])
+        request = cls(**given)
+        _check_together(request)
+        return request
 
 
 def _bad(name: str, message: str, hint: str = "") -> DistError:
@@ -69,11 +111,85 @@ def _check_count(name: str, value: Any) -> None:
 
 
 def _check_gpu_ids(name: str, value: Any) -> None:
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list | tuple) or not value:
         raise _bad(name, "GPU ids must be a list such as [0, 3].")
     for item in value:
-        if isinstance(item, bool) or not isinstance(item, int | str):
-            raise _bad(name, f"A GPU id is an integer or a UUID, not {item!r}.")
+        _check_gpu_id(name, item)
+
+
+def _check_gpu_id(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise _bad(name, f"A GPU id is an integer or a UUID, not {value!r}.")
+
+
+def _check_placement(name: str, value: Any) -> None:
+    if value not in PLACEMENTS:
+        known = ", ".join(PLACEMENTS)
+        raise _bad(name, f"“{value}” is not a way to place ranks.", f"Use one of: {known}.")
+
+
+def _check_bytes(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise _bad(name, f"Free memory is asked for in bytes, not by {value!r}.")
+
+
+def _check_performance(name: str, value: Any) -> None:
+    if not isinstance(value, dict) or not value:
+        raise _bad(name, 'Performance must map GPUs to scores, such as {"0": 100, "3": 110}.')
+    for gpu, score in value.items():
+        if not _is_number(score) or not math.isfinite(score):
+            raise _bad(name, f"The score of GPU {gpu} must be a number, not {score!r}.")
+
+
+def _check_map(name: str, value: Any) -> None:
+    if not isinstance(value, dict) or not value:
+        raise _bad(name, 'The map must give ranks their GPUs, such as {"0": 3, "1": 0}.')
+    for rank, gpu in value.items():
+        if not re.fullmatch("[0-9]{1,4}", str(rank)):
+            raise _bad(name, f"“{rank}” is not a rank.")
+        _check_gpu_id(name, gpu)
+    ranks = sorted(map(int, value))
+    if ranks != list(range(len(ranks))):
+        missing = min(set(range(len(ranks))) - set(ranks))
+        raise _bad(name, f"The map gives rank {ranks[-1]} a GPU, and rank {missing} none.")
+
+
+def _check_flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise _bad(name, f"“{name}” is true or false, not {value!r}.")
+
+
+def _check_wait(name: str, value: Any) -> None:
+    if not isinstance(value, bool) and not (_is_number(value) and value > 0):
+        raise _bad(name, f"“wait” is a number of seconds, or true to wait on, not {value!r}.")
+
+
+def _check_pid(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise _bad(name, f"A process has a number, not {value!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_together(request: PoolRequest) -> None:
+    """Refuse what makes sense alone only."""
+    if request.exclusive and request.share:
+        raise _bad("share", "A pool cannot both refuse to share GPUs and share them.")
+    if request.policy == "ids" and not request.gpu_ids:
+        raise _bad("gpu_ids", "To place ranks by ids, say which, such as 0,3.")
+    if request.policy == "map" and not request.map:
+        raise _bad("map", "To place ranks by a map, give it, such as 0:3,1:0.")
+    for name in ("map", "performance"):
+        if getattr(request, name) and request.policy != name:
+            message = f"“{name}” is for placement {name}, not {request.policy}."
+            raise _bad(name, message, "Leave one of them out.")
+    if request.map and request.gpu_ids:
+        raise _bad("gpu_ids", "The map says which GPUs are used already.", "Leave one of them out.")
+    if request.map and request.num_ranks not in (None, len(request.map)):
+        have = f"{len(request.map)} rank{'s' if len(request.map) > 1 else ''}"
+        raise _bad("map", f"The map is for {have}, and the pool has {request.num_ranks}.")
 
 
 def _check_backend(name: str, value: Any) -> None:
@@ -98,7 +214,7 @@ def _check_env(name: str, value: Any) -> None:
 
 
 def _check_timeout(name: str, value: Any) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+    if not _is_number(value) or not value > 0:
         raise _bad(name, f"The time limit must be a positive number of seconds, not {value!r}.")
 
 
@@ -107,9 +223,17 @@ def _check_text(name: str, value: Any) -> None:
         raise _bad(name, f"“{name}” must be a string, not {value!r}.")
 
 
-_CHECKS = {
+_CHECKS: dict[str, Callable[[str, Any], None]] = {
     "num_ranks": _check_count,
     "gpu_ids": _check_gpu_ids,
+    "placement": _check_placement,
+    "min_free_memory": _check_bytes,
+    "performance": _check_performance,
+    "map": _check_map,
+    "exclusive": _check_flag,
+    "share": _check_flag,
+    "force": _check_flag,
+    "wait": _check_wait,
     "backend": _check_backend,
     "env": _check_env,
     "timeout": _check_timeout,
@@ -119,4 +243,12 @@ _CHECKS = {
     "python": _check_text,
     "cwd": _check_text,
     "base_env": _check_env,
+    "kernel_pid": _check_pid,
 }
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "gpu_ids": tuple,
+    "map": lambda value: {int(rank): gpu for rank, gpu in value.items()},
+    "wait": lambda value: (math.inf if value else None) if isinstance(value, bool) else value,
+}
+"""How JSON becomes a field's type."""

@@ -21,7 +21,11 @@ from typing import Any, NoReturn
 from .folder import ORDERS
 from .processes import ProcessRef, call_ourselves
 
-Become = Callable[[socket.socket], None]
+Become = Callable[[socket.socket, list[int]], None]
+"""What serves a listening socket, and holds the lease that other descriptors are."""
+
+_MOST_PASSED = 253
+"""Descriptors that one message can carry: ``SCM_MAX_FD``."""
 
 NAME = "dist-zygote"
 """How it calls itself, where `ps` shows names."""
@@ -81,7 +85,7 @@ def _serve(seat: socket.socket, owner: ProcessRef, become: Become) -> None:
             for pid, code in _reap(agents):
                 _say(seat, {"ended": pid, "code": code})
         if seat.fileno() in ready:
-            message, descriptors, _, _ = socket.recv_fds(seat, 65536, 2)
+            message, descriptors, _, _ = socket.recv_fds(seat, 65536, _MOST_PASSED)
             if not message:
                 return
             folder = Path(message.decode())
@@ -134,7 +138,7 @@ def _become_agent(
     for descriptor in ours:
         os.close(descriptor)
     os.setsid()
-    listener, log = descriptors
+    listener, log, *lease = descriptors
     for target in (1, 2):
         os.dup2(log, target)
     os.close(log)
@@ -142,5 +146,5 @@ def _become_agent(
     os.environ.clear()
     os.environ.update(orders["environment"])
     os.chdir(orders["cwd"])
-    become(socket.socket(fileno=listener))
+    become(socket.socket(fileno=listener), lease)
     os._exit(0)

@@ -89,11 +89,14 @@ class Zygote:
         self._socket.setblocking(False)
         asyncio.get_running_loop().add_reader(self._socket, self._on_message)
 
-    async def fork(self, folder: Path, listener: int, log: int) -> AgentProcess | None:
-        """Let the zygote fork an agent; `None` if it has gone or its modules are out of date."""
+    async def fork(self, folder: Path, passed: list[int]) -> AgentProcess | None:
+        """Let the zygote fork an agent; `None` if it has gone or its modules are out of date.
+
+        The agent is passed the descriptors of its listening socket, its log, and its lease.
+        """
         answer = self._asked[str(folder)] = asyncio.get_running_loop().create_future()
         try:
-            socket.send_fds(self._socket, [str(folder).encode()], [listener, log])
+            socket.send_fds(self._socket, [str(folder).encode()], passed)
         except OSError:  # killed a moment ago
             self._close()
         said = await answer

@@ -64,7 +64,8 @@ async def complete_request(
     _check_kernel(request.kernel_id, kernels)
     if request.base_env is not None:  # the magics know better than we do
         return replace(request, timeout=limit)
-    spec = kernels.get_kernel(request.kernel_id).kernel_spec
+    kernel = kernels.get_kernel(request.kernel_id)
+    spec = kernel.kernel_spec
     path = await _notebook_path(request.kernel_id, serverapp)
     root = Path(serverapp.root_dir)
     folder = (root / path).parent if path else root
@@ -76,6 +77,7 @@ async def complete_request(
         | {name: Template(value).safe_substitute(os.environ) for name, value in spec.env.items()},
         cwd=request.cwd or str(folder if folder.is_dir() else root),
         name=request.name or path,
+        kernel_pid=request.kernel_pid or _pid(kernel),
     )
 
 
@@ -87,11 +89,33 @@ def _interpreter(command: str) -> str:
 
 
 async def _notebook_path(kernel_id: str, serverapp: Any) -> str:
-    for session in await ensure_async(serverapp.session_manager.list_sessions()):
-        if session["kernel"] and session["kernel"]["id"] == kernel_id:
-            path: str = session["path"]
-            return path
-    return ""
+    return (await _notebook_paths(serverapp)).get(kernel_id, "")
+
+
+async def _notebook_paths(serverapp: Any) -> dict[str, str]:
+    sessions = await ensure_async(serverapp.session_manager.list_sessions())
+    return {s["kernel"]["id"]: s["path"] for s in sessions if s["kernel"]}
+
+
+async def kernel_processes(serverapp: Any) -> dict[int, dict[str, str]]:
+    """Return this server's kernels by pid: ``{kernel_id, name}``, with the notebook's path as name.
+
+    A kernel that does not run on this machine has no pid, and is left out.
+    """
+    kernels = serverapp.kernel_manager
+    paths = await _notebook_paths(serverapp)
+    found = {}
+    for kernel_id in kernels.list_kernel_ids():
+        kernel = kernels.get_kernel(kernel_id)
+        if pid := _pid(kernel):
+            name = paths.get(kernel_id) or kernel.kernel_name
+            found[pid] = {"kernel_id": kernel_id, "name": name}
+    return found
+
+
+def _pid(kernel: Any) -> int | None:
+    # Only provisioners that start local processes have one.
+    return getattr(kernel.provisioner, "pid", None)
 
 
 def follow_kernels(serverapp: Any, manager: PoolManager, tasks: Tasks) -> None:

@@ -6,9 +6,10 @@ import socket
 from typing import Any
 
 from .. import __version__
-from ..gpus.inventory import inventory
 from .base import DistHandler, StatusHandler
 from .execute import ExecuteHandler
+from .gpu_export import GpuCsvHandler, GpuLinesHandler
+from .gpus import GpuHistoryHandler, GpusHandler
 from .kernels import KernelPoolHandler
 from .pools import InterruptHandler, PoolHandler, PoolsHandler, RestartHandler
 from .stream import StreamHandler
@@ -22,15 +23,6 @@ class ServerStatusHandler(StatusHandler):
         await self.require("read")
         alive = sum(not pool.record.state.ended for pool in self.manager.pools.values())
         self.finish({"version": __version__, "host": socket.gethostname(), "pools": alive})
-
-
-class GpusHandler(StatusHandler):
-    """The GPUs."""
-
-    async def get(self) -> None:
-        """List the GPUs, or say why there is none."""
-        await self.require("read")
-        self.finish((await inventory()).to_json())
 
 
 class ZygotesHandler(DistHandler):
@@ -48,6 +40,9 @@ _POOL = r"jupyter-dist/pools/(?P<pool_id>[\w-]+)"
 ROUTES: list[tuple[str, type[Any]]] = [
     (r"jupyter-dist/status", ServerStatusHandler),
     (r"jupyter-dist/gpus", GpusHandler),
+    (r"jupyter-dist/gpus/history", GpuHistoryHandler),
+    (r"jupyter-dist/gpus/export\.csv", GpuCsvHandler),
+    (r"jupyter-dist/gpus/export\.jsonl", GpuLinesHandler),
     (r"jupyter-dist/zygotes", ZygotesHandler),
     (r"jupyter-dist/pools", PoolsHandler),
     (_POOL, PoolHandler),

@@ -1,4 +1,4 @@
-"""``WS /jupyter-dist/stream``: pool states, pushed to every panel."""
+"""``WS /jupyter-dist/stream``: pool states and GPU samples, pushed to every panel."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 from jupyter_server.base.websocket import WebSocketMixin
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
+from ..errors import DistError
 from ..pools.pool import Pool
 from .base import KernelAuthMixin
+from .viewer import Viewer, read_watch
 
 FRAME_INTERVAL = 0.03
 """Seconds between two states of one pool, at least."""
@@ -31,17 +33,25 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
         super().open(*arguments, **options)
         self.set_nodelay(True)
         self._changed: dict[str, bool] = {}
+        self._mistake: DistError | None = None
         self._news = asyncio.Event()
+        self._viewer = Viewer(self.settings["jupyter_dist_gpus"], self._news.set)
         self._stop_listening = self.manager.listen(self._on_change, self._on_removal)
         self._sender = asyncio.create_task(self._send())
 
     def on_message(self, message: str | bytes) -> None:
-        """Ignore what clients say: the stream only goes one way."""
+        """Take in what the client looks at."""
+        try:
+            self._viewer.look_at(read_watch(message))
+        except DistError as error:
+            self._mistake = error
+            self._news.set()
 
     def on_close(self) -> None:
         """Stop listening."""
         if hasattr(self, "_sender"):
             self._stop_listening()
+            self._viewer.close()
             self._sender.cancel()
         super().on_close()
 
@@ -62,9 +72,14 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
                 await asyncio.sleep(FRAME_INTERVAL)  # ranks go busy one by one: one frame for all
                 self._news.clear()
                 changed, self._changed = self._changed, {}
+                mistake, self._mistake = self._mistake, None
+                # Awaiting each write makes a slow client fall behind here, not in a buffer.
                 for pool_id in changed:
-                    # Awaiting each write makes a slow client fall behind here, not in a buffer.
                     await self.write_message(json.dumps(self._frame(pool_id)))
+                if mistake:
+                    await self.write_message(json.dumps({"type": "error"} | mistake.to_json()))
+                for frame in await self._viewer.take():
+                    await self.write_message(frame)
         except WebSocketClosedError:
             self.on_close()
 

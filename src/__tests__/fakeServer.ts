@@ -37,9 +37,14 @@ export class FakeServer {
     ],
     [
       'GET gpus',
-      { status: 200, body: { gpus: [], driver: null, reason: 'No GPU.' } }
+      {
+        status: 200,
+        body: { gpus: [], driver: null, reason: 'No GPU.', problems: [] }
+      }
     ]
   ]);
+  /** What the streams have been sent. */
+  readonly asked: unknown[] = [];
   /** Sent to every new stream. */
   greeting: StreamMessage = { type: 'pools', pools: [] };
 
@@ -74,6 +79,7 @@ export class FakeServer {
     this._sockets.on('connection', (stream, request) => {
       this._see(request, null);
       this._streams.add(stream);
+      stream.on('message', data => this.asked.push(JSON.parse(String(data))));
       stream.on('close', () => this._streams.delete(stream));
       stream.send(JSON.stringify(this.greeting));
     });

@@ -3,9 +3,11 @@ import { nullTranslator } from '@jupyterlab/translation';
 import {
   formatActivity,
   formatBackend,
+  formatBytes,
   formatDuration,
   formatMemory,
   formatRanks,
+  formatRate,
   formatStopwatch
 } from '../panel/format';
 import { makePool, makeRank } from './samples';
@@ -75,4 +77,19 @@ describe('formatActivity', () => {
   it('names the dead ranks when nothing runs', () => {
     expect(say({}, { state: 'dead' })).toBe('rank 1 dead');
   });
+});
+
+it.each([
+  [512 * 2 ** 20, '512 MB'],
+  [33.5 * 2 ** 30, '33.5 GB'],
+  [141 * 2 ** 30, '141 GB']
+])('says that %d bytes are %s', (bytes, text) => {
+  expect(formatBytes(bytes, trans)).toBe(text);
+});
+
+it.each([
+  [25e6, '25 MB/s'],
+  [12.4e9, '12.4 GB/s']
+])('says a rate of %d bytes a second as %s', (rate, text) => {
+  expect(formatRate(rate, trans)).toBe(text);
 });

@@ -1,4 +1,3 @@
-import { GpuList } from '../panel/gpuList';
 import { PoolSummary } from '../panel/poolView';
 import { CommandIDs } from '../tokens';
 import { makeHolder, makePool, makeRank } from './samples';
@@ -48,7 +47,7 @@ describe('PoolView', () => {
   });
 
   it('shows a tile per rank while it runs', () => {
-    const gpu = { index: 4, uuid: 'GPU-4', name: 'H100' };
+    const gpu = { index: 4, label: '4', uuid: 'GPU-4', name: 'H100' };
     show({
       pool: makePool({
         notices: ['Ranks share GPU 0, so the pool uses gloo.'],
@@ -185,26 +184,5 @@ describe('PoolSummary', () => {
     const started = Math.floor(Date.now() / 1000) - 725;
     show({ pool: makePool({ started }) }, PoolSummary);
     expect(host.textContent).toBe('2 ranks · gloo · 12 min');
-  });
-});
-
-describe('GpuList', () => {
-  it('says why there is no GPU', () => {
-    const reason = 'No NVIDIA GPU found: ranks run on the CPU.';
-    show({ gpus: { gpus: [], driver: null, reason } }, GpuList);
-    expect(host.textContent).toBe(reason);
-  });
-
-  it('lists the GPUs', () => {
-    const gpu = {
-      index: 3,
-      uuid: 'GPU-3',
-      name: 'H100',
-      memory_total: 80 * 2 ** 30,
-      pci_bus_id: '',
-      compute_capability: '9.0'
-    };
-    show({ gpus: { gpus: [gpu], driver: '1', reason: null } }, GpuList);
-    expect(host.querySelector('li')?.textContent).toBe('GPU 3H10080 GB');
   });
 });

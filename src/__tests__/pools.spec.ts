@@ -5,8 +5,10 @@ import { Client } from '../model/client';
 import type { INotebookFollower } from '../model/notebook';
 import { PoolsModel } from '../model/pools';
 import { Stream } from '../model/stream';
+import { Telemetry } from '../model/telemetry';
 import type { INotebook } from '../tokens';
 import { FakeServer } from './fakeServer';
+import { makeGpusMessage } from './gpuSamples';
 import { makeHolder, makePool, until } from './samples';
 
 class FakeNotebooks implements INotebookFollower {
@@ -33,7 +35,13 @@ describe('PoolsModel', () => {
     const client = new Client(server.settings, trans);
     stream = new Stream({ client, minDelay: 10 });
     notebooks = new FakeNotebooks();
-    model = new PoolsModel({ client, stream, notebooks, trans });
+    model = new PoolsModel({
+      client,
+      stream,
+      notebooks,
+      telemetry: new Telemetry(stream),
+      trans
+    });
     await stream.connect();
     await until(() => model.gpus !== null);
   });
@@ -49,6 +57,24 @@ describe('PoolsModel', () => {
     await until(() => model.pool?.id === 'p1');
     server.push({ type: 'pool_removed', id: 'p1' });
     await until(() => model.pool === null);
+  });
+
+  it('knows the GPUs as they were listed last', async () => {
+    expect(model.gpus?.reason).toBe('No GPU.');
+    server.push(makeGpusMessage());
+    await until(() => model.gpus?.gpus.length === 2);
+    expect(model.defaultRanks).toBe(2);
+  });
+
+  it('does not stir for readings', async () => {
+    const stir = jest.fn();
+    model.changed.connect(stir);
+    server.push({ type: 'usage', pools: {} });
+    server.push({ type: 'sample', time: 1, values: {} });
+    let isDone = false;
+    model.telemetry.changed.connect(() => (isDone = true));
+    await until(() => isDone);
+    expect(stir).not.toHaveBeenCalled();
   });
 
   it('follows the current notebook', async () => {

@@ -2,6 +2,7 @@ import { Signal } from '@lumino/signaling';
 
 import type { IHolder, IPool, IRank } from '../model/contract';
 import type { IPoolsModel } from '../tokens';
+import { makeTelemetry } from './gpuSamples';
 
 export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
   return {
@@ -68,6 +69,7 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
     pools: new Map(),
     gpus: null,
     gpusError: null,
+    telemetry: makeTelemetry(),
     notebook: { path: 'train.ipynb', kernelId: 'k1' },
     pool: null,
     orphans: [],

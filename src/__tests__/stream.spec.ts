@@ -79,6 +79,24 @@ describe('Stream', () => {
     await until(() => state() === 'live');
   });
 
+  it('asks for what is watched, also on the next connection', async () => {
+    await stream.connect();
+    await until(() => state() === 'live');
+    expect(server.asked).toEqual([]);
+    stream.watch(['gpus']);
+    stream.watch(['gpus']);
+    await until(() => server.asked.length === 1);
+    server.dropStreams();
+    await until(() => server.asked.length === 2);
+    stream.watch([]);
+    await until(() => server.asked.length === 3);
+    expect(server.asked).toEqual([
+      { watch: ['gpus'] },
+      { watch: ['gpus'] },
+      { watch: [] }
+    ]);
+  });
+
   it('waits with reconnecting while the page is hidden', async () => {
     await stream.connect();
     await until(() => state() === 'live');

@@ -4,11 +4,11 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type {
   IApiError,
-  IGpuList,
   IPool,
   IServerStatus,
   IStartRequest
 } from './contract';
+import type { IInventory } from './gpuContract';
 
 const NAMESPACE = 'jupyter-dist';
 
@@ -54,7 +54,7 @@ export class Client {
     return this._request('GET', 'status');
   }
 
-  gpus(): Promise<IGpuList> {
+  gpus(): Promise<IInventory> {
     return this._request('GET', 'gpus');
   }
 

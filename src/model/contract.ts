@@ -1,6 +1,8 @@
 /**
- * What the server says, exactly as it comes over the wire.
+ * What the server says of pools, exactly as it comes over the wire.
  */
+
+import type { TelemetryMessage } from './gpuContract';
 
 export type PoolState =
   | 'PENDING'
@@ -15,6 +17,8 @@ export type RankState = 'starting' | 'idle' | 'busy' | 'dead';
 
 export interface IGpuRef {
   index: number;
+  /** `3`, or `3:1` for instance 1 of GPU 3. */
+  label: string;
   uuid: string;
   name: string;
 }
@@ -93,23 +97,6 @@ export interface IPool {
   ranks: IRank[];
 }
 
-export interface IGpu {
-  index: number;
-  uuid: string;
-  name: string;
-  /** Bytes. */
-  memory_total: number;
-  pci_bus_id: string;
-  compute_capability: string;
-}
-
-export interface IGpuList {
-  gpus: IGpu[];
-  driver: string | null;
-  /** Why the list is empty, in a sentence. */
-  reason: string | null;
-}
-
 export interface IServerStatus {
   version: string;
   host: string;
@@ -131,7 +118,8 @@ export interface IStartRequest {
 export type StreamMessage =
   | { type: 'pools'; pools: IPool[] }
   | { type: 'pool'; pool: IPool }
-  | { type: 'pool_removed'; id: string };
+  | { type: 'pool_removed'; id: string }
+  | TelemetryMessage;
 
 export function deadRanks(pool: IPool): IRank[] {
   return pool.ranks.filter(({ state }) => state === 'dead');

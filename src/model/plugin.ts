@@ -10,6 +10,7 @@ import { Client } from './client';
 import { NotebookFollower } from './notebook';
 import { PoolsModel } from './pools';
 import { Stream } from './stream';
+import { Telemetry } from './telemetry';
 
 /**
  * Provides the pools of the server to every other plugin.
@@ -32,6 +33,7 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
       client,
       stream,
       notebooks: new NotebookFollower(tracker),
+      telemetry: new Telemetry(stream),
       trans
     });
     void app.restored.then(() => stream.connect());

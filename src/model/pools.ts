@@ -7,9 +7,11 @@ import type { Connection, INotebook, IPoolsModel } from '../tokens';
 import { ApiError } from './client';
 import type { Client } from './client';
 import { isHeldBy } from './contract';
-import type { IApiError, IGpuList, IPool, StreamMessage } from './contract';
+import type { IApiError, IPool, StreamMessage } from './contract';
+import type { IInventory } from './gpuContract';
 import type { INotebookFollower } from './notebook';
 import type { Stream } from './stream';
+import type { ITelemetry } from './telemetry';
 
 /**
  * Keeps the server's pools, and knows which one belongs to the current notebook.
@@ -20,10 +22,13 @@ export class PoolsModel implements IPoolsModel {
     this._stream = options.stream;
     this._follower = options.notebooks;
     this._trans = options.trans;
+    this.telemetry = options.telemetry;
     this._stream.received.connect(this._onMessage, this);
     this._stream.connectionChanged.connect(this._onConnection, this);
     this._follower.changed.connect(this._emit, this);
   }
+
+  readonly telemetry: ITelemetry;
 
   get changed(): ISignal<this, void> {
     return this._changed;
@@ -37,7 +42,7 @@ export class PoolsModel implements IPoolsModel {
     return this._pools;
   }
 
-  get gpus(): IGpuList | null {
+  get gpus(): IInventory | null {
     return this._gpus;
   }
 
@@ -183,6 +188,12 @@ export class PoolsModel implements IPoolsModel {
       case 'pool_removed':
         this._pools.delete(message.id);
         break;
+      case 'gpus':
+        this._gpus = message.inventory;
+        this._gpusError = null;
+        break;
+      default:
+        return;
     }
     this._emit();
   }
@@ -227,7 +238,7 @@ export class PoolsModel implements IPoolsModel {
   private readonly _errors = new Map<string, IApiError>();
   private readonly _pending = new Set<string>();
   private _pools = new Map<string, IPool>();
-  private _gpus: IGpuList | null = null;
+  private _gpus: IInventory | null = null;
   private _gpusError: IApiError | null = null;
   private _preferredRanks = 0;
 }
@@ -237,6 +248,7 @@ export namespace PoolsModel {
     client: Client;
     stream: Stream;
     notebooks: INotebookFollower;
+    telemetry: ITelemetry;
     trans: TranslationBundle;
   }
 }

@@ -6,6 +6,10 @@ import type { Connection } from '../tokens';
 import { ApiError } from './client';
 import type { Client } from './client';
 import type { StreamMessage } from './contract';
+import type { Topic } from './gpuContract';
+
+/** `WebSocket.OPEN`, whichever class the server settings give. */
+const SOCKET_OPEN = 1;
 
 /**
  * The one WebSocket of this browser: it follows the server's pools and comes back after a loss.
@@ -56,6 +60,16 @@ export class Stream implements IDisposable {
     }
   }
 
+  /**
+   * Ask for messages on these topics, from now on and on every new connection.
+   */
+  watch(topics: readonly Topic[]): void {
+    if (topics.join() !== this._topics.join()) {
+      this._topics = topics;
+      this._askFor(topics);
+    }
+  }
+
   dispose(): void {
     if (this._isDisposed) {
       return;
@@ -72,6 +86,11 @@ export class Stream implements IDisposable {
       this._client.streamUrl
     );
     this._socket = socket;
+    socket.onopen = () => {
+      if (this._socket === socket && this._topics.length) {
+        this._askFor(this._topics);
+      }
+    };
     socket.onmessage = (event: MessageEvent<string>) => {
       if (this._socket !== socket) {
         return;
@@ -86,6 +105,12 @@ export class Stream implements IDisposable {
         this._onLost();
       }
     };
+  }
+
+  private _askFor(topics: readonly Topic[]): void {
+    if (this._socket?.readyState === SOCKET_OPEN) {
+      this._socket.send(JSON.stringify({ watch: topics }));
+    }
   }
 
   private _onRefused(error: unknown): void {
@@ -155,6 +180,7 @@ export class Stream implements IDisposable {
   private _connection: Connection = { state: 'connecting' };
   private _socket: WebSocket | null = null;
   private _retry: ReturnType<typeof setTimeout> | undefined;
+  private _topics: readonly Topic[] = [];
   private _attempts = 0;
   private _isOpening = false;
   private _isDisposed = false;

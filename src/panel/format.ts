@@ -59,6 +59,32 @@ export function formatMemory(bytes: number, trans: TranslationBundle): string {
 }
 
 /**
+ * Memory that is used, in GB without its unit: `34.1`.
+ */
+export function formatUsed(bytes: number): string {
+  const size = bytes / 2 ** 30;
+  return size.toFixed(size < 100 ? 1 : 0);
+}
+
+/**
+ * Memory that may be little: `31.2 GB`, `512 MB`.
+ */
+export function formatBytes(bytes: number, trans: TranslationBundle): string {
+  return bytes < 2 ** 30
+    ? trans.__('%1 MB', Math.round(bytes / 2 ** 20))
+    : trans.__('%1 GB', formatUsed(bytes));
+}
+
+/**
+ * How fast a link is in use, as link makers count it: `12.4 GB/s`.
+ */
+export function formatRate(rate: number, trans: TranslationBundle): string {
+  return rate < 1e9
+    ? trans.__('%1 MB/s', Math.round(rate / 1e6))
+    : trans.__('%1 GB/s', (rate / 1e9).toFixed(1));
+}
+
+/**
  * The time of day: `14:03:12`.
  */
 export function formatTime(milliseconds: number): string {

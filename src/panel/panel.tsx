@@ -1,6 +1,7 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { ITranslator } from '@jupyterlab/translation';
 import { SidePanel } from '@jupyterlab/ui-components';
+import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
 import type { AccordionPanel } from '@lumino/widgets';
 import { Widget } from '@lumino/widgets';
@@ -12,7 +13,7 @@ import { PoolSummary, PoolView } from './poolView';
 import { Section } from './section';
 import type { IPanelServices } from './services';
 
-const POOL_SHARE = 0.7;
+const POOL_SHARE = 0.4;
 
 /**
  * The panel in the left sidebar; it draws only while it is visible.
@@ -62,11 +63,14 @@ export class DistPanel extends SidePanel {
     if (this._services.model.connection.state === 'missing') {
       this._services.model.reconnect();
     }
+    this._watching ??= this._services.model.telemetry.watch('gpus');
     this._draw();
   }
 
   protected onBeforeHide(msg: Message): void {
     this._services.clock.isOn = false;
+    this._watching?.dispose();
+    this._watching = null;
     super.onBeforeHide(msg);
   }
 
@@ -85,4 +89,6 @@ export class DistPanel extends SidePanel {
 
   private readonly _notebookName: Widget;
   private readonly _sections: Section[];
+  /** Held while the panel can be seen. */
+  private _watching: IDisposable | null = null;
 }

@@ -2,16 +2,19 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type { IRank } from '../model/contract';
+import type { ITelemetry } from '../model/telemetry';
 import { useNow } from './clock';
 import type { Clock } from './clock';
 import { formatDuration, formatStopwatch } from './format';
-
-const COLOURS = 8;
+import { colourOf } from './meters';
+import { RankUse } from './rankUse';
 
 interface IRankTileProps {
+  poolId: string;
   rank: IRank;
   /** Whether the pool ends, so that a rank that is gone is no bad news. */
   isEnding: boolean;
+  telemetry: ITelemetry;
   clock: Clock;
   trans: TranslationBundle;
 }
@@ -22,11 +25,11 @@ interface IRankTileProps {
 export function RankTile(props: IRankTileProps): JSX.Element {
   const { rank, isEnding, trans } = props;
   const name = trans.__('Rank %1', rank.rank);
-  const place = rank.gpu ? trans.__('GPU %1', rank.gpu.index) : trans.__('CPU');
+  const place = rank.gpu ? trans.__('GPU %1', rank.gpu.label) : trans.__('CPU');
   return (
     <li
       className={`jp-dist-RankTile jp-mod-${isEnding ? 'ending' : rank.state}`}
-      data-colour={rank.rank % COLOURS}
+      data-colour={colourOf(rank.rank)}
       aria-label={name}
     >
       <div className="jp-dist-Spread">
@@ -38,9 +41,7 @@ export function RankTile(props: IRankTileProps): JSX.Element {
       <div className="jp-dist-RankTile-state">
         <RankState {...props} />
       </div>
-      {rank.pid !== null && (
-        <div className="jp-dist-quiet">{trans.__('pid %1', rank.pid)}</div>
-      )}
+      <RankUse {...props} />
     </li>
   );
 }

@@ -74,8 +74,10 @@ export function RunningPool(props: Props): JSX.Element {
         {pool.ranks.map(rank => (
           <RankTile
             key={rank.rank}
+            poolId={pool.id}
             rank={rank}
             isEnding={!isRunning}
+            telemetry={model.telemetry}
             clock={clock}
             trans={trans}
           />

@@ -39,6 +39,14 @@ class Answer:
     body: Any
 
 
+def _read(content: bytes, kind: str) -> Any:
+    if kind == "application/json" and content:
+        return json.loads(content)
+    if kind == NDJSON:
+        return [json.loads(line) for line in content.splitlines()]
+    return content.decode() if kind.startswith("text/") else content
+
+
 class Client:
     """A caller of one server's API; `headers` say who calls."""
 
@@ -65,19 +73,16 @@ class Client:
         with self.open(method, path, **options) as response:
             content = response.read()
         kind = response.headers.get_content_type()
-        return Answer(
-            response.status,
-            response.headers,
-            json.loads(content) if content and kind == "application/json" else content,
-        )
+        return Answer(response.status, response.headers, _read(content, kind))
 
     def call(self, method: str, route: str, **options: Any) -> Answer:
         """Call a route of ours; its answer must be as the description says."""
         path = f"jupyter-dist/{route}"
         answer = self.raw(method, path, **options)
-        schema = answer_schema(method, path, answer.status, answer.headers.get_content_type())
-        if schema:
-            validate(schema, answer.body)
+        kind = answer.headers.get_content_type()
+        if schema := answer_schema(method, path, answer.status, kind):
+            for part in answer.body if kind == NDJSON else [answer.body]:
+                validate(schema, part)
         return answer
 
     def get(self, route: str) -> Any:
@@ -91,6 +96,12 @@ class Client:
         answer = self.call("POST", route, body=body, **options)
         assert answer.status == status, answer.body
         return answer.body
+
+    def pid_of(self, kernel: str) -> int:
+        """Return the process of one of the server's kernels."""
+        children = psutil.Process(self.server.process.pid).children()
+        (pid,) = [child.pid for child in children if kernel in str(child.cmdline())]
+        return pid
 
     # -- pools ------------------------------------------------------------------------------
 

@@ -1,14 +1,39 @@
-"""Fixtures: one server for all tests of the API."""
+"""Fixtures: one server for all tests of the API, and one on a machine with eight pretend GPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
 from ..conftest import pool_folders
-from ..driver import Server
+from ..driver import Server, tagged, wait_for
+from ..fake_nvml.build import State
 from .client import Client
+
+TICK = 0.25
+"""Seconds between two samples of `gpu_server`."""
+EIGHT_GPUS = {
+    "gpus": 8,
+    "name": "NVIDIA H100 80GB HBM3",
+    "memory": 80 << 30,
+    "memory_used": 8 << 30,
+    "utilization": 50,
+    "power": 300_000,
+    "temperature": 40,
+}
+PATIENCE = 1.0
+CONFIG = f"""
+import os
+from jupyter_dist_server.web import glance, gpu_feed
+glance.PATIENCE = {PATIENCE}
+gpu_feed.LEASES_EVERY = 0.2
+os.environ["JUPYTER_DIST_LEASES"] = {{leases!r}}
+c.JupyterDistApp.sample_interval = {TICK}
+c.JupyterDistApp.sampler_linger = 0.1
+"""
 
 
 @pytest.fixture(scope="package")
@@ -25,3 +50,58 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def client(server: Server) -> Client:
     """Return a caller who knows the server's token."""
     return Client(server)
+
+
+@pytest.fixture(scope="package")
+def _machine(
+    fake_nvml_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Server, State]]:
+    folder = tmp_path_factory.mktemp("gpus")
+    (folder / "config.py").write_text(CONFIG.format(leases=str(folder / "leases")))
+    state = State(folder / "state")
+    state.write(**EIGHT_GPUS)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in state.environment(fake_nvml_folder).items():
+            patch.setenv(name, value)
+        server = Server(folder / "home", folder, f"--config={folder / 'config.py'}")
+    yield server, state
+    # A sampler that is at work when the server is stopped must go with it, as `close` checks.
+    wait_for(lambda: Client(server).get("gpus/history") and samplers(server), "a sampler")
+    server.close()
+
+
+@pytest.fixture(scope="package")
+def gpu_server(_machine: tuple[Server, State]) -> Server:
+    """Return a running server that sees eight GPUs."""
+    return _machine[0]
+
+
+@pytest.fixture
+def gpus(_machine: tuple[Server, State]) -> State:
+    """Return what the eight GPUs do; a test may change that. Nobody looks at them yet."""
+    server, state = _machine
+    wait_until_nobody_looks(server)
+    state.write(**EIGHT_GPUS)
+    return state
+
+
+@pytest.fixture
+def leases(gpu_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process lease GPUs where that server looks for leases."""
+    monkeypatch.setenv("JUPYTER_DIST_LEASES", str(gpu_server.root / "leases"))
+
+
+@pytest.fixture
+def gpu_client(gpu_server: Server, gpus: State) -> Client:
+    """Return a caller of the server with GPUs."""
+    return Client(gpu_server)
+
+
+def samplers(server: Server) -> list[psutil.Process]:
+    """Return the processes that read NVML for a server, over and over."""
+    return [p for p in tagged(server.env) if "jupyter_dist_server.gpus.sampler" in str(p.cmdline())]
+
+
+def wait_until_nobody_looks(server: Server) -> None:
+    """Return when a server's sampler has ended."""
+    wait_for(lambda: not samplers(server), "the sampler's end")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from .client import Client
-from .test_stream import connect, read
+from .test_stream import connect, read_until
 
 
 def last_activity(client: Client) -> str:
@@ -18,7 +18,8 @@ def test_looking_is_no_activity_and_working_is(client: Client) -> None:
     pool = client.start(num_ranks=1)
 
     before = last_activity(client)
-    for route in ("status", "gpus", "pools", f"pools/{pool['id']}", "kernels/none/pool"):
+    gpus = ("gpus", "gpus/history", "gpus/export.csv", "gpus/export.jsonl")
+    for route in ("status", *gpus, "pools", f"pools/{pool['id']}", "kernels/none/pool"):
         client.call("GET", route)
     asyncio.run(watch(client))
     assert last_activity(client) == before
@@ -41,7 +42,8 @@ def test_looking_is_no_activity_and_working_is(client: Client) -> None:
 
 
 async def watch(client: Client) -> None:
-    """Listen to the stream until it has said something."""
+    """Listen to the stream, and look at the GPUs, until it has said something of them."""
     stream = await connect(client)
-    await read(stream)
+    await stream.write_message('{"watch": ["gpus"]}')
+    await read_until(stream, lambda frame: frame["type"] == "history")
     stream.close()

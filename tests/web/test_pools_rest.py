@@ -172,6 +172,18 @@ def wait_for_both(lines: Iterator[dict[str, Any]]) -> None:
         begun.add(next(lines)["rank"])
 
 
+def test_an_interrupt_leaves_nobody_in_a_collective(client: Client, pool: dict[str, Any]) -> None:
+    """Rank 1 waits, deaf to interrupts, for rank 0, which will not come."""
+    code = f"print('in', flush=True)\nif rank == 0:\n    {FOREVER}\ndist.barrier()"
+    running = client.lines(pool["id"], code)
+    wait_for_both(running)
+    client.post(path(pool, "interrupt"), None, 202)
+    statuses = {line["rank"]: line["status"] for line in running if "status" in line}
+    assert statuses == {0: "error", 1: "error"}
+    code = "t = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t))"
+    assert client.texts(pool["id"], code) == ["2\n", "2\n"]
+
+
 def test_an_interrupt_ends_the_code_on_all_ranks(client: Client, pool: dict[str, Any]) -> None:
     code = f"kept = 'yes'; print('in', flush=True)\n{FOREVER}"
     running = client.lines(pool["id"], code)

@@ -11,9 +11,8 @@ import pytest
 from pytest_jupyter.jupyter_server import *  # noqa: F403
 from traitlets.config import Config
 
-from jupyter_dist_server.gpus.inventory import Inventory
 from jupyter_dist_server.pools.holders import Owner
-from jupyter_dist_server.pools.plan import plan
+from jupyter_dist_server.pools.plan import new_record
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.request import PoolRequest
 from jupyter_dist_server.web.stream import StreamHandler
@@ -49,7 +48,7 @@ def test_a_client_that_does_not_read_costs_no_memory(
 
     async def work() -> None:
         # A pool that is never started can be changed as often as we like.
-        record, _ = plan(PoolRequest(num_ranks=1), Inventory())
+        record = new_record(PoolRequest(num_ranks=1))
         pool = Pool(record, manager._on_change, Owner())
         pool.record.notices = [NOTICE]
         manager.pools[pool.record.id] = pool
@@ -80,6 +79,48 @@ def test_a_client_that_does_not_read_costs_no_memory(
         jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), 60))
     finally:
         manager.pools.clear()  # the server would wait for the end of a pool that never began
+
+
+def test_a_client_that_does_not_read_gets_fewer_newer_samples(
+    jp_asyncio_loop: Any, jp_serverapp: Any, jp_ws_fetch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jupyter_dist_server.web.stream.FRAME_INTERVAL", 0)
+    settings = jp_serverapp.web_app.settings
+    manager, feed = settings["jupyter_dist_manager"], settings["jupyter_dist_gpus"]
+
+    async def work() -> None:
+        client = await jp_ws_fetch("jupyter-dist", "stream", max_message_size=2**27)
+        await client.write_message(json.dumps({"watch": ["gpus"]}))
+        seen = [json.loads(await client.read_message())]
+        while seen[-1]["type"] != "history":  # with the first message of the sampler
+            seen.append(json.loads(await client.read_message()))
+        (handler,) = handlers(manager)
+
+        most, before = 0, feed.samples.tick
+        for change in range(1, CHANGES + 1):
+            # A list of processes so long that the sockets' own buffers cannot hold many of them.
+            feed._tell("processes", {"gpus": {"GPU-0": [change, NOTICE]}})
+            feed.samples.take(change, {"utilization": [change], "fan": [change // CHANGES]})
+            for _ in range(5):
+                await asyncio.sleep(0)
+            most = max(most, buffered(handler))
+        assert 0 < most < LIMIT
+        assert len(feed.samples._frames) <= 1
+
+        samples = []
+        while not samples or samples[-1]["time"] != CHANGES:
+            if (frame := json.loads(await client.read_message()))["type"] == "sample":
+                samples.append(frame)
+        assert len(samples) < CHANGES / 2 < feed.samples.tick - before
+        # What has changed in a sample that it did not get is told all the same.
+        assert samples[-1]["values"]["utilization"] == [CHANGES]
+        assert [frame["values"]["fan"] for frame in samples if "fan" in frame["values"]] == [
+            [0],
+            [1],
+        ]
+        client.close()
+
+    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), 60))
 
 
 def test_a_client_that_leaves_is_forgotten(

@@ -6,6 +6,7 @@ import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { Locator, Page } from '@playwright/test';
 import * as path from 'path';
 
+import { FAKE_GPUS_URL } from '../playwright.config';
 import { expect, test } from './support';
 
 const IMAGES = path.resolve(__dirname, '../../docs/images');
@@ -42,6 +43,14 @@ const BOOTSTRAP = `%%rank 0-2
 hits, scores = (model.module(x).argmax(1) == y).float(), []
 for sample in range(1_000_000):
     scores.append(hits[torch.randint(len(y), (len(y),))].mean().item())`;
+
+const UNEVEN = `%%distributed
+import time
+while True:
+    for step in range(40):
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+    time.sleep(0.04 * rank)  # as if their GPUs were not equally fast`;
 
 test.use({
   viewport: { width: 1280, height: 860 },
@@ -124,4 +133,38 @@ test('the panel before a start, and after one that failed', async ({
   await notebooks.run(0);
   await expect(panel.state('Failed')).toBeVisible();
   await draw(panel.root, 'panel-failed');
+});
+
+test.describe('on a pretend machine', () => {
+  test.use({
+    baseURL: FAKE_GPUS_URL,
+    viewport: { width: 1280, height: 1080 }
+  });
+
+  test('eight GPUs, of which four have ranks', async ({
+    page,
+    panel,
+    notebooks
+  }) => {
+    const cells = [INIT, DATA, TRAIN, UNEVEN];
+    await notebooks.open('digits.ipynb', cells, TITLE);
+    await tidy(page);
+    await notebooks.run(1);
+    await panel.expectRunning(4);
+    for (const cell of [2, 3]) {
+      await notebooks.run(cell);
+      await expect(notebooks.output(cell)).toContainText('[0');
+    }
+    await panel.expectRunning(4);
+    await notebooks.run(4);
+    // Long enough for curves.
+    await expect(panel.pool.getByText(/busy · 4\d s/).first()).toBeVisible({
+      timeout: 70_000
+    });
+    await draw(page, 'panel-gpus-light');
+    await page.theme.setDarkTheme();
+    await draw(page, 'panel-gpus-dark');
+    await panel.button('Interrupt').click();
+    await panel.expectRunning(4);
+  });
 });

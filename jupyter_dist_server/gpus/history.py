@@ -1,0 +1,230 @@
+"""What the GPUs did: a ring buffer of samples, and a coarser one that reaches further back.
+
+Both have as many rows. The fine one has a row for each `step` (1 s) of the last `keep` seconds
+(15 min); a row of the coarse one sums up `COARSER` of those (24 s), so that it reaches 24 times as
+far back (6 h). A value that was not read in a row's time is the one that was read last.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Mapping
+from itertools import groupby
+from typing import Any
+
+from .metrics import BY_NAME, Value
+
+COARSER = 24
+"""How many rows of the fine ring make one of the coarse ring; so much longer does that one last."""
+
+_EARLY = 0.1
+"""Seconds by which a sample may come before its row, as ticks jitter."""
+
+Column = tuple[str, str]
+"""A GPU's UUID and a metric's name."""
+
+
+class History:
+    """Samples of all GPUs.
+
+    Parameters
+    ----------
+    keep : float
+        Seconds for which samples are kept at full resolution.
+    step : float
+        Seconds between two rows; samples that come faster are summed up.
+    """
+
+    def __init__(self, keep: float = 900.0, step: float = 1.0) -> None:
+        self.keep = keep
+        self.step = step
+        rows = max(1, math.ceil(keep / step))
+        self._fine = _Ring(step, rows)
+        self._coarse = _Ring(step * COARSER, rows)
+        self._words: list[str] = []
+        """Texts are kept as their place in this list."""
+
+    def add(self, time: float, values: Mapping[str, Mapping[str, Value]]) -> None:
+        """Add what is known at a time.
+
+        Parameters
+        ----------
+        time : float
+            Seconds since 1970.
+        values : dict
+            By UUID and metric.
+        """
+        numbers: dict[Column, float] = {}
+        for uuid, of_gpu in values.items():
+            for name, value in of_gpu.items():
+                if value is not None:
+                    numbers[uuid, name] = self._number(value)
+        self._fine.add(time, numbers)
+        self._coarse.add(time, numbers)
+
+    def query(
+        self,
+        since: float | None = None,
+        until: float = math.inf,
+        step: float | None = None,
+        uuids: Collection[str] | None = None,
+        metrics: Collection[str] | None = None,
+    ) -> dict[str, Any]:
+        """Return a stretch of time, oldest first.
+
+        Parameters
+        ----------
+        since, until : float
+            Seconds since 1970, the end excluded; by default what is kept at full resolution. What
+            is older than that comes from the coarse ring.
+        step : float or None
+            Seconds that one row of the answer sums up; by default rows are as they are kept.
+        uuids, metrics : collection of str or None
+            What to tell of; by default everything that was ever read.
+
+        Returns
+        -------
+        dict
+            ``step`` in seconds, ``times`` when each row began (there is none for times without
+            a sample), and ``gpus``: by UUID and metric one value a row, null if there was none.
+        """
+        border = self._fine.begin
+        parts = [(self._fine, self._fine.rows(-math.inf if since is None else since, until))]
+        if since is not None and since < border:
+            parts.insert(0, (self._coarse, self._coarse.rows(since, min(until, border))))
+        times = [time for ring, rows in parts for time in ring.times(rows)]
+        gpus: dict[str, dict[str, list[Value]]] = {}
+        groups = _groups(times, step) if step else None
+        for uuid, name in self._fine.columns:
+            if (uuids is None or uuid in uuids) and (metrics is None or name in metrics):
+                cells = [cell for ring, rows in parts for cell in ring.cells((uuid, name), rows)]
+                if groups is not None:
+                    cells = [_sum_up(name, cells[rows.start : rows.stop]) for rows in groups]
+                gpus.setdefault(uuid, {})[name] = self._values(name, cells)
+        if groups is not None and step:
+            times = [times[rows.start] // step * step for rows in groups]
+        return {
+            "step": step or self.step,
+            "times": [round(time, 3) for time in times],
+            "gpus": gpus,
+        }
+
+    @property
+    def begin(self) -> float:
+        """When the oldest row began that is still kept; infinite if there is none."""
+        return min(self._fine.begin, self._coarse.begin)
+
+    @property
+    def fine_begin(self) -> float:
+        """When the oldest row at full resolution began; infinite if there is none."""
+        return self._fine.begin
+
+    @property
+    def end(self) -> float:
+        """When the newest row began; minus infinity if there is none."""
+        return self._fine.end
+
+    def _number(self, value: float | str) -> float:
+        if not isinstance(value, str):
+            return value
+        if value not in self._words:
+            self._words.append(value)
+        return self._words.index(value)
+
+    def _values(self, name: str, cells: list[float]) -> list[Value]:
+        if BY_NAME[name].text:
+            return [None if math.isnan(cell) else self._words[int(cell)] for cell in cells]
+        digits = BY_NAME[name].digits or None  # without any, they become integers
+        return [None if math.isnan(cell) else round(cell, digits) for cell in cells]
+
+
+class _Ring:
+    """Rows of equal length in time, of which the newest overwrites the oldest.
+
+    Rows are counted from the first that was ever added. Each column is an array of its own, which
+    makes a chart's numbers one slice; what was not read is NaN.
+    """
+
+    def __init__(self, step: float, size: int) -> None:
+        self.columns: dict[Column, array[float]] = {}
+        self._step = step
+        self._size = size
+        self._times = array("d", [math.nan]) * size
+        self._oldest = 0
+        self._written = 0
+        self._merged = 0
+        """How many samples the newest row sums up."""
+
+    @property
+    def begin(self) -> float:
+        """When the oldest row began."""
+        return self._at(self._oldest) if self._written > self._oldest else math.inf
+
+    @property
+    def end(self) -> float:
+        """When the newest row began."""
+        return self._at(self._written - 1) if self._written > self._oldest else -math.inf
+
+    def add(self, time: float, numbers: Mapping[Column, float]) -> None:
+        """Add a sample to the newest row, or begin a row."""
+        while self.end > time:  # the clock was set back
+            self._written -= 1
+        if time >= self.end + self._step - _EARLY:
+            self._merged = 0
+            place = self._written % self._size
+            self._times[place] = time
+            self._written += 1
+            self._oldest = max(self._oldest, self._written - self._size)
+            for cells in self.columns.values():
+                cells[place] = math.nan
+        self._merged += 1
+        place = (self._written - 1) % self._size
+        for column, number in numbers.items():
+            if column not in self.columns:
+                self.columns[column] = array("d", [math.nan]) * self._size
+            cells = self.columns[column]
+            if BY_NAME[column[1]].averaged and not math.isnan(cells[place]):
+                number = cells[place] + (number - cells[place]) / self._merged
+            cells[place] = number
+
+    def rows(self, since: float, until: float) -> range:
+        """Return the rows that began in a stretch of time, its end excluded."""
+        kept = range(self._oldest, self._written)
+
+        first = bisect_left(kept, since, key=self._at)
+        last = bisect_left(kept, until, lo=first, key=self._at)
+        return kept[first:last]
+
+    def _at(self, row: int) -> float:
+        return self._times[row % self._size]
+
+    def times(self, rows: range) -> array[float]:
+        """Return when rows began."""
+        return self._cut(self._times, rows)
+
+    def cells(self, column: Column, rows: range) -> array[float]:
+        """Return a column's cells."""
+        return self._cut(self.columns[column], rows)
+
+    def _cut(self, cells: array[float], rows: range) -> array[float]:
+        first, last = rows.start % self._size, rows.stop % self._size
+        if not rows:
+            return array("d")
+        return cells[first:last] if first < last else cells[first:] + cells[:last]
+
+
+def _groups(times: list[float], step: float) -> list[range]:
+    """Return which places of `times` fall into the same multiple of `step`."""
+    groups = groupby(range(len(times)), key=lambda place: times[place] // step)
+    places = [list(group) for _, group in groups]
+    return [range(group[0], group[-1] + 1) for group in places]
+
+
+def _sum_up(name: str, cells: list[float]) -> float:
+    """Return one number for many: their mean, or the last, and NaN if there is none."""
+    known = [cell for cell in cells if not math.isnan(cell)]
+    if not known:
+        return math.nan
+    return sum(known) / len(known) if BY_NAME[name].averaged else known[-1]

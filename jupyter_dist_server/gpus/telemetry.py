@@ -1,0 +1,294 @@
+"""How busy the GPUs are: what the server holds for everybody who asks.
+
+One process samples, see `sampler`; it runs while somebody is interested, and some time longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from .history import History
+from .inventory import Gpu, Inventory
+from .metrics import METRICS as METRICS
+from .metrics import Value
+from .sampler import Message, Patience, Sampler, end_process, last_line, start_process
+
+_LOG = logging.getLogger(__name__)
+
+FASTEST, SLOWEST = 0.25, 60.0
+"""Bounds of the interval between two samples, in seconds."""
+
+Samples = dict[str, dict[str, Value]]
+"""Values by UUID and metric."""
+Processes = dict[str, list[dict[str, Any]]]
+"""Rows by UUID: see `processes.ProcessReader.read`."""
+Errors = dict[str, dict[str, str]]
+"""Words by UUID and metric."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What has changed."""
+
+    kind: str
+    """``"sample"``, ``"inventory"``, ``"processes"``, ``"errors"`` or ``"stale"``."""
+    time: float
+    """Seconds since 1970."""
+    values: dict[str, dict[str, Value]] = field(default_factory=dict)
+    """Of a sample: by metric and UUID, only what was read just now."""
+
+
+class Telemetry:
+    """The newest samples of all GPUs, and their history.
+
+    Parameters
+    ----------
+    interval : float
+        Seconds between two samples, 0.25 to 60. What changes slowly is read less often.
+    keep : float
+        Seconds for which the history keeps a row for each second.
+    linger : float
+        Seconds for which the GPUs are sampled after the last interest in them.
+    environment : mapping or None
+        Of the sampler's process; by default this process's.
+    host_pids : bool or None
+        Whether NVML's pids are those of this machine's processes; by default that is found out.
+    patience : Patience or None
+        How long a silent sampler is waited for.
+    """
+
+    def __init__(
+        self,
+        interval: float = 1.0,
+        keep: float = 900.0,
+        linger: float = 60.0,
+        environment: Mapping[str, str] | None = None,
+        host_pids: bool | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        _check(interval)
+        self.inventory: Inventory | None = None
+        """As the sampler listed the GPUs last."""
+        self.known: dict[str, Gpu] = {}
+        """All GPUs that there ever were, by UUID: those in the history."""
+        self.latest: Samples = {}
+        """The newest values; `None` cannot be had now. Empty when nobody samples."""
+        self.errors: Errors = {}
+        """Why values are `None`: ``"unsupported"``, ``"no permission"``, ``"lost"``, …"""
+        self.processes: Processes = {}
+        self.stale_since: float | None = None
+        """When the newest sample was taken, while there is none that is newer."""
+        self.trouble: str | None = None
+        """Why that is so, in one plain sentence."""
+        self.history = History(keep)
+        self.linger = linger
+        self._interval = interval
+        self._host_pids = host_pids
+        self._wanted: Counter[str] = Counter()
+        self._listeners: list[Callable[[Update], None]] = []
+        self._stopping: asyncio.TimerHandle | None = None
+        self._sampled: float | None = None
+        self.sampler = Sampler(
+            self._settings, self._on_message, self._on_trouble, environment, patience
+        )
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two samples.
+
+        Raises
+        ------
+        ValueError
+            If it is set to less than 0.25 or more than 60.
+        """
+        return self._interval
+
+    @interval.setter
+    def interval(self, seconds: float) -> None:
+        _check(seconds)
+        self._interval = seconds
+        self.sampler.tell(self._settings)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        pcie = self._wanted["pcie"] > 0
+        return {"interval": self._interval, "pcie": pcie, "host_pids": self._host_pids}
+
+    # -- interest ------------------------------------------------------------------------------
+
+    def want(self, *what: str) -> Callable[[], None]:
+        """Declare interest; the first one starts the sampler.
+
+        Parameters
+        ----------
+        *what : str
+            ``"gpus"``; and ``"pcie"`` for the PCIe rates, which are not read otherwise.
+
+        Returns
+        -------
+        callable
+            Ends the interest.
+        """
+        interest = Counter(what or ("gpus",))
+        self._wanted += interest
+        if self._stopping:
+            self._stopping.cancel()
+            self._stopping = None
+        self.sampler.tell(self._settings)
+        self.sampler.start()
+
+        def release() -> None:
+            nonlocal interest
+            if not interest:
+                return
+            self._wanted -= interest
+            interest = Counter()
+            self.sampler.tell(self._settings)
+            if not self._wanted:
+                later = asyncio.get_running_loop().call_later
+                self._stopping = later(self.linger, self._stop)
+
+        return release
+
+    def listen(self, callback: Callable[[Update], None]) -> Callable[[], None]:
+        """Have a function called with every update; return what ends that. It is no interest."""
+        self._listeners.append(callback)
+
+        def stop() -> None:
+            with suppress(ValueError):
+                self._listeners.remove(callback)
+
+        return stop
+
+    async def close(self) -> None:
+        """End the sampler's process, now."""
+        self._stop()
+        await self.sampler.close()
+
+    def _stop(self) -> None:
+        if self._stopping:
+            self._stopping.cancel()
+            self._stopping = None
+        self.sampler.stop()
+        self.latest, self.processes, self.errors = {}, {}, {}  # soon they would be wrong
+        self._sampled = self.stale_since = self.trouble = None
+
+    # -- what the sampler says -----------------------------------------------------------------
+
+    def _on_message(self, message: Message) -> None:
+        kind, moment = message["type"], message["time"]
+        if kind == "inventory":
+            self._on_inventory(moment, Inventory.from_json(message["inventory"]))
+        elif kind == "sample":
+            self._on_sample(moment, message["values"])
+        else:
+            if kind == "processes":
+                self.processes = message["processes"]
+            else:
+                self.errors = message["errors"]
+            self._notify(Update(kind, moment))
+
+    def _on_inventory(self, moment: float, found: Inventory) -> None:
+        if not found.gpus and self.inventory and self.inventory.gpus:
+            self._on_trouble(found.reason or "All GPUs are gone.")  # they may well come back
+            return
+        self.inventory = found
+        self.known |= {gpu.uuid: gpu for gpu in found.gpus}
+        there = {gpu.uuid for gpu in found.gpus}
+        for by_uuid in (self.latest, self.processes, self.errors):
+            for uuid in by_uuid.keys() - there:
+                del by_uuid[uuid]
+        if not found.gpus:  # which is no trouble, and there will be no sample to end one
+            self._end_trouble(moment)
+        self._notify(Update("inventory", moment))
+
+    def _on_sample(self, moment: float, values: dict[str, dict[str, Value]]) -> None:
+        if not any(values.values()):
+            return  # only a sign of life
+        self._sampled = moment
+        for name, of_metric in values.items():
+            for uuid, value in of_metric.items():
+                self.latest.setdefault(uuid, {})[name] = value
+        self.history.add(moment, self.latest)
+        self._end_trouble(moment)
+        self._notify(Update("sample", moment, values))
+
+    def _on_trouble(self, sentence: str) -> None:
+        now = time.time()
+        self.stale_since = self.stale_since or self._sampled or now
+        self.trouble = sentence
+        self._notify(Update("stale", now))
+
+    def _end_trouble(self, moment: float) -> None:
+        if self.trouble:
+            self.stale_since = self.trouble = None
+            self._notify(Update("stale", moment))
+
+    def _notify(self, update: Update) -> None:
+        for callback in list(self._listeners):
+            try:
+                callback(update)
+            except Exception:
+                _LOG.exception("Whoever listens to the sampler failed")
+
+
+def _check(interval: float) -> None:
+    if not FASTEST <= interval <= SLOWEST:
+        raise ValueError(f"GPUs are sampled every {FASTEST:g} to {SLOWEST:g} s.")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What NVML told at one time."""
+
+    inventory: Inventory
+    samples: Samples = field(default_factory=dict)
+    processes: Processes = field(default_factory=dict)
+    errors: Errors = field(default_factory=dict)
+
+
+async def snapshot(
+    timeout: float = 15.0,
+    environment: Mapping[str, str] | None = None,
+    host_pids: bool | None = None,
+) -> Snapshot:
+    """Read everything once, in a process that ends then. Rates need two samples, and are not told.
+
+    Parameters
+    ----------
+    timeout : float
+        Seconds after which a hanging driver is given up on; the inventory then says so.
+    environment, host_pids
+        As of `Telemetry`.
+    """
+    settings = {"interval": 1.0, "pcie": False, "host_pids": host_pids, "once": True}
+    process = await start_process(settings, environment)
+    assert process.stdout and process.stderr
+    try:
+        out = await asyncio.wait_for(process.stdout.read(), timeout)
+    except asyncio.TimeoutError:
+        return Snapshot(Inventory(reason=f"The NVIDIA driver did not answer within {timeout:g} s."))
+    finally:
+        await end_process(process)
+    messages = {message["type"]: message for message in map(json.loads, out.splitlines())}
+    if "inventory" not in messages:
+        why = await last_line(process.stderr) or "its process said nothing"
+        return Snapshot(Inventory(reason=f"Listing the GPUs failed: {why}."))
+    samples: Samples = {}
+    for name, of_metric in messages.get("sample", {}).get("values", {}).items():
+        for uuid, value in of_metric.items():
+            samples.setdefault(uuid, {})[name] = value
+    return Snapshot(
+        Inventory.from_json(messages["inventory"]["inventory"]),
+        samples,
+        messages.get("processes", {}).get("processes", {}),
+        messages.get("errors", {}).get("errors", {}),
+    )

@@ -1,0 +1,116 @@
+"""Files with content that count as long as a living process holds them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+import pwd
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+from .shared_folder import HIDDEN, READ, is_free, new_file, unusable
+
+_LEFT_BEHIND = 60.0
+"""Seconds after which a file that never got its name is removed: its maker was killed."""
+_LONGEST = 65536
+"""Bytes that are read of what others write."""
+
+
+class HeldFile:
+    """A JSON file that counts until it is closed here, and wherever it was inherited.
+
+    Parameters
+    ----------
+    file : io.FileIO
+        Open and locked.
+    """
+
+    def __init__(self, file: io.FileIO) -> None:
+        self.file = file
+
+    @classmethod
+    def create(cls, path: Path, content: dict[str, Any]) -> HeldFile:
+        """Make a file, under a name that was never used before.
+
+        Raises
+        ------
+        DistError
+            If that is not possible.
+        """
+        try:
+            fresh, file = new_file(path.parent, json.dumps(content).encode())
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fresh.rename(path)
+        except OSError as error:
+            raise unusable(path, error) from error
+        return cls(file)
+
+    def change(self, **fields: Any) -> None:
+        """Change some fields of the content."""
+        content = _read(self.file.fileno()) | fields
+        size = os.pwrite(self.file.fileno(), json.dumps(content).encode(), 0)
+        os.ftruncate(self.file.fileno(), size)
+
+    def beat(self) -> None:
+        """Show that the holder is not only there, but also at work."""
+        os.utime(self.file.fileno())
+
+
+def held_files(where: Path, suffix: str) -> list[dict[str, Any]]:
+    """Return the content of every file that is held, in the order of names.
+
+    Each has the fields that its holder wrote, ``gpus`` among them, and ``file``, its name, ``user``,
+    its owner, and ``beat``, when it was last seen at work. Files that nobody holds are removed.
+    """
+    found = []
+    for path in sorted(where.glob(f"*{suffix}")):
+        with contextlib.suppress(OSError):  # gone by now, or nothing that we have made
+            if content := _look_at(path):
+                found.append(content)
+    _sweep(where)
+    return found
+
+
+def _look_at(path: Path) -> dict[str, Any] | None:
+    with io.FileIO(os.open(path, READ), "r") as file:
+        about = os.fstat(file.fileno())
+        if not is_free(file, fcntl.LOCK_SH):
+            content = _read(file.fileno())
+            gpus = content.get("gpus")
+            return content | {
+                "gpus": [str(uuid) for uuid in gpus] if isinstance(gpus, list) else [],
+                "user": _name(about.st_uid),
+                "file": path.name,
+                "beat": about.st_mtime,
+            }
+        if stat.S_ISREG(about.st_mode):
+            path.unlink()
+    return None
+
+
+def _read(descriptor: int) -> dict[str, Any]:
+    for _ in range(3):  # it may be changed at this very moment
+        with contextlib.suppress(ValueError):
+            content = json.loads(os.pread(descriptor, _LONGEST, 0))
+            if isinstance(content, dict):
+                return content
+    return {}
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:  # in a container, a user of the host's
+        return str(user)
+
+
+def _sweep(where: Path) -> None:
+    for path in where.glob(f"{HIDDEN}*"):
+        with contextlib.suppress(OSError):  # gone already, or another user's
+            if time.time() - path.lstat().st_mtime > _LEFT_BEHIND:
+                path.unlink()

@@ -1,0 +1,145 @@
+"""The right to GPUs, host-wide: held by a process, and freed by the system when that ends.
+
+For each GPU there is a file that is locked by whoever leases it: exclusively, or shared with others
+who do so too. A second file says who that is, for everybody to read; it counts while the same
+process holds it. See `shared_folder` for what a lock is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..gpus.inventory import Inventory
+from .held_file import HeldFile, held_files
+from .shared_folder import folder, is_free, lock_file, own
+
+_HOLDER = ".holder"
+_TOLD = ("user", "pid", "since", "pool", "notebook", "host", "shared")
+
+
+class GpuTaken(Exception):
+    """A GPU that somebody else leases; its UUID is the argument."""
+
+
+class Lease:
+    """The GPUs of one pool.
+
+    Parameters
+    ----------
+    holder : HeldFile
+        Says who holds it.
+    locks : list of io.FileIO
+        One for each GPU.
+    """
+
+    def __init__(self, holder: HeldFile, locks: list[io.FileIO]) -> None:
+        self._holder = holder
+        self._locks = locks
+
+    @classmethod
+    def take(cls, uuids: Iterable[str], who: dict[str, Any], shared: bool = False) -> Lease:
+        """Lease GPUs, all or none, without waiting.
+
+        Parameters
+        ----------
+        uuids : iterable of str
+            Of the GPUs.
+        who : dict
+            What others are told: ``pool``, which no other lease has, ``pid``, ``since``,
+            ``notebook``, ``host``.
+        shared : bool
+            Whether others may lease the GPUs too, if they share them.
+
+        Raises
+        ------
+        GpuTaken
+            If one of them is leased by somebody else, or looked at this very moment.
+        DistError
+            If this user cannot lease anything here.
+        """
+        where, mode = folder(), fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        with contextlib.ExitStack() as undo:
+            locks = []
+            # In the same order for all: of those who want the same GPUs, one gets them.
+            for uuid in sorted(set(uuids)):
+                locks.append(undo.enter_context(_lock_of(where, uuid)))
+                if not is_free(locks[-1], mode):
+                    raise GpuTaken(uuid)
+            content = who | {"gpus": sorted(set(uuids)), "shared": shared}
+            holder = HeldFile.create(where / f"{who['pool']}{_HOLDER}", content)
+            undo.pop_all()
+        return cls(holder, locks)
+
+    @classmethod
+    def inherit(cls, descriptors: list[int]) -> Lease:
+        """Hold what this process was given, from `descriptors`, to its end; say that it is us."""
+        holder, *locks = (own(descriptor) for descriptor in descriptors)
+        lease = cls(HeldFile(holder), locks)
+        lease._holder.change(pid=os.getpid())
+        return lease
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What another process has to be given to hold the lease, too."""
+        return [file.fileno() for file in (self._holder.file, *self._locks)]
+
+    def close(self) -> None:
+        """Leave the lease to those who have inherited it; it ends with the last of them."""
+        for file in (self._holder.file, *self._locks):
+            file.close()
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _lock_of(where: Path, uuid: str) -> io.FileIO:
+    return lock_file(where / f"{uuid.replace('/', '_')}.lease")
+
+
+def holders(inventory: Inventory) -> dict[str, dict[str, Any]]:
+    """Tell who leases which GPUs.
+
+    Returns
+    -------
+    dict
+        By UUID, for those that are leased: ``{user, pid, since, pool, notebook, host, shared,
+        others}``; who share it with the first are `others`. Of a GPU that something else has locked
+        (``flock`` in a shell, say) only `user` and `shared` are there, and `user` is `None`.
+
+    Raises
+    ------
+    DistError
+        If this user cannot lease anything here.
+    """
+    if not inventory.gpus:
+        return {}
+    where = folder()
+    leased: dict[str, dict[str, Any]] = {}
+    for content in sorted(held_files(where, _HOLDER), key=lambda said: str(said.get("since"))):
+        who = {name: content.get(name) for name in _TOLD} | {"others": []}
+        for uuid in content["gpus"]:
+            if uuid in leased:
+                leased[uuid]["others"].append(who)
+            else:
+                leased[uuid] = who | {"others": []}
+    known = {gpu.uuid for gpu in inventory.gpus}
+    for uuid in known - leased.keys():
+        with _lock_of(where, uuid) as lock:
+            if not is_free(lock, fcntl.LOCK_SH):
+                leased[uuid] = {"user": None, "shared": False, "others": []}
+    return {uuid: who for uuid, who in leased.items() if uuid in known}

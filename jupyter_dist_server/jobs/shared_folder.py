@@ -1,0 +1,136 @@
+"""The folder that all users of a host share, and the files in it that processes lock.
+
+A lock is ``flock``'s: it belongs to an open file, which may be inherited, and ends with the last
+process that has it open, however that ends. See https://man7.org/linux/man-pages/man2/flock.2.html.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import os
+import secrets
+import stat
+import tempfile
+import weakref
+from pathlib import Path
+
+from ..errors import DistError
+
+FOLDER = "JUPYTER_DIST_LEASES"
+"""Environment variable: the folder, the same for everybody who shares the host's GPUs."""
+HIDDEN = ".new-"
+"""How a file is called until it is complete."""
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""How files of others are opened: never through a link, never waiting."""
+
+_owned: weakref.WeakSet[io.FileIO] = weakref.WeakSet()
+
+
+def own(descriptor: int) -> io.FileIO:
+    """Keep a descriptor for this process alone: what it forks or starts does not share it."""
+    os.set_inheritable(descriptor, False)
+    file = io.FileIO(descriptor, "r")
+    _owned.add(file)
+    return file
+
+
+def _leave_to_parent() -> None:
+    for file in list(_owned):
+        file.close()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def is_free(file: io.FileIO, mode: int) -> bool:
+    """Try to lock a file, without waiting; tell whether that went well."""
+    try:
+        fcntl.flock(file, mode | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def folder() -> Path:
+    """Return the folder that all users of this host share; it is made if it is not there.
+
+    Raises
+    ------
+    DistError
+        If it cannot be made, or is no folder.
+    """
+    path = Path(os.environ.get(FOLDER) or _default())
+    try:
+        if not path.exists():
+            _make(path)
+        if not stat.S_ISDIR(
+            path.lstat().st_mode
+        ):  # nor a link: where all may write, that is a trap
+            raise NotADirectoryError(0, "it is not a folder")
+    except OSError as error:
+        raise unusable(path, error) from error
+    return path
+
+
+def unusable(path: Path, error: OSError) -> DistError:
+    """Return the error for the folder, or a file in it, that this user cannot work with."""
+    return DistError(
+        "leases_unusable",
+        "GPUs are leased by locking files that all users share, and "
+        f"{path} cannot be used: {error.strerror}.",
+        f"Let it be a folder where everybody may write, as /tmp is, or set {FOLDER} to another "
+        "one, for all users and containers that share these GPUs.",
+    )
+
+
+def _default() -> Path:
+    # By what it is and not by what we may do: all users must come to the same place.
+    lock = Path("/run/lock")
+    with contextlib.suppress(FileNotFoundError):
+        everybody = stat.S_ISVTX | stat.S_IWOTH
+        if lock.stat().st_mode & everybody == everybody:
+            return lock / "jupyter-dist"
+    return Path("/tmp/jupyter-dist")
+
+
+def _make(path: Path) -> None:
+    # Renamed into place, so that nobody finds it before everybody may write there.
+    fresh = Path(tempfile.mkdtemp(dir=path.parent, prefix=HIDDEN))
+    fresh.chmod(0o1777)
+    try:
+        fresh.rename(path)
+    except OSError:  # somebody else was faster
+        fresh.rmdir()
+
+
+def new_file(where: Path, content: bytes) -> tuple[Path, io.FileIO]:
+    """Make a file that everybody may read, and whose name nobody looks at."""
+    path = where / f"{HIDDEN}{secrets.token_hex(8)}"
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = own(os.open(path, flags, 0o600))
+    os.fchmod(file.fileno(), 0o644)  # whatever the umask says
+    os.write(file.fileno(), content)
+    return path, file
+
+
+def lock_file(path: Path) -> io.FileIO:
+    """Open an empty file that is there to be locked, and stays for good.
+
+    Raises
+    ------
+    DistError
+        If that is not possible.
+    """
+    try:
+        while True:
+            try:
+                return own(os.open(path, READ))
+            except FileNotFoundError:
+                fresh, file = new_file(path.parent, b"")
+                with file, contextlib.suppress(FileExistsError):  # then that is the one
+                    os.link(fresh, path)
+                fresh.unlink()
+    except OSError as error:
+        raise unusable(path, error) from error

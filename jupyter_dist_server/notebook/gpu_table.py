@@ -1,0 +1,91 @@
+"""The GPUs of the machine as a table: how busy, how full, and who holds them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from ..gpus.inventory import Gpu
+from ..gpus.metrics import Value
+from ..gpus.telemetry import snapshot
+from ..jobs.lease import holders
+from ..pools.ranks import format_ranks
+from .control import Record
+
+_REAL = 64 * 2**20
+"""Bytes from which on a process that leases nothing counts as using a GPU."""
+
+
+async def gpu_rows(record: Record) -> list[tuple[str, ...]]:
+    """Look at the GPUs, and return the rows of the table, the first one being its head.
+
+    Parameters
+    ----------
+    record : dict
+        The notebook's pool; if it has no GPU, nor has the table.
+    """
+    if not any(rank["gpu"] for rank in record["ranks"]):
+        return []
+    now = await snapshot()
+    leases = await asyncio.to_thread(holders, now.inventory)
+    rows: list[tuple[str, ...]] = [("GPU", "name", "busy", "memory", "temperature", "holder")]
+    for gpu in now.inventory.gpus:
+        sample = now.samples.get(gpu.uuid, {})
+        rows.append(
+            (
+                gpu.label,
+                gpu.name,
+                _figure(sample.get("utilization"), " %"),
+                _memory(gpu, sample.get("memory_used")),
+                _figure(sample.get("temperature"), " °C"),
+                _holder(record, gpu, leases.get(gpu.uuid), now.processes.get(gpu.uuid, [])),
+            )
+        )
+    for sentence in (*now.inventory.problems, *filter(None, [now.inventory.reason])):
+        rows.append(("-", sentence, "", "", "", ""))
+    return rows
+
+
+def gigabytes(size: float) -> str:
+    """Return a size in bytes in words."""
+    return f"{size / 2**30:.1f} GB"
+
+
+def _figure(value: Value, unit: str) -> str:
+    return f"{value:.0f}{unit}" if isinstance(value, int | float) else "–"
+
+
+def _memory(gpu: Gpu, used: Value) -> str:
+    first = f"{used / 2**30:.1f}" if isinstance(used, int | float) else "–"
+    return f"{first} / {gigabytes(gpu.memory_total)}"
+
+
+def _holder(
+    record: Record, gpu: Gpu, lease: dict[str, Any] | None, processes: list[dict[str, Any]]
+) -> str:
+    ranks = [r["rank"] for r in record["ranks"] if r["gpu"] and r["gpu"]["uuid"] == gpu.uuid]
+    words = []
+    if ranks:
+        words.append(f"this pool, rank{'s' * (len(ranks) > 1)} {format_ranks(ranks)}")
+    for one in [lease, *lease["others"]] if lease else []:
+        if one.get("pool") != record["id"]:
+            words.append(_lessee(one))
+    if not words:
+        foreign = [row for row in processes if (row["memory"] or 0) >= _REAL]
+        words = [_process(row) for row in foreign]
+    return "; ".join(words) or "free"
+
+
+def _lessee(lease: dict[str, Any]) -> str:
+    if lease["user"] is None:
+        return "locked by a process that does not say who it is"
+    name = lease["notebook"] or f"pool {lease['pool']}"
+    since = time.strftime("%H:%M", time.localtime(lease["since"]))
+    return f"{name}, user {lease['user']}, since {since}"
+
+
+def _process(row: dict[str, Any]) -> str:
+    command, user = row["command"] or "a process that cannot be seen from here", row["user"]
+    whose = f", user {user}" if user else ""
+    return f"{command}, pid {row['pid']}{whose}, {gigabytes(row['memory'])}"

@@ -1,0 +1,79 @@
+"""Placement by a user's own function, which is called in the notebook and becomes a map."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import DistError
+from ..gpus.inventory import Gpu
+from ..gpus.telemetry import snapshot
+from ..jobs.lease import holders
+from ..jobs.line import in_line
+from ..pools.plan import allowed
+from ..pools.policies import find, free_memory
+from ..pools.request import GpuId, PoolRequest
+from ..pools.taken import taken
+
+
+@dataclass(frozen=True)
+class FreeGpu(Gpu):
+    """A GPU that a function may choose, with how busy it is just now."""
+
+    memory_free: int | None = None
+    """Bytes; `None` if the driver does not tell, as for `utilization`."""
+    utilization: float | None = None
+    """Percent."""
+
+
+Place = Callable[[int, list[FreeGpu]], GpuId | Gpu]
+"""``place(rank, gpus) -> gpu``: one of `gpus`, or its index or UUID."""
+
+
+async def own_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
+    """Ask a function for the GPU of each rank.
+
+    Parameters
+    ----------
+    place : callable
+        Called for one rank after the other, with the GPUs that are free; with those that are not,
+        too, if the request is to wait.
+    request : dict
+        The fields of a `PoolRequest`; without `num_ranks` there is one for each GPU.
+
+    Returns
+    -------
+    dict
+        The fields with a `map`; on a machine without GPUs, with what tells that nothing is placed.
+
+    Raises
+    ------
+    DistError
+        If it returns what is no GPU here.
+    """
+    checked = PoolRequest.from_json(request | {"base_env": dict(os.environ)})
+    seen = await snapshot()
+    inventory = allowed(checked, seen.inventory)
+    if not inventory.gpus:
+        return request | {"placement": "cycle"}
+    reasons = taken(checked, holders(inventory), seen.processes, in_line())
+    free = []
+    for gpu in inventory.gpus:
+        if gpu.uuid not in reasons or checked.wait is not None:
+            busy: Any = seen.samples.get(gpu.uuid, {}).get("utilization")
+            memory = free_memory(gpu, seen.samples)
+            free.append(FreeGpu(**vars(gpu), memory_free=memory, utilization=busy))
+    chosen = {}
+    for rank in range(checked.num_ranks or len(free)):
+        answer = place(rank, list(free))
+        if isinstance(answer, bool) or not isinstance(answer, Gpu | int | str):
+            raise DistError(
+                "unknown_gpu",
+                f"The function for placement returned {answer!r} for rank {rank}.",
+                "It has to return one of the GPUs that it is given, or its index or UUID.",
+            )
+        gpu = answer if isinstance(answer, Gpu) else find(answer, inventory)
+        chosen[str(rank)] = gpu.uuid
+    return request | {"map": chosen} if chosen else request

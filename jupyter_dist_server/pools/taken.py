@@ -1,0 +1,106 @@
+"""Why GPUs can't be had: a lease, the line of those who wait, or a process outside of all pools."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import psutil
+
+from .policies import gigabytes
+from .request import PoolRequest
+
+REAL_MEMORY = 64 * 2**20
+"""Bytes on a GPU above which a process uses it; less is what a desktop or a monitor has there."""
+
+Processes = Mapping[str, list[dict[str, Any]]]
+"""Rows ``{pid, user, command, memory, …}`` by the GPU's UUID, see `gpus.processes`."""
+
+
+def taken(
+    request: PoolRequest,
+    leases: Mapping[str, Mapping[str, Any]],
+    processes: Processes,
+    line: Iterable[Mapping[str, Any]],
+) -> dict[str, str]:
+    """Tell which GPUs a request can't be given, whatever its policy.
+
+    Parameters
+    ----------
+    request : PoolRequest
+        May share leases, or use GPUs by force.
+    leases : mapping
+        Who leases GPUs, see `jobs.lease.holders`.
+    processes : mapping
+        Which processes are on them.
+    line : iterable of mapping
+        Who waits for GPUs and comes first, see `jobs.line.in_line`.
+
+    Returns
+    -------
+    dict
+        By UUID, words that follow "GPU 1 is".
+    """
+    found = {}
+    for uuid, rows in processes.items():
+        shares = request.share and leases.get(uuid, {}).get("shared")
+        if (strangers := foreign(request, rows)) and not shares and not request.force:
+            found[uuid] = f"used by {'; '.join(map(_process, strangers))}"
+    for waiting in line:
+        for uuid in waiting["gpus"]:
+            found[uuid] = f"wanted by {_who(waiting)}, in line"
+    for uuid, lease in leases.items():
+        if not (request.share and lease["shared"]):
+            found[uuid] = _lease(lease)
+    return found
+
+
+def foreign(request: PoolRequest, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the processes that really use a GPU, without the notebook's own kernel."""
+    return [
+        row
+        for row in rows
+        if (row["memory"] or 0) > REAL_MEMORY
+        # Without a name, the pid is one of another namespace's, and tells nothing.
+        and not (row["command"] and row["pid"] == request.kernel_pid)
+    ]
+
+
+def may_be_ending(row: Mapping[str, Any]) -> bool:
+    """Tell whether a process is a rank that was killed a moment ago, or may be one."""
+    if row["command"] is None:
+        return True
+    try:
+        process = psutil.Process(row["pid"])
+        return process.status() == psutil.STATUS_ZOMBIE or process.name().startswith("dist-rank")
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _lease(lease: Mapping[str, Any]) -> str:
+    if lease["user"] is None:
+        return "locked by something that is no pool"
+    others = len(lease["others"])
+    more = f", and by {others} more who share it" if others else ""
+    return f"leased by {_who(lease)}{more}"
+
+
+def _who(who: Mapping[str, Any]) -> str:
+    notebook = f" of {who['notebook']}" if who.get("notebook") else ""
+    return f"{who['user']} (pool {who.get('pool')}{notebook}, since {_clock(who.get('since'))})"
+
+
+def _clock(moment: object) -> str:
+    if not isinstance(moment, int | float):
+        return "an unknown time"
+    then = time.localtime(moment)
+    today = time.strftime("%x", then) == time.strftime("%x")
+    return time.strftime("%H:%M" if today else "%d %b, %H:%M", then)
+
+
+def _process(row: Mapping[str, Any]) -> str:
+    size = gigabytes(row["memory"])
+    if row["command"] is None:
+        return f"a process outside of this container, or ended, pid {row['pid']} there, {size}"
+    return f"{row['command']}, pid {row['pid']}, user {row['user']}, {size}"

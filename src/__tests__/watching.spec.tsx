@@ -1,0 +1,30 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import { Widget } from '@lumino/widgets';
+
+import { Telemetry } from '../model/telemetry';
+import { Clock } from '../panel/clock';
+import { DistPanel } from '../panel/panel';
+import { FakeStream } from './gpuSamples';
+import { makeModel } from './samples';
+
+it('the panel asks for readings only while it can be seen', () => {
+  const stream = new FakeStream();
+  const services = {
+    model: makeModel({ telemetry: new Telemetry(stream) }),
+    commands: new CommandRegistry(),
+    clock: new Clock(),
+    trans: nullTranslator.load('')
+  };
+  const panel = new DistPanel(services, nullTranslator);
+  panel.hide();
+  Widget.attach(panel, document.body);
+  expect(stream.watched).toEqual([]);
+  panel.show();
+  panel.hide();
+  panel.show();
+  expect(stream.watched).toEqual([['gpus'], [], ['gpus']]);
+  panel.hide();
+  Widget.detach(panel);
+  expect(stream.watched.at(-1)).toEqual([]);
+});

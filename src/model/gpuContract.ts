@@ -1,0 +1,154 @@
+/**
+ * What the server says of GPUs, and of what ranks use, exactly as it comes over the wire.
+ */
+
+export interface IGpu {
+  /** Of the physical GPU: the instances of one GPU share it. */
+  index: number;
+  uuid: string;
+  name: string;
+  /** Bytes. */
+  memory_total: number;
+  pci_bus_id: string;
+  compute_capability: string;
+  /** The place of a MIG instance on its GPU. */
+  mig: number | null;
+  /** The UUID of the GPU that a MIG instance is part of. */
+  parent: string | null;
+}
+
+export interface IInventory {
+  gpus: IGpu[];
+  driver: string | null;
+  /** Why there is no GPU, in a sentence. */
+  reason: string | null;
+  /** A sentence for each GPU that cannot be used. */
+  problems: string[];
+}
+
+export type NumberMetric =
+  | 'utilization'
+  | 'memory_utilization'
+  | 'memory_used'
+  | 'temperature'
+  | 'power'
+  | 'power_limit'
+  | 'clock_sm'
+  | 'clock_memory'
+  | 'fan'
+  | 'pstate'
+  | 'ecc_corrected'
+  | 'ecc_uncorrected'
+  | 'encoder'
+  | 'decoder'
+  | 'pcie_tx'
+  | 'pcie_rx'
+  | 'nvlink_tx'
+  | 'nvlink_rx'
+  | 'sm_active'
+  | 'tensor_active'
+  | 'dram_active';
+
+/** `throttle` is in words, divided by commas. */
+export type Metric = NumberMetric | 'throttle';
+
+/** Null where a value cannot be had now. */
+export type Values = { [M in NumberMetric]?: number | null } & {
+  throttle?: string | null;
+};
+
+/** Who a process is. */
+export type Who =
+  | { kind: 'rank'; pool: string; rank: number }
+  | { kind: 'kernel'; kernel_id: string; name: string }
+  /** Another process of the user, or of another user. */
+  | { kind: 'mine' | 'other' | 'unknown' };
+
+export interface IProcess {
+  pid: number;
+  user: string | null;
+  command: string | null;
+  /** Bytes. */
+  memory: number | null;
+  /** Percent. */
+  sm: number | null;
+  who: Who;
+}
+
+export interface ILease {
+  /** Null for a lock that is none of ours; then nothing else is known of it. */
+  user: string | null;
+  pid?: number | null;
+  /** Unix seconds. */
+  since?: number | null;
+  pool?: string | null;
+  /** The notebook's path. */
+  notebook?: string | null;
+  shared: boolean;
+  /** Those who share it. */
+  others?: ILease[];
+}
+
+/** What a rank uses. */
+export interface IUsage {
+  rank: number;
+  pid: number;
+  /** Percent of one core. */
+  cpu: number | null;
+  /** Bytes. */
+  memory: number | null;
+  gpu_uuid: string | null;
+  /** Bytes that torch has given out, and that it holds. */
+  allocated: number | null;
+  reserved: number | null;
+}
+
+type ByGpu<T> = Record<string, T>;
+
+export interface IGpusMessage {
+  type: 'gpus';
+  inventory: IInventory;
+  /** Unix seconds: the newest sample, while there should be newer ones. */
+  stale_since: number | null;
+  /** Why, or what else is wrong. */
+  trouble: string | null;
+  /** Why a metric cannot be had, in a word. */
+  errors: ByGpu<{ [M in Metric]?: string }>;
+  leases: ByGpu<ILease>;
+}
+
+export interface IHistoryMessage {
+  type: 'history';
+  /** Seconds between two times. */
+  step: number;
+  times: number[];
+  gpus: ByGpu<{ [M in NumberMetric]?: (number | null)[] }>;
+}
+
+export interface ISampleMessage {
+  type: 'sample';
+  time: number;
+  /** What has changed (all of it in the first message): a list per metric, in the inventory's order. */
+  values: { [M in Metric]?: Values[M][] };
+}
+
+export interface IProcessesMessage {
+  type: 'processes';
+  gpus: ByGpu<IProcess[]>;
+}
+
+export interface IUsageMessage {
+  type: 'usage';
+  /** By pool; null for a rank that did not answer. */
+  pools: Record<string, (IUsage | null)[]>;
+}
+
+export type TelemetryMessage =
+  | IGpusMessage
+  | IHistoryMessage
+  | ISampleMessage
+  | IProcessesMessage
+  | IUsageMessage;
+
+/** What a client can look at. */
+export type Topic = 'gpus' | 'pcie';

@@ -1,0 +1,91 @@
+import type { IPool } from './contract';
+import type { IProcess, Who } from './gpuContract';
+import type { IReading, ITelemetry } from './telemetry';
+
+/** A rank that sits on a GPU. */
+export interface ISeat {
+  pool: IPool;
+  rank: number;
+}
+
+/** A part of a GPU's memory, by who holds it; `rest` is what nobody accounts for. */
+export type Holder =
+  | { kind: 'rank'; pool: string; rank: number }
+  | { kind: 'kernel' | 'mine' | 'other' | 'rest' };
+
+export interface ISegment {
+  holder: Holder;
+  bytes: number;
+}
+
+/**
+ * The ranks on a GPU, those of `own` first.
+ */
+export function seatsOn(
+  uuid: string,
+  pools: Iterable<IPool>,
+  own: IPool | null
+): ISeat[] {
+  return [...pools]
+    .filter(({ ended }) => ended === null)
+    .sort((a, b) => Number(b === own) - Number(a === own))
+    .flatMap(pool =>
+      pool.ranks
+        .filter(({ gpu }) => gpu?.uuid === uuid)
+        .map(({ rank }) => ({ pool, rank }))
+    );
+}
+
+/**
+ * Who holds how much of a GPU's memory: ranks first, and never more in all than is used.
+ *
+ * Where the driver does not know a rank's process, as in a container, what torch holds counts.
+ */
+export function segments(
+  reading: IReading,
+  seats: ISeat[],
+  telemetry: ITelemetry
+): ISegment[] {
+  const processes = reading.processes ?? [];
+  const sum = (has: (who: Who) => boolean) =>
+    processes
+      .filter(({ who }) => has(who))
+      .reduce((bytes, { memory }) => bytes + (memory ?? 0), 0);
+  const ranks = seats.map(({ pool, rank }): ISegment => {
+    const usage = telemetry.rank(pool.id, rank).usage;
+    const known = sum(
+      who => who.kind === 'rank' && who.pool === pool.id && who.rank === rank
+    );
+    return {
+      holder: { kind: 'rank', pool: pool.id, rank },
+      bytes: known || (usage?.reserved ?? 0)
+    };
+  });
+  const others = (['kernel', 'mine', 'other'] as const).map(
+    (kind): ISegment => ({
+      holder: { kind },
+      bytes: sum(who => who.kind === kind)
+    })
+  );
+  let left = reading.values.memory_used ?? 0;
+  const found = [...ranks, ...others].map(({ holder, bytes }) => {
+    const part = Math.min(bytes, left);
+    left -= part;
+    return { holder, bytes: part };
+  });
+  return [...found, { holder: { kind: 'rest' } as const, bytes: left }].filter(
+    ({ bytes }) => bytes > 0
+  );
+}
+
+/** Whether somebody has a GPU, or works on it. */
+export function isInUse(reading: IReading): boolean {
+  return reading.lease !== null || Boolean(reading.processes?.length);
+}
+
+/** The processes that are no ranks, the largest first. */
+export function strangers(reading: IReading): IProcess[] {
+  return (reading.processes ?? [])
+    .filter(({ who }) => who.kind !== 'rank')
+    .sort((a, b) => (b.memory ?? 0) - (a.memory ?? 0));
+}

@@ -1,0 +1,88 @@
+import React from 'react';
+
+import type { ISegment } from '../model/holders';
+
+const COLOURS = 8;
+
+/** Which of the palette's colours a rank has. */
+export function colourOf(rank: number): number {
+  return rank % COLOURS;
+}
+
+interface IMeterProps {
+  label: string;
+  /** Percent; null where it is not known. */
+  value: number | null;
+  /** The rank whose colour it has. */
+  rank?: number;
+}
+
+/**
+ * How busy something is, as a thin bar.
+ */
+export function Meter({ label, value, rank }: IMeterProps): JSX.Element {
+  const full = Math.min(100, Math.max(0, value ?? 0));
+  return (
+    <div
+      className="jp-dist-Meter"
+      data-colour={rank === undefined ? undefined : colourOf(rank)}
+      {...(value === null
+        ? { 'aria-hidden': true }
+        : {
+            role: 'meter',
+            'aria-label': label,
+            'aria-valuemin': 0,
+            'aria-valuemax': 100,
+            'aria-valuenow': full,
+            'aria-valuetext': `${Math.round(value)} %`
+          })}
+    >
+      <div style={{ transform: `scaleX(${full / 100})` }} />
+    </div>
+  );
+}
+
+interface IMemoryMeterProps {
+  label: string;
+  /** What is used of how much, in words. */
+  text: string;
+  /** Bytes. */
+  total: number;
+  segments: (ISegment & { label: string })[];
+}
+
+/**
+ * Who holds how much of a GPU's memory.
+ */
+export function MemoryMeter(props: IMemoryMeterProps): JSX.Element {
+  const { label, text, total, segments } = props;
+  const share = (bytes: number) => (100 * bytes) / total;
+  const used = segments.reduce((sum, { bytes }) => sum + bytes, 0);
+  return (
+    <div
+      className="jp-dist-MemoryMeter"
+      role="meter"
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={Math.round(share(used))}
+      aria-valuetext={[text, ...segments.map(({ label }) => label)].join(', ')}
+    >
+      {segments.map(({ holder, bytes, label }) => (
+        <div
+          key={
+            holder.kind === 'rank'
+              ? `${holder.pool} ${holder.rank}`
+              : holder.kind
+          }
+          className={`jp-mod-${holder.kind}`}
+          data-colour={
+            holder.kind === 'rank' ? colourOf(holder.rank) : undefined
+          }
+          style={{ width: `${Math.round(100 * share(bytes)) / 100}%` }}
+          title={label}
+        />
+      ))}
+    </div>
+  );
+}

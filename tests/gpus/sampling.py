@@ -1,0 +1,70 @@
+"""Sample as a server does, and wait for what comes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psutil
+
+from jupyter_dist_server.gpus.sampler import Patience
+from jupyter_dist_server.gpus.telemetry import Telemetry, Update
+
+QUICK = Patience(start=5.0, silence=0.6, pause=0.1, longest_pause=0.5, busy=0.2)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a test; a hang fails it, and so does a process that is left."""
+
+    async def limited() -> None:
+        await asyncio.wait_for(work, 30)
+
+    before = set(psutil.Process().children())
+    asyncio.run(limited())
+    assert set(psutil.Process().children()) == before
+
+
+@asynccontextmanager
+async def sampling(*what: str, **options: Any) -> AsyncIterator[Telemetry]:
+    """Sample four times a second while the block runs."""
+    settings: dict[str, Any] = {"interval": 0.25, "host_pids": True, "patience": QUICK} | options
+    telemetry = Telemetry(**settings)
+    if what:
+        telemetry.want(*what)
+    try:
+        yield telemetry
+    finally:
+        await telemetry.close()
+
+
+async def until(condition: Callable[[], Any], what: str, timeout: float = 15.0) -> Any:
+    """Return the first true value of `condition`, while the event loop goes on."""
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what} did not happen within {timeout:g} s"
+        await asyncio.sleep(0.01)
+    return value
+
+
+class Listener:
+    """Keeps all updates."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self.updates: list[Update] = []
+        telemetry.listen(self.updates.append)
+
+    def of(self, kind: str) -> list[Update]:
+        """Return the updates of a kind."""
+        return [update for update in self.updates if update.kind == kind]
+
+    async def samples(self, count: int, name: str = "utilization") -> list[Update]:
+        """Return the samples with a metric, as soon as there are so many more."""
+        before = len(self._with(name))
+        await until(lambda: len(self._with(name)) >= before + count, f"{count} samples")
+        return self._with(name)[before:]
+
+    def _with(self, name: str) -> list[Update]:
+        return [update for update in self.of("sample") if name in update.values]

@@ -1,0 +1,106 @@
+"""The history as files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+
+from jupyter_dist_server.gpus.export import csv_lines, json_lines
+from jupyter_dist_server.gpus.history import History
+from jupyter_dist_server.gpus.inventory import Gpu
+from jupyter_dist_server.gpus.metrics import METRICS, Value
+
+START = 1_700_000_000.25
+
+GPUS = {
+    "GPU-b": Gpu(1, "GPU-b", "NVIDIA H100", 2**30, "0:2", "9.0"),
+    "GPU-a": Gpu(0, "GPU-a", "NVIDIA H100", 2**30, "0:1", "9.0"),
+    "MIG-c": Gpu(1, "MIG-c", "NVIDIA H100 MIG", 2**30, "0:2", "9.0", mig=2, parent="GPU-x"),
+}
+
+
+def history(seconds: int = 2, *uuids: str) -> History:
+    """Return a history with some metrics of these GPUs."""
+    found = History()
+    values: dict[str, Value] = {
+        "utilization": 97,
+        "memory_used": 5 * 2**20,
+        "power": 312.4,
+        "temperature": None,
+        "pstate": 2,
+        "throttle": "power cap, thermal slowdown",
+    }
+    for second in range(seconds):
+        found.add(START + second, dict.fromkeys(uuids or ("GPU-a", "GPU-b"), values))
+    return found
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    """Read CSV as users of nvidia-smi do."""
+    return list(csv.DictReader(text.splitlines(), skipinitialspace=True))
+
+
+def test_csv_is_as_nvidia_smi_writes_it() -> None:
+    text = "".join(csv_lines(history(), GPUS))
+    title, first, *others = text.splitlines()
+    assert title.startswith(
+        "timestamp, index, uuid, name, utilization.gpu [%], utilization.memory [%], "
+        "memory.total [MiB], memory.free [MiB], memory.used [MiB], temperature.gpu, power.draw [W]"
+    )
+    stamp = time.strftime("%Y/%m/%d %H:%M:%S", time.localtime(START)) + ".250"
+    assert first.startswith(f"{stamp}, 0, GPU-a, NVIDIA H100, 97, [N/A], [N/A], [N/A], 5, [N/A], ")
+    assert len(others) == 3
+    row = rows(text)[0]
+    assert row["power.draw [W]"] == "312.40"
+    assert row["pstate"] == "P2"
+    assert row["clocks_event_reasons"] == "power cap + thermal slowdown"
+    assert row["energy [J]"] == "[N/A]"
+    assert [row["index"] for row in rows(text)] == ["0", "1", "0", "1"]
+    assert len({line.count(",") for line in text.splitlines()}) == 1
+
+
+def test_json_lines_have_our_names() -> None:
+    found = [json.loads(line) for line in "".join(json_lines(history(), GPUS)).splitlines()]
+    assert [(row["time"], row["index"]) for row in found] == [
+        (START, 0),
+        (START, 1),
+        (START + 1, 0),
+        (START + 1, 1),
+    ]
+    assert found[0]["memory_used"] == 5 * 2**20
+    assert found[0]["throttle"] == "power cap, thermal slowdown"
+    assert found[0]["temperature"] is None
+    assert set(found[0]) == {"time", "index", "uuid", "name"} | {m.name for m in METRICS}
+
+
+def test_some_gpus_since_some_time() -> None:
+    kept = history(300)
+    text = "".join(csv_lines(kept, GPUS, since=START + 100, uuids=["GPU-b"]))
+    assert len(rows(text)) == 200
+    assert {row["uuid"] for row in rows(text)} == {"GPU-b"}
+
+
+def test_a_mig_instance_has_its_label() -> None:
+    kept = history(1, "MIG-c")
+    assert rows("".join(csv_lines(kept, GPUS)))[0]["index"] == "1:2"
+    (row,) = [json.loads(line) for line in json_lines(kept, GPUS)]
+    assert (row["index"], row["mig"]) == (1, 2)
+
+
+def test_the_lines_come_in_pieces() -> None:
+    pieces = list(csv_lines(history(300), GPUS))
+    assert len(pieces) == 1 + 5
+    assert max(piece.count("\n") for piece in pieces) == 120
+
+
+def test_a_gap_is_no_end() -> None:
+    kept = history(2)
+    for second in range(700, 702):
+        kept.add(START + second, {"GPU-a": {"utilization": 1}})
+    assert len(rows("".join(csv_lines(kept, GPUS)))) == 4 + 2
+
+
+def test_nothing_yet() -> None:
+    assert len(list(csv_lines(History(), GPUS))) == 1
+    assert list(json_lines(History(), GPUS, since=0.0)) == []

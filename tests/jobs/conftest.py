@@ -1,0 +1,85 @@
+"""Fixtures: a folder for leases, and processes that do something in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_dist_server.jobs.shared_folder import FOLDER
+
+
+@pytest.fixture
+def leases(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return where the folder for leases will be: a place that all users can reach."""
+    parent = Path(tempfile.mkdtemp(dir="/tmp"))
+    parent.chmod(0o1777)
+    monkeypatch.setenv(FOLDER, str(parent / "leases"))
+    yield parent / "leases"
+    for child in [*_children]:  # of a test that has failed
+        child.kill()
+    shutil.rmtree(parent)
+
+
+_children: set[Child] = set()
+
+
+class Child:
+    """A process that does something, says the result, and goes on until it is told to end.
+
+    Parameters
+    ----------
+    work : callable
+        What it does; what that returns is kept there, and is `said` if it has a type of JSON's.
+    user : int or None
+        As whom.
+    """
+
+    def __init__(self, work: Callable[[], Any], user: int | None = None) -> None:
+        answer, answers = os.pipe()
+        ended, self._end = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(answer)
+                os.close(self._end)
+                if user is not None:
+                    os.setgroups([])
+                    os.setgid(user)
+                    os.setuid(user)
+                kept = work()
+                plain = isinstance(kept, str | int | list | dict)
+                os.write(answers, json.dumps(kept if plain else None).encode())
+                os.close(answers)
+                os.read(ended, 1)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        _children.add(self)
+        os.close(ended)
+        os.close(answers)
+        with open(answer, "rb") as file:
+            said = file.read()
+        self.said: Any = json.loads(said) if said else None
+        self.alive = bool(said)
+
+    def end(self) -> int:
+        """Let it end by itself; return its exit code, negative for a signal."""
+        os.close(self._end)
+        self.alive = False
+        _children.discard(self)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def kill(self) -> int:
+        """Kill it."""
+        os.kill(self.pid, signal.SIGKILL)
+        return self.end()

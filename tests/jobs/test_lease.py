@@ -1,0 +1,326 @@
+"""Leases between processes and users: never double, never stuck."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import pwd
+import random
+import signal
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.gpus.inventory import Gpu, Inventory
+from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
+from jupyter_dist_server.jobs.shared_folder import folder
+
+from .conftest import Child
+
+NOBODY = 65534
+MACHINE = Inventory(tuple(Gpu(i, f"GPU-{i}", "H100", 80, f"0{i}", "9.0") for i in range(3)))
+
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+
+
+def who(pool: str = "p-1") -> dict[str, Any]:
+    return {"pool": pool, "pid": os.getpid(), "since": 1.0, "notebook": "a.ipynb", "host": "h"}
+
+
+def take(*indices: int, pool: str = "", shared: bool = False) -> Lease:
+    pool = pool or f"p-{os.getpid()}-{time.monotonic_ns()}"
+    return Lease.take([f"GPU-{index}" for index in indices], who(pool), shared)
+
+
+def try_to_take(*indices: int) -> str:
+    """Return ``"got it"``, or the GPU that is taken."""
+    try:
+        take(*indices).close()
+    except GpuTaken as taken:
+        return str(taken)
+    return "got it"
+
+
+def test_a_leased_gpu_is_refused_and_told_until_its_holder_ends(leases: Path) -> None:
+    child = Child(lambda: take(0, 1, pool="p-child"))
+    assert holders(MACHINE) == {
+        f"GPU-{index}": {
+            "user": pwd.getpwuid(os.getuid()).pw_name,
+            "pid": child.pid,
+            "since": 1.0,
+            "pool": "p-child",
+            "notebook": "a.ipynb",
+            "host": "h",
+            "shared": False,
+            "others": [],
+        }
+        for index in (0, 1)
+    }
+    assert try_to_take(1, 2) == "GPU-1"
+    assert try_to_take(2) == "got it", "a refused lease leaves nothing"
+    child.kill()
+    assert holders(MACHINE) == {}
+    assert try_to_take(0, 1, 2) == "got it"
+    holders(MACHINE)
+    assert [path.suffix for path in leases.iterdir()] == [".lease"] * 3, "only these stay"
+
+
+def test_a_lease_that_is_closed_is_free_at_once(leases: Path) -> None:
+    with take(0):
+        assert try_to_take(0) == "GPU-0"  # within one process, too
+    assert try_to_take(0) == "got it"
+
+
+def test_shared_leases_bear_each_other_alone(leases: Path) -> None:
+    one, two = (Child(lambda pool=pool: take(0, pool=pool, shared=True)) for pool in ("p-1", "p-2"))
+    said = holders(MACHINE)["GPU-0"]
+    assert (said["shared"], {said["pool"], *(other["pool"] for other in said["others"])}) == (
+        True,
+        {"p-1", "p-2"},
+    )
+    assert try_to_take(0) == "GPU-0"
+    one.kill()
+    assert holders(MACHINE)["GPU-0"]["pool"] == "p-2"
+    assert try_to_take(0) == "GPU-0"
+    two.kill()
+    with take(0), pytest.raises(GpuTaken):
+        take(0, shared=True)
+
+
+def test_whoever_forks_from_a_holder_does_not_hold(leases: Path) -> None:
+    lease = take(0)
+    child = Child(lambda: "alive")
+    lease.close()
+    assert child.alive and try_to_take(0) == "got it"
+    child.end()
+
+
+def test_a_lease_is_inherited_by_descriptors_and_outlives_its_taker(leases: Path) -> None:
+    lease = take(0, 1, pool="p-1")
+    given = [os.dup(descriptor) for descriptor in lease.descriptors]
+
+    def inherit() -> Lease:
+        return Lease.inherit(given)
+
+    child = Child(inherit)
+    for descriptor in given:
+        os.close(descriptor)
+    lease.close()
+    assert holders(MACHINE)["GPU-1"] | {"pid": 0} == holders(MACHINE)["GPU-0"] | {"pid": 0}
+    assert holders(MACHINE)["GPU-1"]["pid"] == child.pid
+    assert try_to_take(1) == "GPU-1"
+    child.kill()
+    assert try_to_take(0, 1) == "got it"
+
+
+def test_what_something_else_has_locked_is_taken_too(leases: Path) -> None:
+    take(0).close()
+    with open(leases / "GPU-0.lease") as file:  # as `flock FILE sleep 1d` in a shell
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert holders(MACHINE) == {"GPU-0": {"user": None, "shared": False, "others": []}}
+        assert try_to_take(0) == "GPU-0"
+    assert holders(MACHINE) == {}
+
+
+# -- two users ------------------------------------------------------------------------------------
+
+
+@as_root
+@pytest.mark.parametrize("first", [0, NOBODY])
+def test_users_refuse_each_other_whoever_came_first(leases: Path, first: int) -> None:
+    second = NOBODY - first
+    os.umask(0o077)
+    try:
+        child = Child(lambda: take(0, 1, pool="p-child"), first)
+        other = Child(lambda: [try_to_take(0, 2), try_to_take(2), holders(MACHINE)], second)
+    finally:
+        os.umask(0o022)
+    assert child.alive
+    refused, got, told = other.said
+    assert (refused, got) == ("GPU-0", "got it")
+    assert {told[gpu]["user"] for gpu in told} == {pwd.getpwuid(first).pw_name}
+    assert other.end() == 0
+    child.kill()
+    assert Child(lambda: try_to_take(0, 1, 2), second).said == "got it"
+    assert leases.stat().st_mode & 0o7777 == 0o1777
+
+
+@as_root
+def test_nobody_can_say_to_be_somebody_else(leases: Path) -> None:
+    def lie() -> Lease:
+        return Lease.take(["GPU-0"], who() | {"user": "root"})
+
+    child = Child(lie, NOBODY)
+    assert holders(MACHINE)["GPU-0"]["user"] == pwd.getpwuid(NOBODY).pw_name
+    child.end()
+
+
+@as_root
+def test_a_folder_that_a_user_may_not_write_is_said(leases: Path) -> None:
+    leases.mkdir(mode=0o755)
+
+    def attempt() -> str:
+        try:
+            take(0)
+        except DistError as error:
+            return f"{error.code} {error.message} {error.hint}"
+        return "got it"
+
+    child = Child(attempt, NOBODY)
+    assert child.said.startswith("leases_unusable")
+    assert str(leases) in child.said and "JUPYTER_DIST_LEASES" in child.said
+
+
+def test_no_link_and_no_file_is_taken_for_the_folder(
+    leases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases.symlink_to(tmp_path)
+    with pytest.raises(DistError, match="not a folder"):
+        take(0)
+    take_through = tmp_path / "elsewhere"
+    leases.unlink()
+    leases.mkdir()
+    (leases / "GPU-0.lease").symlink_to(take_through)
+    with pytest.raises(DistError, match=r"GPU-0\.lease"):
+        take(0)
+    assert not take_through.exists()
+
+
+def test_what_others_write_is_borne(leases: Path) -> None:
+    take(0).close()
+    os.mkfifo(leases / "fifo.holder")
+    (leases / "folder.holder").mkdir()
+    (leases / "link.holder").symlink_to("/dev/zero")
+    held = []
+    for name, content in (("a", "not JSON"), ("b", "[1]"), ("c", '{"gpus": 5}'), ("d", "{}")):
+        file = open(leases / f"{name}.holder", "w+")  # noqa: SIM115
+        file.write(content)
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        held.append(file)
+    assert holders(MACHINE) == {}
+    for file in held:
+        file.close()
+
+
+# -- killed at every step -------------------------------------------------------------------------
+
+_STEPS = ("open", "os.", "fcntl.", "tempfile.")
+
+
+def die_at(step: int) -> None:
+    """Let this process be killed just before its n-th call that has to do with files."""
+    left = [step]
+
+    def hook(event: str, _: object) -> None:
+        if event.startswith(_STEPS) and event != "os.kill":
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+
+
+def test_killed_at_any_step_a_process_leaves_all_gpus_free(leases: Path) -> None:
+    """The first lease of a host also makes the folder and the files."""
+
+    def take_and_die(step: int) -> Lease:
+        lease_pool = f"p-{step}"
+        die_at(step)
+        return take(0, 1, pool=lease_pool)
+
+    killed = 0
+    for step in range(200):
+        child = Child(lambda step=step: take_and_die(step))
+        if child.alive:
+            assert holders(MACHINE).keys() == {"GPU-0", "GPU-1"}
+            assert child.end() == 0
+            break
+        assert child.end() == -signal.SIGKILL
+        killed += 1
+        assert Child(lambda: holders(MACHINE)).said == {}
+        # Each step is taken on a host where nothing was, and where all was but this one.
+        if step % 2:
+            assert Child(lambda: try_to_take(0, 1, 2)).said == "got it"
+            for path in leases.iterdir():
+                path.unlink()
+            leases.rmdir()
+    assert killed > 10
+    assert try_to_take(0, 1, 2) == "got it"
+
+
+def test_the_remains_of_a_killed_process_are_removed_after_a_while(leases: Path) -> None:
+    folder()
+    (left := leases / ".new-0123").touch()
+    os.utime(left, (0, 0))
+    (fresh := leases / ".new-4567").touch()
+    holders(MACHINE)
+    assert (left.exists(), fresh.exists()) == (False, True)
+
+
+def test_many_processes_that_are_killed_at_random_never_have_a_gpu_twice(leases: Path) -> None:
+    """Each writes its number where the GPUs are that it has, and must find no other there."""
+    gpus = 3
+    memory = mmap.mmap(-1, 4 * gpus + 4)
+
+    def number(place: int, value: int | None = None) -> int:
+        if value is not None:
+            memory[4 * place : 4 * place + 4] = value.to_bytes(4, "little")
+        return int.from_bytes(memory[4 * place : 4 * place + 4], "little")
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        while True:
+            wanted = rng.sample(range(gpus), rng.randint(1, gpus))
+            try:
+                lease = take(*wanted)
+            except GpuTaken:
+                continue
+            for gpu in wanted:
+                number(gpu, os.getpid())
+            for _ in range(rng.randint(1, 50)):
+                if any(number(gpu) != os.getpid() for gpu in wanted):
+                    os._exit(3)
+            number(gpus, number(gpus) + 1)
+            lease.close()
+
+    def begin(seed: int) -> int:
+        pid = os.fork()
+        if pid == 0:
+            work(seed)
+        return pid
+
+    def end(worker: int) -> int:
+        os.kill(worker, signal.SIGKILL)
+        return os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1])
+
+    rng = random.Random(1)
+    workers = [begin(seed) for seed in range(4)]
+    begun, seed = time.monotonic(), 100
+    ends = set()
+    while time.monotonic() < begun + 2 or number(gpus) < 200:
+        if time.monotonic() > begun + 30:
+            break
+        seed += 1
+        victim = rng.randrange(4)
+        ends.add(end(workers[victim]))
+        workers[victim] = begin(seed)
+        for _ in range(20):
+            holders(MACHINE)  # whoever looks at leases must not harm them
+    ends.update(map(end, workers))
+    assert ends == {-signal.SIGKILL}, "a GPU was leased twice"
+    assert number(gpus) >= 200, "stuck"
+    assert try_to_take(0, 1, 2) == "got it"
+
+
+def test_the_folder_is_the_same_for_all_users() -> None:
+    os.environ.pop("JUPYTER_DIST_LEASES", None)
+    found = folder()
+    assert str(found) in ("/run/lock/jupyter-dist", "/tmp/jupyter-dist")
+    assert stat.S_IMODE(found.stat().st_mode) == 0o1777

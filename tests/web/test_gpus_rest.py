@@ -1,0 +1,218 @@
+"""GPUs by REST: what there is, the past as JSON, CSV and lines, and Prometheus's metrics."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import time
+from typing import Any
+
+import pytest
+
+from ..driver import Server, wait_for
+from ..fake_nvml.build import State
+from .client import NDJSON, Client
+from .conftest import samplers, wait_until_nobody_looks
+
+GIB = 1 << 30
+
+
+def uuids(client: Client) -> list[str]:
+    """Return the UUIDs of all GPUs."""
+    return [gpu["uuid"] for gpu in client.get("gpus")["gpus"]]
+
+
+def wait_for_rows(client: Client, rows: int = 1) -> dict[str, Any]:
+    """Return what the history has gained once it is so much; asking begins the sampling."""
+    route = f"gpus/history?since={time.time()}"
+
+    def gained() -> dict[str, Any] | None:
+        found: dict[str, Any] = client.get(route)
+        return found if len(found["times"]) >= rows else None
+
+    found: dict[str, Any] = wait_for(gained, "enough samples")
+    return found
+
+
+def test_gpus_are_listed_without_a_sampler(gpu_server: Server, gpu_client: Client) -> None:
+    found = gpu_client.get("gpus")
+    assert [gpu["index"] for gpu in found["gpus"]] == list(range(8))
+    assert found["gpus"][0]["name"] == "NVIDIA H100 80GB HBM3"
+    assert found["samples"] == found["processes"] == found["leases"] == {}
+    assert found["reason"] is found["trouble"] is None
+    assert samplers(gpu_server) == []
+
+
+def test_history_is_kept_while_it_is_asked_for(gpu_server: Server, gpu_client: Client) -> None:
+    history = wait_for_rows(gpu_client)
+    samples = gpu_client.get("gpus")["samples"]
+    assert history["step"] == 1
+    names = uuids(gpu_client)
+    assert list(history["gpus"]) == list(samples) == names
+    assert history["gpus"][names[0]]["utilization"] == [50]
+    assert samples[names[7]]["memory_used"] == 8 * GIB
+    wait_until_nobody_looks(gpu_server)
+    assert gpu_client.get("gpus")["samples"] == {}
+
+
+def test_a_stretch_of_the_history_of_some_gpus(gpu_client: Client) -> None:
+    times = wait_for_rows(gpu_client, 4)["times"]
+    names = uuids(gpu_client)
+    for query, chosen in (
+        ("gpu=0,3", [names[0], names[3]]),
+        (f"gpu=5&gpu={names[1]}", [names[5], names[1]]),
+        (f"gpu={names[2]},2", [names[2]]),
+    ):
+        assert list(gpu_client.get(f"gpus/history?{query}")["gpus"]) == chosen
+    later = gpu_client.get(f"gpus/history?since={times[2] - 0.1}&gpu=0")
+    assert later["times"][:2] == times[2:4]
+    assert gpu_client.get(f"gpus/history?since={time.time() + 60}")["times"] == []
+    assert times[0] in gpu_client.get("gpus/history?since=-60")["times"]
+
+    coarse = gpu_client.get(f"gpus/history?step=2&since={times[0]}")
+    assert coarse["step"] == 2
+    assert all(moment % 2 == 0 for moment in coarse["times"])
+    assert len(coarse["times"]) in (2, 3)
+
+
+@pytest.mark.parametrize("route", ["history", "export.csv", "export.jsonl"])
+@pytest.mark.parametrize(
+    ("query", "field", "words"),
+    [
+        ("since=yesterday", "since", "yesterday"),
+        ("since=nan", "since", "nan"),
+        ("gpu=9", "gpu", "GPU 9"),
+        ("gpu=0,GPU-none", "gpu", "GPU-none"),
+    ],
+)
+def test_a_bad_question_is_refused_with_the_field_named(
+    gpu_client: Client, route: str, query: str, field: str, words: str
+) -> None:
+    answer = gpu_client.call("GET", f"gpus/{route}?{query}")
+    assert (answer.status, answer.body["field"]) == (400, field)
+    assert words in answer.body["message"]
+    if field == "gpu":
+        assert "7 (NVIDIA H100" in answer.body["hint"]
+
+
+@pytest.mark.parametrize("step", ["0", "-1", "fast", "inf"])
+def test_a_bad_step_is_refused(gpu_client: Client, step: str) -> None:
+    answer = gpu_client.call("GET", f"gpus/history?step={step}")
+    assert (answer.status, answer.body["field"]) == (400, "step")
+
+
+def test_where_there_is_no_gpu_the_answer_says_why(client: Client) -> None:
+    if client.get("gpus")["gpus"]:
+        pytest.skip("this machine has GPUs")
+    assert client.get("gpus/history")["gpus"] == {}
+    answer = client.call("GET", "gpus/history?gpu=0")
+    assert answer.status == 400
+    assert answer.body["hint"] == client.get("gpus")["reason"]
+
+
+def scrape(client: Client) -> dict[str, dict[str, float]]:
+    """Return our part of ``/metrics``: by name and labels."""
+    text = client.raw("GET", "metrics").body
+    found: dict[str, dict[str, float]] = {}
+    for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", text, re.MULTILINE):
+        found.setdefault(name, {})[labels] = float(value)
+    return found
+
+
+def test_prometheus_gets_the_names_of_the_dcgm_exporter(
+    gpu_server: Server, gpu_client: Client, gpus: State
+) -> None:
+    gpus.update(**{"1.throttle": 0x24, "energy": 5_000_000, "ecc_corrected": 3, "gpm": 1})
+    gpus.update(gpm_tensor=25)
+    gpu_client.raw("GET", "metrics")  # begins to sample
+    names = uuids(gpu_client)
+    found = wait_for(
+        lambda: "DCGM_FI_PROF_SM_ACTIVE" in (seen := scrape(gpu_client)) and seen, "metrics"
+    )
+    labels = next(iter(found["DCGM_FI_DEV_GPU_UTIL"]))
+    assert f'UUID="{names[0]}"' in labels
+    assert 'gpu="0"' in labels
+    assert 'device="nvidia0"' in labels
+    assert 'modelName="NVIDIA H100 80GB HBM3"' in labels
+    for name, value in (
+        ("DCGM_FI_DEV_GPU_UTIL", 50),
+        ("DCGM_FI_DEV_FB_USED", 8 * 1024),
+        ("DCGM_FI_DEV_POWER_USAGE", 300),
+        ("DCGM_FI_DEV_GPU_TEMP", 40),
+        ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 5_000_000),
+        ("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 3),
+        ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.25),
+    ):
+        assert list(found[name].values()) == [value] * 8, name
+    reasons = [re.findall(r'reason="(.*?)"', key)[0] for key in found["jupyter_dist_gpu_throttled"]]
+    assert reasons == ["power cap", "thermal slowdown"]
+    wait_until_nobody_looks(gpu_server)  # nor does Prometheus
+
+
+def test_the_export_is_like_that_of_nvidia_smi(gpu_client: Client) -> None:
+    wait_for_rows(gpu_client)
+    answer = gpu_client.call("GET", "gpus/export.csv?gpu=0,3")
+    assert 'filename="gpus.csv"' in answer.headers["Content-Disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.body), skipinitialspace=True))
+    assert {row["index"] for row in rows} == {"0", "3"}
+    assert rows[-1]["utilization.gpu [%]"] == "50"
+    assert rows[-1]["memory.used [MiB]"] == "8192"
+
+
+def test_the_export_as_lines(gpu_client: Client) -> None:
+    wait_for_rows(gpu_client)
+    lines = gpu_client.call("GET", "gpus/export.jsonl?gpu=2&since=-60").body
+    assert {line["index"] for line in lines} == {2}
+    assert lines[-1]["utilization"] == 50
+
+
+def test_an_export_can_be_followed(gpu_server: Server, gpu_client: Client, gpus: State) -> None:
+    """Like ``nvidia-smi -l``: each reading's lines come with it, until the caller leaves."""
+    path = f"jupyter-dist/gpus/export.jsonl?follow=1&gpu=1&since={time.time()}"
+    with gpu_client.open("GET", path) as response:
+        assert response.headers.get_content_type() == NDJSON
+        seen = [json.loads(response.readline()) for _ in range(2)]
+        gpus.update(**{"1.utilization": 81})
+        while seen[-1]["utilization"] != 81:
+            seen.append(json.loads(response.readline()))
+        times = [line["time"] for line in seen]
+        assert times == sorted(set(times))
+        assert len(samplers(gpu_server)) == 1
+    wait_until_nobody_looks(gpu_server)
+
+
+def test_following_is_said_with_one(gpu_client: Client) -> None:
+    answer = gpu_client.call("GET", "gpus/export.csv?follow=yes")
+    assert (answer.status, answer.body["field"]) == (400, "follow")
+
+
+def test_a_pool_has_its_gpu_for_itself(gpu_client: Client, gpus: State) -> None:
+    kernel = gpu_client.raw("POST", "api/kernels", body={"name": "python3"}).body["id"]
+    # What the notebook's own kernel has on a GPU is no reason to refuse that; what others have is.
+    ours, others = gpu_client.pid_of(kernel), os.getpid()
+    gpus.update(**{"0.process": f"{ours},{3 * GIB}", "1.process": f"{others},{3 * GIB}"})
+    refused = gpu_client.post("pools", {"num_ranks": 1, "gpu_ids": [1]}, 409)
+    assert refused["code"] == "gpus_taken"
+    assert f"pid {others}" in refused["message"]
+
+    pool = gpu_client.start(kernel_id=kernel, num_ranks=1, gpu_ids=[0])
+    (rank,) = pool["ranks"]
+    assert (rank["gpu"]["label"], pool["leases"]) == ("0", "exclusive")
+    taken = gpu_client.post("pools", {"num_ranks": 1, "gpu_ids": [0]}, 409)
+    assert taken["code"] == "gpus_taken"
+
+    gpus.update(**{"0.process": f"{rank['pid']},{5 * GIB}"})
+    uuid = rank["gpu"]["uuid"]
+
+    def on_gpu() -> list[dict[str, Any]]:
+        gpu_client.get("gpus/history?since=-1")  # as somebody has to be interested
+        processes: list[dict[str, Any]] = gpu_client.get("gpus")["processes"].get(uuid, [])
+        return [row["who"] for row in processes if row["pid"] == rank["pid"]]
+
+    assert wait_for(on_gpu, "the process") == [{"kind": "rank", "pool": pool["id"], "rank": 0}]
+    assert gpu_client.get("gpus")["leases"][uuid]["pool"] == pool["id"]
+    gpu_client.raw("DELETE", f"api/kernels/{kernel}")
+    wait_for(lambda: not gpu_client.get("gpus")["leases"], "the end of the lease")
