@@ -64,8 +64,9 @@ class HeldFile:
 def held_files(where: Path, suffix: str) -> list[dict[str, Any]]:
     """Return the content of every file that is held, in the order of names.
 
-    Each has the fields that its holder wrote, ``gpus`` among them, and ``file``, its name, ``user``,
-    its owner, and ``beat``, when it was last seen at work. Files that nobody holds are removed.
+    Each has the fields that its holder wrote, ``gpus`` among them, and ``file``, its name,
+    ``user``, its owner, and ``beat``, when it was last seen at work. Files that nobody holds are
+    removed.
     """
     found = []
     for path in sorted(where.glob(f"*{suffix}")):

@@ -13,7 +13,7 @@ from .gpu_table import gigabytes
 def describe_start(record: Record, seconds: float) -> str:
     """Say in a line or two how far the start of a pool is, after some seconds."""
     size = record["world_size"]
-    ranks = f"{size} rank" if size == 1 else f"{size} ranks"
+    ranks = f"{size or 'the'} rank{'s' * (size != 1)}"
     if record["state"] != "RUNNING":
         progress = record["progress"]
         phase = progress["phase"] or "waiting"

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import DistError
 from ..gpus.inventory import Inventory
 from ..gpus.telemetry import Snapshot, snapshot
 from ..jobs.lease import GpuTaken, Lease, holders
@@ -126,6 +127,8 @@ class Allocator:
                     if time.monotonic() > read_at + _READ_EVERY:
                         read_at = time.monotonic()
                         await self._look()
+                        if not self._inventory.gpus:
+                            raise DistError("no_gpu", f"Waited in vain. {self._inventory.reason}")
                         return await self._get(ticket.ahead)
                 except GpusTaken as error:
                     if error.message != reason:

@@ -35,8 +35,8 @@ class Placement:
 
     @property
     def used(self) -> list[Gpu]:
-        """The pool's GPUs, each once, in PCI order."""
-        return sorted({gpu for gpu in self.gpus if gpu}, key=lambda gpu: (gpu.index, gpu.mig or 0))
+        """The pool's GPUs, each once, in the order of ranks."""
+        return [gpu for gpu in dict.fromkeys(self.gpus) if gpu]
 
     @property
     def visible(self) -> list[Gpu]:
@@ -53,8 +53,9 @@ class Placement:
     def mask(self, rank: int) -> str | None:
         """Return a rank's ``CUDA_VISIBLE_DEVICES``; `None` is for having none.
 
-        All ranks see the whole GPUs of their pool, so that ``LOCAL_RANK`` indexes into them as
-        under torchrun. CUDA gives a process one MIG instance at most, so there each has its own.
+        All ranks see the whole GPUs of their pool, in the order of ranks, so that ``LOCAL_RANK``
+        indexes into them as under torchrun, whatever GPUs they are. CUDA gives a process one MIG
+        instance at most, so there each has its own.
         """
         gpu = self.gpus[rank]
         if gpu is None:

@@ -62,11 +62,16 @@ def candidates(request: PoolRequest, inventory: Inventory) -> list[Gpu]:
     if request.policy == "ids":
         return chosen
     scored = set(_scores(request.performance, inventory))
-    return [
+    found = [
         gpu
         for gpu in inventory.gpus
         if (not chosen or gpu in chosen) and (not scored or gpu in scored)
     ]
+    if not found:
+        raise DistError(
+            "unknown_gpu", "None of the GPUs that are named has a score.", field="performance"
+        )
+    return found
 
 
 def _scores(given: Mapping[GpuId, float] | None, inventory: Inventory) -> dict[Gpu, float]:

@@ -19,7 +19,7 @@ import pytest
 from jupyter_dist_server.errors import DistError
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
-from jupyter_dist_server.jobs.shared_folder import folder
+from jupyter_dist_server.jobs.shared_folder import FOLDER, folder
 
 from .conftest import Child
 
@@ -319,8 +319,8 @@ def test_many_processes_that_are_killed_at_random_never_have_a_gpu_twice(leases:
     assert try_to_take(0, 1, 2) == "got it"
 
 
-def test_the_folder_is_the_same_for_all_users() -> None:
-    os.environ.pop("JUPYTER_DIST_LEASES", None)
+def test_the_folder_is_the_same_for_all_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(FOLDER, raising=False)
     found = folder()
     assert str(found) in ("/run/lock/jupyter-dist", "/tmp/jupyter-dist")
     assert stat.S_IMODE(found.stat().st_mode) == 0o1777

@@ -24,6 +24,7 @@ from jupyter_dist_server.jobs.lease import holders
 from jupyter_dist_server.jobs.line import in_line
 from jupyter_dist_server.jobs.shared_folder import FOLDER
 from jupyter_dist_server.pools.allocation import Allocator
+from jupyter_dist_server.pools.client import PoolClient
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.plan import new_record
 from jupyter_dist_server.pools.pool import Pool
@@ -167,6 +168,30 @@ def test_a_killed_agent_has_its_gpus_free_at_once(gpus: State, tmp_path: Path) -
     asyncio.run(check())
 
 
+def test_ranks_on_mig_instances_see_one_each(gpus: State, tmp_path: Path) -> None:
+    gpus.write(**MACHINE, **{"1.mig": "1g.10gb,1g.10gb"})
+
+    async def check() -> None:
+        async with managing() as manager:
+            pool = await start(manager, tmp_path, gpu_ids=("1:1", "1:0"))
+            assert [rank.gpu["label"] for rank in pool.record.ranks if rank.gpu] == ["1:1", "1:0"]
+            assert "MIG" in pool.record.notices[0] and pool.record.backend == "gloo"
+            client = PoolClient(Path(pool.record.folder))
+            await client.connect()
+            masks: dict[int, str] = {}
+            code = "import os\nprint(os.environ['CUDA_VISIBLE_DEVICES'], gpu_id)"
+
+            def hear(rank: int, kind: str, content: dict[str, Any]) -> None:
+                masks[rank] = masks.get(rank, "") + content.get("text", "")
+
+            await client.execute(code, [0, 1], hear)
+            await client.close()
+            assert masks == {rank: f"{uuid} 1\n" for rank, uuid in enumerate(used(pool))}
+            assert all(uuid.startswith("MIG-") for uuid in used(pool))
+
+    asyncio.run(check())
+
+
 OWNER = """
 import asyncio, sys
 from jupyter_dist_server.pools.manager import PoolManager
@@ -233,6 +258,22 @@ def test_a_process_that_leases_nothing_is_named_and_can_be_overridden(
         forced.close()
         kernels = await ask(gpu_ids=[1], kernel_pid=stranger.pid).now()
         kernels.close()
+
+    asyncio.run(check())
+
+
+def test_pools_that_share_bear_each_other_and_their_processes(
+    gpus: State, stranger: subprocess.Popen[bytes]
+) -> None:
+    async def check() -> None:
+        first = await ask(gpu_ids=[0], share=True).now()
+        gpus.update(**{"0.process": f"{stranger.pid},{2**30},50"})
+        second = await ask(gpu_ids=[0], share=True).now()
+        assert (first.leased, second.leased) == ("shared", "shared")
+        with pytest.raises(DistError, match=r"GPU 0 is leased by .* and by 1 more who share it"):
+            await ask(gpu_ids=[0]).now()
+        first.close()
+        second.close()
 
     asyncio.run(check())
 
@@ -365,7 +406,7 @@ def test_free_gpus_are_taken_by_default_and_it_is_said_which_and_why(
     first = plain.ok("%dist_init -n 2 --map 0:3,1:0").shown
     assert "2 ranks ready on GPUs 3, 0 (gloo)" in first
     code = "import os\nprint(gpu_id, device, os.environ['CUDA_VISIBLE_DEVICES'])"
-    assert plain.ok(f"%%distributed\n{code}").lines == ["[0]   3 cpu 0,3", "[1]   0 cpu 0,3"]
+    assert plain.ok(f"%%distributed\n{code}").lines == ["[0]   3 cpu 3,0", "[1]   0 cpu 3,0"]
     second = served.ok("%dist_init").shown
     assert "2 ranks ready on GPUs 1, 2 (gloo)" in second
     assert "Left out: GPUs 0, 3 are leased by" in second

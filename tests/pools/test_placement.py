@@ -103,8 +103,8 @@ def test_gpu_ids_alone_give_the_number_of_ranks() -> None:
 def test_the_order_of_gpu_ids_is_kept() -> None:
     placement = placed(machine(4), num_ranks=2, gpu_ids=(3, 0))
     assert indices(placement) == [3, 0]
-    assert mask(placement) == "0,3"
-    assert devices(placement) == ["cuda:1", "cuda:0"]
+    assert mask(placement) == "3,0", "LOCAL_RANK 0 is the first that CUDA shows"
+    assert devices(placement) == ["cuda:0", "cuda:1"]
 
 
 def test_fewer_ranks_than_gpu_ids_take_the_first() -> None:
@@ -294,6 +294,8 @@ def test_performance_takes_the_best_first() -> None:
 
 def test_performance_uses_only_gpus_that_have_a_score() -> None:
     assert indices(placed(machine(4), performance={0: 100.0, 3: 110.0})) == [3, 0]
+    error = refused(machine(4), performance={0: 100.0}, gpu_ids=(3,))
+    assert (error.code, error.field) == ("unknown_gpu", "performance")
 
 
 def test_performance_comes_from_the_inventory_without_scores() -> None:
@@ -311,7 +313,7 @@ def test_performance_comes_from_the_inventory_without_scores() -> None:
 def test_a_map_gives_each_rank_its_gpu() -> None:
     placement = placed(machine(4), map={0: 3, 1: "GPU-0"})
     assert (indices(placement), placement.policy) == ([3, 0], "map")
-    assert (mask(placement), devices(placement)) == ("0,3", ["cuda:1", "cuda:0"])
+    assert (mask(placement), devices(placement)) == ("3,0", ["cuda:0", "cuda:1"])
     assert placed(machine(4), map={0: 2, 1: 2}).backend == "gloo"
     error = refused(machine(2), map={0: 5})
     assert (error.code, error.field) == ("unknown_gpu", "map")
