@@ -7,6 +7,7 @@
 #   make lint types py-test ts-test ui-test   the parts of `make test`
 #   make bench  compares pools with plain kernels
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
+#   make bench-telemetry   measures what it costs to watch eight GPUs, which are pretended
 #   make screenshots   takes the pictures in docs/images
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
 #   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch
@@ -32,7 +33,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake gpu-test bench bench-peers screenshots test lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake gpu-test bench bench-peers bench-telemetry screenshots test lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -80,6 +81,9 @@ bench: $(INSTALLED)
 
 bench-peers: $(INSTALLED)
 	python -m benchmarks --peers $(BENCH_OPTIONS)
+
+bench-telemetry: $(INSTALLED)
+	python -m benchmarks.telemetry $(BENCH_OPTIONS)
 
 screenshots: $(LINKED) $(UI_MODULES)
 	source tools/chromium.sh && cd ui-tests && jlpm screenshots

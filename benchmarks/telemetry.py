@@ -1,4 +1,4 @@
-"""What it costs to watch eight GPUs: ``python -m benchmarks.telemetry`` prints tables.
+"""What it costs to watch eight GPUs: ``make bench-telemetry`` prints tables.
 
 A real server samples a stand-in for NVIDIA's library, in which every value moves, and real clients
 of its stream look on. What the driver itself costs is measured where there is one, by

@@ -72,10 +72,11 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
     history_minutes = Float(
         15.0,
         min=1.0,
-        max=24 * 60.0,
+        max=240.0,
         config=True,
-        help="""Minutes for which every reading is kept, so that a panel shows the past when it is
-        opened. Averages are kept for 24 times as long.""",
+        help="""Minutes, 1 to 240, for which what was read in each second is kept, so that a panel
+        shows the past when it is opened. Averages are kept for 24 times as long. For 8 GPUs, an
+        hour takes 12 MB.""",
     )
     sampler_linger = Float(
         60.0,

@@ -87,7 +87,7 @@ def csv_lines(
     Yields
     ------
     str
-        One or more lines, each with its end.
+        Some lines, each with its end; maybe none, of a time when nobody sampled.
     """
     titles = [title for title, _ in _COLUMNS.values()]
     yield ", ".join(["timestamp", "index", "uuid", "name", *titles]) + "\n"
@@ -143,6 +143,5 @@ def _stretches(
                 values = {name: cells[place] for name, cells in columns.items()}
                 if any(value is not None for value in values.values()):
                     rows.append((time, gpu, values))
-        if rows:
-            yield rows
+        yield rows  # none, in a pause: there may be many of those, and they take time, too
         begin += _STRETCH

@@ -69,7 +69,7 @@ class Inventory:
     cuda: str | None = None
     """The newest version of CUDA that the driver supports, such as ``"12.8"``."""
     problems: tuple[str, ...] = ()
-    """A plain sentence for each GPU that cannot be used, beside those that can."""
+    """Plain sentences about GPUs that cannot be used, beside those that can."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the body of ``GET /gpus``."""

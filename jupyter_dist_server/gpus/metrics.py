@@ -30,7 +30,7 @@ class Metric:
     text: bool = False
 
 
-TICK, QUICK, STEADY, SLOW, CONSTANT = 0.0, 1.0, 2.0, 5.0, 60.0
+TICK, STEADY, SLOW, CONSTANT = 0.0, 2.0, 5.0, 60.0
 """Tiers, in seconds."""
 
 METRICS = (
@@ -52,8 +52,8 @@ METRICS = (
     Metric("encoder", "%", SLOW),
     Metric("decoder", "%", SLOW),
     Metric("energy", "J", SLOW, averaged=False),
-    Metric("pcie_tx", "bytes/s", QUICK),
-    Metric("pcie_rx", "bytes/s", QUICK),
+    Metric("pcie_tx", "bytes/s", STEADY),
+    Metric("pcie_rx", "bytes/s", STEADY),
     Metric("nvlink_tx", "bytes/s", STEADY),
     Metric("nvlink_rx", "bytes/s", STEADY),
     Metric("sm_active", "%", TICK, digits=1),

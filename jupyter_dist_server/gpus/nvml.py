@@ -30,12 +30,15 @@ DRIVER_GONE = Failure("driver gone")
 has loaded stays as it is, start a new process."""
 NOTHING_YET = Failure("nothing yet")
 """There is no such thing at the moment: a place without a MIG instance, no sample so far."""
+INVALID_ARGUMENT = Failure("invalid argument")
+"""Of a MIG instance some drivers say so where others say that they don't support it."""
 
 # The names of pynvml's errors.
 _FAILURES = {
     "NOT_SUPPORTED": UNSUPPORTED,
     "FUNCTION_NOT_FOUND": UNSUPPORTED,
     "ARGUMENT_VERSION_MISMATCH": UNSUPPORTED,
+    "DEPRECATED": UNSUPPORTED,
     "NO_PERMISSION": NO_PERMISSION,
     "GPU_IS_LOST": LOST,
     "RESET_REQUIRED": RESET_REQUIRED,
@@ -43,6 +46,7 @@ _FAILURES = {
     "DRIVER_NOT_LOADED": DRIVER_GONE,
     "LIB_RM_VERSION_MISMATCH": DRIVER_GONE,
     "NOT_FOUND": NOTHING_YET,
+    "INVALID_ARGUMENT": INVALID_ARGUMENT,
 }
 
 
@@ -131,18 +135,21 @@ def devices() -> tuple[list[Device], list[str]] | Failure:
     devices : list of Device
         In PCI bus order.
     problems : list of str
-        A plain sentence for each GPU that cannot be used.
+        Plain sentences about GPUs that cannot be used.
     """
     count = query("nvmlDeviceGetCount")
     if isinstance(count, Failure):
         return count
     found: list[Device] = []
     problems: list[str] = []
+    forbidden: list[str] = []
     for index in range(count):
         leaves = _leaves(index)
         if leaves == DRIVER_GONE:
             return DRIVER_GONE
-        if isinstance(leaves, Failure):
+        if leaves == NO_PERMISSION:
+            forbidden.append(str(index))
+        elif isinstance(leaves, Failure):
             problems.append(trouble(f"GPU {index}", leaves))
         elif leaves:
             found += leaves
@@ -151,6 +158,9 @@ def devices() -> tuple[list[Device], list[str]] | Failure:
                 f"GPU {index} is in MIG mode and has no MIG instance: create one "
                 "(nvidia-smi mig -cgi …), or turn MIG mode off (nvidia-smi -mig 0)."
             )
+    if forbidden:  # in a Slurm job, all but its own
+        gpus = f"GPU{'s' * (len(forbidden) > 1)} {', '.join(forbidden)}"
+        problems.append(trouble(gpus, NO_PERMISSION))
     return found, problems
 
 

@@ -55,7 +55,7 @@ class ProcessReader:
             ``start_time`` in seconds since 1970; `None` for what cannot be known.
         """
         found = {
-            reader.gpu.uuid: _rows(reader.source.device.handle)
+            reader.gpu.uuid: self._rows(reader.source.device.handle)
             for reader in readers
             if reader.source
         }
@@ -64,6 +64,21 @@ class ProcessReader:
             for row in rows:
                 row |= self._look_up(row["pid"], before)
         return found
+
+    def _rows(self, handle: Any) -> list[dict[str, Any]]:
+        memory: dict[int, int | None] = {}
+        for function in _LISTS:
+            for process in _ask(function, handle):
+                sizes = [size for size in (memory.get(process.pid), process.usedGpuMemory) if size]
+                memory[process.pid] = max(sizes, default=None)  # a process may be in both lists
+        sm = _sm(handle) if memory else {}
+        # In a container the driver may give pids of ours here, and the host's there.
+        idle = 0 if self._host_pids else None
+        rows = [
+            {"pid": pid, "memory": size, "sm": None if sm is None else sm.get(pid, idle)}
+            for pid, size in memory.items()
+        ]
+        return sorted(rows, key=lambda row: (-(row["memory"] or 0), row["pid"] or 0))
 
     def _look_up(self, pid: int, before: dict[tuple[int, float], Words]) -> Words:
         if not self._host_pids:
@@ -81,20 +96,6 @@ class ProcessReader:
         except psutil.Error:  # it has ended, or is hidden from us
             return NOBODY
         return self._known[key]
-
-
-def _rows(handle: Any) -> list[dict[str, Any]]:
-    memory: dict[int, int | None] = {}
-    for function in _LISTS:
-        for process in _ask(function, handle):
-            sizes = [size for size in (memory.get(process.pid), process.usedGpuMemory) if size]
-            memory[process.pid] = max(sizes, default=None)  # a process may be in both lists
-    sm = _sm(handle) if memory else {}
-    rows = [
-        {"pid": pid, "memory": size, "sm": None if sm is None else sm.get(pid, 0)}
-        for pid, size in memory.items()
-    ]
-    return sorted(rows, key=lambda row: (-(row["memory"] or 0), row["pid"] or 0))
 
 
 def _ask(function: str, handle: Any) -> list[Any]:

@@ -15,7 +15,16 @@ import pynvml
 from .gpm import METRICS as GPM_METRICS
 from .gpm import Gpm
 from .metrics import BY_NAME, Rate, Value, throttle_words
-from .nvml import UNSUPPORTED, Device, Failure, failure, query
+from .nvml import (
+    INVALID_ARGUMENT,
+    LOST,
+    NOTHING_YET,
+    UNSUPPORTED,
+    Device,
+    Failure,
+    failure,
+    query,
+)
 
 _ALL_LINKS = 0xFFFFFFFF
 _KIB = 1024
@@ -32,7 +41,7 @@ class Source:
     device : Device
         With handles of this session.
     memory_total : int
-        Bytes; it never changes, so nobody asks for it.
+        Bytes, or 0 if it is not known; it never changes, so nobody asks for it.
     """
 
     def __init__(self, device: Device, memory_total: int) -> None:
@@ -62,7 +71,10 @@ class Reading:
 
     def __call__(self, source: Source) -> Answer:
         """Read. May block for as long as the driver does."""
-        return self.read(source, source.handle(BY_NAME[self.metrics[0]].shared))
+        answer = self.read(source, source.handle(BY_NAME[self.metrics[0]].shared))
+        if answer == INVALID_ARGUMENT and source.device.mig is not None:
+            return UNSUPPORTED
+        return answer
 
 
 def _number(name: str, function: str, *arguments: int, factor: float = 1.0) -> Reading:
@@ -78,11 +90,13 @@ def _utilization(_: Source, handle: Any) -> Answer:
     return rates if isinstance(rates, Failure) else [rates.gpu, rates.memory]
 
 
-def _memory(_: Source, handle: Any) -> Answer:
+def _memory(source: Source, handle: Any) -> Answer:
     # The newer one does not count as used what the driver keeps for itself.
     memory = query("nvmlDeviceGetMemoryInfo", handle, pynvml.nvmlMemory_v2)
-    if memory == UNSUPPORTED:
+    if memory in (UNSUPPORTED, INVALID_ARGUMENT):
         memory = query("nvmlDeviceGetMemoryInfo", handle)
+    if source.device.mig is not None and memory in (INVALID_ARGUMENT, NOTHING_YET):
+        return LOST  # every MIG instance tells its memory: this one is no more
     return memory if isinstance(memory, Failure) else [memory.used, memory.free]
 
 
@@ -133,7 +147,7 @@ def _pcie(_: Source, handle: Any) -> Answer:
 READINGS = (
     Reading(("utilization", "memory_utilization"), _utilization),
     Reading(("memory_used", "memory_free"), _memory),
-    Reading(("memory_total",), lambda source, _: [source.memory_total]),
+    Reading(("memory_total",), lambda source, _: [source.memory_total or None]),
     _number("temperature", "nvmlDeviceGetTemperature", pynvml.NVML_TEMPERATURE_GPU),
     _number("power", "nvmlDeviceGetPowerUsage", factor=1e-3),
     _number("power_limit", "nvmlDeviceGetEnforcedPowerLimit", factor=1e-3),

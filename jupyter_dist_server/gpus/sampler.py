@@ -143,7 +143,8 @@ class Sampler:
             if self._settings is not settings:
                 self._send()
             while line := await process.stdout.readline():
-                self._pass_on(line)
+                if message := read_message(line):
+                    self._on_message(message)
                 watch.expect(self._settings["interval"] + self._patience.silence)
             # One that hangs inside the kernel lives on; there are never two of them.
             await process.wait()
@@ -159,14 +160,6 @@ class Sampler:
             watch.close()
             await end_process(process, self._patience.end)
             last_words.cancel()
-
-    def _pass_on(self, line: bytes) -> None:
-        try:
-            message = json.loads(line)
-        except ValueError:  # a library may print, too
-            _LOG.warning("The process that reads the GPUs says: %r", line[:200])
-        else:
-            self._on_message(message)
 
 
 class _Watch:
@@ -208,6 +201,16 @@ class _Watch:
             "new process, as soon as the old one has ended."
         )
         _kill(self._process)
+
+
+def read_message(line: bytes) -> Message | None:
+    """Return what a process that samples says in a line; `None` for what a library has printed."""
+    with suppress(ValueError):
+        message = json.loads(line)
+        if isinstance(message, dict) and "type" in message:
+            return message
+    _LOG.warning("The process that reads the GPUs says: %r", line[:200])
+    return None
 
 
 async def start_process(

@@ -38,6 +38,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 """Seconds until the GPUs are listed anew after one was lost; twice as many each time in vain."""
 _PCIE_TAKES = 0.05
 """Seconds that the PCIe rates of one GPU take."""
+_PCIE_LAG = 1.0
+"""Seconds by which they come after what is read as often: no tick has too much to say."""
 
 
 class SamplerProcess:
@@ -89,7 +91,7 @@ class SamplerProcess:
         if self._is_due(PROCESSES_TIER):
             self._say_news("processes", self._processes.read(self._readers))
         self._say_news("errors", {reader.gpu.uuid: reader.errors for reader in self._readers})
-        if self._pcie and not self._pcie_due and self._is_due(PCIE.tier):
+        if self._pcie and not self._pcie_due and self._is_due(PCIE.tier, _PCIE_LAG):
             self._pcie_due = list(self._readers)
         self._ticks += 1
 
@@ -106,8 +108,9 @@ class SamplerProcess:
         if values:
             self._say("sample", values=values)
 
-    def _is_due(self, tier: float) -> bool:
-        return self._ticks % max(1, round(tier / self.interval)) == 0
+    def _is_due(self, tier: float, lag: float = 0.0) -> bool:
+        ticks = self._ticks - round(lag / self.interval)
+        return ticks % max(1, round(tier / self.interval)) == 0
 
     def _read(
         self, readings: Sequence[Reading], readers: Sequence[Reader] | None = None

@@ -6,7 +6,6 @@ One process samples, see `sampler`; it runs while somebody is interested, and so
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections import Counter
@@ -19,7 +18,15 @@ from .history import History
 from .inventory import Gpu, Inventory
 from .metrics import METRICS as METRICS
 from .metrics import Value
-from .sampler import Message, Patience, Sampler, end_process, last_line, start_process
+from .sampler import (
+    Message,
+    Patience,
+    Sampler,
+    end_process,
+    last_line,
+    read_message,
+    start_process,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -278,7 +285,7 @@ async def snapshot(
         return Snapshot(Inventory(reason=f"The NVIDIA driver did not answer within {timeout:g} s."))
     finally:
         await end_process(process)
-    messages = {message["type"]: message for message in map(json.loads, out.splitlines())}
+    messages = {said["type"]: said for said in map(read_message, out.splitlines()) if said}
     if "inventory" not in messages:
         why = await last_line(process.stderr) or "its process said nothing"
         return Snapshot(Inventory(reason=f"Listing the GPUs failed: {why}."))

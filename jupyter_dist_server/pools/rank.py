@@ -23,6 +23,7 @@ from typing import Any, NoReturn, TextIO
 
 from .folder import CONFIG, rank_connection
 from .process_group import ProcessGroup
+from .rank_report import RankReport
 
 _KEPT: list[object] = []
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -203,7 +204,7 @@ def _start_kernel(
             json.dump(rank_connection(orders.folder, orders.rank, config["key"]), file)
     app = RankApp.instance(connection_file=str(connection), parent_handle=_parent_handle())
     app.initialize([])
-    app.kernel.group = group
+    app.kernel.group, app.kernel.report = group, RankReport(group.device)
     app.kernel.shell.push(namespace, interactive=False)
     return app
 

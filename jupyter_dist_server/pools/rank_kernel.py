@@ -25,7 +25,7 @@ from .comms import CommHandlers
 from .folder import CHANNELS
 from .process_group import GroupHandlers, whereabouts
 from .publishing import PubThread
-from .rank_report import rank_report
+from .rank_report import RankReport
 from .value_handlers import VALUE_REQUESTS, ValueHandlers
 
 
@@ -33,7 +33,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
     """A conforming kernel that also tells its status while the main thread is stuck.
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
-    ``{rank, state, since, group}`` and what `rank_report` says: `state` is ``idle`` or ``busy``,
+    ``{rank, state, since, group}`` and what `RankReport` says: `state` is ``idle`` or ``busy``,
     `since` in Unix seconds, `group` the same on all ranks if they form one.
     ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
     one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
@@ -49,6 +49,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
         *VALUE_REQUESTS,
     ]
     msg_types = [*IPythonKernel.msg_types, "dist_regroup_request"]  # noqa: RUF012
+    report: RankReport
     _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
 
     def __init__(self, **options: Any) -> None:
@@ -173,7 +174,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
             "state": self._state,
             "since": self._since,
             "group": self.group.fingerprint(),
-            **rank_report(self.group.device),
+            **self.report.take(idle=self._state == "idle"),
         }
         self.session.send(stream, "dist_status_reply", content, parent, ident)
 

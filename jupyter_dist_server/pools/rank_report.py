@@ -10,28 +10,44 @@ from typing import Any
 import psutil
 
 
-def rank_report(device: str) -> dict[str, Any]:
-    """Return ``{pid, host_pid, memory, gpu}``; never blocks on what the main thread does.
+class RankReport:
+    """Says it on the control thread, and never waits for what the main thread does.
 
     Parameters
     ----------
     device : str
         ``cpu``, or ``cuda:I`` as torch counts in this process.
-
-    Returns
-    -------
-    dict
-        `host_pid` is the pid where ``/proc`` was mounted, `memory` the resident set in bytes; `gpu`
-        is `None` unless CUDA is in use, else ``{uuid, allocated, reserved}``: the device's UUID, as
-        CUDA gives it, and torch's memory in bytes, see
-        https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management.
     """
-    return {
-        "pid": os.getpid(),
-        "host_pid": _host_pid(),
-        "memory": psutil.Process().memory_info().rss,
-        "gpu": _gpu(device),
-    }
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._gpu: dict[str, Any] | None = None
+
+    def take(self, idle: bool) -> dict[str, Any]:
+        """Return ``{pid, host_pid, memory, gpu}``.
+
+        Parameters
+        ----------
+        idle : bool
+            Whether no cell runs. While one does, the last figures of the GPU are told: torch counts
+            under the lock of its allocator, which a hanging GPU may hold for ever.
+
+        Returns
+        -------
+        dict
+            `host_pid` is the pid where ``/proc`` was mounted, `memory` the resident set in bytes;
+            `gpu` is `None` unless CUDA is in use, else ``{uuid, allocated, reserved}``: the
+            device's UUID, as CUDA gives it, and torch's memory in bytes, see
+            https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management.
+        """
+        if idle:
+            self._gpu = _gpu(self._device)
+        return {
+            "pid": os.getpid(),
+            "host_pid": _host_pid(),
+            "memory": psutil.Process().memory_info().rss,
+            "gpu": self._gpu,
+        }
 
 
 def _host_pid() -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -23,6 +25,8 @@ from ..pools.whose import whose
 from .glance import Glance
 from .gpu_history import history_pieces
 from .samples import LINKS, Samples, encode
+
+_LOG = logging.getLogger(__name__)
 
 WATCHABLE = ("gpus", "pcie")
 """What a client can look at. `"pcie"` is the rates of PCIe and NVLink: each reading takes 20 ms."""
@@ -219,7 +223,8 @@ class GpuFeed:
 
     async def _follow_leases(self) -> None:
         while True:
-            await self._look_at_leases()
+            with _logged():
+                await self._look_at_leases()
             await asyncio.sleep(LEASES_EVERY)
 
     async def _look_at_leases(self) -> None:
@@ -231,7 +236,17 @@ class GpuFeed:
         while True:
             await self._recheck.wait()
             self._recheck.clear()
-            self._tell("processes", {"gpus": await self.processes()})
+            with _logged():
+                self._tell("processes", {"gpus": await self.processes()})
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    """Log an error and go on: the next look may succeed, and others go on looking."""
+    try:
+        yield
+    except Exception:
+        _LOG.exception("Looking at the GPUs failed")
 
 
 async def _who_leases(found: Inventory) -> tuple[dict[str, Any], str | None]:

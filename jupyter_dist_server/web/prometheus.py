@@ -124,5 +124,5 @@ def _labels(gpu: Gpu) -> tuple[str, ...]:
         f"nvidia{gpu.index}",
         gpu.name,
         socket.gethostname(),
-        "" if gpu.mig is None else str(gpu.mig),
+        str(gpu.instance[0]) if gpu.instance else "",
     )

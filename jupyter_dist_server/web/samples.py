@@ -13,7 +13,7 @@ LEFT_OUT = frozenset({"memory_free", "memory_total", "energy"})
 LINKS = frozenset({"pcie_tx", "pcie_rx", "nvlink_tx", "nvlink_rx"})
 """Metrics for those who look at ``"pcie"``."""
 
-_FORMATS = {"bytes": ".4g", "bytes/s": ".3g", "%": ".0f"}
+_FORMATS = {"bytes": ".4g", "bytes/s": ".2g", "%": ".0f", "W": ".0f"}
 """By unit: as many digits as a chart can show."""
 
 

@@ -89,7 +89,8 @@ it.each([
 
 it.each([
   [25e6, '25 MB/s'],
-  [12.4e9, '12.4 GB/s']
+  [1.2e9, '1.2 GB/s'],
+  [12e9, '12 GB/s']
 ])('says a rate of %d bytes a second as %s', (rate, text) => {
   expect(formatRate(rate, trans)).toBe(text);
 });

@@ -70,6 +70,13 @@ describe('GpuList', () => {
     expect(card('GPU 0').querySelectorAll('polyline')).toHaveLength(1);
   });
 
+  it('shows no bar of memory where the driver does not tell it', () => {
+    const gpus = [makeGpu(0, { memory_total: 0 })];
+    showGpus(makeGpusMessage({ inventory: makeInventory({ gpus }) }));
+    expect(meter('Memory of GPU 0')).toBeNull();
+    expect(card('GPU 0').textContent).toBe('GPU 0H100 80GB––– · –Details');
+  });
+
   it('does not touch a card of which nothing has changed', async () => {
     showGpus(makeGpusMessage());
     const sample = (time: number, second: number): TelemetryMessage => ({

@@ -7,7 +7,7 @@ export interface IGpu {
   index: number;
   uuid: string;
   name: string;
-  /** Bytes. */
+  /** Bytes; 0 where the driver does not say, as of a GPU without memory of its own. */
   memory_total: number;
   pci_bus_id: string;
   compute_capability: string;

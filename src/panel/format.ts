@@ -76,12 +76,13 @@ export function formatBytes(bytes: number, trans: TranslationBundle): string {
 }
 
 /**
- * How fast a link is in use, as link makers count it: `12.4 GB/s`.
+ * How fast a link is in use, as link makers count it, with the two digits that are known of it:
+ * `120 MB/s`, `1.2 GB/s`, `12 GB/s`.
  */
 export function formatRate(rate: number, trans: TranslationBundle): string {
   return rate < 1e9
     ? trans.__('%1 MB/s', Math.round(rate / 1e6))
-    : trans.__('%1 GB/s', (rate / 1e9).toFixed(1));
+    : trans.__('%1 GB/s', (rate / 1e9).toFixed(rate < 1e10 ? 1 : 0));
 }
 
 /**

@@ -97,22 +97,25 @@ function Memory(props: IPartProps): JSX.Element {
   const used = reading.values.memory_used;
   return (
     <>
-      <MemoryMeter
-        label={trans.__('Memory of %1', name)}
-        text={trans.__(
-          '%1 of %2',
-          typeof used === 'number' ? formatBytes(used, trans) : '–',
-          formatMemory(total, trans)
-        )}
-        total={total}
-        segments={segments(reading, seats, model.telemetry).map(segment => ({
-          ...segment,
-          label: saySegment(segment, trans)
-        }))}
-      />
+      {total > 0 && (
+        <MemoryMeter
+          label={trans.__('Memory of %1', name)}
+          text={trans.__(
+            '%1 of %2',
+            typeof used === 'number' ? formatBytes(used, trans) : '–',
+            formatMemory(total, trans)
+          )}
+          total={total}
+          segments={segments(reading, seats, model.telemetry).map(segment => ({
+            ...segment,
+            label: saySegment(segment, trans)
+          }))}
+        />
+      )}
       <div className="jp-dist-Spread jp-dist-quiet">
         <span>
-          {value('memory_used', formatUsed)} / {formatMemory(total, trans)}
+          {value('memory_used', formatUsed)}
+          {total > 0 && ` / ${formatMemory(total, trans)}`}
         </span>
         <span>
           {value('power', watts =>

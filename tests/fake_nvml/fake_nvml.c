@@ -92,7 +92,12 @@ Return enter(const char *symbol, Device device) {
     Return code = ready();
     if (code == OK && (!device || device->epoch != epoch))
         code = INVALID_ARGUMENT;
-    return code == OK ? lost(device) : code;
+    if (code == OK)
+        code = lost(device);
+    char unused[32];
+    if (code == OK && device->mig >= 0 && !mig_profile(device->gpu, device->mig, unused, sizeof unused))
+        code = INVALID_ARGUMENT; /* it has been removed */
+    return code;
 }
 
 int mig_profile(int gpu, int place, char *profile, size_t size) {

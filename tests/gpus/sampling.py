@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -47,6 +48,40 @@ async def until(condition: Callable[[], Any], what: str, timeout: float = 15.0) 
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout:g} s"
         await asyncio.sleep(0.01)
     return value
+
+
+class Pulse:
+    """Whether the event loop goes on: it is compared with a thread, which is as slow under load."""
+
+    STEP = 0.01
+
+    async def __aenter__(self) -> Pulse:
+        self.beats = 0
+        """Of the loop."""
+        self._of_thread = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat_in_thread)
+        self._thread.start()
+        self._task = asyncio.create_task(self._beat())
+        return self
+
+    async def _beat(self) -> None:
+        while True:
+            self.beats += 1
+            await asyncio.sleep(self.STEP)
+
+    def _beat_in_thread(self) -> None:
+        while not self._ended.wait(self.STEP):
+            self._of_thread += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        self._ended.set()
+        self._thread.join()
+
+    def is_steady(self) -> bool:
+        """Return whether the loop has been blocked for less than half of the time."""
+        return self.beats > self._of_thread / 2
 
 
 class Listener:

@@ -101,6 +101,14 @@ def test_a_gap_is_no_end() -> None:
     assert len(rows("".join(csv_lines(kept, GPUS)))) == 4 + 2
 
 
+def test_a_long_pause_holds_nobody_up() -> None:
+    kept = history(2)
+    kept.add(START + 6 * 3600, {"GPU-a": {"utilization": 1}})
+    pieces = list(json_lines(kept, GPUS, since=START))
+    assert len(pieces) == 361  # a server can breathe at each
+    assert sum(piece.count("\n") for piece in pieces) == 5
+
+
 def test_nothing_yet() -> None:
     assert len(list(csv_lines(History(), GPUS))) == 1
     assert list(json_lines(History(), GPUS, since=0.0)) == []

@@ -64,6 +64,8 @@ def ask(fake_nvml: State) -> Iterator[Ask]:
         ("!reset", "failure: reset required"),
         ("!1", "failure: driver gone"),
         ("!6", "failure: nothing yet"),
+        ("!2", "failure: invalid argument"),
+        ("!26", "failure: unsupported"),
         ("!unknown", "failure: unknown: Unknown Error"),
         ("!timeout", "failure: unknown: Timeout"),
     ],
@@ -95,7 +97,7 @@ def test_a_driver_that_is_loaded_anew(fake_nvml: State, ask: Ask) -> None:
     assert ask("stop()") is None
     assert ask("start()") is None
     assert ask("uuids()") == ["GPU-b", "GPU-c", "GPU-a"]
-    assert "Invalid Argument" in ask("query('nvmlDeviceGetUUID', kept['gpu'])")
+    assert ask("query('nvmlDeviceGetUUID', kept['gpu'])") == "failure: invalid argument"
 
 
 def test_a_driver_that_is_away_for_a_while(fake_nvml: State, ask: Ask) -> None:

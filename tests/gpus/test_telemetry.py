@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import psutil
 import pytest
@@ -265,8 +266,10 @@ def test_processes_with_user_and_command(fake_nvml: State) -> None:
     run(work())
 
 
-def test_in_a_container_pids_say_nothing(fake_nvml: State) -> None:
-    fake_nvml.write(gpus=1, process=f"{os.getpid()},{MIB},5", process_utilization="!unsupported")
+@pytest.mark.parametrize("trouble", [{"process_utilization": "!unsupported"}, {"junk": 1}])
+def test_in_a_container_pids_say_nothing(fake_nvml: State, trouble: dict[str, object]) -> None:
+    # Whoever is not among those that worked may be there under another pid.
+    fake_nvml.write(gpus=1, process=f"{os.getpid()},{MIB},300", **trouble)
 
     async def work() -> None:
         async with sampling("gpus", host_pids=False) as telemetry:
@@ -311,6 +314,50 @@ def test_mig_instances(fake_nvml: State) -> None:
             assert (values["sm_active"], telemetry.latest[small]["sm_active"]) == (44.0, 0.0)
             assert [row["pid"] for row in telemetry.processes[large]] == [os.getpid()]
             assert telemetry.processes[small] == []
+
+    run(work())
+
+
+def test_what_a_mig_instance_has_not_is_not_asked_again(fake_nvml: State) -> None:
+    """Some drivers call the question of it an invalid one."""
+    fake_nvml.write(**{"gpus": 2, "0.mig": "1g.10gb", "0:0.power": "!2", "1.power": "!2"})
+
+    async def work() -> None:
+        async with sampling("gpus") as telemetry:
+            await Listener(telemetry).samples(9, "memory_used")  # and power twice
+            assert telemetry.errors["MIG-fake-0-0"]["power"] == "unsupported"
+            assert telemetry.errors["GPU-fake-1"]["power"] == "invalid argument"
+
+    run(work())
+    assert len(fake_nvml.calls("nvmlDeviceGetPowerUsage 0:0")) == 1
+
+
+def test_a_mig_instance_that_is_removed(fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1, mig="1g.10gb,2g.20gb")
+
+    async def work() -> None:
+        async with sampling("gpus") as telemetry:
+            await until(lambda: len(telemetry.latest) == 2, "two instances")
+            fake_nvml.write(gpus=1, mig="1g.10gb")
+            await until(lambda: list(telemetry.latest) == ["MIG-fake-0-0"], "the new list")
+            assert telemetry.inventory
+            assert [gpu.label for gpu in telemetry.inventory.gpus] == ["0:0"]
+            assert telemetry.latest["MIG-fake-0-0"]["memory_used"] == 0
+            fake_nvml.update(mig=None)
+            await until(lambda: list(telemetry.latest) == ["GPU-fake-0"], "the whole GPU")
+
+    run(work())
+
+
+def test_a_gpu_without_memory_of_its_own(fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1, memory="!unsupported")
+
+    async def work() -> None:
+        async with sampling("gpus") as telemetry:
+            await until(lambda: telemetry.errors, "errors")
+            values = telemetry.latest["GPU-fake-0"]
+            assert values["memory_total"] is values["memory_used"] is None
+            assert values["utilization"] == 0
 
     run(work())
 
@@ -381,6 +428,19 @@ def test_a_snapshot(fake_nvml: State) -> None:
         assert found.samples["GPU-fake-1"]["fan"] is None
         assert found.errors["GPU-fake-1"]["fan"] == "unsupported"
         assert [row["pid"] for row in found.processes["GPU-fake-0"]] == [me]
+
+    run(work())
+
+
+def test_what_a_library_prints_is_no_answer(fake_nvml: State, tmp_path: Path) -> None:
+    fake_nvml.write(gpus=1)
+    (tmp_path / "sitecustomize.py").write_text("""print('Hello {}\\n{}\\n[1]\\n5')""")
+    noisy = {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+    async def work() -> None:
+        assert (await snapshot(environment=noisy)).samples.keys() == {"GPU-fake-0"}
+        async with sampling("gpus", environment=noisy) as telemetry:
+            await until(lambda: telemetry.latest, "a sample")
 
     run(work())
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from pytest_jupyter.jupyter_server import *  # noqa: F403
+from traitlets import TraitError
 from traitlets.config import Config
 
+from jupyter_dist_server.extension import JupyterDistApp
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.web.viewer import Viewer
 
@@ -66,3 +68,9 @@ def test_gpus_that_are_hidden_from_the_server_are_not_told_of(
         viewer.close()
 
     jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), 30))
+
+
+def test_the_history_does_not_fill_the_memory() -> None:
+    assert JupyterDistApp(history_minutes=240).history_minutes == 240
+    with pytest.raises(TraitError, match="history_minutes"):
+        JupyterDistApp(history_minutes=241)

@@ -141,7 +141,10 @@ def test_links_are_for_those_who_look_at_them(gpu_client: Client, gpus: State) -
     run(work())
 
 
-def test_a_sample_of_eight_busy_gpus_is_small(gpu_client: Client, gpus: State) -> None:
+@pytest.mark.parametrize("what", [("gpus",), ("gpus", "pcie")])
+def test_a_sample_of_eight_busy_gpus_is_small(
+    gpu_client: Client, gpus: State, what: tuple[str, ...]
+) -> None:
     """Everything that changes in training does so here, on each GPU and all the time."""
     period = 0
     for gpu in range(8):
@@ -155,21 +158,27 @@ def test_a_sample_of_eight_busy_gpus_is_small(gpu_client: Client, gpus: State) -
             ("gpm_sm", 10, 100),
             ("gpm_tensor", 10, 100),
             ("gpm_dram", 10, 100),
+            ("pcie_tx", 1_000_000, 50_000_000),
+            ("pcie_rx", 1_000_000, 50_000_000),
         ):
             period += 1
             gpus.values |= {f"{gpu}.{metric}": f"sine({2 + period / 7},{low},{high})"}
-    gpus.update(gpm=1)
+    gpus.update(gpm=1, slow_pcie=1)
 
     async def work() -> None:
-        async with look(gpu_client, "gpus") as stream:
+        async with look(gpu_client, *what) as stream:
             await read_until(stream, lambda f: len(f.get("values", ())) > 8)
             sizes, seen = [], set()
             while len(sizes) < 21:  # one whole round of the slowest metrics
                 message = await stream.read_message()
                 if (frame := json.loads(message))["type"] == "sample":
-                    sizes.append(len(message))
+                    # The rates of PCIe come later in the same tick, and count with it.
+                    if "utilization" in frame["values"]:
+                        sizes.append(0)
+                    sizes[-1] += len(message)
                     seen |= frame["values"].keys()
             assert {"temperature", "power", "clock_sm", "sm_active", "tensor_active"} <= seen
+            assert ("pcie_tx" in seen) == ("pcie" in what)
             assert max(sizes) <= BYTES_PER_SAMPLE, sizes
 
     run(work())

@@ -152,6 +152,17 @@ def test_prometheus_gets_the_names_of_the_dcgm_exporter(
     wait_until_nobody_looks(gpu_server)  # nor does Prometheus
 
 
+def test_prometheus_tells_mig_instances_apart(gpu_client: Client, gpus: State) -> None:
+    gpus.write(gpus=1, mig="1g.10gb,2g.20gb")
+    gpu_client.raw("GET", "metrics")
+    name = "DCGM_FI_DEV_FB_TOTAL"
+    found = wait_for(lambda: scrape(gpu_client).get(name), "metrics")
+    ids = {re.findall('GPU_I_ID="(.*?)"', labels)[0]: value for labels, value in found.items()}
+    instances = [gpu["instance"][0] for gpu in gpu_client.get("gpus")["gpus"]]
+    assert ids == {str(instances[0]): 10 * 1024, str(instances[1]): 20 * 1024}
+    assert ids.keys() != {"0", "1"}  # these would be their places
+
+
 def test_the_export_is_like_that_of_nvidia_smi(gpu_client: Client) -> None:
     wait_for_rows(gpu_client)
     answer = gpu_client.call("GET", "gpus/export.csv?gpu=0,3")
