@@ -19,6 +19,8 @@ _LEFT_BEHIND = 60.0
 """Seconds after which a file that never got its name is removed: its maker was killed."""
 _LONGEST = 65536
 """Bytes that are read of what others write."""
+_LONGEST_WORD = 200
+"""Characters that are kept of each of their words."""
 
 
 class HeldFile:
@@ -83,7 +85,7 @@ def _look_at(path: Path) -> dict[str, Any] | None:
         if not is_free(file, fcntl.LOCK_SH):
             content = _read(file.fileno())
             gpus = content.get("gpus")
-            return content | {
+            return {name: _plain(value) for name, value in content.items()} | {
                 "gpus": [str(uuid) for uuid in gpus] if isinstance(gpus, list) else [],
                 "user": _name(about.st_uid),
                 "file": path.name,
@@ -96,11 +98,19 @@ def _look_at(path: Path) -> dict[str, Any] | None:
 
 def _read(descriptor: int) -> dict[str, Any]:
     for _ in range(3):  # it may be changed at this very moment
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             content = json.loads(os.pread(descriptor, _LONGEST, 0))
             if isinstance(content, dict):
                 return content
     return {}
+
+
+def _plain(value: Any) -> str | int | float | None:
+    """Return what may be shown of a value that another user wrote: it may be anything."""
+    if isinstance(value, str):
+        return "".join(filter(str.isprintable, value))[:_LONGEST_WORD]
+    # As a moment, also: what is not finite, or beyond all calendars, breaks who shows it.
+    return value if isinstance(value, int | float) and abs(value) < 2**32 else None
 
 
 def _name(user: int) -> str:

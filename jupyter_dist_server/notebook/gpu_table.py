@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 from ..gpus.inventory import Gpu
@@ -11,10 +10,8 @@ from ..gpus.metrics import Value
 from ..gpus.telemetry import snapshot
 from ..jobs.lease import holders
 from ..pools.ranks import format_ranks
+from ..pools.taken import REAL_MEMORY, clock
 from .control import Record
-
-_REAL = 64 * 2**20
-"""Bytes from which on a process that leases nothing counts as using a GPU."""
 
 
 async def gpu_rows(record: Record) -> list[tuple[str, ...]]:
@@ -72,7 +69,7 @@ def _holder(
         if one.get("pool") != record["id"]:
             words.append(_lessee(one))
     if not words:
-        foreign = [row for row in processes if (row["memory"] or 0) >= _REAL]
+        foreign = [row for row in processes if (row["memory"] or 0) > REAL_MEMORY]
         words = [_process(row) for row in foreign]
     return "; ".join(words) or "free"
 
@@ -81,8 +78,7 @@ def _lessee(lease: dict[str, Any]) -> str:
     if lease["user"] is None:
         return "locked by a process that does not say who it is"
     name = lease["notebook"] or f"pool {lease['pool']}"
-    since = time.strftime("%H:%M", time.localtime(lease["since"]))
-    return f"{name}, user {lease['user']}, since {since}"
+    return f"{name}, user {lease['user']}, since {clock(lease['since'])}"
 
 
 def _process(row: dict[str, Any]) -> str:

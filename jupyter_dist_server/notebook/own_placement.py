@@ -53,7 +53,9 @@ async def own_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
     DistError
         If it returns what is no GPU here.
     """
-    checked = PoolRequest.from_json(request | {"base_env": dict(os.environ)})
+    checked = PoolRequest.from_json(
+        request | {"base_env": dict(os.environ), "kernel_pid": os.getpid()}
+    )
     seen = await snapshot()
     inventory = allowed(checked, seen.inventory)
     if not inventory.gpus:
@@ -66,7 +68,7 @@ async def own_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
             memory = free_memory(gpu, seen.samples)
             free.append(FreeGpu(**vars(gpu), memory_free=memory, utilization=busy))
     chosen = {}
-    for rank in range(checked.num_ranks or len(free)):
+    for rank in range((checked.num_ranks or len(free)) if free else 0):
         answer = place(rank, list(free))
         if isinstance(answer, bool) or not isinstance(answer, Gpu | int | str):
             raise DistError(

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import DistError
@@ -15,7 +15,7 @@ from ..gpus.inventory import Inventory
 from ..gpus.telemetry import Snapshot, snapshot
 from ..jobs.lease import GpuTaken, Lease, holders
 from ..jobs.line import Ticket, in_line
-from .placement import GpusTaken, Placement
+from .placement import GpusTaken, Placement, counts_differ
 from .plan import allowed, assigned, plan
 from .policies import candidates
 from .records import PoolRecord
@@ -123,7 +123,8 @@ class Allocator:
         with Ticket(self._who | {"since": time.time()}, wanted) as ticket:
             while True:
                 try:
-                    self._place(ticket.ahead, {})  # NVML is read only when nobody leases them
+                    # NVML is read only when nobody leases them; what it said before is old by now.
+                    self._place(ticket.ahead, {}, replace(self._request, min_free_memory=None))
                     if time.monotonic() > read_at + _READ_EVERY:
                         read_at = time.monotonic()
                         await self._look()
@@ -157,15 +158,17 @@ class Allocator:
                 break
             await asyncio.sleep(_ENDING)
 
-    def _place(self, ahead: Line, processes: Processes) -> Placement:
+    def _place(self, ahead: Line, processes: Processes, request: PoolRequest) -> Placement:
         leases = holders(self._inventory)
         line = ahead() if self._inventory.gpus else []
-        reasons = taken(self._request, leases, processes, line)
-        return plan(self._request, self._inventory, self._seen.samples, reasons)
+        reasons = taken(request, leases, processes, line)
+        placement = plan(request, self._inventory, self._seen.samples, reasons)
+        # Also where an inherited mask hides what makes CUDA count differently.
+        return replace(placement, by_uuid=counts_differ(self._seen.inventory))
 
     async def _get(self, ahead: Line) -> Allocation:
         for _ in range(_TRIES):
-            placement = self._place(ahead, self._seen.processes)
+            placement = self._place(ahead, self._seen.processes, self._request)
             uuids = [gpu.uuid for gpu in placement.used]
             if not uuids:
                 return Allocation(placement)

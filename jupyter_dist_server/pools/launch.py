@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from .request import PoolRequest
 from .zygotes import Zygotes, key_of
 
 
-@dataclass(frozen=True)
 class Launch:
     """How to get GPUs for one pool, and start its agent.
 
@@ -42,26 +41,53 @@ class Launch:
         Those that it has got already.
     """
 
-    request: PoolRequest
-    owner: Owner
-    zygotes: Zygotes
-    allocator: Allocator
-    granted: Allocation | None
+    def __init__(
+        self,
+        request: PoolRequest,
+        owner: Owner,
+        zygotes: Zygotes,
+        allocator: Allocator,
+        granted: Allocation | None,
+    ) -> None:
+        self._request = request
+        self._owner = owner
+        self._zygotes = zygotes
+        self._allocator = allocator
+        self._granted = granted
+        self._cancelled = False
 
-    async def allocate(self, tell: Callable[[str], None]) -> Allocation:
-        """Get the GPUs; the reason for waiting, if it comes to that, is told.
+    def begin(self, tell: Callable[[str], None]) -> None:
+        """Begin to get the GPUs; the reason for waiting, if it comes to that, is told."""
+        self._allocating = asyncio.create_task(self._allocate(tell))
+
+    async def _allocate(self, tell: Callable[[str], None]) -> Allocation:
+        return self._granted or await self._allocator.in_line(tell)
+
+    def cancel(self) -> None:
+        """Get no GPUs any more, and give back those that there are."""
+        self._cancelled = True
+        self._allocating.cancel()
+
+    async def allocation(self) -> Allocation | None:
+        """Return the GPUs once they are there, for the caller to close; `None` if cancelled.
 
         Raises
         ------
         DistError
             If they can't be had in time.
         """
-        return self.granted or await self.allocator.in_line(tell)
-
-    def abandon(self) -> None:
-        """Give back what was granted already."""
-        if self.granted:
-            self.granted.close()
+        try:
+            allocation = await self._allocating
+        except asyncio.CancelledError:
+            if self._granted:
+                self._granted.close()
+            if not self._cancelled:  # it is the caller who is cancelled
+                raise
+            return None
+        if self._cancelled:
+            allocation.close()
+            return None
+        return allocation
 
     async def __call__(
         self, folder: Path, record: PoolRecord, timeout: float, allocation: Allocation
@@ -75,9 +101,9 @@ class Launch:
         DistError
             If the interpreter cannot be started, or the folder cannot be written.
         """
-        given = self.request.base_env
+        given = self._request.base_env
         base = dict(os.environ) if given is None else given
-        environment = agent_environment(base, self.request.env, allocation.placement)
+        environment = agent_environment(base, self._request.env, allocation.placement)
         write_private(folder / CONFIG, self._config(base, record, timeout, allocation))
         with socket.socket(socket.AF_UNIX) as listener, open(folder / "agent.log", "wb") as log:
             # Bound here and handed over, so that it can be connected to at once.
@@ -85,13 +111,13 @@ class Launch:
             listener.listen(64)
             key = key_of(record.python, environment)
             forks = record.start_method == "fork"
-            if forks and (zygote := self.zygotes.of(key)):
+            if forks and (zygote := self._zygotes.of(key)):
                 write_private(folder / ORDERS, {"environment": environment, "cwd": record.cwd})
                 passed = [listener.fileno(), log.fileno(), *allocation.descriptors]
                 agent = await zygote.fork(folder, passed)
                 if agent:
                     return agent
-            coming = self.zygotes.expect(key) if forks else None
+            coming = self._zygotes.expect(key) if forks else None
             orders = {
                 "listener": listener.fileno(),
                 "seat": coming and coming.seat.fileno(),
@@ -132,9 +158,9 @@ class Launch:
             "start_method": record.start_method,
             "timeout": timeout,
             "cwd": record.cwd,
-            "thread_limits": thread_limits(base, self.request.env),
+            "thread_limits": thread_limits(base, self._request.env),
             "owner": vars(ProcessRef.of(os.getpid())),
-            "grace": self.owner.grace,
+            "grace": self._owner.grace,
             "ranks": [
                 {"device": rank.device, "gpu": rank.gpu, "mask": mask(rank.rank)}
                 for rank in record.ranks
@@ -142,6 +168,6 @@ class Launch:
             # For those who find the pool later; they start nothing that an earlier boot left.
             "boot": boot_id(),
             "host": record.host,
-            "held_by": self.owner.kind,
+            "held_by": self._owner.kind,
             "record": record.to_json(),
         }

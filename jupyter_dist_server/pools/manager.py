@@ -82,7 +82,8 @@ class PoolManager:
         """
         kernel = request.kernel_id
         if (running := self.for_kernel(kernel)) or kernel in self._starting:
-            size = f" of {running.record.world_size} ranks" if running else ""
+            count = running.record.world_size if running else 0  # while it waits in line, too
+            size = f" of {count} ranks" if count else ""
             state = f" is {running.record.state.value}" if running else " is starting"
             raise DistError(
                 "pool_exists",

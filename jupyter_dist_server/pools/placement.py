@@ -140,8 +140,13 @@ def place(
         request.policy,
         request.backend or ("gloo" if shared or parts else "cpu:gloo,cuda:nccl"),
         tuple(notices),
-        by_uuid=bool(inventory.problems) or any(gpu.mig is not None for gpu in inventory.gpus),
+        by_uuid=counts_differ(inventory),
     )
+
+
+def counts_differ(inventory: Inventory) -> bool:
+    """Tell whether CUDA may count GPUs differently from NVML: some are divided, or sick."""
+    return bool(inventory.problems) or any(gpu.mig is not None for gpu in inventory.gpus)
 
 
 def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:
@@ -211,10 +216,11 @@ def _taken(begin: str, gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> Gpus
 
 def _check_sharing(request: PoolRequest, gpus: tuple[Gpu, ...]) -> None:
     count, several = len(gpus), len(set(gpus))
+    numbers = f"{count} ranks, only {several} GPU{'s' * (several > 1)}."
     if several < count and request.exclusive:
         raise DistError(
             "not_enough_gpus",
-            f"Ranks are not to share GPUs: need {count} ranks, only {several} GPUs.",
+            f"Ranks are not to share GPUs: need {numbers}",
             "Ask for fewer ranks, name more GPUs, or leave --exclusive out.",
             field="exclusive",
         )
@@ -223,7 +229,7 @@ def _check_sharing(request: PoolRequest, gpus: tuple[Gpu, ...]) -> None:
     if several < count:
         raise DistError(
             "backend_needs_gpu",
-            f"NCCL refuses two ranks on one GPU: {count} ranks, only {several} GPUs.",
+            f"NCCL refuses two ranks on one GPU: {numbers}",
             "Use --backend gloo, fewer ranks, or more GPUs.",
             field="backend",
         )

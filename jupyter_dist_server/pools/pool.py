@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import signal
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,16 +11,14 @@ from typing import Any
 
 from ..errors import DistError
 from .adoption import Found, sweep
-from .agent_link import AgentLink, Snapshot
-from .agent_process import AgentProcess
-from .allocation import Allocation
+from .agent_link import Snapshot
 from .client import PoolClient
 from .folder import create_folder
-from .holders import Owner, describe
+from .held_agent import HeldAgent
+from .holders import Owner
 from .launch import Launch
-from .processes import ProcessRef, end_now, members_of_pool, session_members
 from .ranks import check_ranks
-from .reasons import agent_ended, too_slow
+from .reasons import too_slow
 from .records import PoolRecord, PoolState, Reason
 from .stopping import free
 from .tasks import Tasks
@@ -30,13 +26,6 @@ from .watcher import Watcher, rank_states
 
 DEFAULT_TIMEOUT = 120.0
 """Seconds that a start may take; importing torch from a cold disk takes most of it."""
-
-_END_PATIENCE = 5.0
-"""Seconds for which an agent that has hung up may take to end."""
-_WATCH_PATIENCE = 5.0
-"""Seconds within which every rank greets the watcher."""
-_STOP_PATIENCE = 12.0
-"""Seconds after which an agent that does not end by itself is killed."""
 
 
 class Pool:
@@ -71,16 +60,15 @@ class Pool:
         self._owner = owner
         self._watch = watch
         self._watcher: Watcher | None = None
-        self._link = AgentLink(self._on_snapshot)
-        self._agent: AgentProcess | None = None
-        self._allocating: asyncio.Task[Allocation] | None = None
+        self._agent = HeldAgent(record, self._on_snapshot)
+        self._link = self._agent.link
+        self._launch: Launch | None = None
         self._changed = asyncio.Event()
         self._tasks = Tasks()
         self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
         self._why_stopped: Reason | None = None
         self._cancelled = False
-        self._processes: set[ProcessRef] = set()
 
     @classmethod
     def found(
@@ -92,12 +80,13 @@ class Pool:
 
     def start(self, launch: Launch) -> None:
         """Begin to start; `record` tells how it goes."""
-        self._allocating = asyncio.create_task(launch.allocate(self._on_waiting))
-        self._life = self._tasks.add(self._live(launch))
+        self._launch = launch
+        launch.begin(self._on_waiting)
+        self._life = self._tasks.add(self._live())
 
     def adopt(self) -> None:
         """Begin to hold a pool that runs already."""
-        self._life = self._tasks.add(self._live(None))
+        self._life = self._tasks.add(self._live())
 
     def change(self, **fields: Any) -> None:
         """Change the record and tell everybody."""
@@ -122,11 +111,11 @@ class Pool:
         if not self.record.state.ended:
             self._cancelled = True
             self._why_stopped = why
-            if self._allocating:
-                self._allocating.cancel()
+            if self._launch:
+                self._launch.cancel()
             if self.record.state is not PoolState.COMPLETING:
                 self.change(state=PoolState.COMPLETING)
-            self._end_agent()
+            self._agent.end()
         await self.ended.wait()
 
     async def release(self) -> None:
@@ -190,7 +179,7 @@ class Pool:
         stuck = self.record.generation in (generation, generation + 1)
         if stuck and self.record.state is PoolState.CONFIGURING:
             self._late = too_slow(self.record, self.timeout)
-            self._end_agent()
+            self._agent.end()
 
     def _check_running(self, what: str) -> None:
         if self.record.state is not PoolState.RUNNING:
@@ -202,13 +191,13 @@ class Pool:
 
     # -- life -------------------------------------------------------------------------------
 
-    async def _live(self, launch: Launch | None) -> None:
+    async def _live(self) -> None:
         reason: Reason | None = None
         try:
-            await (self._launch(launch) if launch else self._reconnect())
+            await (self._start(self._launch) if self._launch else self._reconnect())
             if not self._cancelled:
                 reason = await self._wait_until_running()
-                if not launch and not reason and self._watch:
+                if not self._launch and not reason and self._watch:
                     for rank, state in (await rank_states(Path(self.record.folder))).items():
                         self._on_rank_state(rank, state)  # its cell may have begun long ago
             if not reason and not self._cancelled:
@@ -227,14 +216,9 @@ class Pool:
             self.change(state=state, reason=reason, ended=time.time())
             self.ended.set()
 
-    async def _launch(self, launch: Launch) -> None:
-        assert self._allocating
-        try:
-            allocation = await self._allocating
-        except asyncio.CancelledError:
-            launch.abandon()
-            if not self._cancelled:
-                raise
+    async def _start(self, launch: Launch) -> None:
+        allocation = await launch.allocation()
+        if allocation is None:
             return
         with contextlib.closing(allocation):
             sweep()
@@ -245,10 +229,10 @@ class Pool:
                 progress={"phase": "importing torch", "ready": 0},
                 **allocation.fields,
             )
-            self._agent = await launch(folder, self.record, self.timeout, allocation)
+            self._agent.process = await launch(folder, self.record, self.timeout, allocation)
         if self._cancelled:  # while a zygote was asked for it
-            self._end_agent()
-        await self._connect(folder)
+            self._agent.end()
+        await self._agent.connect(self._owner)
 
     def _on_waiting(self, reason: str) -> None:
         self.change(progress={"phase": "waiting for GPUs", "ready": 0, "reason": reason})
@@ -256,17 +240,11 @@ class Pool:
     async def _reconnect(self) -> None:
         self.change(state=PoolState.CONFIGURING, progress={"phase": "connecting", "ready": 0})
         try:
-            await self._connect(Path(self.record.folder))
+            await self._agent.connect(self._owner)
         except OSError:
             self._cancelled = True  # it has just been stopped by somebody else
             return
-        await self._link.first.wait()
-        if snapshot := self._link.snapshot:
-            self._agent = AgentProcess(ProcessRef(**snapshot["process"]))
-
-    async def _connect(self, folder: Path) -> None:
-        await self._link.connect(folder)
-        self._link.send("hold", who=describe(self._owner.kind))
+        await self._agent.meet()
 
     async def _wait_until_running(self) -> Reason | None:
         closed = asyncio.create_task(self._link.closed.wait())
@@ -302,8 +280,7 @@ class Pool:
             old, self._watcher = self._watcher, Watcher(self.record.folder, self._on_rank_state)
             if old:
                 await old.close()
-            with contextlib.suppress(asyncio.TimeoutError):  # a rank may have died meanwhile
-                await asyncio.wait_for(self._watcher.ready(), _WATCH_PATIENCE)
+            await self._watcher.ready()
 
     async def _unexpected_end(self) -> Reason | None:
         if self._cancelled:
@@ -314,47 +291,20 @@ class Pool:
         if snapshot.get("stopping"):
             self._cancelled = True  # by somebody else who holds it, or as nobody did
             return None
-        assert self._agent is not None
-        try:
-            return agent_ended(self.record, await self._agent.wait(_END_PATIENCE))
-        except asyncio.TimeoutError:
-            return Reason("agent_failed", "The pool's agent hung up, so the pool was ended.")
-
-    def _end_agent(self) -> None:
-        if self._agent:
-            self._agent.signal(signal.SIGTERM)  # also ends one that is still importing torch
+        return await self._agent.why_ended()
 
     async def _clean_up(self, unexpected: bool) -> None:
-        """Leave no process and no file, whatever state the agent is in."""
         if self._watcher:
             await self._watcher.close()
-        if self._agent:
-            self._end_agent()
-            try:
-                await self._agent.wait(_STOP_PATIENCE)
-            except asyncio.TimeoutError:
-                self._agent.signal(signal.SIGKILL)
-                await self._agent.wait()
-        await self._link.close()
-        await asyncio.to_thread(lambda: end_now(session_members(self._processes)))
-        if unexpected:  # the agent could not end what had left the ranks' sessions
-            await asyncio.to_thread(lambda: end_now(members_of_pool(self.record.id)))
-        if self.record.folder:
-            shutil.rmtree(self.record.folder, ignore_errors=True)
-        for rank in self.record.ranks:
-            if rank.state != "dead":
-                rank.state, rank.since = "dead", time.time()
+        await self._agent.leave_nothing(unexpected)
+        self.record.all_dead()
 
     # -- what the ranks do ------------------------------------------------------------------
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         new_generation = snapshot["generation"] != self.record.generation
         self.record.take(snapshot)
-        self._processes.update(
-            ProcessRef(rank.pid, rank.start_time)
-            for rank in self.record.ranks
-            if rank.pid and rank.start_time
-        )
+        self._agent.note_ranks()
         if new_generation and self.record.state is PoolState.RUNNING:
             self._await_ranks()  # somebody else who holds the pool replaces ranks
         ready = sum(record.state == "idle" for record in self.record.ranks)
@@ -374,7 +324,5 @@ class Pool:
             self.change(state=PoolState.RUNNING)
 
     def _on_rank_state(self, rank: int, state: str) -> None:
-        record = self.record.ranks[rank]
-        if record.state in ("idle", "busy") and record.state != state:
-            record.state, record.since = state, time.time()
+        if self.record.ranks[rank].turn(state):
             self.change()

@@ -61,6 +61,13 @@ class RankRecord:
     stderr: list[str] = field(default_factory=list)
     """The last lines that it wrote, if it died unasked."""
 
+    def turn(self, state: str) -> bool:
+        """Note that a living rank is idle, or busy; tell whether that is new."""
+        new = self.state in ("idle", "busy") and self.state != state
+        if new:
+            self.state, self.since = state, time.time()
+        return new
+
 
 @dataclass
 class PoolRecord:
@@ -118,6 +125,12 @@ class PoolRecord:
         self.start_method, self.backend = snapshot["start_method"], snapshot["backend"]
         self.holders = snapshot["holders"]
         self.notices += [n for n in snapshot["notices"] if n not in self.notices]
+
+    def all_dead(self) -> None:
+        """Note that no rank is left."""
+        for rank in self.ranks:
+            if rank.state != "dead":
+                rank.state, rank.since = "dead", time.time()
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as the REST API shows it."""

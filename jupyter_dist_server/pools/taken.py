@@ -88,10 +88,11 @@ def _lease(lease: Mapping[str, Any]) -> str:
 
 def _who(who: Mapping[str, Any]) -> str:
     notebook = f" of {who['notebook']}" if who.get("notebook") else ""
-    return f"{who['user']} (pool {who.get('pool')}{notebook}, since {_clock(who.get('since'))})"
+    return f"{who['user']} (pool {who.get('pool')}{notebook}, since {clock(who.get('since'))})"
 
 
-def _clock(moment: object) -> str:
+def clock(moment: object) -> str:
+    """Say when something was, with the day if that was another one."""
     if not isinstance(moment, int | float):
         return "an unknown time"
     then = time.localtime(moment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,8 @@ from .tasks import Tasks
 
 _CELLS = ("execute_request", "dist_cell_request")
 """What runs a cell, from any Jupyter client or from one of ours."""
+_PATIENCE = 5.0
+"""Seconds within which every rank greets us."""
 
 OnState = Callable[[int, str], None]
 
@@ -61,7 +64,11 @@ class Watcher:
                 self._on_state(rank, message["content"]["execution_state"])
 
     async def ready(self) -> None:
-        """Wait until no status of any rank can be missed, or we are closed."""
+        """Wait until no status of any rank can be missed, unless one has died, or we are closed."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._all_greeted(), _PATIENCE)
+
+    async def _all_greeted(self) -> None:
         for greeted, socket in zip(self._greeted, self._sockets, strict=True):
             await wait_for_greeting(greeted, socket)
 

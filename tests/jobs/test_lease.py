@@ -198,13 +198,25 @@ def test_what_others_write_is_borne(leases: Path) -> None:
     (leases / "folder.holder").mkdir()
     (leases / "link.holder").symlink_to("/dev/zero")
     held = []
-    for name, content in (("a", "not JSON"), ("b", "[1]"), ("c", '{"gpus": 5}'), ("d", "{}")):
+    for name, content in (
+        ("a", "not JSON"),
+        ("b", "[1]"),
+        ("c", '{"gpus": 5}'),
+        ("d", "{}"),
+        ("e", "[" * 60000),
+        ("f", '{"gpus": ["GPU-1"], "since": 1e300, "pid": [], "notebook": "\\u001b[2J\\nx"}'),
+        ("g", '{"gpus": ["GPU-2"], "since": NaN, "pool": {}, "shared": "no"}'),
+    ):
         file = open(leases / f"{name}.holder", "w+")  # noqa: SIM115
         file.write(content)
         file.flush()
         fcntl.flock(file, fcntl.LOCK_EX)
         held.append(file)
-    assert holders(MACHINE) == {}
+    told = holders(MACHINE)
+    assert told.keys() == {"GPU-1", "GPU-2"}
+    assert {told[gpu]["since"] for gpu in told} == {None}
+    assert (told["GPU-1"]["notebook"], told["GPU-1"]["pid"]) == ("[2Jx", None)
+    assert told["GPU-2"]["pool"] is None
     for file in held:
         file.close()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -12,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.jobs.lease import Lease
+from jupyter_dist_server.jobs.shared_folder import FOLDER
 
-from ..driver import Notebook, environment, plain_notebook
+from ..driver import Notebook, Result, Server, environment, plain_notebook, tagged, wait_for
 from ..fake_nvml.build import State
 
+MACHINE = {"gpus": 4, "name": "NVIDIA H100", "memory": 80 * 2**30, "utilization": 0}
 SLEEP = [sys.executable, "-c", "import signal; signal.pause()"]
 
 
@@ -24,7 +28,7 @@ def leases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return a folder for leases that is this module's own."""
     folder = tmp_path_factory.mktemp("leases")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JUPYTER_DIST_LEASES", str(folder))
+        patch.setenv(FOLDER, str(folder))
         yield folder
 
 
@@ -35,12 +39,18 @@ def gpus(tmp_path_factory: pytest.TempPathFactory) -> State:
 
 
 @pytest.fixture(scope="module")
+def variables(leases: Path, gpus: State, fake_nvml_folder: Path) -> dict[str, str]:
+    """Return what makes a process see that machine, and lease its GPUs."""
+    gpus.write(**MACHINE)
+    return gpus.environment(fake_nvml_folder) | {FOLDER: str(leases)}
+
+
+@pytest.fixture(scope="module")
 def kernel(
-    leases: Path, gpus: State, fake_nvml_folder: Path, tmp_path_factory: pytest.TempPathFactory
+    variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Notebook]:
-    """Return a notebook on that machine."""
-    fake = gpus.environment(fake_nvml_folder)
-    env = environment(tmp_path_factory.mktemp("home"), JUPYTER_DIST_LEASES=str(leases), **fake)
+    """Return a notebook without a server on that machine."""
+    env = environment(tmp_path_factory.mktemp("home"), **variables)
     notebook = plain_notebook(env, tmp_path_factory.mktemp("folder"))
     notebook.ok("%load_ext jupyter_dist_server")
     yield notebook
@@ -50,9 +60,33 @@ def kernel(
 @pytest.fixture
 def notebook(kernel: Notebook, gpus: State) -> Iterator[Notebook]:
     """Return it with no pool, and four GPUs that are free."""
-    gpus.write(gpus=4, name="NVIDIA H100", memory=80 * 2**30, utilization=0)
+    gpus.write(**MACHINE)
     yield kernel
     kernel.run("%dist_shutdown")  # the warm zygote stays
+
+
+@pytest.fixture(scope="module")
+def gpu_server(
+    variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root"), **variables)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def served_kernel(gpu_server: Server) -> Iterator[Notebook]:
+    notebook = gpu_server.notebook()
+    notebook.ok("%load_ext jupyter_dist_server")
+    yield notebook
+    notebook.close()
+
+
+@pytest.fixture
+def served(served_kernel: Notebook) -> Iterator[Notebook]:
+    """Return a notebook of a server on the same machine, with no pool."""
+    yield served_kernel
+    served_kernel.run("%dist_shutdown")
 
 
 def table(text: str) -> dict[str, list[str]]:
@@ -101,20 +135,119 @@ def test_ranks_know_their_gpu_also_without_cuda_in_torch(notebook: Notebook) -> 
     assert "2 ranks, gloo" in notebook.ok("%dist_status").text
 
 
+def test_free_gpus_are_taken_by_default_and_it_is_said_which_and_why(
+    notebook: Notebook, served: Notebook
+) -> None:
+    first = notebook.ok("%dist_init -n 2 --map 0:3,1:0").shown
+    assert "2 ranks ready on GPUs 3, 0 (gloo)" in first
+    code = "import os\nprint(gpu_id, device, os.environ['CUDA_VISIBLE_DEVICES'])"
+    assert notebook.ok(f"%%distributed\n{code}").lines == ["[0]   3 cpu 3,0", "[1]   0 cpu 3,0"]
+    second = served.ok("%dist_init").shown
+    assert "2 ranks ready on GPUs 1, 2 (gloo)" in second
+    assert "Left out: GPUs 0, 3 are leased by" in second
+    notebook.ok("%dist_shutdown")
+    refused = notebook.fails("%dist_init -n 2 --gpu-ids 1,2")
+    assert refused.startswith("GPUs 1, 2 are leased by ") and "pool p-" in refused
+    assert "Ranks share GPUs" in notebook.ok("%dist_init -n 3 --gpu-ids 0,3").shown
+
+
+def test_waiting_in_line_is_reported_and_ends_when_the_gpu_is_free(
+    notebook: Notebook, served: Notebook
+) -> None:
+    notebook.ok("%dist_init -n 4")
+
+    def is_waiting(result: Result) -> bool:
+        return "No GPU is free: GPUs 0, 1, 2, 3 are leased by" in result.shown
+
+    sent = served.send("%dist_init -n 1 --wait 60")
+    result = served.follow(sent, until=is_waiting, act=lambda: notebook.ok("%dist_shutdown"))
+    assert result.status == "ok" and "1 rank ready on GPU 0" in result.shown
+    assert any("Waiting for GPUs" in str(message["content"]) for _, message in result.messages)
+
+
+def test_waiting_can_be_interrupted_shut_down_and_limited(
+    notebook: Notebook, served: Notebook, gpu_server: Server, leases: Path
+) -> None:
+    notebook.ok("%dist_init -n 4")
+
+    def is_waiting(result: Result) -> bool:
+        return "No GPU is free" in result.shown
+
+    sent = served.send("%dist_init --wait")
+    result = served.follow(sent, until=is_waiting, act=served.interrupt)
+    assert "The start was cancelled" in result.error
+    assert "Waited 0.5 s in vain" in served.fails("%dist_init --wait 0.5")
+
+    body = {"kernel_id": served.kernel_id, "wait": True}
+    pool = gpu_server.api("POST", "jupyter-dist/pools", body)
+    assert (pool["state"], pool["ranks"]) == ("PENDING", [])
+    served.ok("%dist_shutdown")
+    ended = gpu_server.api("GET", f"jupyter-dist/pools/{pool['id']}")
+    assert ended["state"] == "CANCELLED"
+    assert not list(leases.glob("*.ticket"))
+
+
+def test_a_function_of_the_users_places_ranks(notebook: Notebook, served: Notebook) -> None:
+    served.ok("%dist_init -n 1")  # GPU 0
+    code = """
+import jupyter_dist_server as jds
+seen = []
+def emptiest_last(rank, gpus):
+    seen.append([(gpu.index, gpu.memory_free > 0) for gpu in gpus])
+    return gpus[-1 - rank]
+pool = jds.start_pool(num_ranks=2, place=emptiest_last)
+print(seen[0], [rank["gpu"]["index"] for rank in pool._record["ranks"]])
+"""
+    assert "[(1, True), (2, True), (3, True)] [3, 2]" in notebook.ok(code).text
+    notebook.ok("%dist_shutdown")
+    assert "returned None for rank 0" in notebook.fails(
+        "jds.start_pool(place=lambda rank, gpus: None)"
+    )
+
+
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
+        ("--gpu-ids abc,def", "--gpu-ids takes integers such as 0,3, or UUIDs, not “abc”."),
+        ("-n 2 --gpu-ids 0,5", "There is no GPU 5."),
         ("-n 4 --gpu-ids 0,1 --exclusive", "need 4 ranks, only 2 GPUs"),
-        ("-n 2 --gpu-ids 0,5", "There is no GPU 5"),
-        ("-n 2 --gpu-ids abc,def", "integers"),
-        ("-n 2 --map 0:1", "1"),
-        ("-n 2 --min-free-memory 200GB", "80"),
-        ("--backend nccl -n 2 --gpu-ids 1", "NCCL"),
+        ("--map 0:3,0:1", "--map gives a rank two GPUs"),
+        ("--map 0:3,2:1", "The map gives rank 2 a GPU, and rank 1 none."),
+        ("--map zero:3", "--map takes ranks with their GPUs, such as 0:3,1:0, not “zero:3”."),
+        ("--map 0:3 -n 2", "The map is for 1 rank, and the pool has 2."),
+        ("--performance 0=fast", "--performance takes GPUs with scores, such as 0=100,3=110"),
+        ("--min-free-memory 20", "--min-free-memory takes a size such as 20GB or 500MB, not “20”."),
+        ("--min-free-memory 900GB", "No GPU has 900 GB: the largest, GPU 0, has 80 GB."),
+        (
+            "-n 2 --gpu-ids 1 --backend nccl",
+            "NCCL refuses two ranks on one GPU: 2 ranks, only 1 GPU.",
+        ),
+        ("--placement best", "“best” is not a way to place ranks."),
+        ("--placement map", "To place ranks by a map, give it, such as 0:3,1:0."),
+        ("--share --exclusive", "A pool cannot both refuse to share GPUs and share them."),
+        ("--wait soon", "--wait takes a number of seconds, or nothing, not “soon”."),
+        ("--wait -1", "“wait” is a number of seconds, or true to wait on"),
     ],
 )
-def test_what_cannot_be_is_refused_plainly(notebook: Notebook, options: str, words: str) -> None:
-    begun = time.monotonic()
-    said = notebook.fails(f"%dist_init {options}")
-    assert words in said
-    assert "Traceback" not in said
-    assert time.monotonic() - begun < 10
+def test_what_cannot_be_is_refused_plainly(notebook: Notebook, options: str, message: str) -> None:
+    error = notebook.fails(f"%dist_init {options}")
+    assert message in error and len(error.splitlines()) <= 2
+
+
+def test_killed_servers_and_kernels_leave_no_gpu_behind(
+    notebook: Notebook, variables: dict[str, str], tmp_path: Path
+) -> None:
+    """The last test: it kills for good."""
+    (tmp_path / "root").mkdir()
+    server = Server(
+        tmp_path / "home", tmp_path / "root", "--JupyterDistApp.orphan_grace=0", **variables
+    )
+    doomed = server.notebook()
+    doomed.ok("%load_ext jupyter_dist_server\n%dist_init -n 4")
+    assert "No GPU is free" in notebook.fails("%dist_init -n 1")
+    for process in (server.process.pid, int(doomed.ok("import os; print(os.getpid())").text)):
+        os.kill(process, signal.SIGKILL)
+    started = notebook.ok("%dist_init -n 4 --wait 20")
+    assert "4 ranks ready on GPUs 0, 1, 2, 3" in started.shown
+    server.process.wait()
+    wait_for(lambda: not tagged(server.env), "the end of the server's processes")

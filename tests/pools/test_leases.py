@@ -1,15 +1,13 @@
-"""Pools and the GPUs that they lease: pretend ones, for which torch needs no CUDA."""
+"""Pools lease their GPUs from start to end: pretend ones, for which torch needs no CUDA."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +15,20 @@ import psutil
 import pytest
 import torch
 
-from jupyter_dist_server.errors import DistError
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.gpus.telemetry import snapshot
 from jupyter_dist_server.jobs.lease import holders
-from jupyter_dist_server.jobs.line import in_line
-from jupyter_dist_server.jobs.shared_folder import FOLDER
-from jupyter_dist_server.pools.allocation import Allocator
 from jupyter_dist_server.pools.client import PoolClient
 from jupyter_dist_server.pools.manager import PoolManager
-from jupyter_dist_server.pools.plan import new_record
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.records import PoolState
 from jupyter_dist_server.pools.request import PoolRequest
 from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
 
-from ..driver import Notebook, Result, Server, environment, plain_notebook, tagged, wait_for
+from ..driver import tagged, wait_for
 from ..fake_nvml.build import State
+from .conftest import MACHINE, NAMES
 
-MACHINE = {"gpus": 4, "name": "NVIDIA H100 80GB HBM3", "memory": 80 * 2**30}
-NAMES = ["GPU-fake-0", "GPU-fake-1", "GPU-fake-2", "GPU-fake-3"]
 FOUR = Inventory(tuple(Gpu(index, name, "", 0, "", "") for index, name in enumerate(NAMES)))
-
-
-# -- pools of this process ------------------------------------------------------------------------
-
-
-@pytest.fixture
-def gpus(fake_nvml: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> State:
-    """Return four GPUs, and let this process lease them."""
-    fake_nvml.write(**MACHINE)
-    monkeypatch.setenv(FOLDER, str(tmp_path / "leases"))
-    monkeypatch.setenv("JUPYTER_DIST_TEST", tmp_path.name)
-    return fake_nvml
 
 
 @asynccontextmanager
@@ -146,7 +125,7 @@ def test_the_agent_alone_holds_a_lease_from_its_start_to_its_end(
 
 def test_a_killed_agent_has_its_gpus_free_at_once(gpus: State, tmp_path: Path) -> None:
     async def check() -> None:
-        async with managing() as manager:
+        async with managing(keep_warm=60) as manager:
             pool = await manager.create(PoolRequest(cwd=str(tmp_path)))
             while pool.record.progress["phase"] != "importing torch":
                 await pool.changed_since(pool.record.version, 10)
@@ -218,303 +197,3 @@ def test_a_killed_owner_takes_its_pools_leases_along(
         assert set(leased()) == set(NAMES[:2])
         owner.kill()
     wait_for(lambda: not leased(), "the end of the leases")
-
-
-# -- processes that lease nothing -----------------------------------------------------------------
-
-
-@pytest.fixture
-def stranger() -> Iterator[subprocess.Popen[bytes]]:
-    """Return a process that is no rank."""
-    process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
-    yield process
-    process.kill()
-    process.wait()
-
-
-def ask(**fields: Any) -> Allocator:
-    """Return who gets GPUs, and sees pids as outside of a container."""
-    request = PoolRequest.from_json(fields)
-    return Allocator(request, new_record(request), partial(snapshot, host_pids=True))
-
-
-def test_a_process_that_leases_nothing_is_named_and_can_be_overridden(
-    gpus: State, stranger: subprocess.Popen[bytes]
-) -> None:
-    gpus.update(**{"1.process": [f"{stranger.pid},{31 * 2**30},50", f"{os.getpid()},1048576,0"]})
-    process = psutil.Process(stranger.pid)
-    said = f"{process.name()}, pid {stranger.pid}, user {process.username()}, 31 GB"
-
-    async def check() -> None:
-        with pytest.raises(DistError) as refused:
-            await ask(gpu_ids=[1]).now()
-        assert refused.value.message == f"GPU 1 is used by {said}."
-        assert "--force" in refused.value.hint
-        free = await ask().now()
-        assert [gpu.index for gpu in free.placement.gpus if gpu] == [0, 2, 3]
-        assert free.placement.notices == (f"Left out: GPU 1 is used by {said}.",)
-        forced = await ask(gpu_ids=[1], force=True).now()
-        free.close()
-        forced.close()
-        kernels = await ask(gpu_ids=[1], kernel_pid=stranger.pid).now()
-        kernels.close()
-
-    asyncio.run(check())
-
-
-def test_pools_that_share_bear_each_other_and_their_processes(
-    gpus: State, stranger: subprocess.Popen[bytes]
-) -> None:
-    async def check() -> None:
-        first = await ask(gpu_ids=[0], share=True).now()
-        gpus.update(**{"0.process": f"{stranger.pid},{2**30},50"})
-        second = await ask(gpu_ids=[0], share=True).now()
-        assert (first.leased, second.leased) == ("shared", "shared")
-        with pytest.raises(DistError, match=r"GPU 0 is leased by .* and by 1 more who share it"):
-            await ask(gpu_ids=[0]).now()
-        first.close()
-        second.close()
-
-    asyncio.run(check())
-
-
-def test_ranks_that_are_just_ending_are_waited_for(
-    gpus: State, stranger: subprocess.Popen[bytes]
-) -> None:
-    gpus.update(**{"0.process": f"{stranger.pid},{2**30},50"})
-    stranger.kill()
-    stranger.wait()
-
-    async def check() -> None:
-        asking = asyncio.create_task(ask(gpu_ids=[0]).now())
-        calls = len(gpus.calls("nvmlDeviceGetComputeRunningProcesses"))
-        while len(gpus.calls("nvmlDeviceGetComputeRunningProcesses")) == calls:
-            await asyncio.sleep(0.01)
-        gpus.write(**MACHINE)  # now the driver has noticed its end
-        (await asking).close()
-
-    asyncio.run(check())
-
-
-# -- waiting in line ------------------------------------------------------------------------------
-
-
-def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> None:
-    async def check() -> None:
-        holder = await ask().now()
-        reasons: dict[int, list[str]] = {0: [], 1: []}
-        got: list[int] = []
-
-        async def wait(number: int) -> None:
-            allocator = ask(num_ranks=3, wait=60)
-            with pytest.raises(DistError, match="No GPU is free"):
-                await allocator.now()
-            allocation = await allocator.in_line(reasons[number].append)
-            got.append(number)
-            allocation.close()
-
-        waiting = []
-        for number in reasons:
-            waiting.append(asyncio.create_task(wait(number)))
-            while not reasons[number]:
-                await asyncio.sleep(0.01)
-        assert "GPUs 0, 1, 2, 3 are leased by" in reasons[0][0]
-        assert [len(who["gpus"]) for who in in_line()] == [4, 4]
-        holder.close()
-        with pytest.raises(DistError, match=r"wanted by .*, in line"):
-            await ask(num_ranks=1).now()  # nobody gets past them
-        await asyncio.gather(*waiting)
-        assert got == [0, 1]
-        assert in_line() == []
-
-    asyncio.run(check())
-
-
-def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(
-    gpus: State, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jupyter_dist_server.pools.allocation._READ_EVERY", 0.2)
-    gpus.update(process=f"{stranger.pid},{2**30},50")
-
-    async def check() -> None:
-        allocator = ask(wait=0.3)
-        with pytest.raises(DistError):
-            await allocator.now()
-        with pytest.raises(DistError) as refused:
-            await allocator.in_line(lambda _: None)
-        assert refused.value.message.startswith("Waited 0.3 s in vain. No GPU is free: GPUs 0, 1,")
-        allocator, told = ask(wait=60), asyncio.Event()
-        with pytest.raises(DistError):
-            await allocator.now()
-        getting = asyncio.create_task(allocator.in_line(lambda _: told.set()))
-        await told.wait()
-        gpus.write(**MACHINE)
-        (await getting).close()
-
-    asyncio.run(check())
-
-
-# -- a server and a notebook without one ----------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def variables(
-    fake_nvml_folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, str]]:
-    """Return what makes a process see four GPUs, and lease them."""
-    folder = tmp_path_factory.mktemp("machine")
-    state = State(folder / "state")
-    state.write(**MACHINE)
-    yield state.environment(fake_nvml_folder) | {FOLDER: str(folder / "leases")}
-
-
-@pytest.fixture(scope="module")
-def gpu_server(
-    variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root"), **variables)
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="module")
-def _notebooks(
-    gpu_server: Server, variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Notebook, Notebook]]:
-    home = tmp_path_factory.mktemp("home")
-    plain = plain_notebook(environment(home, **variables), tmp_path_factory.mktemp("folder"))
-    both = plain, gpu_server.notebook()
-    for notebook in both:
-        notebook.ok("%load_ext jupyter_dist_server")
-    yield both
-    for notebook in both:
-        notebook.close()
-
-
-@pytest.fixture
-def notebooks(_notebooks: tuple[Notebook, Notebook]) -> Iterator[tuple[Notebook, Notebook]]:
-    """Return a notebook without a server and one with, both without a pool."""
-    yield _notebooks
-    for notebook in _notebooks:
-        notebook.run("%dist_shutdown")
-
-
-def test_free_gpus_are_taken_by_default_and_it_is_said_which_and_why(
-    notebooks: tuple[Notebook, Notebook],
-) -> None:
-    plain, served = notebooks
-    first = plain.ok("%dist_init -n 2 --map 0:3,1:0").shown
-    assert "2 ranks ready on GPUs 3, 0 (gloo)" in first
-    code = "import os\nprint(gpu_id, device, os.environ['CUDA_VISIBLE_DEVICES'])"
-    assert plain.ok(f"%%distributed\n{code}").lines == ["[0]   3 cpu 3,0", "[1]   0 cpu 3,0"]
-    second = served.ok("%dist_init").shown
-    assert "2 ranks ready on GPUs 1, 2 (gloo)" in second
-    assert "Left out: GPUs 0, 3 are leased by" in second
-    plain.ok("%dist_shutdown")
-    refused = plain.fails("%dist_init -n 2 --gpu-ids 1,2")
-    assert refused.startswith("GPUs 1, 2 are leased by ") and "pool p-" in refused
-    assert "Ranks share GPUs" in plain.ok("%dist_init -n 3 --gpu-ids 0,3").shown
-
-
-def test_waiting_in_line_is_reported_and_ends_when_the_gpu_is_free(
-    notebooks: tuple[Notebook, Notebook],
-) -> None:
-    plain, served = notebooks
-    plain.ok("%dist_init -n 4")
-
-    def is_waiting(result: Result) -> bool:
-        return "No GPU is free: GPUs 0, 1, 2, 3 are leased by" in result.shown
-
-    sent = served.send("%dist_init -n 1 --wait 60")
-    result = served.follow(sent, until=is_waiting, act=lambda: plain.ok("%dist_shutdown"))
-    assert result.status == "ok" and "1 rank ready on GPU 0" in result.shown
-    assert any("Waiting for GPUs" in str(message["content"]) for _, message in result.messages)
-
-
-def test_waiting_can_be_interrupted_shut_down_and_limited(
-    notebooks: tuple[Notebook, Notebook], gpu_server: Server, variables: dict[str, str]
-) -> None:
-    plain, served = notebooks
-    plain.ok("%dist_init -n 4")
-
-    def is_waiting(result: Result) -> bool:
-        return "No GPU is free" in result.shown
-
-    sent = served.send("%dist_init --wait")
-    result = served.follow(sent, until=is_waiting, act=served.interrupt)
-    assert "The start was cancelled" in result.error
-    assert "Waited 0.5 s in vain" in served.fails("%dist_init --wait 0.5")
-
-    body = {"kernel_id": served.kernel_id, "wait": True}
-    pool = gpu_server.api("POST", "jupyter-dist/pools", body)
-    assert (pool["state"], pool["ranks"]) == ("PENDING", [])
-    served.ok("%dist_shutdown")
-    ended = gpu_server.api("GET", f"jupyter-dist/pools/{pool['id']}")
-    assert ended["state"] == "CANCELLED"
-    assert not list(Path(variables[FOLDER]).glob("*.ticket"))
-
-
-def test_a_function_of_the_users_places_ranks(notebooks: tuple[Notebook, Notebook]) -> None:
-    plain, served = notebooks
-    served.ok("%dist_init -n 1")  # GPU 0
-    code = """
-import jupyter_dist_server as jds
-seen = []
-def emptiest_last(rank, gpus):
-    seen.append([(gpu.index, gpu.memory_free > 0) for gpu in gpus])
-    return gpus[-1 - rank]
-pool = jds.start_pool(num_ranks=2, place=emptiest_last)
-print(seen[0], [rank["gpu"]["index"] for rank in pool._record["ranks"]])
-"""
-    assert "[(1, True), (2, True), (3, True)] [3, 2]" in plain.ok(code).text
-    plain.ok("%dist_shutdown")
-    assert "returned None for rank 0" in plain.fails(
-        "jds.start_pool(place=lambda rank, gpus: None)"
-    )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--gpu-ids abc,def", "--gpu-ids takes integers such as 0,3, or UUIDs, not “abc”."),
-        ("-n 2 --gpu-ids 0,5", "There is no GPU 5."),
-        ("-n 4 --gpu-ids 0,1 --exclusive", "need 4 ranks, only 2 GPUs"),
-        ("--map 0:3,0:1", "--map gives a rank two GPUs"),
-        ("--map 0:3,2:1", "The map gives rank 2 a GPU, and rank 1 none."),
-        ("--map zero:3", "--map takes ranks with their GPUs, such as 0:3,1:0, not “zero:3”."),
-        ("--map 0:3 -n 2", "The map is for 1 rank, and the pool has 2."),
-        ("--performance 0=fast", "--performance takes GPUs with scores, such as 0=100,3=110"),
-        ("--min-free-memory 20", "--min-free-memory takes a size such as 20GB or 500MB, not “20”."),
-        ("--min-free-memory 900GB", "No GPU has 900 GB"),
-        ("--placement best", "“best” is not a way to place ranks."),
-        ("--placement map", "To place ranks by a map, give it, such as 0:3,1:0."),
-        ("--share --exclusive", "A pool cannot both refuse to share GPUs and share them."),
-        ("--wait soon", "--wait takes a number of seconds, or nothing, not “soon”."),
-        ("--wait -1", "“wait” is a number of seconds, or true to wait on"),
-    ],
-)
-def test_bad_options_are_said(
-    notebooks: tuple[Notebook, Notebook], options: str, message: str
-) -> None:
-    error = notebooks[0].fails(f"%dist_init {options}")
-    assert message in error and len(error.splitlines()) <= 2
-
-
-def test_killed_servers_and_kernels_leave_no_gpu_behind(
-    notebooks: tuple[Notebook, Notebook], variables: dict[str, str], tmp_path: Path
-) -> None:
-    """The last test: it kills for good."""
-    (tmp_path / "root").mkdir()
-    server = Server(
-        tmp_path / "home", tmp_path / "root", "--JupyterDistApp.orphan_grace=0", **variables
-    )
-    notebook = server.notebook()
-    notebook.ok("%load_ext jupyter_dist_server\n%dist_init -n 4")
-    plain, _ = notebooks
-    assert "No GPU is free" in plain.fails("%dist_init -n 1")
-    for process in (server.process.pid, int(notebook.ok("import os; print(os.getpid())").text)):
-        os.kill(process, signal.SIGKILL)
-    started = plain.ok("%dist_init -n 4 --wait 20")
-    assert "4 ranks ready on GPUs 0, 1, 2, 3" in started.shown
-    server.process.wait()
-    wait_for(lambda: not tagged(server.env), "the end of the server's processes")
