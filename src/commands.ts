@@ -36,7 +36,10 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       poolOf(args)?.state === 'RUNNING';
 
     commands.addCommand(CommandIDs.startPool, {
-      label: trans.__('Start Ranks'),
+      label: ({ ranks }) =>
+        typeof ranks === 'number'
+          ? trans._n('Start %1 Rank', 'Start %1 Ranks', ranks)
+          : trans.__('Start Ranks'),
       caption: trans.__('Start a pool of ranks for the current notebook.'),
       isEnabled: () =>
         model.connection.state === 'live' &&
@@ -74,7 +77,8 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
     commands.addCommand(CommandIDs.restartRanks, {
-      label: trans.__('Restart Ranks…'),
+      label: ({ dead }) =>
+        dead ? trans.__('Replace Dead Ranks') : trans.__('Restart Ranks…'),
       caption: trans.__('Replace all ranks of the current notebook.'),
       isEnabled: isRunning,
       execute: async args => {
@@ -101,7 +105,11 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
     for (const command of Object.values(CommandIDs)) {
-      palette?.addItem({ command, category: trans.__('Distributed') });
+      palette?.addItem({
+        command,
+        category: trans.__('Distributed'),
+        args: { isPalette: true }
+      });
     }
   }
 };

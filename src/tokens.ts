@@ -16,10 +16,13 @@ export const MAX_RANKS = 128;
 
 export namespace CommandIDs {
   export const openPanel = 'jupyter-dist:open-panel';
+  export const openTimeline = 'jupyter-dist:open-timeline';
   export const startPool = 'jupyter-dist:start-pool';
   export const stopPool = 'jupyter-dist:stop-pool';
   export const interruptRanks = 'jupyter-dist:interrupt-ranks';
   export const restartRanks = 'jupyter-dist:restart-ranks';
+  export const toggleDistributed = 'jupyter-dist:toggle-distributed';
+  export const newNotebook = 'jupyter-dist:new-notebook';
 }
 
 /** How we stand with the server extension. */

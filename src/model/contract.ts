@@ -130,3 +130,17 @@ export function isHeldBy(pool: IPool, kernelId: string): boolean {
     who => who.as === 'kernel' && who.kernel_id === kernelId
   );
 }
+
+/** The pool that a kernel works with, be it its own or one that it has attached to; else its newest. */
+export function poolOf(
+  kernelId: string | null | undefined,
+  pools: Iterable<IPool>
+): IPool | null {
+  if (!kernelId) {
+    return null;
+  }
+  const byAge = [...pools].sort((a, b) => a.created - b.created);
+  const used = byAge.filter(pool => !pool.ended && isHeldBy(pool, kernelId));
+  const own = byAge.filter(pool => pool.kernel_id === kernelId);
+  return used.at(-1) ?? own.at(-1) ?? null;
+}

@@ -6,7 +6,7 @@ import { MAX_RANKS } from '../tokens';
 import type { Connection, INotebook, IPoolsModel } from '../tokens';
 import { ApiError } from './client';
 import type { Client } from './client';
-import { isHeldBy } from './contract';
+import { poolOf } from './contract';
 import type { IApiError, IPool, StreamMessage } from './contract';
 import type { IInventory } from './gpuContract';
 import type { INotebookFollower } from './notebook';
@@ -55,17 +55,7 @@ export class PoolsModel implements IPoolsModel {
   }
 
   get pool(): IPool | null {
-    const kernelId = this.notebook?.kernelId;
-    if (!kernelId) {
-      return null;
-    }
-    const pools = [...this._pools.values()].sort(
-      (a, b) => a.created - b.created
-    );
-    // A notebook that has attached to another one's pool works with that one.
-    const used = pools.filter(pool => !pool.ended && isHeldBy(pool, kernelId));
-    const own = pools.filter(pool => pool.kernel_id === kernelId);
-    return used.at(-1) ?? own.at(-1) ?? null;
+    return poolOf(this.notebook?.kernelId, this._pools.values());
   }
 
   get orphans(): readonly IPool[] {

@@ -54,6 +54,8 @@ export interface ISource {
 export interface ITelemetry {
   readonly changed: ISignal<ITelemetry, void>;
   readonly trouble: ITrouble | null;
+  /** Unix seconds, by the server's clock: the newest sample. */
+  readonly time: number | null;
   gpu(uuid: string): IReading;
   rank(poolId: string, rank: number): IRankReading;
   /** Ask the server to send readings, until the answer is disposed of. */
@@ -92,6 +94,10 @@ export class Telemetry implements ITelemetry {
 
   get trouble(): ITrouble | null {
     return this._trouble;
+  }
+
+  get time(): number | null {
+    return this._time;
   }
 
   gpu(uuid: string): IReading {
@@ -181,6 +187,7 @@ export class Telemetry implements ITelemetry {
   }
 
   private _onSample({ time, values: changed }: ISampleMessage): void {
+    this._time = time;
     const metrics = Object.keys(changed) as Metric[];
     this._order.forEach((uuid, index) => {
       const reading = this.gpu(uuid);
@@ -247,6 +254,7 @@ export class Telemetry implements ITelemetry {
   private _ranks = new Map<string, IRankReading>();
   private _order: string[] = [];
   private _trouble: ITrouble | null = null;
+  private _time: number | null = null;
 }
 
 function rankKey(poolId: string, rank: number): string {

@@ -1,0 +1,146 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import type { Signal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
+
+import type { IPool } from '../model/contract';
+import { Telemetry } from '../model/telemetry';
+import { StatusItem } from '../statusbar/item';
+import { loadOf } from '../statusbar/load';
+import { poolState } from '../statusbar/poolState';
+import {
+  FakeStream,
+  GPU_0,
+  makeGpusMessage,
+  makeInventory,
+  makeTelemetry,
+  makeUsage
+} from './gpuSamples';
+import { makeModel, makePool, makeRank, until } from './samples';
+
+const GB = 2 ** 30;
+const trans = nullTranslator.load('');
+const onGpus = makePool({
+  ranks: [0, 1, 2].map(rank => {
+    const index = rank % 2;
+    const gpu = { ...GPU_0, index, uuid: `GPU-${index}` };
+    return makeRank(rank, { gpu, device: `cuda:${index}` });
+  })
+});
+
+describe('loadOf', () => {
+  it('is the mean of the GPUs, each counted once', () => {
+    const telemetry = makeTelemetry(makeGpusMessage(), {
+      type: 'sample',
+      time: 1,
+      values: { utilization: [90, 74], memory_used: [40 * GB, 22 * GB] }
+    });
+    const load = loadOf(onGpus, makeInventory(), telemetry, trans);
+    expect(load).toEqual(['82 %', '31/80 GB']);
+  });
+
+  it('leaves out what is not known', () => {
+    const telemetry = makeTelemetry(makeGpusMessage(), {
+      type: 'sample',
+      time: 1,
+      values: { utilization: [null, null], memory_used: [40 * GB, null] }
+    });
+    const load = loadOf(onGpus, makeInventory(), telemetry, trans);
+    expect(load).toEqual(['40/80 GB']);
+    expect(loadOf(onGpus, null, makeTelemetry(), trans)).toEqual([]);
+  });
+
+  it('is of the processes on the CPU, also where torch has no CUDA', () => {
+    const pool = makePool({
+      ranks: [makeRank(0, { gpu: GPU_0 }), makeRank(1), makeRank(2)]
+    });
+    const telemetry = makeTelemetry({
+      type: 'usage',
+      pools: { p1: [makeUsage(0, { cpu: 101 }), makeUsage(1), null] }
+    });
+    const load = loadOf(pool, makeInventory(), telemetry, trans);
+    expect(load).toEqual(['CPU 76 %', '2.0 GB']);
+  });
+});
+
+describe('poolState', () => {
+  const dead = makeRank(1, { state: 'dead' });
+  const progress = { phase: 'waiting for GPUs', ready: 1 };
+  it.each<[Partial<IPool>, string | undefined]>([
+    [{ state: 'PENDING', progress }, 'wait: waiting for GPUs'],
+    [{ state: 'CONFIGURING', progress }, 'wait: starting 1/2'],
+    [{}, 'idle: idle'],
+    [{ ranks: [makeRank(0, { state: 'busy' })] }, 'busy: busy'],
+    [{ ranks: [makeRank(0), dead] }, 'error: rank 1 died'],
+    [{ state: 'COMPLETING' }, 'wait: stopping'],
+    [{ state: 'FAILED' }, 'error: failed'],
+    [{ state: 'CANCELLED' }, undefined],
+    [{ state: 'COMPLETED' }, undefined]
+  ])('says %j', (changes, expected) => {
+    const state = poolState(makePool(changes), trans);
+    expect(state ? `${state.mood}: ${state.words}` : undefined).toBe(expected);
+  });
+});
+
+describe('StatusItem', () => {
+  let stream: FakeStream;
+  let model: ReturnType<typeof makeModel>;
+  let item: StatusItem;
+  const open = jest.fn();
+
+  function show(changes: Partial<typeof model>): void {
+    Object.assign(model, changes);
+    (model.changed as Signal<typeof model, void>).emit();
+  }
+
+  beforeEach(() => {
+    stream = new FakeStream();
+    model = makeModel({ telemetry: new Telemetry(stream) });
+    item = new StatusItem(model, open, trans);
+    // As the status bar does.
+    const follow = () => item.setHidden(!item.isActive);
+    item.activeChanged.connect(follow);
+    Widget.attach(item, document.body);
+    follow();
+  });
+
+  afterEach(() => item.dispose());
+
+  const button = () => item.node.querySelector('button');
+
+  it('is there only while there is a pool', () => {
+    expect(item.isActive).toBe(false);
+    show({ pool: makePool() });
+    expect(item.isActive).toBe(true);
+    show({ pool: makePool({ state: 'COMPLETED' }) });
+    expect(item.isActive).toBe(false);
+    show({ pool: makePool(), connection: { state: 'missing' } });
+    expect(item.isActive).toBe(false);
+  });
+
+  it('follows the load while it can be seen', async () => {
+    show({ pool: makePool() });
+    expect(stream.watched).toEqual([['gpus']]);
+    await until(() => button()?.textContent === '2 ranks');
+    stream.received.emit({
+      type: 'usage',
+      pools: { p1: [makeUsage(0), makeUsage(1)] }
+    });
+    await until(() => button()?.textContent === '2 ranks · CPU 50 % · 2.0 GB');
+    button()?.click();
+    expect(open).toHaveBeenCalled();
+
+    show({ connection: { state: 'stale', since: 0 } });
+    await until(() => button()?.textContent === '2 ranks · connection lost');
+    show({ pool: null });
+    expect(stream.watched.at(-1)).toEqual([]);
+  });
+
+  it('warns of a rank that died, aloud too', async () => {
+    const ranks = [makeRank(0), makeRank(1, { state: 'dead' })];
+    show({ pool: makePool({ ranks }) });
+    await until(() => button()?.textContent === '2 ranks · rank 1 died');
+    const news = item.node.querySelector('[role=status]');
+    expect(news?.textContent).toBe('2 ranks · rank 1 died');
+    await until(() => item.node.querySelector('button svg') !== null);
+  });
+});

@@ -1,0 +1,121 @@
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import { Signal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
+
+import type { IPool } from '../model/contract';
+import { RanksButton } from '../toolbar/ranksButton';
+import { CommandIDs } from '../tokens';
+import type { IPoolsModel } from '../tokens';
+import { makeModel, makePool, makeRank, until } from './samples';
+
+let item: RanksButton;
+let executed: unknown[];
+const makeCurrent = jest.fn();
+
+/** The toolbar item of a notebook whose kernel is k1. */
+function show(
+  pool: Partial<IPool> | null,
+  changes: Partial<IPoolsModel> = {}
+): void {
+  const pools = pool ? [makePool(pool)] : [];
+  const model = makeModel({
+    pools: new Map(pools.map(pool => [pool.id, pool])),
+    ...changes
+  });
+  const commands = new CommandRegistry();
+  executed = [];
+  for (const id of Object.values(CommandIDs)) {
+    commands.addCommand(id, {
+      label: args => (args.dead ? `${id} dead` : id),
+      execute: args => executed.push({ id, ...args })
+    });
+  }
+  const panel = {
+    sessionContext: {
+      kernelChanged: new Signal({}),
+      session: { kernel: { id: 'k1' } }
+    }
+  } as unknown as NotebookPanel;
+  const trans = nullTranslator.load('');
+  item = new RanksButton({ panel, model, commands, makeCurrent, trans });
+  Widget.attach(item, document.body);
+}
+
+function button(): HTMLButtonElement | null {
+  return item.node.querySelector('button');
+}
+
+async function open(): Promise<void> {
+  await until(() => button() !== null);
+  button()?.click();
+}
+
+function press(key: string, keyCode: number): void {
+  const menu = document.querySelector('.lm-Menu');
+  menu?.dispatchEvent(new KeyboardEvent('keydown', { key, keyCode }));
+}
+
+/** What the menu offers. */
+function offered(): string[] {
+  return [...document.querySelectorAll('.lm-Menu-itemLabel')]
+    .map(node => node.textContent ?? '')
+    .filter(Boolean);
+}
+
+afterEach(() => item.dispose());
+
+describe('RanksButton', () => {
+  const dead = makeRank(1, { state: 'dead' });
+
+  it.each<[Partial<IPool> | null, string]>([
+    [null, 'Ranks: 0'],
+    [{ kernel_id: 'k2' }, 'Ranks: 0'],
+    [{ state: 'COMPLETED', ended: 9 }, 'Ranks: 0'],
+    [
+      { state: 'CONFIGURING', progress: { phase: '', ready: 1 } },
+      'Ranks: starting 1/2'
+    ],
+    [{}, 'Ranks: 2'],
+    [{ ranks: [makeRank(0), dead] }, 'Ranks: 2, rank 1 died'],
+    [{ state: 'FAILED', ended: 9 }, 'Ranks: failed']
+  ])('says how %j does', async (pool, text) => {
+    show(pool);
+    await until(() => button()?.textContent === text);
+  });
+
+  it('goes with the server extension', async () => {
+    const connection: { state: 'live' | 'missing' } = { state: 'live' };
+    show(null, { connection });
+    await until(() => button() !== null);
+    connection.state = 'missing';
+    item.update();
+    await until(() => button() === null);
+  });
+
+  it('offers to start', async () => {
+    show(null);
+    await open();
+    expect(makeCurrent).toHaveBeenCalled();
+    await until(() => button()?.getAttribute('aria-expanded') === 'true');
+    expect(offered()).toEqual([CommandIDs.startPool, CommandIDs.openPanel]);
+    press('ArrowDown', 40);
+    press('Enter', 13);
+    expect(executed).toEqual([{ id: CommandIDs.startPool, ranks: 2 }]);
+    await until(() => button()?.getAttribute('aria-expanded') === 'false');
+    expect(document.activeElement).toBe(button());
+  });
+
+  it('offers what can be done with a pool', async () => {
+    show({ ranks: [makeRank(0), dead] });
+    await open();
+    expect(offered()).toEqual([
+      CommandIDs.interruptRanks,
+      `${CommandIDs.restartRanks} dead`,
+      CommandIDs.restartRanks,
+      CommandIDs.stopPool,
+      CommandIDs.openPanel
+    ]);
+  });
+});

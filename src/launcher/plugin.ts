@@ -1,0 +1,61 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
+import { ILauncher } from '@jupyterlab/launcher';
+import { ITranslator } from '@jupyterlab/translation';
+
+import { CommandIDs, TRANSLATION_DOMAIN } from '../tokens';
+import { firstNotebook, pythonKernel } from './firstCells';
+import { LOGO_URL, launcherIcon } from './icon';
+
+/**
+ * Makes notebooks that start ranks, from the launcher, the menu and the palette.
+ */
+export const launcherPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:launcher',
+  description: 'Makes notebooks whose first cells start ranks.',
+  autoStart: true,
+  requires: [ITranslator],
+  optional: [ILauncher, IDefaultFileBrowser],
+  activate: (
+    { commands, serviceManager }: JupyterFrontEnd,
+    translator: ITranslator,
+    launcher: ILauncher | null,
+    browser: IDefaultFileBrowser | null
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    commands.addCommand(CommandIDs.newNotebook, {
+      label: args =>
+        args.isPalette
+          ? trans.__('New Distributed Notebook')
+          : trans.__('Distributed Notebook'),
+      caption: trans.__('Make a notebook whose first cells start ranks.'),
+      icon: args => (args.isPalette ? undefined : launcherIcon),
+      execute: async ({ cwd }) => {
+        const { contents, kernelspecs } = serviceManager;
+        await kernelspecs.ready;
+        const kernel = pythonKernel(kernelspecs.specs);
+        const folder = typeof cwd === 'string' ? cwd : browser?.model.path;
+        const { path } = await contents.newUntitled({
+          path: folder ?? '',
+          type: 'notebook'
+        });
+        await contents.save(path, {
+          type: 'notebook',
+          format: 'json',
+          content: firstNotebook(kernel, trans)
+        });
+        return commands.execute('docmanager:open', { path }) as unknown;
+      }
+    });
+    launcher?.add({
+      command: CommandIDs.newNotebook,
+      // The launcher knows its own sections by JupyterLab's word for them.
+      category: translator.load('jupyterlab').__('Notebook'),
+      kernelIconUrl: LOGO_URL,
+      rank: 100
+    });
+  }
+};

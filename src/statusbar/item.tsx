@@ -1,0 +1,150 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget } from '@jupyterlab/ui-components';
+import type { IDisposable } from '@lumino/disposable';
+import type { Message } from '@lumino/messaging';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import React from 'react';
+
+import type { IPool } from '../model/contract';
+import { useTelemetry } from '../panel/useTelemetry';
+import type { IPoolsModel } from '../tokens';
+import { gpusOf, loadOf } from './load';
+import { countRanks, poolState } from './poolState';
+import { warningIcon } from './warningIcon';
+
+/**
+ * The current notebook's pool in the status bar: `4 ranks · 82 % · 31/80 GB`.
+ */
+export class StatusItem extends ReactWidget {
+  constructor(
+    private readonly _model: IPoolsModel,
+    private readonly _open: () => void,
+    private readonly _trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('jp-dist-StatusItem');
+    _model.changed.connect(this._onChanged, this);
+  }
+
+  /** Whether there is something to show. */
+  get isActive(): boolean {
+    const { pool, connection } = this._model;
+    return (
+      pool !== null &&
+      (connection.state === 'live' || connection.state === 'stale') &&
+      poolState(pool, this._trans) !== null
+    );
+  }
+
+  /** Emitted when that may have changed. */
+  get activeChanged(): ISignal<this, void> {
+    return this._activeChanged;
+  }
+
+  dispose(): void {
+    this._watching?.dispose();
+    this._watching = null;
+    super.dispose();
+  }
+
+  protected render(): JSX.Element | null {
+    const { pool } = this._model;
+    return pool && this.isActive ? (
+      <StatusText
+        pool={pool}
+        model={this._model}
+        open={this._open}
+        trans={this._trans}
+      />
+    ) : null;
+  }
+
+  protected onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this._follow(true);
+  }
+
+  protected onBeforeHide(msg: Message): void {
+    this._follow(false);
+    super.onBeforeHide(msg);
+  }
+
+  private _onChanged(): void {
+    this._activeChanged.emit();
+    this.update();
+    this._follow(this.isVisible);
+  }
+
+  /** Readings cost the server something: they are asked for while they can be seen. */
+  private _follow(isVisible: boolean): void {
+    const { pool, telemetry } = this._model;
+    if (isVisible && pool?.state === 'RUNNING') {
+      this._watching ??= telemetry.watch('gpus');
+    } else {
+      this._watching?.dispose();
+      this._watching = null;
+    }
+  }
+
+  private readonly _activeChanged = new Signal<this, void>(this);
+  private _watching: IDisposable | null = null;
+}
+
+interface IStatusTextProps {
+  pool: IPool;
+  model: IPoolsModel;
+  open: () => void;
+  trans: TranslationBundle;
+}
+
+function StatusText(props: IStatusTextProps): JSX.Element {
+  const { pool, model, open, trans } = props;
+  const isStale = model.connection.state === 'stale';
+  const state = poolState(pool, trans);
+  const isWrong = state?.mood === 'error';
+  // A string: the button is drawn again only when there is something else to read.
+  const load = useTelemetry(model.telemetry, telemetry =>
+    pool.state === 'RUNNING' && !isStale
+      ? loadOf(pool, model.gpus, telemetry, trans).join(' · ')
+      : ''
+  );
+  const news = isStale
+    ? trans.__('connection lost')
+    : isWrong || state?.mood === 'wait'
+      ? state.words
+      : '';
+  const text = [countRanks(pool.world_size, trans), news, load]
+    .filter(Boolean)
+    .join(' · ');
+  return (
+    <>
+      <button
+        type="button"
+        className={isStale ? 'jp-mod-stale' : ''}
+        title={explain(pool, trans)}
+        onClick={open}
+      >
+        {isWrong && (
+          <warningIcon.react tag="span" className="jp-dist-StatusItem-icon" />
+        )}
+        {text}
+      </button>
+      <span className="jp-dist-StatusItem-news" role="status">
+        {isWrong ? text : ''}
+      </span>
+    </>
+  );
+}
+
+/** What the numbers are, and what a click does. */
+function explain(pool: IPool, trans: TranslationBundle): string {
+  const gpus = gpusOf(pool).length;
+  const meaning =
+    gpus > 1
+      ? trans.__('Load and memory are the means of %1 GPUs.', gpus)
+      : gpus === 1
+        ? trans.__('Load and memory of the GPU.')
+        : trans.__('Mean CPU of the ranks, and the memory of all.');
+  return `${pool.reason?.message ?? meaning}\n${trans.__('Click to show ranks and GPUs.')}`;
+}

@@ -1,0 +1,73 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { IGpu, Values } from '../model/gpuContract';
+import { formatBytes, formatMemory } from '../panel/format';
+
+/** What the curves can show. */
+export const METRICS = [
+  'utilization',
+  'memory_used',
+  'power',
+  'temperature'
+] as const;
+export type ChartMetric = (typeof METRICS)[number];
+
+/** How many minutes they can show. */
+export const RANGES = [1, 5, 15, 60] as const;
+
+export function nameMetric(
+  metric: ChartMetric,
+  trans: TranslationBundle
+): string {
+  switch (metric) {
+    case 'utilization':
+      return trans.__('Utilisation');
+    case 'memory_used':
+      return trans.__('Memory');
+    case 'power':
+      return trans.__('Power');
+    case 'temperature':
+      return trans.__('Temperature');
+  }
+}
+
+export function formatValue(
+  metric: ChartMetric,
+  value: number,
+  trans: TranslationBundle
+): string {
+  switch (metric) {
+    case 'utilization':
+      return trans.__('%1 %', Math.round(value));
+    case 'memory_used':
+      return formatBytes(value, trans);
+    case 'power':
+      return trans.__('%1 W', Math.round(value));
+    case 'temperature':
+      return trans.__('%1 °C', Math.round(value));
+  }
+}
+
+/** What stands at the upper edge of a chart: `100 %`. */
+export function formatTop(
+  metric: ChartMetric,
+  top: number,
+  trans: TranslationBundle
+): string {
+  return metric === 'memory_used'
+    ? formatMemory(top, trans)
+    : formatValue(metric, top, trans);
+}
+
+/** The value at the upper edge of a GPU's chart, the lower one being 0. */
+export function topOf(metric: ChartMetric, gpu: IGpu, values: Values): number {
+  switch (metric) {
+    case 'memory_used':
+      return gpu.memory_total;
+    case 'power':
+      // Some GPUs do not tell their limit; the hungriest have about 1 kW.
+      return values.power_limit ?? 1000;
+    default:
+      return 100;
+  }
+}

@@ -1,0 +1,319 @@
+import type { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+
+import type { IGpu, Values } from '../model/gpuContract';
+import type { Connection, IPoolsModel } from '../tokens';
+import type { Bands } from './bands';
+import type { IPast } from './history';
+import type { ChartMetric } from './metrics';
+import { Recording, stepOf } from './recording';
+import type { IHistory } from './recording';
+
+const MINUTE = 60;
+/** Seconds: no closer than this. */
+const CLOSEST = 5;
+
+/** A stretch of time: from, to, in Unix seconds. */
+export type View = readonly [number, number];
+
+/**
+ * What a timeline shows: which metric, of when, and the values.
+ *
+ * While it is not shown it does nothing. While it is paused or zoomed its values stay as they are.
+ */
+export class TimelineModel implements IDisposable {
+  constructor(
+    readonly pools: IPoolsModel,
+    readonly bands: Bands,
+    readonly past: IPast
+  ) {
+    this._recording = new Recording(this.span, []);
+  }
+
+  /** Emitted after any change. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** Emitted when it shows something else than before, and not merely newer values. */
+  get optionsChanged(): ISignal<this, void> {
+    return this._optionsChanged;
+  }
+
+  get metric(): ChartMetric {
+    return this._metric;
+  }
+
+  set metric(metric: ChartMetric) {
+    this._metric = metric;
+    this._emitOptions();
+  }
+
+  /** How far it reaches back. */
+  get minutes(): number {
+    return this._minutes;
+  }
+
+  set minutes(minutes: number) {
+    this._minutes = minutes;
+    this._zoom = null;
+    this._load();
+    this._emitOptions();
+  }
+
+  get span(): number {
+    return this._minutes * MINUTE;
+  }
+
+  get isPaused(): boolean {
+    return this._pausedAt !== null;
+  }
+
+  set isPaused(isPaused: boolean) {
+    this._pausedAt = isPaused ? this._end : null;
+    this._thaw();
+  }
+
+  get isZoomed(): boolean {
+    return this._zoom !== null;
+  }
+
+  /** Whether new values are added. */
+  get isFollowing(): boolean {
+    return !this.isPaused && !this.isZoomed;
+  }
+
+  /** Whether somebody can see it. */
+  get isShown(): boolean {
+    return this._watching !== null;
+  }
+
+  set isShown(isShown: boolean) {
+    if (isShown === this.isShown || this._isDisposed) {
+      return;
+    }
+    const { telemetry, changed } = this.pools;
+    if (isShown) {
+      this._watching = telemetry.watch('gpus');
+      telemetry.changed.connect(this._onTelemetry, this);
+      changed.connect(this._onPools, this);
+      this.bands.changed.connect(this._emit, this);
+      this._keys = this._uuids();
+      if (this.isFollowing) {
+        this._load();
+      }
+      this._emitOptions();
+    } else {
+      this._watching?.dispose();
+      this._watching = null;
+      telemetry.changed.disconnect(this._onTelemetry, this);
+      changed.disconnect(this._onPools, this);
+      this.bands.changed.disconnect(this._emit, this);
+    }
+  }
+
+  get gpus(): readonly IGpu[] {
+    return this.pools.gpus?.gpus ?? [];
+  }
+
+  get recording(): Recording {
+    return this._recording;
+  }
+
+  /** Another number after each change, but for newer values. */
+  get revision(): number {
+    return this._revision;
+  }
+
+  /** Seconds: while time goes on, the view moves by so much at once. */
+  grain = 1;
+
+  /** Why there is no past, in a sentence. */
+  get error(): string | null {
+    return this._error;
+  }
+
+  get view(): View {
+    return this._zoom ?? this._whole;
+  }
+
+  zoomTo(from: number, to: number): void {
+    const [begin, end] = this._whole;
+    const width = Math.max(CLOSEST, to - from);
+    if (width >= end - begin) {
+      this.resetZoom();
+      return;
+    }
+    const start = Math.min(Math.max(from, begin), end - width);
+    if (!this._zoom) {
+      // What is looked at stays, also when time goes on.
+      this._zoomedAt = end;
+    }
+    this._zoom = [start, start + width];
+    this._emitOptions();
+  }
+
+  /** Zoom in (`factor` > 1) or out, towards a time. */
+  zoomBy(factor: number, towards: number): void {
+    const [begin, end] = this.view;
+    this.zoomTo(
+      towards - (towards - begin) / factor,
+      towards + (end - towards) / factor
+    );
+  }
+
+  /** Move what is seen by a part of its width. */
+  move(part: number): void {
+    if (this._zoom) {
+      const [begin, end] = this._zoom;
+      const by = part * (end - begin);
+      this.zoomTo(begin + by, end + by);
+    }
+  }
+
+  resetZoom(): void {
+    if (this._zoom) {
+      this._zoom = null;
+      this._thaw();
+    }
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    this.isShown = false;
+    this._isDisposed = true;
+    Signal.clearData(this);
+  }
+
+  private get _end(): number {
+    return (
+      this._recording.end ?? this.pools.telemetry.time ?? Date.now() / 1000
+    );
+  }
+
+  private get _whole(): View {
+    const end =
+      this._pausedAt ??
+      (this._zoom
+        ? this._zoomedAt
+        : Math.ceil(this._end / this.grain) * this.grain);
+    return [end - this.span, end];
+  }
+
+  /** Go on where it was left: what has happened since is asked of the server. */
+  private _thaw(): void {
+    if (this.isFollowing) {
+      this._load();
+    }
+    this._emitOptions();
+  }
+
+  private _load(): void {
+    if (this.isShown) {
+      void this._loadPast();
+    }
+  }
+
+  private async _loadPast(): Promise<void> {
+    const samples: [number, Map<string, Values>][] = [];
+    this._late = samples;
+    const { span } = this;
+    const since = this._pausedAt === null ? -span : this._pausedAt - span;
+    let history: IHistory | null = null;
+    let error: string | null = null;
+    try {
+      history = await this.past.load(since, stepOf(span));
+    } catch (reason) {
+      error = reason instanceof Error ? reason.message : String(reason);
+    }
+    // Meanwhile another range may have been asked for.
+    if (this._late !== samples || this._isDisposed) {
+      return;
+    }
+    this._late = null;
+    this._error = error;
+    const recording = new Recording(
+      span,
+      this.gpus.map(({ uuid }) => uuid)
+    );
+    if (history) {
+      recording.addHistory(history);
+    }
+    for (const [time, values] of samples) {
+      recording.add(time, uuid => values.get(uuid) ?? {});
+    }
+    this._recording = recording;
+    this._emit();
+  }
+
+  private _onTelemetry(): void {
+    if (!this.isFollowing) {
+      return;
+    }
+    const { telemetry } = this.pools;
+    const { time } = telemetry;
+    if (time !== null && time !== this._time) {
+      this._time = time;
+      if (this._late) {
+        const read = this.gpus.map(
+          ({ uuid }) => [uuid, telemetry.gpu(uuid).values] as const
+        );
+        this._late.push([time, new Map(read)]);
+      } else {
+        this._recording.add(time, uuid => telemetry.gpu(uuid).values);
+      }
+    }
+    this._changed.emit();
+  }
+
+  private _onPools(): void {
+    const keys = this._uuids();
+    const { state } = this.pools.connection;
+    const isBack = state === 'live' && this._connection !== 'live';
+    this._connection = state;
+    if (keys !== this._keys || (isBack && this.isFollowing)) {
+      this._keys = keys;
+      this._load();
+      this._optionsChanged.emit();
+    }
+    this._emit();
+  }
+
+  private _uuids(): string {
+    return this.gpus.map(({ uuid }) => uuid).join(' ');
+  }
+
+  private _emit(): void {
+    this._revision += 1;
+    this._changed.emit();
+  }
+
+  private _emitOptions(): void {
+    this._optionsChanged.emit();
+    this._emit();
+  }
+
+  private readonly _changed = new Signal<this, void>(this);
+  private readonly _optionsChanged = new Signal<this, void>(this);
+  private _metric: ChartMetric = 'utilization';
+  private _minutes = 15;
+  private _recording: Recording;
+  private _error: string | null = null;
+  private _watching: IDisposable | null = null;
+  private _pausedAt: number | null = null;
+  private _zoom: View | null = null;
+  /** The end of the whole when it was zoomed. */
+  private _zoomedAt = 0;
+  /** The newest sample that was taken in. */
+  private _time: number | null = null;
+  /** Samples that come while the past is loaded; null otherwise. */
+  private _late: [number, Map<string, Values>][] | null = null;
+  private _keys = '';
+  private _revision = 0;
+  private _connection: Connection['state'] = 'live';
+  private _isDisposed = false;
+}

@@ -1,0 +1,79 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { formatTime } from '../panel/format';
+import type { IPoolsModel } from '../tokens';
+import type { TimelineModel } from './model';
+
+/** Why there are no curves. */
+export interface INothing {
+  title: string;
+  more: string[];
+}
+
+/**
+ * What is shown in place of curves, or null if there are GPUs to show.
+ */
+export function sayNothing(
+  { connection, gpus, gpusError }: IPoolsModel,
+  trans: TranslationBundle
+): INothing | null {
+  if (gpus?.gpus.length) {
+    return null;
+  }
+  const say = (title: string, ...more: string[]) => ({
+    title,
+    more: more.filter(Boolean)
+  });
+  switch (connection.state) {
+    case 'missing':
+      return say(
+        trans.__('The server extension is not enabled'),
+        trans.__('The panel “Ranks & GPUs” tells how to enable it.')
+      );
+    case 'refused':
+      return say(connection.error.message, connection.error.hint);
+    default:
+  }
+  if (gpusError) {
+    return say(gpusError.message, gpusError.hint);
+  }
+  if (!gpus) {
+    return say(trans.__('Looking for GPUs…'));
+  }
+  return say(
+    trans.__('No GPUs to show'),
+    gpus.reason ?? '',
+    ...gpus.problems,
+    trans.__('What ranks use of the CPU is in the panel “Ranks & GPUs”.')
+  );
+}
+
+/**
+ * Why the curves are not what they should be; empty if they are.
+ */
+export function sayTrouble(
+  { pools, error }: TimelineModel,
+  trans: TranslationBundle
+): string {
+  const { connection, telemetry, gpus } = pools;
+  if (connection.state === 'stale') {
+    return trans.__(
+      'Stale since %1, reconnecting…',
+      formatTime(connection.since)
+    );
+  }
+  const { trouble } = telemetry;
+  // Where there is no GPU, that is said already.
+  if (trouble && gpus?.gpus.length) {
+    return trouble.since === null
+      ? trouble.message
+      : trans.__(
+          'Stale since %1: %2',
+          formatTime(trouble.since * 1000),
+          trouble.message
+        );
+  }
+  return error === null
+    ? ''
+    : trans.__('What was before could not be loaded: %1', error);
+}

@@ -1,0 +1,109 @@
+import { ILayoutRestorer } from '@jupyterlab/application';
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import {
+  IThemeManager,
+  MainAreaWidget,
+  WidgetTracker
+} from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
+import { ITranslator } from '@jupyterlab/translation';
+
+import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
+import { Bands } from './bands';
+import { Past } from './history';
+import { timelineIcon } from './icons';
+import { METRICS, RANGES } from './metrics';
+import { TimelineModel } from './model';
+import { Timeline } from './timeline';
+import { fillToolbar } from './toolbar';
+
+/**
+ * Offers the timeline of the GPUs in the main area, one at a time.
+ *
+ * As every command of ours it is in the palette already.
+ */
+export const timelinePlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:timeline',
+  description: 'Shows what the GPUs did and do, as curves.',
+  autoStart: true,
+  requires: [IPoolsModel, ITranslator],
+  optional: [ILauncher, ILayoutRestorer, IThemeManager],
+  activate: (
+    app: JupyterFrontEnd,
+    pools: IPoolsModel,
+    translator: ITranslator,
+    launcher: ILauncher | null,
+    restorer: ILayoutRestorer | null,
+    themes: IThemeManager | null
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    const past = new Past(app.serviceManager.serverSettings, trans);
+    // From the start: what ranks did before the timeline is opened is on it too.
+    const bands = new Bands(pools);
+    const tracker = new WidgetTracker<MainAreaWidget<Timeline>>({
+      namespace: 'jupyter-dist-timeline'
+    });
+    const command = CommandIDs.openTimeline;
+
+    const make = (): MainAreaWidget<Timeline> => {
+      const model = new TimelineModel(pools, bands, past);
+      const content = new Timeline(model, trans, themes);
+      const widget = new MainAreaWidget({ content });
+      widget.id = 'jupyter-dist-timeline';
+      widget.title.label = trans.__('GPU Timeline');
+      widget.title.icon = timelineIcon;
+      widget.title.closable = true;
+      fillToolbar(widget.toolbar, content, trans);
+      return widget;
+    };
+
+    app.commands.addCommand(command, {
+      label: trans.__('GPU Timeline'),
+      caption: trans.__('Show what the GPUs did and do, as curves.'),
+      icon: timelineIcon,
+      execute: async ({ metric, minutes }) => {
+        let widget = tracker.currentWidget;
+        if (!widget) {
+          widget = make();
+          const { model } = widget.content;
+          // A layout of another version may name what is not there.
+          model.metric = METRICS.find(name => name === metric) ?? model.metric;
+          model.minutes = RANGES.find(one => one === minutes) ?? model.minutes;
+          await tracker.add(widget);
+          const added = widget;
+          let saved = `${model.metric} ${model.minutes}`;
+          model.optionsChanged.connect(() => {
+            const state = `${model.metric} ${model.minutes}`;
+            if (state !== saved) {
+              saved = state;
+              void tracker.save(added);
+            }
+          });
+        }
+        if (!widget.isAttached) {
+          app.shell.add(widget, 'main', { type: 'Distributed' });
+        }
+        app.shell.activateById(widget.id);
+        return widget;
+      }
+    });
+    launcher?.add({
+      command,
+      // The launcher knows its sections by what it calls them itself.
+      category: translator.load('jupyterlab').__('Other')
+    });
+    if (restorer) {
+      void restorer.restore(tracker, {
+        command,
+        name: () => 'gpu-timeline',
+        args: ({ content: { model } }) => ({
+          metric: model.metric,
+          minutes: model.minutes
+        })
+      });
+    }
+  }
+};

@@ -1,0 +1,138 @@
+import { showErrorMessage } from '@jupyterlab/apputils';
+import type { Toolbar } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import {
+  HTMLSelect,
+  ReactWidget,
+  Toolbar as ToolbarItems,
+  ToolbarButtonComponent,
+  UseSignal,
+  runIcon
+} from '@jupyterlab/ui-components';
+import React from 'react';
+
+import { pauseIcon } from './icons';
+import { METRICS, RANGES, nameMetric } from './metrics';
+import type { ChartMetric } from './metrics';
+import { save } from './picture';
+import type { Timeline } from './timeline';
+
+/**
+ * Fill the toolbar of a timeline.
+ */
+export function fillToolbar(
+  toolbar: Toolbar,
+  timeline: Timeline,
+  trans: TranslationBundle
+): void {
+  const { model } = timeline;
+  const add = (name: string, render: () => JSX.Element) => {
+    const item = ReactWidget.create(
+      <UseSignal signal={model.optionsChanged}>{render}</UseSignal>
+    );
+    toolbar.addItem(name, item);
+  };
+  add('metric', () => (
+    <Choice
+      label={trans.__('Metric')}
+      value={model.metric}
+      options={METRICS.map(metric => [metric, nameMetric(metric, trans)])}
+      choose={metric => (model.metric = metric as ChartMetric)}
+    />
+  ));
+  add('range', () => (
+    <Choice
+      label={trans.__('Range')}
+      value={`${model.minutes}`}
+      options={RANGES.map(minutes => [
+        `${minutes}`,
+        trans._n('last %1 minute', 'last %1 minutes', minutes)
+      ])}
+      choose={minutes => (model.minutes = Number(minutes))}
+    />
+  ));
+  add('pause', () => (
+    <ToolbarButtonComponent
+      icon={model.isPaused ? runIcon : pauseIcon}
+      label={model.isPaused ? trans.__('Resume') : trans.__('Pause')}
+      tooltip={
+        model.isPaused
+          ? trans.__('Go on with what the GPUs do now')
+          : trans.__('Keep the curves as they are')
+      }
+      onClick={() => (model.isPaused = !model.isPaused)}
+    />
+  ));
+  add('zoom', () => (
+    <ToolbarButtonComponent
+      label={trans.__('Reset zoom')}
+      tooltip={
+        model.isZoomed
+          ? trans.__('Show all again (double-click, or 0)')
+          : trans.__('Drag over the curves to zoom, or press +')
+      }
+      enabled={model.isZoomed}
+      onClick={() => model.resetZoom()}
+    />
+  ));
+  toolbar.addItem('spacer', ToolbarItems.createSpacerItem());
+  const stamp = () =>
+    new Date(model.view[1] * 1000).toISOString().slice(0, 19).replace(/:/g, '');
+  add('png', () => (
+    <ToolbarButtonComponent
+      label={trans.__('PNG')}
+      tooltip={trans.__('Save a picture of the curves')}
+      enabled={model.gpus.length > 0}
+      onClick={() =>
+        timeline.picture().toBlob(blob => {
+          if (blob) {
+            save(blob, `gpus-${stamp()}.png`);
+          }
+        })
+      }
+    />
+  ));
+  add('csv', () => (
+    <ToolbarButtonComponent
+      label={trans.__('CSV')}
+      tooltip={trans.__('Save the values as a table')}
+      enabled={model.gpus.length > 0}
+      onClick={async () => {
+        try {
+          save(await model.past.csv(model.view[0]), `gpus-${stamp()}.csv`);
+        } catch (error) {
+          await showErrorMessage(
+            trans.__('The table could not be saved'),
+            error instanceof Error ? error.message : String(error)
+          );
+        }
+      }}
+    />
+  ));
+}
+
+interface IChoiceProps {
+  label: string;
+  value: string;
+  /** Values and how they are called. */
+  options: (readonly [string, string])[];
+  choose(value: string): void;
+}
+
+function Choice({ label, value, options, choose }: IChoiceProps): JSX.Element {
+  return (
+    <HTMLSelect
+      className="jp-dist-Timeline-choice"
+      aria-label={label}
+      title={label}
+      value={value}
+      onChange={event => choose(event.target.value)}
+    >
+      {options.map(([value, name]) => (
+        <option key={value} value={value}>
+          {name}
+        </option>
+      ))}
+    </HTMLSelect>
+  );
+}

@@ -1,0 +1,80 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { ITranslator } from '@jupyterlab/translation';
+
+import { ranksIcon } from '../panel/icon';
+import { CommandIDs, TRANSLATION_DOMAIN } from '../tokens';
+import { CellMarks } from './cellMarks';
+import { MAGIC, toggled, whereRuns } from './magic';
+
+/**
+ * Marks the cells that run on ranks, and lets the user say which those are.
+ */
+export const cellsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:cells',
+  description: 'Marks the cells that run on ranks.',
+  autoStart: true,
+  requires: [INotebookTracker, ITranslator],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    tracker: INotebookTracker,
+    translator: ITranslator
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    const command = CommandIDs.toggleDistributed;
+    const notify = () => commands.notifyCommandChanged(command);
+
+    /** The selected code cells of the current notebook. */
+    const sources = () => {
+      const notebook = tracker.currentWidget?.content;
+      return (notebook?.widgets ?? [])
+        .filter(cell => notebook?.isSelectedOrActive(cell))
+        .filter(({ model }) => model.type === 'code')
+        .map(({ model }) => model.sharedModel);
+    };
+    const isOnRanks = () => {
+      const all = sources();
+      return (
+        all.length > 0 &&
+        all.every(cell => whereRuns(cell.getSource()) !== null)
+      );
+    };
+
+    commands.addCommand(command, {
+      label: args =>
+        args.isPalette
+          ? trans.__('Toggle %1', MAGIC)
+          : args.toolbar
+            ? ''
+            : trans.__('Run on Ranks'),
+      caption: trans.__(
+        'Have the selected cells run on all ranks, or in the notebook again.'
+      ),
+      icon: args => (args.toolbar ? ranksIcon : undefined),
+      isEnabled: () => sources().length > 0,
+      isVisible: args => !args.toolbar || sources().length > 0,
+      isToggleable: true,
+      isToggled: isOnRanks,
+      execute: () => {
+        const isOn = isOnRanks();
+        for (const cell of sources()) {
+          const source = cell.getSource();
+          if ((whereRuns(source) !== null) === isOn) {
+            const { end, start } = toggled(source);
+            cell.updateSource(0, end, start);
+          }
+        }
+      }
+    });
+
+    tracker.forEach(panel => new CellMarks(panel.content, trans, notify));
+    tracker.widgetAdded.connect(
+      (_, panel) => new CellMarks(panel.content, trans, notify)
+    );
+    tracker.activeCellChanged.connect(notify);
+    tracker.selectionChanged.connect(notify);
+  }
+};

@@ -1,0 +1,73 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+/** What makes a cell run on all ranks. */
+export const MAGIC = '%%distributed';
+
+/** The ranks that a cell runs on as it names them, `all`, or null if it runs in the notebook. */
+export type Where = string | null;
+
+const FIRST_LINE = /^\s*(.*)/;
+const OUR_MAGIC = /^%%(distributed|rank)(?![\w-])(.*)$/;
+const RANKS_OPTION = /(?:^|\s)(?:-r|--ranks)[ =]?(\S+)/;
+const LISTED = /^\d+(-\d+)?$/;
+/** As many as have colours. */
+const MOST = 8;
+
+/**
+ * Where a cell runs. A magic counts only in the first line that is not blank, as in IPython.
+ */
+export function whereRuns(source: string): Where {
+  const match = OUR_MAGIC.exec(FIRST_LINE.exec(source)?.[1] ?? '');
+  if (!match) {
+    return null;
+  }
+  const [, name, rest] = match;
+  const ranks = name === 'rank' ? rest : (RANKS_OPTION.exec(rest)?.[1] ?? '');
+  const bare = ranks.trim().replace(/^\[|\]$/g, '');
+  return bare || (name === 'rank' ? null : 'all');
+}
+
+/** Where the line ends that decides it: what is written after it changes nothing. */
+export function headLength(source: string): number {
+  return FIRST_LINE.exec(source)?.[0].length ?? 0;
+}
+
+/**
+ * `Runs on all ranks`, `Runs on rank 0`, `Runs on ranks 0, 2`.
+ */
+export function sayWhere(where: string, trans: TranslationBundle): string {
+  if (where === 'all') {
+    return trans.__('Runs on all ranks');
+  }
+  const items = where.split(',').map(item => item.trim());
+  return trans._n(
+    'Runs on rank %2',
+    'Runs on ranks %2',
+    items.length === 1 && /^-?\d+$/.test(where) ? 1 : 2,
+    items.join(', ')
+  );
+}
+
+/**
+ * The ranks that are written one by one or from–to; null if that takes knowing how many there are.
+ */
+export function listedRanks(where: string): number[] | null {
+  const ranks = new Set<number>();
+  for (const item of where.split(',').map(item => item.trim())) {
+    if (!LISTED.test(item)) {
+      return null;
+    }
+    const [first, last = first] = item.split('-').map(Number);
+    for (let rank = first; rank <= last && ranks.size < MOST; rank++) {
+      ranks.add(rank);
+    }
+  }
+  return [...ranks];
+}
+
+/** The source with the magic before it, or without it. */
+export function toggled(source: string): { end: number; start: string } {
+  return whereRuns(source) === null
+    ? { end: 0, start: `${MAGIC}\n` }
+    : { end: Math.min(headLength(source) + 1, source.length), start: '' };
+}

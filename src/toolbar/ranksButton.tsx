@@ -1,0 +1,181 @@
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget, caretDownIcon } from '@jupyterlab/ui-components';
+import type { CommandRegistry } from '@lumino/commands';
+import { Menu } from '@lumino/widgets';
+import React from 'react';
+
+import { deadRanks, poolOf } from '../model/contract';
+import type { IPool } from '../model/contract';
+import { formatBackend } from '../panel/format';
+import { countRanks, poolState } from '../statusbar/poolState';
+import type { IPoolState } from '../statusbar/poolState';
+import { warningIcon } from '../statusbar/warningIcon';
+import { CommandIDs } from '../tokens';
+import type { IPoolsModel } from '../tokens';
+
+/**
+ * `Ranks: 4 ▾` in the toolbar of a notebook: how its pool does, and a menu of what can be done.
+ */
+export class RanksButton extends ReactWidget {
+  constructor(private readonly _options: RanksButton.IOptions) {
+    super();
+    const { panel, model, commands } = _options;
+    this.addClass('jp-dist-RanksItem');
+    this._menu = new Menu({ commands });
+    this._menu.aboutToClose.connect(this._onClosed, this);
+    model.changed.connect(this.update, this);
+    panel.sessionContext.kernelChanged.connect(this.update, this);
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this._menu.dispose();
+      super.dispose();
+    }
+  }
+
+  protected render(): JSX.Element | null {
+    const { model, trans } = this._options;
+    const { state } = model.connection;
+    if (state === 'missing' || state === 'refused') {
+      return null;
+    }
+    const pool = this._pool;
+    return (
+      <RanksLabel
+        pool={pool}
+        isStale={state === 'stale'}
+        isOpen={this._menu.isAttached}
+        open={button => this._open(button)}
+        trans={trans}
+      />
+    );
+  }
+
+  /** Null when it has ended as it was told to. */
+  private get _pool(): IPool | null {
+    const { panel, model, trans } = this._options;
+    const kernel = panel.sessionContext.session?.kernel;
+    const pool = poolOf(kernel?.id, model.pools.values());
+    return pool && poolState(pool, trans) ? pool : null;
+  }
+
+  private _open(button: HTMLElement): void {
+    // What starts ranks starts them for the current notebook, so that has to be this one.
+    this._options.makeCurrent();
+    this._fill(this._pool);
+    const { left, bottom } = button.getBoundingClientRect();
+    this._menu.open(left, bottom);
+    this.update();
+  }
+
+  private _fill(pool: IPool | null): void {
+    this._menu.clearItems();
+    if (!pool || pool.state === 'FAILED') {
+      const ranks = this._options.model.defaultRanks;
+      this._menu.addItem({ command: CommandIDs.startPool, args: { ranks } });
+    } else {
+      const args = { pool: pool.id };
+      this._menu.addItem({ command: CommandIDs.interruptRanks, args });
+      if (deadRanks(pool).length > 0) {
+        this._menu.addItem({
+          command: CommandIDs.restartRanks,
+          args: { ...args, dead: true }
+        });
+      }
+      this._menu.addItem({ command: CommandIDs.restartRanks, args });
+      this._menu.addItem({ command: CommandIDs.stopPool, args });
+    }
+    this._menu.addItem({ type: 'separator' });
+    this._menu.addItem({ command: CommandIDs.openPanel });
+  }
+
+  private _onClosed(): void {
+    this.node.querySelector('button')?.focus();
+    this.update();
+  }
+
+  private readonly _menu: Menu;
+}
+
+export namespace RanksButton {
+  export interface IOptions {
+    panel: NotebookPanel;
+    model: IPoolsModel;
+    commands: CommandRegistry;
+    /** Make the panel the current one, if it is not. */
+    makeCurrent: () => void;
+    trans: TranslationBundle;
+  }
+}
+
+interface IRanksLabelProps {
+  pool: IPool | null;
+  isStale: boolean;
+  isOpen: boolean;
+  open: (button: HTMLElement) => void;
+  trans: TranslationBundle;
+}
+
+function RanksLabel(props: IRanksLabelProps): JSX.Element {
+  const { pool, isStale, isOpen, open, trans } = props;
+  const state = pool && poolState(pool, trans);
+  const mood = isStale ? 'stale' : (state?.mood ?? 'none');
+  return (
+    <button
+      type="button"
+      className={`jp-dist-RanksButton jp-mod-${mood}`}
+      aria-haspopup="menu"
+      aria-expanded={isOpen}
+      title={explain(pool, state, isStale, trans)}
+      onClick={event => open(event.currentTarget)}
+    >
+      {mood === 'error' ? (
+        <warningIcon.react tag="span" className="jp-dist-RanksButton-icon" />
+      ) : (
+        <span className="jp-dist-RanksButton-dot" />
+      )}
+      <span>{trans.__('Ranks: %1', count(pool, state, trans))}</span>
+      <caretDownIcon.react tag="span" className="jp-dist-RanksButton-caret" />
+    </button>
+  );
+}
+
+/** `0`, `4`, `starting 1/4`, `4, rank 1 died`. */
+function count(
+  pool: IPool | null,
+  state: IPoolState | null,
+  trans: TranslationBundle
+): string {
+  if (!pool || !state) {
+    return '0';
+  }
+  if (pool.state !== 'RUNNING') {
+    return state.words;
+  }
+  return state.mood === 'error'
+    ? trans.__('%1, %2', pool.world_size, state.words)
+    : `${pool.world_size}`;
+}
+
+function explain(
+  pool: IPool | null,
+  state: IPoolState | null,
+  isStale: boolean,
+  trans: TranslationBundle
+): string {
+  if (isStale) {
+    return trans.__('The connection to the server is lost.');
+  }
+  if (!pool || !state) {
+    return trans.__('No ranks run for this notebook.');
+  }
+  return pool.reason
+    ? pool.reason.message
+    : [
+        countRanks(pool.world_size, trans),
+        state.words,
+        formatBackend(pool.backend)
+      ].join(' · ');
+}

@@ -1,0 +1,174 @@
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import AxeBuilder from '@axe-core/playwright';
+import type { Locator } from '@playwright/test';
+import { readFile } from 'fs/promises';
+
+import { FAKE_GPUS_URL } from '../playwright.config';
+import { expect, test } from './support';
+
+/**
+ * The timeline as its user finds it.
+ */
+class Timeline {
+  constructor(private readonly _page: IJupyterLabPageFixture) {
+    this.root = _page.locator('#jupyter-dist-timeline');
+    this.curves = this.root.getByRole('group', { name: /^Curves of the GPUs/ });
+  }
+
+  readonly root: Locator;
+  readonly curves: Locator;
+
+  async open(): Promise<void> {
+    await this._page.evaluate(async () => {
+      await window.jupyterapp.commands.execute('jupyter-dist:open-timeline');
+    });
+    await expect(this.root).toBeVisible();
+  }
+
+  chart(gpu: number): Locator {
+    return this.curves.getByRole('img', {
+      name: new RegExp(`^GPU ${gpu}[,:]`)
+    });
+  }
+
+  button(name: string): Locator {
+    return this.root.getByRole('button', { name });
+  }
+
+  async expectAccessible(): Promise<void> {
+    const { violations } = await new AxeBuilder({ page: this._page })
+      .include('#jupyter-dist-timeline')
+      .analyze();
+    expect(
+      violations.flatMap(({ id, nodes }) =>
+        nodes.map(node => `${id}: ${node.html}`)
+      )
+    ).toEqual([]);
+  }
+}
+
+test.describe('on a pretend machine', () => {
+  test.use({ baseURL: FAKE_GPUS_URL });
+
+  test('eight curves that can be zoomed, paused and saved', async ({
+    page
+  }) => {
+    const timeline = new Timeline(page);
+    await timeline.open();
+    await expect(timeline.chart(7)).toBeVisible();
+    await expect(timeline.chart(6)).toHaveAccessibleName(/Utilisation 64 %$/);
+    await timeline.root.getByLabel('Metric').selectOption('Temperature');
+    await expect(timeline.chart(6)).toHaveAccessibleName(/Temperature 84 °C$/);
+    await timeline.root.getByLabel('Range').selectOption('last 1 minute');
+
+    await test.step('zoom', async () => {
+      const reset = timeline.button('Reset zoom');
+      await expect(reset).toBeDisabled();
+      const box = (await timeline.chart(2).boundingBox())!;
+      await page.mouse.move(box.x + 100, box.y + 20);
+      await page.mouse.down();
+      await page.mouse.move(box.x + 300, box.y + 20, { steps: 4 });
+      await page.mouse.up();
+      await expect(reset).toBeEnabled();
+      await page.mouse.dblclick(box.x + 50, box.y + 20);
+      await expect(reset).toBeDisabled();
+      await timeline.curves.press('+');
+      await expect(reset).toBeEnabled();
+      await timeline.curves.press('0');
+      await expect(reset).toBeDisabled();
+    });
+
+    await test.step('pause', async () => {
+      await timeline.button('Pause').click();
+      await timeline.button('Resume').click();
+      await expect(timeline.button('Pause')).toBeVisible();
+    });
+
+    await test.step('save', async () => {
+      const saved = async (name: string) => {
+        const download = page.waitForEvent('download');
+        await timeline.button(name).click();
+        return readFile(await (await download).path());
+      };
+      expect((await saved('CSV')).toString()).toContain('utilization.gpu [%]');
+      expect((await saved('PNG')).subarray(1, 4).toString()).toBe('PNG');
+    });
+
+    await test.step('in both themes', async () => {
+      const edge = () =>
+        timeline
+          .chart(0)
+          .locator('canvas')
+          .evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+      await timeline.expectAccessible();
+      await timeline.button('Pause').click();
+      const before = await edge();
+      await page.theme.setDarkTheme();
+      await expect.poll(edge).not.toBe(before);
+      await timeline.expectAccessible();
+    });
+
+    await test.step('it is there again after a reload', async () => {
+      await page.reload();
+      await expect(timeline.chart(6)).toHaveAccessibleName(
+        /Temperature 84 °C$/
+      );
+      await page.theme.setLightTheme();
+    });
+  });
+
+  test('it asks for samples while it can be seen, and only then', async ({
+    page
+  }) => {
+    const asked: string[] = [];
+    page.on('websocket', socket => {
+      if (socket.url().includes('jupyter-dist/stream')) {
+        socket.on('framesent', ({ payload }) => asked.push(`${payload}`));
+      }
+    });
+    await page.reload();
+    const timeline = new Timeline(page);
+    await timeline.open();
+    await expect.poll(() => asked.at(-1)).toBe('{"watch":["gpus"]}');
+    await page.evaluate(async () => {
+      await window.jupyterapp.commands.execute('launcher:create');
+    });
+    await expect(timeline.root).toBeHidden();
+    await expect.poll(() => asked.at(-1)).toBe('{"watch":[]}');
+    await timeline.open();
+    await expect.poll(() => asked.at(-1)).toBe('{"watch":["gpus"]}');
+  });
+
+  test('busy ranks are bands', async ({ page }) => {
+    const timeline = new Timeline(page);
+    await timeline.open();
+    const answer = await page.request.post('jupyter-dist/pools', {
+      data: { num_ranks: 2, gpu_ids: [0, 1] }
+    });
+    const { id } = await answer.json();
+    await expect(timeline.chart(1)).toHaveAccessibleName(/^GPU 1, rank 1:/);
+    await expect
+      .poll(async () => {
+        const answer = await page.request.get(`jupyter-dist/pools/${id}`);
+        return (await answer.json()).state;
+      })
+      .toBe('RUNNING');
+    await page.request.post(`jupyter-dist/pools/${id}/execute`, {
+      data: { code: 'import time; time.sleep(2.5)' }
+    });
+    await expect(
+      timeline.curves.getByRole('img', { name: /last: ranks 0–1 · \d+ s$/ })
+    ).toBeVisible();
+    await page.request.delete(`jupyter-dist/pools/${id}`);
+    await expect(timeline.chart(1)).toHaveAccessibleName(/^GPU 1, free:/);
+  });
+});
+
+test('a machine without GPUs', async ({ page }) => {
+  const timeline = new Timeline(page);
+  await timeline.open();
+  await expect(
+    timeline.root.getByRole('heading', { name: 'No GPUs to show' })
+  ).toBeVisible();
+  await timeline.expectAccessible();
+});
