@@ -15,6 +15,19 @@ from .driver import Notebook, Server, environment, plain_notebook
 from .fake_nvml.build import State, build
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the notebooks with a server where a module says that it makes no difference."""
+
+    def is_left_out(item: pytest.Item) -> bool:
+        params = getattr(item, "callspec", None) and item.callspec.params  # type: ignore[attr-defined]
+        module = getattr(item, "module", None)
+        return getattr(module, "PLAIN_ONLY", False) and (params or {}).get("notebook") == "served"
+
+    left_out = [item for item in items if is_left_out(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def temporary_folder() -> Iterator[Path]:
     """Give this test run a temporary folder of its own, with a path short enough for sockets."""

@@ -12,6 +12,9 @@ import pytest
 
 from ..driver import ANSI, Notebook, wait_for
 
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
 
 def ask(notebook: Notebook, kind: str, content: dict[str, Any], subshell: str = "") -> Any:
     """Send a request to the notebook's kernel and return the reply's content."""

@@ -10,6 +10,9 @@ import pytest
 
 from ..driver import Notebook, Result
 
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
 
 def test_per_rank_shows_one_rank_after_the_other(ranks: Notebook) -> None:
     code = "%%distributed --per-rank\nprint('same')\nprint('mine', rank)\nrank * 2"

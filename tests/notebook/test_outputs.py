@@ -6,6 +6,9 @@ import re
 
 from ..driver import Notebook
 
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
 
 def test_identical_output_appears_once_and_is_marked(ranks: Notebook) -> None:
     result = ranks.ok("%%distributed\nprint('same')\nprint('mine', rank)\nprint('same again')")

@@ -8,6 +8,9 @@ import pytest
 
 from ..driver import Notebook, wait_for
 
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
 SETUP = """
 import numpy as np, torch, jupyter_dist_server
 pool = jupyter_dist_server.current_pool()

@@ -15,6 +15,9 @@ import pytest
 
 from ..driver import Notebook, Result, wait_for
 
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
 VIEW = "application/vnd.jupyter.widget-view+json"
 Message = dict[str, Any]
 
