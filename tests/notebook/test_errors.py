@@ -8,6 +8,9 @@ import threading
 
 from ..driver import Notebook, tagged, wait_for
 
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
 
 def test_traceback_has_line_and_source_and_names_ranks(ranks: Notebook) -> None:
     result = ranks.run("%%distributed\ndef f():\n    return 1 / 0\n\nf()")

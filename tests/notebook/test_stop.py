@@ -12,6 +12,9 @@ import pytest
 
 from ..driver import Notebook, Result
 
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
 LIMIT = 5.0
 """Seconds after which control must be back."""
 

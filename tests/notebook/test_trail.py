@@ -11,6 +11,9 @@ from jupyter_dist_server.notebook.trail import Trail
 
 from ..driver import Notebook, Result
 
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
 START = """%%rank 0
 import os, threading, time, warnings
 go, gone = threading.Event(), threading.Event()

@@ -41,7 +41,12 @@ test('what does not change does not move', async ({ panel }) => {
   await expect(utilization(panel, 6)).toHaveAttribute('aria-valuenow', '64');
   const moves = await card(panel, 3).evaluate(async node => {
     let moves = 0;
-    const observer = new MutationObserver(records => (moves += records.length));
+    // The past of a young server grows by a column now and then: that is a change.
+    const isCurve = ({ target }: MutationRecord) =>
+      target instanceof SVGElement;
+    const observer = new MutationObserver(records => {
+      moves += records.filter(record => !isCurve(record)).length;
+    });
     const everything = { childList: true, characterData: true, subtree: true };
     observer.observe(node, { ...everything, attributes: true });
     await new Promise(resolve => setTimeout(resolve, 4000));

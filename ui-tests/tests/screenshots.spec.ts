@@ -164,7 +164,18 @@ test.describe('on a pretend machine', () => {
     await draw(page, 'panel-gpus-light');
     await page.theme.setDarkTheme();
     await draw(page, 'panel-gpus-dark');
+    await page.theme.setLightTheme();
     await panel.button('Interrupt').click();
     await panel.expectRunning(4);
+    await notebooks.run(3);
+    await page.evaluate(async () => {
+      await window.jupyterapp.commands.execute('jupyter-dist:open-timeline');
+    });
+    const timeline = page.locator('#jupyter-dist-timeline');
+    await timeline.getByLabel('Range').selectOption('5');
+    await expect(timeline.getByRole('img', { name: /^GPU 7/ })).toBeVisible();
+    await draw(timeline, 'timeline-light');
+    await page.theme.setDarkTheme();
+    await draw(timeline, 'timeline-dark');
   });
 });

@@ -159,7 +159,10 @@ export class Notebooks {
   /** Writes a file beside the notebooks; answers its path on the server. */
   async write(name: string, text: string): Promise<string> {
     const path = `${this._folder}/${name}`;
-    await this._page.contents.uploadContent(text, 'text', path);
+    // It says so, and no more, if the server was too busy to take it.
+    await expect
+      .poll(() => this._page.contents.uploadContent(text, 'text', path))
+      .toBe(true);
     return `${await this._page.getServerRoot()}/${path}`;
   }
 
