@@ -251,3 +251,21 @@ def test_killed_servers_and_kernels_leave_no_gpu_behind(
     assert "4 ranks ready on GPUs 0, 1, 2, 3" in started.shown
     server.process.wait()
     wait_for(lambda: not tagged(server.env), "the end of the server's processes")
+
+
+def test_two_servers_never_give_the_same_gpu(
+    served: Notebook, gpus: State, variables: dict[str, str], tmp_path: Path
+) -> None:
+    gpus.write(**MACHINE)
+    other = Server(tmp_path / "home", tmp_path, **variables)
+    try:
+        notebook = other.notebook()
+        notebook.ok("%load_ext jupyter_dist_server")
+        assert "2 ranks ready on GPUs 0, 3" in served.ok("%dist_init -n 2 --gpu-ids 0,3").shown
+        assert "GPU 3 is leased by" in notebook.fails("%dist_init -n 1 --gpu-ids 3")
+        assert "2 ranks ready on GPUs 1, 2" in notebook.ok("%dist_init").shown
+        held = {rank["gpu"]["index"] for pool in other.pools() for rank in pool["ranks"]}
+        assert held == {1, 2}
+        notebook.close()
+    finally:
+        other.close()
