@@ -175,7 +175,5 @@ test.describe('on a pretend machine', () => {
     await timeline.getByLabel('Range').selectOption('5');
     await expect(timeline.getByRole('img', { name: /^GPU 7/ })).toBeVisible();
     await draw(timeline, 'timeline-light');
-    await page.theme.setDarkTheme();
-    await draw(timeline, 'timeline-dark');
   });
 });
