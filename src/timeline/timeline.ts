@@ -5,6 +5,7 @@ import { Widget } from '@lumino/widgets';
 
 import { readColours } from './colours';
 import type { IColours } from './colours';
+import { obeyKey } from './keys';
 import type { TimelineModel } from './model';
 import { sayNothing, sayTrouble } from './notes';
 import { drawPicture } from './picture';
@@ -20,8 +21,6 @@ const AXIS_HEIGHT = 24;
 const [LOWEST, HIGHEST] = [62, 150];
 /** Pixels by which the curves move at once, so that most samples change the labels only. */
 const GRAIN = 2;
-/** By how much a key zooms, and the part of the width by which it moves. */
-const [ZOOM, MOVE] = [2, 0.25];
 
 let count = 0;
 
@@ -296,35 +295,12 @@ export class Timeline extends Widget {
   }
 
   private readonly _onKey = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) {
-      return;
-    }
-    const { model } = this;
-    const [begin, end] = model.view;
+    const [begin, end] = this.model.view;
     const middle = this._rows[0]?.chart.cursor ?? (begin + end) / 2;
-    switch (event.key) {
-      case '+':
-      case '=':
-        model.zoomBy(ZOOM, middle);
-        break;
-      case '-':
-        model.zoomBy(1 / ZOOM, middle);
-        break;
-      case 'ArrowLeft':
-        model.move(-MOVE);
-        break;
-      case 'ArrowRight':
-        model.move(MOVE);
-        break;
-      case '0':
-      case 'Escape':
-        model.resetZoom();
-        break;
-      default:
-        return;
+    if (obeyKey(event, this.model, middle)) {
+      event.preventDefault();
+      event.stopPropagation();
     }
-    event.preventDefault();
-    event.stopPropagation();
   };
 
   private readonly _note: HTMLElement;
