@@ -8,7 +8,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { deadRanks } from './model/contract';
-import type { IPool } from './model/contract';
+import type { IPool, IStartChoice } from './model/contract';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from './tokens';
 
 /**
@@ -46,10 +46,11 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         Boolean(model.notebook?.kernelId) &&
         !model.isPending &&
         !isAlive(model.pool),
-      execute: args =>
-        model.start(
-          typeof args.ranks === 'number' ? args.ranks : model.defaultRanks
-        )
+      execute: ({ ranks, choice }) =>
+        model.start({
+          num_ranks: typeof ranks === 'number' ? ranks : model.defaultRanks,
+          ...(choice as IStartChoice | undefined)
+        })
     });
     commands.addCommand(CommandIDs.stopPool, {
       label: trans.__('Stop Ranks…'),

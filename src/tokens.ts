@@ -1,7 +1,14 @@
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 
-import type { IApiError, IPool } from './model/contract';
+import type {
+  IApiError,
+  ILog,
+  IPool,
+  IStack,
+  IStartChoice,
+  IStartSchema
+} from './model/contract';
 import type { IInventory } from './model/gpuContract';
 import type { ITelemetry } from './model/telemetry';
 
@@ -75,11 +82,20 @@ export interface IPoolsModel {
   /** Set by the user; 0 means one per GPU, or 2 without a GPU. */
   setPreferredRanks(ranks: number): void;
   /** Start a pool for the current notebook. */
-  start(ranks: number): Promise<void>;
+  start(choice: IStartChoice): Promise<void>;
   /** Stop a pool, or cancel its start. */
   stop(poolId: string): Promise<void>;
-  interrupt(poolId: string): Promise<void>;
+  /** Without `ranks`, all of them. */
+  interrupt(poolId: string, ranks?: number[]): Promise<void>;
   restart(poolId: string, ranks?: number[]): Promise<void>;
+  /** End ranks at once; the pool goes on without them. */
+  kill(poolId: string, ranks: number[]): Promise<void>;
+  /** Where every thread of a rank is; rejects with an `IApiError`. */
+  stack(poolId: string, rank: number): Promise<IStack>;
+  /** The last lines that a rank wrote to stderr; rejects with an `IApiError`. */
+  log(poolId: string, rank: number): Promise<ILog>;
+  /** What a pool can be asked for; rejects with an `IApiError`. */
+  startSchema(): Promise<IStartSchema>;
 }
 
 export const IPoolsModel = new Token<IPoolsModel>(

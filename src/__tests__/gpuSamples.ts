@@ -74,6 +74,9 @@ export function makeUsage(rank: number, changes: Partial<IUsage> = {}): IUsage {
     gpu_uuid: null,
     allocated: null,
     reserved: null,
+    call: null,
+    line: null,
+    waiting_since: null,
     ...changes
   };
 }

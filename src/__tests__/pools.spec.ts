@@ -139,7 +139,7 @@ describe('PoolsModel', () => {
   it('starts a pool and loads the magics into its kernel', async () => {
     const pool = makePool({ state: 'PENDING' });
     server.answers.set('POST pools', { status: 202, body: pool });
-    const done = model.start(2);
+    const done = model.start({ num_ranks: 2 });
     expect(model.isPending).toBe(true);
     await done;
     expect(model.isPending).toBe(false);
@@ -150,14 +150,14 @@ describe('PoolsModel', () => {
   it('says when the magics could not be loaded', async () => {
     server.answers.set('POST pools', { status: 202, body: makePool() });
     notebooks.refusal = { code: 'magics_not_loaded', hint: 'No module.' };
-    await model.start(2);
+    await model.start({ num_ranks: 2 });
     expect(model.error).toMatchObject(notebooks.refusal);
   });
 
   it('keeps an error beside its notebook until the next request', async () => {
     const body = { code: 'full', message: 'No room.', hint: 'Stop one.' };
     server.answers.set('POST pools', { status: 409, body });
-    await model.start(2);
+    await model.start({ num_ranks: 2 });
     expect(model.error).toMatchObject(body);
     expect(notebooks.loaded).toEqual([]);
 

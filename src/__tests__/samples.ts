@@ -13,6 +13,7 @@ export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
     pid: 1000 + rank,
     state: 'idle',
     since: 100,
+    cell: null,
     exit: null,
     stderr: [],
     ...changes
@@ -26,6 +27,7 @@ export function makeHolder(changes: Partial<IHolder> = {}): IHolder {
     start_time: 40,
     kernel_id: 'k1',
     name: 'train.ipynb',
+    mode: false,
     ...changes
   };
 }
@@ -82,6 +84,10 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
     start: jest.fn(),
     stop: jest.fn(),
     interrupt: jest.fn(),
+    kill: jest.fn(),
+    stack: jest.fn(),
+    log: jest.fn(),
+    startSchema: jest.fn(),
     restart: jest.fn(),
     ...changes
   };

@@ -4,9 +4,12 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type {
   IApiError,
+  ILog,
   IPool,
   IServerStatus,
-  IStartRequest
+  IStack,
+  IStartRequest,
+  IStartSchema
 } from './contract';
 import type { IInventory } from './gpuContract';
 
@@ -66,12 +69,37 @@ export class Client {
     return this._request('DELETE', `pools/${encodeURIComponent(id)}`);
   }
 
-  interrupt(id: string): Promise<IPool> {
+  /** Without `ranks`, all of them. */
+  interrupt(id: string, ranks?: number[]): Promise<IPool> {
     return this._request(
       'POST',
       `pools/${encodeURIComponent(id)}/interrupt`,
-      {}
+      ranks ? { ranks } : {}
     );
+  }
+
+  kill(id: string, ranks: number[]): Promise<IPool> {
+    return this._request('POST', `pools/${encodeURIComponent(id)}/kill`, {
+      ranks
+    });
+  }
+
+  stack(id: string, rank: number): Promise<IStack> {
+    return this._request(
+      'GET',
+      `pools/${encodeURIComponent(id)}/ranks/${rank}/stack`
+    );
+  }
+
+  log(id: string, rank: number): Promise<ILog> {
+    return this._request(
+      'GET',
+      `pools/${encodeURIComponent(id)}/ranks/${rank}/log`
+    );
+  }
+
+  startSchema(): Promise<IStartSchema> {
+    return this._request('GET', 'start-schema');
   }
 
   /** Without `ranks`, all of them. */

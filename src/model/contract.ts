@@ -34,6 +34,8 @@ export interface IRank {
   state: RankState;
   /** Unix seconds: in this state since. */
   since: number;
+  /** The notebook's number of the cell that it runs, or ran last; null if that had none. */
+  cell: number | null;
   /** Why the rank is dead, in words. */
   exit: string | null;
   /** The last lines that it wrote, if it died unasked. */
@@ -58,6 +60,8 @@ export interface IHolder {
   kernel_id: string | null;
   /** The notebook's path, empty when it is not known. */
   name: string;
+  /** Whether all cells of the notebook run on the ranks. */
+  mode: boolean;
 }
 
 export interface IProgress {
@@ -110,9 +114,58 @@ export interface IApiError {
   field?: string;
 }
 
-export interface IStartRequest {
-  kernel_id?: string;
+/** What a user may choose of a new pool; what is left out, the server chooses. */
+export interface IStartChoice {
   num_ranks?: number;
+  /** Physical indices, `3:1` for MIG instance 1 of GPU 3, or UUIDs. */
+  gpu_ids?: (number | string)[];
+  placement?: string;
+  backend?: string;
+  exclusive?: boolean;
+  share?: boolean;
+  env?: Record<string, string>;
+  [field: string]: unknown;
+}
+
+export interface IStartRequest extends IStartChoice {
+  kernel_id?: string;
+}
+
+/** How a field of the start form is drawn. */
+export type StartWidget =
+  'ranks' | 'gpus' | 'choice' | 'flag' | 'env' | 'bytes';
+
+/** One field of a start request, in words of JSON Schema. */
+export interface IStartField {
+  type: string;
+  title: string;
+  description: string;
+  default?: unknown;
+  /** What can be chosen, and what to call each. */
+  oneOf?: { const: string; title: string }[];
+  minimum?: number;
+  maximum?: number;
+  'x-widget': StartWidget;
+  /** Whether it stands below "More options". */
+  'x-advanced'?: boolean;
+}
+
+/** What a pool can be asked for on this machine; the fields in the order of the form. */
+export interface IStartSchema {
+  type: 'object';
+  properties: Record<string, IStartField>;
+}
+
+/** Where every thread of a rank is, the main thread first. */
+export interface IStack {
+  rank: number;
+  text: string;
+}
+
+/** The last lines that a rank wrote to stderr. */
+export interface ILog {
+  rank: number;
+  lines: string[];
 }
 
 export type StreamMessage =

@@ -101,6 +101,12 @@ export interface IUsage {
   /** Bytes that torch has given out, and that it holds. */
   allocated: number | null;
   reserved: number | null;
+  /** The collective that it waits in, such as `all_reduce`. */
+  call: string | null;
+  /** The line of the cell that it is at, while it waits. */
+  line: number | null;
+  /** Unix seconds: it was seen there first. */
+  waiting_since: number | null;
 }
 
 type ByGpu<T> = Record<string, T>;

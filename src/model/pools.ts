@@ -7,7 +7,15 @@ import type { Connection, INotebook, IPoolsModel } from '../tokens';
 import { ApiError } from './client';
 import type { Client } from './client';
 import { poolOf } from './contract';
-import type { IApiError, IPool, StreamMessage } from './contract';
+import type {
+  IApiError,
+  ILog,
+  IPool,
+  IStack,
+  IStartChoice,
+  IStartSchema,
+  StreamMessage
+} from './contract';
 import type { IInventory } from './gpuContract';
 import type { INotebookFollower } from './notebook';
 import type { Stream } from './stream';
@@ -92,13 +100,13 @@ export class PoolsModel implements IPoolsModel {
     this._emit();
   }
 
-  async start(ranks: number): Promise<void> {
+  async start(choice: IStartChoice): Promise<void> {
     const kernelId = this.notebook?.kernelId;
     if (!kernelId) {
       return;
     }
     const isStarted = await this._request(kernelId, () =>
-      this._client.start({ kernel_id: kernelId, num_ranks: ranks })
+      this._client.start({ ...choice, kernel_id: kernelId })
     );
     if (isStarted) {
       await this._loadMagics(kernelId);
@@ -111,10 +119,28 @@ export class PoolsModel implements IPoolsModel {
     );
   }
 
-  async interrupt(poolId: string): Promise<void> {
+  async interrupt(poolId: string, ranks?: number[]): Promise<void> {
     await this._request(this._kernelOf(poolId), () =>
-      this._client.interrupt(poolId)
+      this._client.interrupt(poolId, ranks)
     );
+  }
+
+  async kill(poolId: string, ranks: number[]): Promise<void> {
+    await this._request(this._kernelOf(poolId), () =>
+      this._client.kill(poolId, ranks)
+    );
+  }
+
+  stack(poolId: string, rank: number): Promise<IStack> {
+    return this._client.stack(poolId, rank);
+  }
+
+  log(poolId: string, rank: number): Promise<ILog> {
+    return this._client.log(poolId, rank);
+  }
+
+  startSchema(): Promise<IStartSchema> {
+    return this._client.startSchema();
   }
 
   async restart(poolId: string, ranks?: number[]): Promise<void> {
