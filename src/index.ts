@@ -7,6 +7,7 @@ import { runningPlugin } from './running/plugin';
 import { statusBarPlugin } from './statusbar/plugin';
 import { timelinePlugin } from './timeline/plugin';
 import { cellsPlugin } from './toolbar/cellsPlugin';
+import { modePlugin } from './toolbar/modePlugin';
 import { toolbarPlugin } from './toolbar/plugin';
 
 export * from './tokens';
@@ -20,6 +21,7 @@ export default [
   runningPlugin,
   launcherPlugin,
   toolbarPlugin,
+  modePlugin,
   cellsPlugin,
   timelinePlugin
 ];

@@ -28,6 +28,7 @@ export namespace CommandIDs {
   export const stopPool = 'jupyter-dist:stop-pool';
   export const interruptRanks = 'jupyter-dist:interrupt-ranks';
   export const restartRanks = 'jupyter-dist:restart-ranks';
+  export const toggleMode = 'jupyter-dist:toggle-mode';
   export const toggleDistributed = 'jupyter-dist:toggle-distributed';
   export const newNotebook = 'jupyter-dist:new-notebook';
 }
@@ -83,6 +84,8 @@ export interface IPoolsModel {
   setPreferredRanks(ranks: number): void;
   /** Start a pool for the current notebook. */
   start(choice: IStartChoice): Promise<void>;
+  /** Have all cells of a notebook run on its ranks, or only those that say so. */
+  setMode(kernelId: string, isOn: boolean): Promise<void>;
   /** Stop a pool, or cancel its start. */
   stop(poolId: string): Promise<void>;
   /** Without `ranks`, all of them. */
