@@ -4,8 +4,8 @@ import type { Cell } from '@jupyterlab/cells';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
-import { CellMark } from '../toolbar/cellMark';
-import { listedRanks, sayWhere, toggled, whereRuns } from '../toolbar/magic';
+import { CellMark } from '../cells/cellMark';
+import { listedRanks, sayWhere, toggled, whereRuns } from '../cells/magic';
 
 const trans = nullTranslator.load('');
 
