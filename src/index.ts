@@ -1,3 +1,4 @@
+import { cellsPlugin } from './cells/plugin';
 import { commandsPlugin } from './commands';
 import { launcherPlugin } from './launcher/plugin';
 import { modelPlugin } from './model/plugin';
@@ -6,7 +7,6 @@ import { replayPlugin } from './replay';
 import { runningPlugin } from './running/plugin';
 import { statusBarPlugin } from './statusbar/plugin';
 import { timelinePlugin } from './timeline/plugin';
-import { cellsPlugin } from './toolbar/cellsPlugin';
 import { modePlugin } from './toolbar/modePlugin';
 import { toolbarPlugin } from './toolbar/plugin';
 
