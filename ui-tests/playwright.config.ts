@@ -3,6 +3,8 @@ import { defineConfig } from '@playwright/test';
 const port = process.env.JUPYTER_DIST_TEST_PORT ?? '18888';
 const baseURL = `http://localhost:${port}`;
 const fakePort = `${Number(port) + 1}`;
+/** For a server that a test starts itself. */
+export const SPARE_PORT = `${Number(port) + 2}`;
 /** A server on a pretend machine with 8 GPUs. */
 export const FAKE_GPUS_URL = `http://localhost:${fakePort}`;
 
