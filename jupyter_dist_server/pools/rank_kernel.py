@@ -75,9 +75,14 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
         """Say whether a cell of the `CellChannel` runs; whoever shows it learns which one."""
         topic = self._topic("status")
         if self.iopub_thread.wanted(topic):
-            content = {"execution_state": status, "cell": cell}
-            parent = self.get_parent("shell")
-            self.session.send(self.iopub_socket, "status", content, parent, topic)
+            self.session.send(
+                self.iopub_socket,
+                "status",
+                {"execution_state": status},
+                self.get_parent("shell"),
+                topic,
+                metadata={"cell": cell},  # where the protocol lets anything be said
+            )
 
     # -- cells ------------------------------------------------------------------------------
 
