@@ -23,7 +23,7 @@ from .cell_runner import run_cell
 from .channels import cell_topic
 from .comms import CommHandlers
 from .folder import CHANNELS
-from .process_group import GroupHandlers, whereabouts
+from .process_group import NOWHERE, GroupHandlers, whereabouts
 from .publishing import PubThread
 from .rank_report import RankReport
 from .value_handlers import VALUE_REQUESTS, ValueHandlers
@@ -33,9 +33,10 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
     """A conforming kernel that also tells its status while the main thread is stuck.
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
-    ``{rank, state, since, cell, group}`` and what `RankReport` says: `state` is ``idle`` or
-    ``busy``, `since` in Unix seconds, `cell` the notebook's number of the cell that runs or ran
-    last, `group` the same on all ranks if they form one.
+    ``{rank, state, since, cell, line, call, group}`` and what `RankReport` says: `state` is
+    ``idle`` or ``busy``, `since` in Unix seconds, `cell` the notebook's number of the cell that
+    runs or ran last, `line` and `call` where it is in that, see `whereabouts`, and `group` the same
+    on all ranks if they form one.
     ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
     one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
     main thread was, see `whereabouts`. ``dist_cell_request`` comes by the `CellChannel` and is
@@ -189,6 +190,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
             "state": self._state,
             "since": self._since,
             "cell": self._cell,
+            **(whereabouts() if self._state == "busy" else NOWHERE),
             "group": self.group.fingerprint(),
             **self.report.take(idle=self._state == "idle"),
         }
