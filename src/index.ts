@@ -1,3 +1,4 @@
+import { codePlugin } from './code/plugin';
 import { commandsPlugin } from './commands';
 import { launcherPlugin } from './launcher/plugin';
 import { modelPlugin } from './model/plugin';
@@ -14,6 +15,7 @@ export * from './tokens';
 export default [
   modelPlugin,
   commandsPlugin,
+  codePlugin,
   panelPlugin,
   replayPlugin,
   statusBarPlugin,

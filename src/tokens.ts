@@ -29,6 +29,7 @@ export namespace CommandIDs {
   export const interruptRanks = 'jupyter-dist:interrupt-ranks';
   export const restartRanks = 'jupyter-dist:restart-ranks';
   export const toggleDistributed = 'jupyter-dist:toggle-distributed';
+  export const insertCode = 'jupyter-dist:insert-code';
   export const newNotebook = 'jupyter-dist:new-notebook';
 }
 
