@@ -3,6 +3,7 @@ import { commandsPlugin } from './commands';
 import { launcherPlugin } from './launcher/plugin';
 import { modelPlugin } from './model/plugin';
 import { panelPlugin } from './panel/plugin';
+import { ranksPlugin } from './ranks/plugin';
 import { replayPlugin } from './replay';
 import { runningPlugin } from './running/plugin';
 import { statusBarPlugin } from './statusbar/plugin';
@@ -17,6 +18,7 @@ export default [
   commandsPlugin,
   codePlugin,
   panelPlugin,
+  ranksPlugin,
   replayPlugin,
   statusBarPlugin,
   runningPlugin,

@@ -16,7 +16,7 @@ it('the panel asks for readings only while it can be seen', () => {
     clock: new Clock(),
     trans: nullTranslator.load('')
   };
-  const panel = new DistPanel(services, nullTranslator);
+  const panel = new DistPanel(services, nullTranslator, null);
   panel.hide();
   Widget.attach(panel, document.body);
   expect(stream.watched).toEqual([]);

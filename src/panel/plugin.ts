@@ -4,6 +4,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 
 import {
@@ -24,18 +25,20 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Shows the ranks and GPUs of the current notebook.',
   autoStart: true,
   requires: [IPoolsModel, ITranslator],
-  optional: [ISettingRegistry, ILayoutRestorer],
+  optional: [ISettingRegistry, ILayoutRestorer, IStateDB],
   activate: async (
     app: JupyterFrontEnd,
     model: IPoolsModel,
     translator: ITranslator,
     registry: ISettingRegistry | null,
-    restorer: ILayoutRestorer | null
+    restorer: ILayoutRestorer | null,
+    state: IStateDB | null
   ): Promise<void> => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const panel = new DistPanel(
       { model, commands: app.commands, clock: new Clock(), trans },
-      translator
+      translator,
+      state
     );
     app.shell.add(panel, 'left', { rank: 350, type: 'Distributed' });
     restorer?.add(panel, panel.id);
@@ -48,10 +51,12 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
 
     if (registry) {
       const settings = await registry.load(SETTINGS_ID);
-      const apply = () =>
+      const apply = () => {
         model.setPreferredRanks(
           settings.get('defaultRanks').composite as number
         );
+        model.setWaitLimit(settings.get('waitLimit').composite as number);
+      };
       settings.changed.connect(apply);
       apply();
     }
