@@ -5,6 +5,7 @@ import { modelPlugin } from './model/plugin';
 import { panelPlugin } from './panel/plugin';
 import { replayPlugin } from './replay';
 import { runningPlugin } from './running/plugin';
+import { startPlugin } from './start/plugin';
 import { statusBarPlugin } from './statusbar/plugin';
 import { timelinePlugin } from './timeline/plugin';
 import { cellsPlugin } from './toolbar/cellsPlugin';
@@ -14,6 +15,7 @@ export * from './tokens';
 
 export default [
   modelPlugin,
+  startPlugin,
   commandsPlugin,
   codePlugin,
   panelPlugin,

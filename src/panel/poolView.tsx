@@ -9,7 +9,7 @@ import { LivePool } from './livePool';
 import type { IPool } from '../model/contract';
 import { OrphanList } from './orphanList';
 import type { IPanelServices } from './services';
-import { StartForm } from './startForm';
+import { StartForm } from '../start/form';
 
 /**
  * The pool of the current notebook, in whatever state it is, and pools that nobody uses any more.
