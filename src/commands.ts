@@ -10,6 +10,7 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { deadRanks } from './model/contract';
 import type { IPool, IRank, IStartChoice } from './model/contract';
 import { ask, askRestart } from './ranks/ask';
+import { IStartModel } from './start/model';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from './tokens';
 
 /**
@@ -19,11 +20,12 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:commands',
   description: 'Adds commands that start, stop and mend pools of ranks.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
+  requires: [IPoolsModel, IStartModel, ITranslator],
   optional: [ICommandPalette],
   activate: (
     { commands }: JupyterFrontEnd,
     model: IPoolsModel,
+    start: IStartModel,
     translator: ITranslator,
     palette: ICommandPalette | null
   ): void => {
@@ -47,11 +49,15 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         Boolean(model.notebook?.kernelId) &&
         !model.isPending &&
         !isAlive(model.pool),
-      execute: ({ ranks, choice }) =>
-        model.start({
-          num_ranks: typeof ranks === 'number' ? ranks : model.defaultRanks,
-          ...(choice as IStartChoice | undefined)
-        })
+      execute: async ({ ranks, choice }) => {
+        const path = model.notebook?.path ?? '';
+        await model.start(
+          typeof ranks === 'number'
+            ? { num_ranks: ranks }
+            : ((choice as IStartChoice | undefined) ??
+                (await start.choice(path, model.defaultRanks)))
+        );
+      }
     });
     commands.addCommand(CommandIDs.stopPool, {
       label: trans.__('Stop Ranks…'),

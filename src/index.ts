@@ -6,6 +6,7 @@ import { panelPlugin } from './panel/plugin';
 import { ranksPlugin } from './ranks/plugin';
 import { replayPlugin } from './replay';
 import { runningPlugin } from './running/plugin';
+import { startPlugin } from './start/plugin';
 import { statusBarPlugin } from './statusbar/plugin';
 import { timelinePlugin } from './timeline/plugin';
 import { cellsPlugin } from './toolbar/cellsPlugin';
@@ -15,6 +16,7 @@ export * from './tokens';
 
 export default [
   modelPlugin,
+  startPlugin,
   commandsPlugin,
   codePlugin,
   panelPlugin,

@@ -1,5 +1,4 @@
 import { PathExt } from '@jupyterlab/coreutils';
-import type { IStateDB } from '@jupyterlab/statedb';
 import type { ITranslator } from '@jupyterlab/translation';
 import { SidePanel } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
@@ -26,11 +25,10 @@ const CLOSED_AT_FIRST = [false, false, true];
 export class DistPanel extends SidePanel {
   constructor(
     private readonly _services: IPanelServices,
-    translator: ITranslator,
-    state: IStateDB | null
+    translator: ITranslator
   ) {
     super({ translator });
-    const { model, trans } = _services;
+    const { model, memory, trans } = _services;
     this.id = 'jupyter-dist-panel';
     this.addClass('jp-dist-Panel');
     this.title.icon = ranksIcon;
@@ -63,7 +61,7 @@ export class DistPanel extends SidePanel {
       this.addWidget(section);
       content.titles[index].appendChild(section.summary);
     });
-    const layout = new SectionLayout(content, this._sections, SHARES, state);
+    const layout = new SectionLayout(content, this._sections, SHARES, memory);
     void layout.restore(CLOSED_AT_FIRST);
     model.changed.connect(this._draw, this);
   }

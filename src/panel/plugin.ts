@@ -13,6 +13,8 @@ import {
   SETTINGS_ID,
   TRANSLATION_DOMAIN
 } from '../tokens';
+import { Memory } from '../model/memory';
+import { IStartModel } from '../start/model';
 import { Clock } from './clock';
 import { ranksIcon } from './icon';
 import { DistPanel } from './panel';
@@ -24,11 +26,12 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   id: SETTINGS_ID,
   description: 'Shows the ranks and GPUs of the current notebook.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
+  requires: [IPoolsModel, IStartModel, ITranslator],
   optional: [ISettingRegistry, ILayoutRestorer, IStateDB],
   activate: async (
     app: JupyterFrontEnd,
     model: IPoolsModel,
+    start: IStartModel,
     translator: ITranslator,
     registry: ISettingRegistry | null,
     restorer: ILayoutRestorer | null,
@@ -36,9 +39,15 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   ): Promise<void> => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const panel = new DistPanel(
-      { model, commands: app.commands, clock: new Clock(), trans },
-      translator,
-      state
+      {
+        model,
+        start,
+        memory: new Memory(state, 'jupyter-dist-server:panel'),
+        commands: app.commands,
+        clock: new Clock(),
+        trans
+      },
+      translator
     );
     app.shell.add(panel, 'left', { rank: 350, type: 'Distributed' });
     restorer?.add(panel, panel.id);

@@ -8,7 +8,7 @@ import { formatBackend, formatDuration } from './format';
 import { LivePool } from './livePool';
 import type { IPool } from '../model/contract';
 import type { IPanelServices } from './services';
-import { StartForm } from './startForm';
+import { StartForm } from '../start/form';
 
 /**
  * The pool of the current notebook, in whatever state it is.

@@ -1,10 +1,11 @@
-import type { IStateDB } from '@jupyterlab/statedb';
 import type { AccordionPanel } from '@lumino/widgets';
 
+import type { Memory } from '../model/memory';
 import type { Section } from './section';
 import { shareHeight } from './shareHeight';
 
-const KEY = 'jupyter-dist-server:panel';
+/** The name under which it is remembered. */
+const NAME = 'sections';
 
 /** What is remembered of the sections. */
 interface ILayout {
@@ -23,7 +24,7 @@ export class SectionLayout {
     private readonly _sections: readonly Section[],
     /** By section: its part of the height while there is too little for all. */
     private readonly _shares: readonly number[],
-    private readonly _state: IStateDB | null
+    private readonly _memory: Memory
   ) {
     const observer = new ResizeObserver(() => this._arrange());
     observer.observe(_panel.node);
@@ -57,9 +58,9 @@ export class SectionLayout {
 
   /** Open and close the sections as they were, or as they are at first. */
   async restore(closedAtFirst: readonly boolean[]): Promise<void> {
-    const saved = (await this._state?.fetch(KEY)) as unknown as
-      Partial<ILayout> | undefined;
-    const { closed = closedAtFirst, sizes = null } = saved ?? {};
+    await this._memory.ready;
+    const saved = this._memory.get(NAME) as unknown as ILayout | undefined;
+    const { closed, sizes } = saved ?? { closed: closedAtFirst, sizes: null };
     this._isRestoring = true;
     this._sections.forEach((_, index) =>
       closed[index] ? this._panel.collapse(index) : this._panel.expand(index)
@@ -99,7 +100,7 @@ export class SectionLayout {
   private _save(): void {
     if (!this._isRestoring) {
       const closed = this._sections.map(({ isHidden }) => isHidden);
-      void this._state?.save(KEY, { closed, sizes: this._sizes });
+      this._memory.set(NAME, { closed, sizes: this._sizes });
     }
   }
 
