@@ -1,6 +1,10 @@
+import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
+import { ApiError } from '../model/client';
 import type { IHolder, IPool, IRank } from '../model/contract';
+import { Memory } from '../model/memory';
+import { StartModel } from '../start/model';
 import type { IPoolsModel } from '../tokens';
 import { makeTelemetry } from './gpuSamples';
 
@@ -64,6 +68,12 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
   };
 }
 
+/** What an older server answers when it is asked for the schema. */
+const NO_SCHEMA = new ApiError(
+  { code: 'http_404', message: '', hint: '' },
+  404
+);
+
 export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
   return {
     changed: new Signal<IPoolsModel, void>({} as IPoolsModel),
@@ -78,9 +88,11 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
     error: null,
     isPending: false,
     defaultRanks: 2,
+    waitLimit: 10,
     reconnect: jest.fn(),
     dismissError: jest.fn(),
     setPreferredRanks: jest.fn(),
+    setWaitLimit: jest.fn(),
     start: jest.fn(),
     stop: jest.fn(),
     interrupt: jest.fn(),
@@ -88,10 +100,15 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
     kill: jest.fn(),
     stack: jest.fn(),
     log: jest.fn(),
-    startSchema: jest.fn(),
+    startSchema: jest.fn().mockRejectedValue(NO_SCHEMA),
     restart: jest.fn(),
     ...changes
   };
+}
+
+/** A start form that nobody has filled in. */
+export function makeStart(model: IPoolsModel): StartModel {
+  return new StartModel(model, new Memory(null, ''), nullTranslator.load(''));
 }
 
 /** Wait until something is true, for at most four seconds. */

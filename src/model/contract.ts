@@ -133,7 +133,7 @@ export interface IStartRequest extends IStartChoice {
 
 /** How a field of the start form is drawn. */
 export type StartWidget =
-  'ranks' | 'gpus' | 'choice' | 'flag' | 'env' | 'bytes';
+  'ranks' | 'gpus' | 'choice' | 'flag' | 'env' | 'bytes' | 'number';
 
 /** One field of a start request, in words of JSON Schema. */
 export interface IStartField {

@@ -1,17 +1,16 @@
 import React from 'react';
 
 import { Button, Note } from './controls';
+import { isAtField } from '../start/form';
 import type { IPanelServices } from './services';
 
 /**
  * Why the last request failed, until it is dismissed or another one is sent.
  */
-export function ErrorNote({
-  model,
-  trans
-}: IPanelServices): JSX.Element | null {
+export function ErrorNote(services: IPanelServices): JSX.Element | null {
+  const { model, trans } = services;
   const { error } = model;
-  if (!error) {
+  if (!error || isAtField(services)) {
     return null;
   }
   return (
