@@ -9,6 +9,7 @@ import React from 'react';
 
 import { ranksIcon } from './icon';
 import { GpuList, GpuSummary } from './gpuList';
+import { OtherPools, OtherPoolsSummary } from './otherPools';
 import { PoolSummary, PoolView } from './poolView';
 import { Section } from './section';
 import type { IPanelServices } from './services';
@@ -46,6 +47,10 @@ export class DistPanel extends SidePanel {
       new Section(trans.__('GPUs'), () => ({
         body: <GpuList {..._services} />,
         summary: <GpuSummary {..._services} />
+      })),
+      new Section(trans.__('Other pools'), () => ({
+        body: <OtherPools {..._services} />,
+        summary: <OtherPoolsSummary {..._services} />
       }))
     ];
     const content = this.content as AccordionPanel;
@@ -53,7 +58,7 @@ export class DistPanel extends SidePanel {
       this.addWidget(section);
       content.titles[index].appendChild(section.summary);
     });
-    content.setRelativeSizes([POOL_SHARE, 1 - POOL_SHARE]);
+    content.setRelativeSizes([POOL_SHARE, 0.9 - POOL_SHARE, 0.1]);
     model.changed.connect(this._draw, this);
   }
 
