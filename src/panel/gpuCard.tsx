@@ -1,10 +1,13 @@
 import React, { useId, useState } from 'react';
 
+import { startCellDrag } from '../code/drag';
 import { labelOf, shortName } from '../model/cards';
+import type { IPool } from '../model/contract';
 import type { IGpu } from '../model/gpuContract';
 import { seatsOn, segments } from '../model/holders';
 import type { ISeat } from '../model/holders';
 import type { IReading } from '../model/telemetry';
+import { startCode } from '../start/magic';
 import { formatBytes, formatMemory, formatUsed } from './format';
 import { GpuDetails } from './gpuDetails';
 import { sayHolder, saySegment } from './gpuWords';
@@ -26,9 +29,13 @@ export function GpuCard(props: Props): JSX.Element {
   );
   const seats = seatsOn(gpu.uuid, model.pools.values(), model.pool);
   const name = trans.__('GPU %1', labelOf(gpu));
+  const source = gpuCode(gpu, seats, model.pool);
   return (
-    <li className="jp-dist-GpuCard" aria-label={name}>
-      <div className="jp-dist-GpuCard-head">
+    <li className="jp-dist-GpuCard" aria-label={name} data-dist-code={source}>
+      <div
+        className="jp-dist-GpuCard-head jp-mod-draggable"
+        onPointerDown={event => startCellDrag(event, { source, label: name })}
+      >
         <strong title={gpu.uuid}>{name}</strong>
         <span className="jp-dist-quiet" title={gpu.name}>
           {shortName(gpu)}
@@ -51,6 +58,14 @@ export function GpuCard(props: Props): JSX.Element {
       <Holder {...props} name={name} reading={reading} seats={seats} />
     </li>
   );
+}
+
+/** A cell for a GPU: for the notebook's ranks that sit there, else one that starts a rank there. */
+function gpuCode(gpu: IGpu, seats: ISeat[], own: IPool | null): string {
+  const ranks = seats.filter(({ pool }) => pool === own);
+  return ranks.length
+    ? `%%rank [${ranks.map(({ rank }) => rank).join(',')}]\n`
+    : startCode({ num_ranks: 1, gpu_ids: [labelOf(gpu)] });
 }
 
 interface IPartProps extends Props {
