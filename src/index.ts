@@ -1,6 +1,7 @@
 import { commandsPlugin } from './commands';
 import { launcherPlugin } from './launcher/plugin';
 import { modelPlugin } from './model/plugin';
+import { outputsPlugin } from './outputs/plugin';
 import { panelPlugin } from './panel/plugin';
 import { replayPlugin } from './replay';
 import { runningPlugin } from './running/plugin';
@@ -15,6 +16,7 @@ export default [
   modelPlugin,
   commandsPlugin,
   panelPlugin,
+  outputsPlugin,
   replayPlugin,
   statusBarPlugin,
   runningPlugin,
