@@ -3,6 +3,7 @@ import { codePlugin } from './code/plugin';
 import { commandsPlugin } from './commands';
 import { launcherPlugin } from './launcher/plugin';
 import { modelPlugin } from './model/plugin';
+import { outputsPlugin } from './outputs/plugin';
 import { panelPlugin } from './panel/plugin';
 import { ranksPlugin } from './ranks/plugin';
 import { replayPlugin } from './replay';
@@ -22,6 +23,7 @@ export default [
   codePlugin,
   panelPlugin,
   ranksPlugin,
+  outputsPlugin,
   replayPlugin,
   statusBarPlugin,
   runningPlugin,
