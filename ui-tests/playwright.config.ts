@@ -30,7 +30,12 @@ export default defineConfig({
     { name: 'tests', testIgnore: 'screenshots.spec.ts' },
     // Only on demand: `jlpm screenshots` draws the pictures of the documentation anew.
     ...(process.env.JUPYTER_DIST_SCREENSHOTS
-      ? [{ name: 'screenshots', testMatch: 'screenshots.spec.ts' }]
+      ? [
+          {
+            name: 'screenshots',
+            testMatch: ['screenshots.spec.ts', 'newcomer.spec.ts']
+          }
+        ]
       : [])
   ],
   use: {
