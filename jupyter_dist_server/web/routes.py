@@ -12,6 +12,7 @@ from .gpu_export import GpuCsvHandler, GpuLinesHandler
 from .gpus import GpuHistoryHandler, GpusHandler
 from .kernels import KernelPoolHandler
 from .pools import InterruptHandler, PoolHandler, PoolsHandler, RestartHandler
+from .ranks import KillHandler, LogHandler, StackHandler
 from .stream import StreamHandler
 
 
@@ -36,6 +37,7 @@ class ZygotesHandler(DistHandler):
 
 
 _POOL = r"jupyter-dist/pools/(?P<pool_id>[\w-]+)"
+_RANK = _POOL + r"/ranks/(?P<rank>[\w-]+)"
 
 ROUTES: list[tuple[str, type[Any]]] = [
     (r"jupyter-dist/status", ServerStatusHandler),
@@ -48,7 +50,10 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_POOL, PoolHandler),
     (_POOL + "/interrupt", InterruptHandler),
     (_POOL + "/restart", RestartHandler),
+    (_POOL + "/kill", KillHandler),
     (_POOL + "/execute", ExecuteHandler),
+    (_RANK + "/stack", StackHandler),
+    (_RANK + "/log", LogHandler),
     (r"jupyter-dist/kernels/(?P<kernel_id>[\w-]+)/pool", KernelPoolHandler),
     (r"jupyter-dist/stream", StreamHandler),
 ]
