@@ -13,6 +13,7 @@ from .gpus import GpuHistoryHandler, GpusHandler
 from .kernels import KernelPoolHandler
 from .pools import InterruptHandler, PoolHandler, PoolsHandler, RestartHandler
 from .ranks import KillHandler, LogHandler, StackHandler
+from .start_schema import StartSchemaHandler
 from .stream import StreamHandler
 
 
@@ -45,6 +46,7 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (r"jupyter-dist/gpus/history", GpuHistoryHandler),
     (r"jupyter-dist/gpus/export\.csv", GpuCsvHandler),
     (r"jupyter-dist/gpus/export\.jsonl", GpuLinesHandler),
+    (r"jupyter-dist/start-schema", StartSchemaHandler),
     (r"jupyter-dist/zygotes", ZygotesHandler),
     (r"jupyter-dist/pools", PoolsHandler),
     (_POOL, PoolHandler),
