@@ -3,6 +3,7 @@ import { commandsPlugin } from './commands';
 import { launcherPlugin } from './launcher/plugin';
 import { modelPlugin } from './model/plugin';
 import { panelPlugin } from './panel/plugin';
+import { ranksPlugin } from './ranks/plugin';
 import { replayPlugin } from './replay';
 import { runningPlugin } from './running/plugin';
 import { startPlugin } from './start/plugin';
@@ -19,6 +20,7 @@ export default [
   commandsPlugin,
   codePlugin,
   panelPlugin,
+  ranksPlugin,
   replayPlugin,
   statusBarPlugin,
   runningPlugin,

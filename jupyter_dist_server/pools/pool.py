@@ -198,8 +198,8 @@ class Pool:
             if not self._cancelled:
                 reason = await self._wait_until_running()
                 if not self._launch and not reason and self._watch:
-                    for rank, state in (await rank_states(Path(self.record.folder))).items():
-                        self._on_rank_state(rank, state)  # its cell may have begun long ago
+                    for rank, said in (await rank_states(Path(self.record.folder))).items():
+                        self._on_rank_state(rank, **said)  # its cell may have begun long ago
             if not reason and not self._cancelled:
                 await self._link.closed.wait()
                 reason = self._late or await self._unexpected_end()
@@ -323,6 +323,8 @@ class Pool:
         if self.record.state is PoolState.CONFIGURING:
             self.change(state=PoolState.RUNNING)
 
-    def _on_rank_state(self, rank: int, state: str) -> None:
-        if self.record.ranks[rank].turn(state):
+    def _on_rank_state(
+        self, rank: int, state: str, cell: int | None, since: float | None = None
+    ) -> None:
+        if self.record.ranks[rank].turn(state, cell, since):
             self.change()

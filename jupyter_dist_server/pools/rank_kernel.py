@@ -23,7 +23,7 @@ from .cell_runner import run_cell
 from .channels import cell_topic
 from .comms import CommHandlers
 from .folder import CHANNELS
-from .process_group import GroupHandlers, whereabouts
+from .process_group import NOWHERE, GroupHandlers, whereabouts
 from .publishing import PubThread
 from .rank_report import RankReport
 from .value_handlers import VALUE_REQUESTS, ValueHandlers
@@ -33,8 +33,10 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
     """A conforming kernel that also tells its status while the main thread is stuck.
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
-    ``{rank, state, since, group}`` and what `RankReport` says: `state` is ``idle`` or ``busy``,
-    `since` in Unix seconds, `group` the same on all ranks if they form one.
+    ``{rank, state, since, cell, line, call, group}`` and what `RankReport` says: `state` is
+    ``idle`` or ``busy``, `since` in Unix seconds, `cell` the notebook's number of the cell that
+    runs or ran last, `line` and `call` where it is in that, see `whereabouts`, and `group` the same
+    on all ranks if they form one.
     ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
     one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
     main thread was, see `whereabouts`. ``dist_cell_request`` comes by the `CellChannel` and is
@@ -55,6 +57,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options | {"ident": f"rank-{os.environ['RANK']}"})
         self._state, self._since = "idle", time.time()
+        self._cell: int | None = None
         self._cancelled: set[str] = set()
         self._running = ""
 
@@ -68,6 +71,19 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
     def _publish_status(self, status: str, channel: str, parent: Any = None) -> None:
         if self.iopub_thread.wanted(self._topic("status")):
             super()._publish_status(status, channel, parent)
+
+    def _publish_cell_status(self, status: str, cell: int | None) -> None:
+        """Say whether a cell of the `CellChannel` runs; whoever shows it learns which one."""
+        topic = self._topic("status")
+        if self.iopub_thread.wanted(topic):
+            self.session.send(
+                self.iopub_socket,
+                "status",
+                {"execution_state": status},
+                self.get_parent("shell"),
+                topic,
+                metadata={"cell": cell},  # where the protocol lets anything be said
+            )
 
     # -- cells ------------------------------------------------------------------------------
 
@@ -86,7 +102,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
             return
         content = request["content"]
         self.set_parent(idents, request, channel="shell")
-        self._publish_status("busy", "shell")
+        self._publish_cell_status("busy", content["execution_count"])
         outbox, sent = self.iopub_thread.outbox, self.iopub_thread.sent
         outbox.begin(
             cell, Budget(content["limit"], f"{content['file']}-rank-{os.environ['RANK']}.txt")
@@ -115,7 +131,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
         else:  # behind the outputs, on the way that they go
             topic = cell_topic(request["header"]["session"])
             self.session.send(self.iopub_socket, "execute_reply", reply, request, topic)
-        self._publish_status("idle", "shell")
+        self._publish_cell_status("idle", content["execution_count"])
 
     def _on_interrupt(self, number: int, frame: Any) -> None:
         """Interrupt the cell; once it has ended, an interrupt would end the rank."""
@@ -161,7 +177,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
     def _begin(self, count: int | None) -> None:
         if count is not None:
             self.shell.execution_count = count  # tracebacks then name the notebook's cell
-        self._state, self._since = "busy", time.time()
+        self._state, self._since, self._cell = "busy", time.time(), count
 
     def _end(self) -> None:
         take_in_everything(self.iopub_thread.captured)
@@ -173,6 +189,8 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
             "rank": int(os.environ["RANK"]),
             "state": self._state,
             "since": self._since,
+            "cell": self._cell,
+            **(whereabouts() if self._state == "busy" else NOWHERE),
             "group": self.group.fingerprint(),
             **self.report.take(idle=self._state == "idle"),
         }

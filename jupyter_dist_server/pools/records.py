@@ -56,16 +56,31 @@ class RankRecord:
     state: str = "starting"
     """``starting``, ``idle``, ``busy`` or ``dead``."""
     since: float = field(default_factory=time.time)
+    cell: int | None = None
+    """The notebook's number of the cell that it runs, or ran last; `None` if that has none."""
     exit: str | None = None
     """Why it is dead, in words."""
     stderr: list[str] = field(default_factory=list)
     """The last lines that it wrote, if it died unasked."""
 
-    def turn(self, state: str) -> bool:
-        """Note that a living rank is idle, or busy; tell whether that is new."""
-        new = self.state in ("idle", "busy") and self.state != state
+    def turn(self, state: str, cell: int | None, since: float | None = None) -> bool:
+        """Note that a living rank is idle, or busy, and with which cell; tell whether that is new.
+
+        Parameters
+        ----------
+        state : str
+            ``idle`` or ``busy``.
+        cell : int or None
+            The cell that it runs, or ran last.
+        since : float or None
+            When it came into this state; by default now. What is older than what we know is no
+            news.
+        """
+        if since is not None and since < self.since:
+            return False
+        new = self.state in ("idle", "busy") and (self.state, self.cell) != (state, cell)
         if new:
-            self.state, self.since = state, time.time()
+            self.state, self.cell, self.since = state, cell, since or time.time()
         return new
 
 
@@ -114,6 +129,8 @@ class PoolRecord:
         replaced = snapshot["generation"] != self.generation
         for rank, said in zip(self.ranks, snapshot["ranks"], strict=False):
             is_new = replaced and said["pid"] != rank.pid
+            if is_new:
+                rank.cell = None
             if is_new or said["state"] in ("dead", "starting"):
                 rank.state, rank.since = said["state"], said["since"]
             elif rank.state == "starting":

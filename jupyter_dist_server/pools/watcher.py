@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import zmq
 import zmq.asyncio
@@ -22,7 +23,7 @@ _CELLS = ("execute_request", "dist_cell_request")
 _PATIENCE = 5.0
 """Seconds within which every rank greets us."""
 
-OnState = Callable[[int, str], None]
+OnState = Callable[[int, str, int | None], None]
 
 
 class Watcher:
@@ -33,7 +34,8 @@ class Watcher:
     folder : str
         The pool's private folder.
     on_state : callable
-        Called with ``(rank, "busy" or "idle")`` when a cell begins or ends.
+        Called with ``(rank, "busy" or "idle", cell)`` when a cell begins or ends; `cell` is the
+        notebook's number for it, `None` if that has none.
     """
 
     def __init__(self, folder: str, on_state: OnState) -> None:
@@ -61,7 +63,8 @@ class Watcher:
                 continue
             # Control requests are busy and idle too, but they are not cells.
             if message["parent_header"].get("msg_type") in _CELLS:
-                self._on_state(rank, message["content"]["execution_state"])
+                state, cell = message["content"]["execution_state"], message["metadata"].get("cell")
+                self._on_state(rank, state, cell)
 
     async def ready(self) -> None:
         """Wait until no status of any rank can be missed, unless one has died, or we are closed."""
@@ -80,11 +83,19 @@ class Watcher:
         self._context.destroy(linger=0)
 
 
-async def rank_states(folder: Path) -> dict[int, str]:
-    """Ask which ranks are busy now: a watcher is told of changes only."""
+async def rank_states(folder: Path) -> dict[int, dict[str, Any]]:
+    """Ask which ranks are busy now, and since when: a watcher is told of changes only.
+
+    Returns
+    -------
+    dict
+        ``{state, cell, since}`` by rank.
+    """
     client = PoolClient(folder)
     try:
         await client.connect()
-        return {rank: said["state"] for rank, said in (await client.status()).items()}
+        status = await client.status()
+        wanted = ("state", "cell", "since")
+        return {rank: {name: said[name] for name in wanted} for rank, said in status.items()}
     finally:
         await client.close()

@@ -1,6 +1,7 @@
 import { CommandIDs } from '../tokens';
+import { OtherPools } from '../panel/otherPools';
 import { makeHolder, makePool } from './samples';
-import { button, executed, host, press, show } from './screen';
+import { executed, host, press, show } from './screen';
 
 describe('An orphaned pool', () => {
   const orphaned = new Date(2026, 0, 1, 14, 3, 12).getTime() / 1000;
@@ -14,9 +15,8 @@ describe('An orphaned pool', () => {
   const group = () =>
     host.querySelector('[role=group][aria-label="Pool of plot.ipynb"]');
 
-  it('is shown below what the current notebook has, and can be stopped', () => {
-    show({ orphans: [orphan] });
-    button('Start');
+  it('is shown, and can be stopped', () => {
+    show({ orphans: [orphan] }, OtherPools);
     expect(group()?.querySelectorAll('li')).toHaveLength(2);
     expect(group()?.textContent).toMatch('has been gone since 14:03:12');
     expect(group()?.querySelector('pre')?.textContent).toBe(
@@ -28,8 +28,7 @@ describe('An orphaned pool', () => {
 
   it('is shown without any notebook, and named by its id if need be', () => {
     const nameless = { ...orphan, id: 'p3', name: '' };
-    show({ notebook: null, orphans: [orphan, nameless] });
-    expect(host.textContent).toMatch(/^Open a notebook to start ranks/);
+    show({ notebook: null, orphans: [orphan, nameless] }, OtherPools);
     const titles = [...host.querySelectorAll('h4')];
     expect(titles.map(({ textContent }) => textContent)).toEqual([
       'Pool of plot.ipynb',
@@ -38,14 +37,14 @@ describe('An orphaned pool', () => {
   });
 
   it('shows how far its start has come, and cancels it', () => {
-    show({ orphans: [{ ...orphan, state: 'CONFIGURING' }] });
+    show({ orphans: [{ ...orphan, state: 'CONFIGURING' }] }, OtherPools);
     expect(group()?.textContent).toMatch('0 of 2 ranks ready');
     press('Cancel');
     expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p2' }]);
   });
 
   it('needs no advice while it stops', () => {
-    show({ orphans: [{ ...orphan, state: 'COMPLETING' }] });
+    show({ orphans: [{ ...orphan, state: 'COMPLETING' }] }, OtherPools);
     expect(group()?.textContent).toMatch('Stopping');
     expect(group()?.textContent).not.toMatch('has been gone');
   });

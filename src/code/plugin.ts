@@ -24,7 +24,8 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const { commands, shell } = app;
     app.commands.addCommand(CommandIDs.insertCode, {
-      label: trans.__('Insert Cell'),
+      label: ({ label }) =>
+        typeof label === 'string' ? label : trans.__('Insert Cell'),
       caption: trans.__('Insert a cell with this code below the active cell.'),
       // The palette has no code to insert.
       isVisible: ({ isPalette }) => !isPalette,

@@ -60,10 +60,12 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
 
     if (registry) {
       const settings = await registry.load(SETTINGS_ID);
-      const apply = () =>
+      const apply = () => {
         model.setPreferredRanks(
           settings.get('defaultRanks').composite as number
         );
+        model.setWaitLimit(settings.get('waitLimit').composite as number);
+      };
       settings.changed.connect(apply);
       apply();
     }

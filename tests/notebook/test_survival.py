@@ -112,10 +112,12 @@ def test_an_adopted_pool_shows_the_cell_that_runs(serve: Callable[..., Server]) 
     first = serve()
     notebook = started(first, "hardy")
     notebook.send("%%rank 1\nimport time\nwhile True: time.sleep(0.01)")
-    pool_when(first, lambda pool: pool["ranks"][1]["state"] == "busy")
+    known = pool_when(first, lambda pool: pool["ranks"][1]["state"] == "busy")["ranks"][1]
     kill(first)
     second = serve()
     pool = pool_when(second, lambda pool: pool["ranks"][1]["state"] == "busy")
+    assert [rank["cell"] for rank in pool["ranks"]] == [known["cell"] - 1, known["cell"]]
+    assert abs(pool["ranks"][1]["since"] - known["since"]) < 0.5
     second.api("POST", f"jupyter-dist/pools/{pool['id']}/interrupt", {})
     pool_when(second, lambda pool: pool["ranks"][1]["state"] == "idle")
 
