@@ -11,8 +11,9 @@ import { startCode } from '../start/magic';
 import { formatBytes, formatMemory, formatUsed } from './format';
 import { GpuDetails } from './gpuDetails';
 import { sayHolder, saySegment } from './gpuWords';
-import { MemoryMeter, Meter } from './meters';
+import { MemoryMeter } from './meters';
 import type { IPanelServices } from './services';
+import { Percent } from './percent';
 import { Sparkline } from './sparkline';
 import { useTelemetry } from './useTelemetry';
 import { Value } from './value';
@@ -40,9 +41,11 @@ export function GpuCard(props: Props): JSX.Element {
         <span className="jp-dist-quiet" title={gpu.name}>
           {shortName(gpu)}
         </span>
-        <span
-          className="jp-dist-GpuCard-load"
+        <Percent
+          label={trans.__('Utilisation of %1', name)}
           title={trans.__('The share of time in which some kernel ran')}
+          value={reading.values.utilization ?? null}
+          trans={trans}
         >
           <Value
             metric="utilization"
@@ -50,7 +53,7 @@ export function GpuCard(props: Props): JSX.Element {
             format={value => trans.__('%1 %', Math.round(value))}
             trans={trans}
           />
-        </span>
+        </Percent>
       </div>
       <Load {...props} name={name} reading={reading} seats={seats} />
       <Memory {...props} name={name} reading={reading} seats={seats} />
@@ -78,24 +81,16 @@ interface IPartProps extends Props {
 /** Nothing, where the GPU cannot tell, as most MIG instances. */
 function Load(props: IPartProps): JSX.Element | null {
   const { name, reading, seats, trans } = props;
-  const { values, errors, curve } = reading;
+  const { errors, curve } = reading;
   if (errors.utilization === 'unsupported') {
     return null;
   }
-  const rank = seats[0]?.rank;
   return (
-    <>
-      <Sparkline
-        label={trans.__('Utilisation of %1 in the last 15 minutes', name)}
-        curve={curve}
-        rank={rank}
-      />
-      <Meter
-        label={trans.__('Utilisation of %1', name)}
-        value={values.utilization ?? null}
-        rank={rank}
-      />
-    </>
+    <Sparkline
+      label={trans.__('Utilisation of %1 in the last 15 minutes', name)}
+      curve={curve}
+      rank={seats[0]?.rank}
+    />
   );
 }
 
