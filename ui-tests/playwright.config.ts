@@ -29,6 +29,9 @@ export default defineConfig({
     // Only on demand: `jlpm screenshots` draws the pictures of the documentation anew.
     ...(process.env.JUPYTER_DIST_SCREENSHOTS
       ? [{ name: 'screenshots', testMatch: 'screenshots.spec.ts' }]
+      : []),
+    ...(process.env.JUPYTER_DIST_BENCHMARKS
+      ? [{ name: 'benchmarks', testDir: 'benchmarks' }]
       : [])
   ],
   use: {
