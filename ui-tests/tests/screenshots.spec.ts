@@ -1,7 +1,6 @@
 /*
  * Draws the pictures of the documentation: `jlpm screenshots`, or `make screenshots`.
  */
-import type { Locator, Page } from '@playwright/test';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { draw, LOOK, tidy } from './pictures';
