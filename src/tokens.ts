@@ -86,7 +86,7 @@ export interface IPoolsModel {
   /** Ask the server again when it was missing, refused or lost. */
   reconnect(): void;
   dismissError(): void;
-  /** Set by the user; 0 means one per GPU, or 2 without a GPU. */
+  /** Set by the user; 0 means one per free GPU, or 2 without a GPU. */
   setPreferredRanks(ranks: number): void;
   setWaitLimit(seconds: number): void;
   /** Start a pool for the current notebook. */

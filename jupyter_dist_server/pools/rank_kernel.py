@@ -26,10 +26,17 @@ from .folder import CHANNELS
 from .process_group import NOWHERE, GroupHandlers, whereabouts
 from .publishing import PubThread
 from .rank_report import RankReport
+from .stacks import StackHandlers
 from .value_handlers import VALUE_REQUESTS, ValueHandlers
 
 
-class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # type: ignore[misc]
+class RankKernel(
+    ValueHandlers,
+    CommHandlers,
+    GroupHandlers,
+    StackHandlers,
+    IPythonKernel,  # type: ignore[misc]
+):
     """A conforming kernel that also tells its status while the main thread is stuck.
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
@@ -39,7 +46,8 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
     on all ranks if they form one.
     ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
     one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
-    main thread was, see `whereabouts`. ``dist_cell_request`` comes by the `CellChannel` and is
+    main thread was, see `whereabouts`. ``dist_stack_request`` is answered by ``dist_stack_reply``
+    with ``{text}``, see `stacks`. ``dist_cell_request`` comes by the `CellChannel` and is
     answered by an ``execute_reply``.
     """
 
@@ -48,6 +56,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
         "dist_status_request",
         "dist_cancel_request",
         "dist_break_request",
+        "dist_stack_request",
         *VALUE_REQUESTS,
     ]
     msg_types = [*IPythonKernel.msg_types, "dist_regroup_request"]  # noqa: RUF012
@@ -239,6 +248,11 @@ class RankApp(IPKernelApp):  # type: ignore[misc]
         self.iopub_thread = PubThread(self.iopub_socket, self.session)
         self.iopub_thread.start()
         self.iopub_socket = self.iopub_thread.background_socket
+
+    def log_connection_info(self) -> None:
+        """Note the ports and say nothing: users read a rank's log, and connect to none by hand."""
+        names = ("shell", "iopub", "stdin", "hb", "control")
+        self._ports = {name: getattr(self, f"{name}_port") for name in names}
 
     def close(self) -> None:
         """Close the sockets in an orderly fashion."""

@@ -1,7 +1,6 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
-import { ApiError } from '../model/client';
 import type { IHolder, IPool, IRank } from '../model/contract';
 import { Memory } from '../model/memory';
 import { StartModel } from '../start/model';
@@ -68,12 +67,6 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
   };
 }
 
-/** What an older server answers when it is asked for the schema. */
-const NO_SCHEMA = new ApiError(
-  { code: 'http_404', message: '', hint: '' },
-  404
-);
-
 export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
   return {
     changed: new Signal<IPoolsModel, void>({} as IPoolsModel),
@@ -99,7 +92,8 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
     kill: jest.fn(),
     stack: jest.fn(),
     log: jest.fn(),
-    startSchema: jest.fn().mockRejectedValue(NO_SCHEMA),
+    // The answer does not come while a test looks.
+    startSchema: jest.fn(() => new Promise<never>(() => undefined)),
     restart: jest.fn(),
     ...changes
   };

@@ -1,8 +1,9 @@
 import { readFileSync } from 'fs';
 import { join } from 'path';
 
+import { LOAD } from '../code/insert';
 import type { IStartChoice } from '../model/contract';
-import { LOAD, startCode } from '../start/magic';
+import { startCode } from '../start/magic';
 
 interface ISample {
   choice: IStartChoice;

@@ -17,6 +17,7 @@ import type {
   StreamMessage
 } from './contract';
 import type { IInventory } from './gpuContract';
+import { countFree } from './holders';
 import type { INotebookFollower } from './notebook';
 import type { Stream } from './stream';
 import type { ITelemetry } from './telemetry';
@@ -82,7 +83,12 @@ export class PoolsModel implements IPoolsModel {
   }
 
   get defaultRanks(): number {
-    const ranks = this._preferredRanks || this._gpus?.gpus.length || 2;
+    const gpus = this._gpus?.gpus ?? [];
+    const ranks =
+      this._preferredRanks ||
+      countFree(gpus, this.telemetry) ||
+      gpus.length ||
+      2;
     return Math.min(ranks, MAX_RANKS);
   }
 

@@ -3,14 +3,19 @@ import React from 'react';
 import { Button, Note } from './controls';
 import { isAtField } from '../start/form';
 import type { IPanelServices } from './services';
+import { useModel } from './useModel';
 
 /**
  * Why the last request failed, until it is dismissed or another one is sent.
  */
-export function ErrorNote(services: IPanelServices): JSX.Element | null {
-  const { model, trans } = services;
+export function ErrorNote({
+  model,
+  start,
+  trans
+}: IPanelServices): JSX.Element | null {
+  const schema = useModel(start, start => start.schema);
   const { error } = model;
-  if (!error || isAtField(services)) {
+  if (!error || isAtField(model, schema)) {
     return null;
   }
   return (

@@ -63,7 +63,7 @@ function Content(services: IPanelServices): JSX.Element {
           <StartForm
             {...services}
             key={notebook.kernelId}
-            ranks={pool?.world_size ?? model.defaultRanks}
+            ranks={pool?.world_size}
             label={trans.__('Start')}
           />
         </>

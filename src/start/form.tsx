@@ -1,18 +1,20 @@
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import React, { useEffect, useId, useState } from 'react';
 
-import type { IStartField } from '../model/contract';
+import type { IStartField, IStartSchema } from '../model/contract';
 import { Button } from '../panel/controls';
 import type { IPanelServices } from '../panel/services';
 import { useModel } from '../panel/useModel';
+import { useTelemetry } from '../panel/useTelemetry';
 import { CommandIDs } from '../tokens';
+import type { IPoolsModel } from '../tokens';
 import { errorsOf, toChoice } from './draft';
 import { Field, isKnown } from './field';
 import { startCode } from './magic';
 
 interface IStartFormProps extends IPanelServices {
-  /** How many ranks to offer. */
-  ranks: number;
+  /** How many the last pool had, to be offered again. */
+  ranks?: number;
   label: string;
 }
 
@@ -20,7 +22,11 @@ interface IStartFormProps extends IPanelServices {
  * Asks for what the server's schema names, and starts a pool with it.
  */
 export function StartForm(props: IStartFormProps): JSX.Element {
-  const { model, start, commands, trans, ranks: offer, label } = props;
+  const { model, start, commands, trans, label } = props;
+  const offer = useTelemetry(
+    model.telemetry,
+    () => props.ranks ?? model.defaultRanks
+  );
   const path = model.notebook?.path ?? '';
   const schema = useModel(start, start => start.schema);
   const draft = useModel(start, start => start.draft(path));
@@ -112,9 +118,11 @@ export function StartForm(props: IStartFormProps): JSX.Element {
 }
 
 /** Whether an error of the last request is shown beside the field that it is about. */
-export function isAtField({ model, start }: IPanelServices): boolean {
-  const { pool, error } = model;
-  const field = start.schema.properties[error?.field ?? ''];
+export function isAtField(
+  { pool, error }: IPoolsModel,
+  schema: IStartSchema
+): boolean {
+  const field = schema.properties[error?.field ?? ''];
   const isShown = pool === null || pool.ended !== null;
   return isShown && Boolean(field) && isKnown(field);
 }

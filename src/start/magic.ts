@@ -1,7 +1,5 @@
+import { LOAD } from '../code/insert';
 import type { IStartChoice } from '../model/contract';
-
-/** Makes the magics known. */
-export const LOAD = '%load_ext jupyter_dist_server';
 
 /** Names that are not spelt as their options are. */
 const SHORT: Record<string, string> = { num_ranks: '-n' };

@@ -75,11 +75,11 @@ export class StartModel implements IStartModel {
   }
 
   change(path: string, field: string, value?: ReadonlyPartialJSONValue): void {
-    const { [field]: _, ...others } = this.draft(path);
-    this._memory.set(
-      path,
-      value === undefined ? others : { ...others, [field]: value }
-    );
+    const draft = { ...this.draft(path), [field]: value };
+    if (value === undefined) {
+      delete draft[field];
+    }
+    this._memory.set(path, draft);
   }
 
   async choice(path: string, offer: number): Promise<IStartChoice> {

@@ -1,5 +1,7 @@
 import React from 'react';
 
+import { countFree } from '../model/holders';
+import { useTelemetry } from '../panel/useTelemetry';
 import { pickedGpus, ranksOf } from './draft';
 import type { IWidgetProps } from './field';
 
@@ -62,7 +64,10 @@ export function RanksField(props: IWidgetProps): JSX.Element {
 function Fit(props: IWidgetProps & { ranks: number }): JSX.Element | null {
   const { model, schema, draft, ranks, trans } = props;
   const picked = pickedGpus(schema, draft).length;
-  const gpus = picked || (model.gpus?.gpus.length ?? 0);
+  const free = useTelemetry(model.telemetry, telemetry =>
+    countFree(model.gpus?.gpus ?? [], telemetry)
+  );
+  const gpus = picked || free;
   if (gpus > 0 && ranks > gpus) {
     return (
       <p className="jp-dist-quiet" role="status">
