@@ -40,7 +40,7 @@ export function show(
   const start = makeStart(model);
   const memory = new Memory(null, '');
   const commands = new CommandRegistry();
-  for (const id of Object.values(CommandIDs)) {
+  for (const id of [...Object.values(CommandIDs), 'docmanager:open']) {
     commands.addCommand(id, {
       execute: args => executed.push({ id, ...args })
     });

@@ -145,6 +145,7 @@ export interface IStartField {
   oneOf?: { const: string; title: string }[];
   minimum?: number;
   maximum?: number;
+  exclusiveMinimum?: number;
   'x-widget': StartWidget;
   /** Whether it stands below "More options". */
   'x-advanced'?: boolean;

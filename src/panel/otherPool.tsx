@@ -20,6 +20,7 @@ export function OtherPool(props: Props): JSX.Element {
   const { pool, model, commands, trans } = props;
   const name = PathExt.basename(pool.name) || pool.id;
   const isEnding = pool.state === 'COMPLETING';
+  const isStarting = pool.state !== 'RUNNING' && !isEnding;
   const attach = `${LOAD}\n%dist_attach ${pool.id}`;
   return (
     <li
@@ -34,7 +35,7 @@ export function OtherPool(props: Props): JSX.Element {
       <div className="jp-dist-quiet">
         <What {...props} />
       </div>
-      {pool.orphaned !== null && !isEnding && (
+      {pool.orphaned !== null && pool.state === 'RUNNING' && (
         <p className="jp-dist-quiet">
           {trans.__(
             'Its kernel has been gone since %1. The ranks keep their variables, but are stopped after a while if no notebook attaches.',
@@ -72,7 +73,7 @@ export function OtherPool(props: Props): JSX.Element {
             void commands.execute(CommandIDs.stopPool, { pool: pool.id })
           }
         >
-          {trans.__('Stop…')}
+          {isStarting ? trans.__('Cancel') : trans.__('Stop…')}
         </Button>
       </div>
     </li>

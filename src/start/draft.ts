@@ -139,6 +139,9 @@ function wrongNumber(
   if (!Number.isFinite(value)) {
     return trans.__('A number is needed.');
   }
+  if (value <= (field.exclusiveMinimum ?? -Infinity)) {
+    return trans.__('More than %1.', field.exclusiveMinimum);
+  }
   const isIn = value >= (minimum ?? value) && value <= (maximum ?? value);
   if (isIn && (type !== 'integer' || Number.isInteger(value))) {
     return null;
