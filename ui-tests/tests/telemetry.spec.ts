@@ -19,10 +19,15 @@ async function percent(meter: Locator): Promise<number> {
 }
 
 test('eight GPUs, live', async ({ panel }) => {
-  await expect(
-    panel.gpus.getByRole('list', { name: 'GPUs', exact: true }).locator('> li')
-  ).toHaveCount(8);
+  const cards = panel.gpus
+    .getByRole('list', { name: 'GPUs', exact: true })
+    .locator('> li');
   await expect(panel.root).toContainText('8 · 1 in use');
+  // Those that nobody uses are folded away, all but a few.
+  await expect(cards).toHaveCount(3);
+  await expect(card(panel, 6)).toBeVisible();
+  await panel.gpus.getByRole('button', { name: 'Show 5 more' }).click();
+  await expect(cards).toHaveCount(8);
 
   await expect(card(panel, 3)).toContainText('H100 80GB HBM3');
   await expect(card(panel, 3)).toContainText('0.0 / 80 GB');
