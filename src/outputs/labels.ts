@@ -16,11 +16,15 @@ export interface IOwner {
 
 /** The sets of ranks that have been met. */
 export class Owners {
+  /** Characters of the longest label. */
+  longest = 0;
+
   of(label: string): IOwner {
     let owner = this._known.get(label);
     if (!owner) {
       owner = { label, ranks: new Set(ranksOf(label)) };
       this._known.set(label, owner);
+      this.longest = Math.max(this.longest, label.length);
     }
     return owner;
   }

@@ -17,6 +17,9 @@ const CALM = 1000;
 
 const views = new WeakMap<OutputArea, OutputView>();
 
+/** Characters for which there is room at the left. */
+const WIDEST = 12;
+
 /** What is appended to a stream, or taken from its end. */
 interface ITextChange {
   type: 'set' | 'insert' | 'remove';
@@ -102,6 +105,8 @@ export class OutputView {
     }
     if (this._mark && this._bar && !this._area.isDisposed) {
       const failed = this._mark.failed ?? {};
+      const width = Math.min(this._owners.longest, WIDEST);
+      this._area.node.style.setProperty('--jp-dist-gutter', `${width}`);
       const isEmpty = !this._layout.draw(this._items, this._tab, failed);
       this._bar.draw({
         ranks: this._ranks,
@@ -169,6 +174,7 @@ export class OutputView {
 
   private _read(): void {
     this._forget();
+    this._owners.of(this._mark?.ranks ?? '0');
     const { model } = this._area;
     for (let index = 0; index < model.length; index++) {
       this._items.push(this._follow(model.get(index)));

@@ -26,7 +26,7 @@ export function isSameRow(one: IRow, other: IRow): boolean {
 
 /** Ranks as people write them: `0–3`. */
 export function writeRanks(label: string): string {
-  return label.replace(/-/g, '–').replace(/,/g, ', ');
+  return label.replace(/-/g, '–');
 }
 
 /** The ranks at the left of what they have shown, which are not copied with it. */

@@ -113,9 +113,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
 
   private _choose(index: number): void {
     this._view?.choose(this._tabs[index]);
-    const button = this._button(index);
-    button.focus();
-    button.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    this._button(index).focus();
   }
 
   private _onKey(event: KeyboardEvent): void {
