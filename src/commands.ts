@@ -2,13 +2,15 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { Dialog, ICommandPalette, showDialog } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { deadRanks } from './model/contract';
-import type { IPool, IStartChoice } from './model/contract';
+import type { IPool, IRank, IStartChoice } from './model/contract';
+import { ask, askRestart } from './ranks/ask';
+import { IStartModel } from './start/model';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from './tokens';
 
 /**
@@ -18,11 +20,12 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:commands',
   description: 'Adds commands that start, stop and mend pools of ranks.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
+  requires: [IPoolsModel, IStartModel, ITranslator],
   optional: [ICommandPalette],
   activate: (
     { commands }: JupyterFrontEnd,
     model: IPoolsModel,
+    start: IStartModel,
     translator: ITranslator,
     palette: ICommandPalette | null
   ): void => {
@@ -46,11 +49,15 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         Boolean(model.notebook?.kernelId) &&
         !model.isPending &&
         !isAlive(model.pool),
-      execute: ({ ranks, choice }) =>
-        model.start({
-          num_ranks: typeof ranks === 'number' ? ranks : model.defaultRanks,
-          ...(choice as IStartChoice | undefined)
-        })
+      execute: async ({ ranks, choice }) => {
+        const path = model.notebook?.path ?? '';
+        await model.start(
+          typeof ranks === 'number'
+            ? { num_ranks: ranks }
+            : ((choice as IStartChoice | undefined) ??
+                (await start.choice(path, model.defaultRanks)))
+        );
+      }
     });
     commands.addCommand(CommandIDs.stopPool, {
       label: trans.__('Stop Ranks…'),
@@ -67,28 +74,51 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
     commands.addCommand(CommandIDs.interruptRanks, {
-      label: trans.__('Interrupt Ranks'),
-      caption: trans.__('Stop the running cell on all ranks.'),
-      isEnabled: isRunning,
+      label: args =>
+        hasRank(args) ? trans.__('Interrupt') : trans.__('Interrupt Ranks'),
+      caption: args =>
+        hasRank(args)
+          ? trans.__('Stop the running cell on this rank.')
+          : trans.__('Stop the running cell on all ranks.'),
+      isEnabled: args =>
+        isRunning(args) &&
+        (!hasRank(args) || rankOf(args, poolOf(args))?.state === 'busy'),
       execute: async args => {
         const pool = poolOf(args);
-        if (pool) {
+        const rank = rankOf(args, pool);
+        if (pool && rank) {
+          await model.interrupt(pool.id, [rank.rank]);
+        } else if (pool) {
           await model.interrupt(pool.id);
         }
       }
     });
     commands.addCommand(CommandIDs.restartRanks, {
-      label: ({ dead }) =>
-        dead ? trans.__('Replace Dead Ranks') : trans.__('Restart Ranks…'),
-      caption: trans.__('Replace all ranks of the current notebook.'),
+      label: args =>
+        args.dead
+          ? trans.__('Replace Dead Ranks')
+          : hasRank(args)
+            ? rankOf(args, poolOf(args))?.state === 'dead'
+              ? trans.__('Restart')
+              : trans.__('Restart…')
+            : trans.__('Restart Ranks…'),
+      caption: args =>
+        hasRank(args)
+          ? trans.__('Replace this rank by a new one.')
+          : trans.__('Replace all ranks of the current notebook.'),
       isEnabled: isRunning,
       execute: async args => {
         const pool = poolOf(args);
+        const rank = rankOf(args, pool);
         if (pool && args.dead) {
           await model.restart(
             pool.id,
             deadRanks(pool).map(({ rank }) => rank)
           );
+        } else if (pool && rank) {
+          if (rank.state === 'dead' || (await askRestart(rank.rank, trans))) {
+            await model.restart(pool.id, [rank.rank]);
+          }
         } else if (pool && (await mayLose(pool, 'restart', trans))) {
           await model.restart(pool.id);
         }
@@ -121,31 +151,37 @@ function isAlive(pool: IPool | null): boolean {
   );
 }
 
+/** Whether a command is about one rank, and not about all. */
+function hasRank({ rank }: ReadonlyPartialJSONObject): boolean {
+  return typeof rank === 'number';
+}
+
+function rankOf(
+  args: ReadonlyPartialJSONObject,
+  pool: IPool | null
+): IRank | null {
+  return pool?.ranks.find(({ rank }) => rank === args.rank) ?? null;
+}
+
 /** Asks only when there are variables to lose. */
 async function mayLose(
   pool: IPool,
   action: 'stop' | 'restart',
   trans: TranslationBundle
 ): Promise<boolean> {
-  if (pool.state !== 'RUNNING') {
+  const living = pool.world_size - deadRanks(pool).length;
+  if (pool.state !== 'RUNNING' || living === 0) {
     return true;
   }
   const isStop = action === 'stop';
-  const { button } = await showDialog({
-    title: isStop
-      ? trans.__('Stop all ranks?')
-      : trans.__('Restart all ranks?'),
-    body: trans._n(
+  return ask(
+    isStop ? trans.__('Stop all ranks?') : trans.__('Restart all ranks?'),
+    trans._n(
       'The variables on %1 rank will be lost.',
       'The variables on all %1 ranks will be lost.',
-      pool.world_size
+      living
     ),
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
-      Dialog.warnButton({
-        label: isStop ? trans.__('Stop') : trans.__('Restart')
-      })
-    ]
-  });
-  return button.accept;
+    isStop ? trans.__('Stop') : trans.__('Restart'),
+    trans
+  );
 }

@@ -28,7 +28,12 @@ export namespace CommandIDs {
   export const stopPool = 'jupyter-dist:stop-pool';
   export const interruptRanks = 'jupyter-dist:interrupt-ranks';
   export const restartRanks = 'jupyter-dist:restart-ranks';
+  export const killRank = 'jupyter-dist:kill-rank';
+  export const showStacks = 'jupyter-dist:show-stacks';
+  export const showLog = 'jupyter-dist:show-log';
+  export const runOnRank = 'jupyter-dist:run-on-rank';
   export const toggleDistributed = 'jupyter-dist:toggle-distributed';
+  export const insertCode = 'jupyter-dist:insert-code';
   export const newNotebook = 'jupyter-dist:new-notebook';
 }
 
@@ -75,12 +80,15 @@ export interface IPoolsModel {
   readonly isPending: boolean;
   /** How many ranks to offer for a new pool. */
   readonly defaultRanks: number;
+  /** Seconds after which ranks wait too long for another one. */
+  readonly waitLimit: number;
 
   /** Ask the server again when it was missing, refused or lost. */
   reconnect(): void;
   dismissError(): void;
-  /** Set by the user; 0 means one per GPU, or 2 without a GPU. */
+  /** Set by the user; 0 means one per free GPU, or 2 without a GPU. */
   setPreferredRanks(ranks: number): void;
+  setWaitLimit(seconds: number): void;
   /** Start a pool for the current notebook. */
   start(choice: IStartChoice): Promise<void>;
   /** Stop a pool, or cancel its start. */

@@ -27,6 +27,7 @@ from .deaths import Deaths
 from .folder import CONFIG
 from .holders import Holders
 from .processes import (
+    KILLED,
     RESTARTED,
     STOPPED,
     ProcessRef,
@@ -35,6 +36,7 @@ from .processes import (
     end_now,
     reap_orphans,
 )
+from .rank_log import RankLogs
 from .rank_processes import RankState, left_behind, read_report, signal_rank
 from .starting import Starter
 from .tasks import Tasks
@@ -69,7 +71,8 @@ class Agent:
         self._restarting = asyncio.Lock()
         self._wake = asyncio.Event()
         self._death = asyncio.Event()
-        self._deaths = Deaths(folder)
+        self._logs = RankLogs(folder)
+        self._deaths = Deaths(self._logs)
         self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
         self._turns = Turns(lambda client, said: self._control.tell(client, {"turn": said}))
         self._tasks = Tasks()
@@ -95,7 +98,7 @@ class Agent:
             return
         asyncio.get_running_loop().remove_reader(reports[rank])
         reports.pop(rank).close()
-        self._deaths.keep(rank, descriptors)
+        self._logs.keep(rank, descriptors)
         if "failure" in report and self.starter.whole:
             self._fail(rank, report["failure"])
         elif "failure" in report:
@@ -160,12 +163,23 @@ class Agent:
         elif command["do"] == "interrupt":
             for rank in command["ranks"]:
                 signal_rank(self.ranks[rank], signal.SIGINT)
+        elif command["do"] == "kill":
+            self._kill(command["pids"])
+        elif command["do"] == "log":
+            self._control.tell(client, {"log": self._logs.lines(command["rank"])})
         elif command["do"] == "restart" and not self.stopping:
             self._tasks.add(self._restart(command.get("ranks") or range(self.world_size)))
         elif command["do"] == "stop":
             self._tasks.add(self.stop())
 
     # -- ending -----------------------------------------------------------------------------
+
+    def _kill(self, pids: Collection[int]) -> None:
+        """Kill ranks at once; until it is reaped by us, nobody else can have a rank's pid."""
+        for record in self.ranks:
+            if record["pid"] in pids and record["state"] != "dead":
+                self._endings[record["rank"]] = KILLED
+                signal_rank(record, signal.SIGKILL)
 
     async def _restart(self, chosen: Collection[int]) -> None:
         async with self._restarting:  # two notebooks may ask for the same rank

@@ -2,7 +2,8 @@
 
 A pipe would do, were it not that somebody has to read it: C code that holds Python's lock while it
 writes more than 64 KiB would wait for a reader that waits for the lock. So file descriptors 1 and 2
-point to files in memory, which take any amount; what was read is punched out of them again.
+point to files in memory, which take any amount; what was read is punched out of them again, but
+for the last of it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from ipykernel.iostream import OutStream
 
 from .outbox import Outbox
+from .rank_log import KEPT
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IN_MODIFY = 0x2
@@ -73,9 +75,10 @@ class MemoryFile:
         content = os.pread(self.content, size - self.offset, self.offset)
         self.offset += len(content)
         if self._frees and self.offset - self._freed > _FREE_EVERY:
-            start, length = ctypes.c_long(self._freed), ctypes.c_long(self.offset - self._freed)
-            _LIBC.fallocate(self.content, _PUNCH_HOLE, start, length)
-            self._freed = self.offset
+            start, length = self._freed, self.offset - KEPT - self._freed
+            begin = ctypes.c_long(start)
+            _LIBC.fallocate(self.content, _PUNCH_HOLE, begin, ctypes.c_long(length))
+            self._freed = start + length
         return content
 
 

@@ -10,13 +10,11 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from .folder import log_tail
+from .rank_log import CRASH, RankLogs
 
 _LINES = 12
 _TAIL = 16384
 """Bytes in which the last lines are looked for."""
-_CRASH = "Fatal Python error"
-"""How `faulthandler` begins to tell where a rank was when it crashed."""
 _MACHINERY = "IPython/core/interactiveshell.py"
 """Where the stack below the cell begins."""
 _KERNEL_LOG = Path("/dev/kmsg")
@@ -116,22 +114,13 @@ class Deaths:
 
     Parameters
     ----------
-    folder : Path
-        The pool's private folder.
+    logs : RankLogs
+        What they wrote.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, logs: RankLogs) -> None:
+        self._logs = logs
         self._memory = MemoryWatch()
-        self._stderr: dict[int, tuple[int, int]] = {}
-        """Descriptor, and where a rank began to run cells."""
-
-    def keep(self, rank: int, descriptors: list[int]) -> None:
-        """Keep what a new rank writes to stderr: its descriptor, or none if it did not start."""
-        if rank in self._stderr:
-            os.close(self._stderr.pop(rank)[0])
-        for descriptor in descriptors:
-            self._stderr[rank] = descriptor, os.fstat(descriptor).st_size
 
     def explain_failure(self, rank: int, failure: dict[str, Any]) -> dict[str, Any]:
         """Return the reason of a pool one of whose ranks did not start."""
@@ -140,7 +129,7 @@ class Deaths:
             "message": f"Rank {rank} did not start: {failure['message']}",
             "hint": failure.get("hint", ""),
             "rank": rank,
-            "stderr": log_tail(self._log(rank)),
+            "stderr": self._logs.of_process(rank, _LINES),
         }
 
     def explain(
@@ -165,20 +154,11 @@ class Deaths:
             cause += self._memory.explain(record["pid"], time.time() - record["start_time"])
         return said | {"exit": cause, "stderr": self._last_lines(record["rank"])}
 
-    def _log(self, rank: int) -> Path:
-        return self._folder / f"rank-{rank}.log"
-
     def _last_lines(self, rank: int) -> list[str]:
         """Return the end of what a rank wrote to stderr, and its stack if it crashed."""
-        lines: list[str] = []
-        if rank in self._stderr:
-            descriptor, begin = self._stderr[rank]
-            size = os.fstat(descriptor).st_size
-            start = max(begin, size - _TAIL)
-            written = os.pread(descriptor, size - start, start).lstrip(b"\0")
-            text = written.decode(errors="replace")
-            lines = [line for line in text.splitlines() if line.strip()][-_LINES:]
-        log = log_tail(self._log(rank), lines=50)
-        crashes = [number for number, line in enumerate(log) if line.startswith(_CRASH)]
+        text = self._logs.stderr(rank, _TAIL)
+        lines = [line for line in text.splitlines() if line.strip()][-_LINES:]
+        log = self._logs.of_process(rank, lines=50)
+        crashes = [number for number, line in enumerate(log) if line.startswith(CRASH)]
         crash = log[crashes[-1] :] if crashes else []
         return lines + list(takewhile(lambda line: _MACHINERY not in line, crash))[:_LINES]

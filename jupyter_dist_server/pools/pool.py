@@ -17,6 +17,7 @@ from .folder import create_folder
 from .held_agent import HeldAgent
 from .holders import Owner
 from .launch import Launch
+from .one_rank import check_running
 from .ranks import check_ranks
 from .reasons import too_slow
 from .records import PoolRecord, PoolState, Reason
@@ -139,6 +140,21 @@ class Pool:
         chosen = list(range(self.record.world_size) if ranks is None else ranks)
         check_ranks(chosen, self.record.world_size)
         self._link.send("interrupt", ranks=chosen)
+
+    def kill(self, ranks: Iterable[int]) -> None:
+        """End some ranks at once, whatever they do; their variables are lost.
+
+        Raises
+        ------
+        DistError
+            If the pool is not running, or one of `ranks` is dead or unknown.
+        """
+        self._check_running("kill ranks")
+        chosen = list(ranks)
+        check_ranks(chosen, self.record.world_size)
+        for rank in chosen:
+            check_running(self.record.ranks[rank])
+        self._link.send("kill", pids=[self.record.ranks[rank].pid for rank in chosen])
 
     async def free(self) -> None:
         """End collectives in which ranks wait although all were interrupted.

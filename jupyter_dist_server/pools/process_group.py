@@ -21,6 +21,10 @@ from types import FrameType
 from typing import Any
 
 HOST = "127.0.0.1"
+_COLLECTIVES = ("torch.distributed.distributed_c10d", "torch.distributed._functional_collectives")
+"""Modules whose functions wait for other ranks. More of torch does, but by these."""
+NOWHERE: dict[str, Any] = {"line": None, "call": None}
+"""Where a rank is that runs no cell."""
 Connection = tuple[tuple[Any, ...], tuple[Any, ...]]
 """Local and remote address: they name a connection; a descriptor may be used again."""
 
@@ -207,20 +211,19 @@ def whereabouts() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``{"line": 3, "call": "all_reduce"}``: the line of the cell, and the function of
-        `torch.distributed` that it called; `None` where it is in neither.
+        ``{"line": 3, "call": "all_reduce"}``: the line of the cell, and the collective that was
+        called there, be it by a library; `None` where it is in neither.
     """
     frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
-    place: dict[str, Any] = {"line": None, "call": None}
     call = None
     while frame is not None:
         caller, name = frame.f_back, frame.f_code.co_name
-        if frame.f_globals.get("__name__", "").startswith("torch.distributed"):
-            call = name if name != "wrapper" else call
+        if frame.f_globals.get("__name__") in _COLLECTIVES:
+            call = name
         if caller is not None and caller.f_code.co_name == "run_code":  # IPython runs a cell there
             return {"line": frame.f_lineno, "call": call}
         frame = caller
-    return place
+    return NOWHERE
 
 
 def _connections() -> Iterator[tuple[Connection, socket.socket]]:

@@ -15,6 +15,8 @@ import psutil
 
 RESTARTED, STOPPED = "restarted", "stopped"
 """How a rank ended that we ended ourselves; any other end is a death."""
+KILLED = "killed by request"
+"""Why a rank is dead that somebody wanted to be killed; for those who use it, it has died."""
 POOL_ENDED = "the pool has ended"
 """Why a rank does not answer any more, if its agent is gone."""
 

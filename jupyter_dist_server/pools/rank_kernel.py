@@ -23,22 +23,31 @@ from .cell_runner import run_cell
 from .channels import cell_topic
 from .comms import CommHandlers
 from .folder import CHANNELS
-from .process_group import GroupHandlers, whereabouts
+from .process_group import NOWHERE, GroupHandlers, whereabouts
 from .publishing import PubThread
 from .rank_report import RankReport
+from .stacks import StackHandlers
 from .value_handlers import VALUE_REQUESTS, ValueHandlers
 
 
-class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # type: ignore[misc]
+class RankKernel(
+    ValueHandlers,
+    CommHandlers,
+    GroupHandlers,
+    StackHandlers,
+    IPythonKernel,  # type: ignore[misc]
+):
     """A conforming kernel that also tells its status while the main thread is stuck.
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
-    ``{rank, state, since, cell, group}`` and what `RankReport` says: `state` is ``idle`` or
-    ``busy``, `since` in Unix seconds, `cell` the notebook's number of the cell that runs or ran
-    last, `group` the same on all ranks if they form one.
+    ``{rank, state, since, cell, line, call, group}`` and what `RankReport` says: `state` is
+    ``idle`` or ``busy``, `since` in Unix seconds, `cell` the notebook's number of the cell that
+    runs or ran last, `line` and `call` where it is in that, see `whereabouts`, and `group` the same
+    on all ranks if they form one.
     ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
     one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
-    main thread was, see `whereabouts`. ``dist_cell_request`` comes by the `CellChannel` and is
+    main thread was, see `whereabouts`. ``dist_stack_request`` is answered by ``dist_stack_reply``
+    with ``{text}``, see `stacks`. ``dist_cell_request`` comes by the `CellChannel` and is
     answered by an ``execute_reply``.
     """
 
@@ -47,6 +56,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
         "dist_status_request",
         "dist_cancel_request",
         "dist_break_request",
+        "dist_stack_request",
         *VALUE_REQUESTS,
     ]
     msg_types = [*IPythonKernel.msg_types, "dist_regroup_request"]  # noqa: RUF012
@@ -75,9 +85,14 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
         """Say whether a cell of the `CellChannel` runs; whoever shows it learns which one."""
         topic = self._topic("status")
         if self.iopub_thread.wanted(topic):
-            content = {"execution_state": status, "cell": cell}
-            parent = self.get_parent("shell")
-            self.session.send(self.iopub_socket, "status", content, parent, topic)
+            self.session.send(
+                self.iopub_socket,
+                "status",
+                {"execution_state": status},
+                self.get_parent("shell"),
+                topic,
+                metadata={"cell": cell},  # where the protocol lets anything be said
+            )
 
     # -- cells ------------------------------------------------------------------------------
 
@@ -184,6 +199,7 @@ class RankKernel(ValueHandlers, CommHandlers, GroupHandlers, IPythonKernel):  # 
             "state": self._state,
             "since": self._since,
             "cell": self._cell,
+            **(whereabouts() if self._state == "busy" else NOWHERE),
             "group": self.group.fingerprint(),
             **self.report.take(idle=self._state == "idle"),
         }
@@ -232,6 +248,11 @@ class RankApp(IPKernelApp):  # type: ignore[misc]
         self.iopub_thread = PubThread(self.iopub_socket, self.session)
         self.iopub_thread.start()
         self.iopub_socket = self.iopub_thread.background_socket
+
+    def log_connection_info(self) -> None:
+        """Note the ports and say nothing: users read a rank's log, and connect to none by hand."""
+        names = ("shell", "iopub", "stdin", "hb", "control")
+        self._ports = {name: getattr(self, f"{name}_port") for name in names}
 
     def close(self) -> None:
         """Close the sockets in an orderly fashion."""

@@ -14,6 +14,30 @@ from jupyter_client.session import Session
 from .folder import CONFIG, endpoint
 
 
+async def ask_rank(folder: Path, rank: int, request: str, timeout: float) -> dict[str, Any] | None:
+    """Return what one rank answers to one request; `None` if it does not within `timeout` s."""
+    config = json.loads((folder / CONFIG).read_text())
+    session = Session(key=config["key"].encode(), username="jupyter-dist")
+    with zmq.asyncio.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.linger = 0
+        socket.connect(endpoint(folder, rank, "control"))
+        await socket.send_multipart(session.serialize(session.msg(request, {})))
+        try:
+            return await asyncio.wait_for(_answer(session, socket, request), timeout)
+        except asyncio.TimeoutError:
+            return None
+
+
+async def _answer(session: Session, socket: zmq.asyncio.Socket, request: str) -> dict[str, Any]:
+    reply = request.replace("_request", "_reply")
+    while True:
+        _, parts = session.feed_identities(await socket.recv_multipart())
+        message = session.deserialize(parts)
+        if message["msg_type"] == reply:
+            content: dict[str, Any] = message["content"]
+            return content
+
+
 class StatusChannel:
     """One socket to each rank, with a session of our own; nothing else of a rank reaches us.
 
@@ -44,21 +68,14 @@ class StatusChannel:
         for rank, socket in enumerate(self._sockets):
             if rank not in self._awaited:
                 await socket.send_multipart(frames)  # signed once: all ranks share the key
-                self._awaited[rank] = asyncio.create_task(self._answer(socket))
+                answer = _answer(self._session, socket, "dist_status_request")
+                self._awaited[rank] = asyncio.create_task(answer)
         await asyncio.wait(self._awaited.values(), timeout=timeout)
         done = {rank: answer for rank, answer in self._awaited.items() if answer.done()}
         for rank in done:
             del self._awaited[rank]
         ranks = range(len(self._sockets))
         return [done[rank].result() if rank in done else None for rank in ranks]
-
-    async def _answer(self, socket: zmq.asyncio.Socket) -> dict[str, Any]:
-        while True:
-            _, parts = self._session.feed_identities(await socket.recv_multipart())
-            message = self._session.deserialize(parts)
-            if message["msg_type"] == "dist_status_reply":
-                content: dict[str, Any] = message["content"]
-                return content
 
     async def close(self) -> None:
         """Disconnect; the ranks go on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,10 @@ _PATIENCE = 1.0
 """Seconds within which a rank answers; its CPU and memory are known without."""
 
 Usage = dict[str, Any]
-"""``{rank, pid, host_pid, cpu, memory, gpu_uuid, allocated, reserved}``: `cpu` in percent of one
-core, `memory` resident bytes, torch's memory on its GPU in bytes; what is not known is `None`."""
+"""``{rank, pid, host_pid, cpu, memory, gpu_uuid, allocated, reserved, line, call, waiting_since}``:
+`cpu` in percent of one core, `memory` resident bytes, torch's memory on its GPU in bytes, `line` of
+the cell that it runs, `call` the collective that it is in, and since when it waits in that; what is
+not known is `None`."""
 
 
 class RankUsage:
@@ -49,6 +52,8 @@ class RankUsage:
         self._channels: dict[tuple[str, int], StatusChannel] = {}
         """By pool and generation of its ranks: new ranks do not answer what old ones were asked."""
         self._processes: dict[ProcessRef, psutil.Process] = {}
+        self._waits: dict[ProcessRef, tuple[tuple[Any, ...], float]] = {}
+        """Which collective a rank was in when it was looked at last, and when that was first so."""
         self._looking: asyncio.Task[None] | None = None
         self._tasks = Tasks()
 
@@ -119,23 +124,42 @@ class RankUsage:
             cpu, memory = process.cpu_percent(), process.memory_info().rss
         except psutil.NoSuchProcess:
             return None
-        gpu = (said and said["gpu"]) or {}
+        said = said or {}
+        gpu = said.get("gpu") or {}
         return {
             "rank": rank.rank,
             "pid": rank.pid,
-            "host_pid": said and said["host_pid"],
+            "host_pid": said.get("host_pid"),
             "cpu": cpu if known else None,
             "memory": memory,
             "gpu_uuid": _full_uuid(rank, gpu.get("uuid")),
             "allocated": gpu.get("allocated"),
             "reserved": gpu.get("reserved"),
+            "line": said.get("line"),
+            "call": said.get("call"),
+            "waiting_since": self._waiting_since(reference, said),
         }
+
+    def _waiting_since(self, rank: ProcessRef, said: dict[str, Any]) -> float | None:
+        """Return when a rank was first seen in the collective in which it is now."""
+        if not said:
+            return None  # it may still be there, but does not say so
+        if said["call"] is None:
+            self._waits.pop(rank, None)
+            return None
+        # The group counts its collectives: in a loop, the next one is another.
+        place = tuple(said[name] for name in ("call", "line", "cell", "group"))
+        known = self._waits.get(rank)
+        if known is None or known[0] != place:
+            known = self._waits[rank] = place, time.time()
+        return known[1]
 
     async def _forget(self, kept: set[tuple[str, int]]) -> None:
         for key in set(self._channels) - kept:
             await self._channels.pop(key).close()
         if not kept:
             self._processes.clear()
+            self._waits.clear()
 
 
 def _full_uuid(rank: RankRecord, uuid: str | None) -> str | None:

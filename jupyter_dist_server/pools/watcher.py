@@ -63,8 +63,8 @@ class Watcher:
                 continue
             # Control requests are busy and idle too, but they are not cells.
             if message["parent_header"].get("msg_type") in _CELLS:
-                content = message["content"]
-                self._on_state(rank, content["execution_state"], content.get("cell"))
+                state, cell = message["content"]["execution_state"], message["metadata"].get("cell")
+                self._on_state(rank, state, cell)
 
     async def ready(self) -> None:
         """Wait until no status of any rank can be missed, unless one has died, or we are closed."""

@@ -93,7 +93,7 @@ class InterruptHandler(DistHandler):
         pool.interrupt(chosen)
         if chosen is None and not self.is_kernel:  # a kernel's magics see to it themselves
             self.settings["jupyter_dist_tasks"].add(pool.free())
-        _accept(self, pool)
+        accept(self, pool)
 
 
 class RestartHandler(DistHandler):
@@ -104,9 +104,10 @@ class RestartHandler(DistHandler):
         await self.require("execute")
         pool = self.manager.get(pool_id)
         pool.restart(check_rank_list(self.body(("ranks",))))
-        _accept(self, pool)
+        accept(self, pool)
 
 
-def _accept(handler: DistHandler, pool: Pool) -> None:
+def accept(handler: DistHandler, pool: Pool) -> None:
+    """Answer that what was asked for has begun."""
     handler.set_status(202)
     handler.finish(pool.record.to_json())

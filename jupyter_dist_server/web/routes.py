@@ -12,6 +12,8 @@ from .gpu_export import GpuCsvHandler, GpuLinesHandler
 from .gpus import GpuHistoryHandler, GpusHandler
 from .kernels import KernelPoolHandler
 from .pools import InterruptHandler, PoolHandler, PoolsHandler, RestartHandler
+from .ranks import KillHandler, LogHandler, StackHandler
+from .start_schema import StartSchemaHandler
 from .stream import StreamHandler
 
 
@@ -36,6 +38,7 @@ class ZygotesHandler(DistHandler):
 
 
 _POOL = r"jupyter-dist/pools/(?P<pool_id>[\w-]+)"
+_RANK = _POOL + r"/ranks/(?P<rank>[\w-]+)"
 
 ROUTES: list[tuple[str, type[Any]]] = [
     (r"jupyter-dist/status", ServerStatusHandler),
@@ -43,12 +46,16 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (r"jupyter-dist/gpus/history", GpuHistoryHandler),
     (r"jupyter-dist/gpus/export\.csv", GpuCsvHandler),
     (r"jupyter-dist/gpus/export\.jsonl", GpuLinesHandler),
+    (r"jupyter-dist/start-schema", StartSchemaHandler),
     (r"jupyter-dist/zygotes", ZygotesHandler),
     (r"jupyter-dist/pools", PoolsHandler),
     (_POOL, PoolHandler),
     (_POOL + "/interrupt", InterruptHandler),
     (_POOL + "/restart", RestartHandler),
+    (_POOL + "/kill", KillHandler),
     (_POOL + "/execute", ExecuteHandler),
+    (_RANK + "/stack", StackHandler),
+    (_RANK + "/log", LogHandler),
     (r"jupyter-dist/kernels/(?P<kernel_id>[\w-]+)/pool", KernelPoolHandler),
     (r"jupyter-dist/stream", StreamHandler),
 ]

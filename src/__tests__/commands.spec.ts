@@ -5,12 +5,18 @@ import { CommandRegistry } from '@lumino/commands';
 import { commandsPlugin } from '../commands';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
-import { makeModel, makePool, makeRank, until } from './samples';
+import { makeModel, makePool, makeRank, makeStart, until } from './samples';
 
 function addCommands(model: IPoolsModel): CommandRegistry {
   const commands = new CommandRegistry();
   const app = { commands } as JupyterFrontEnd;
-  void commandsPlugin.activate(app, model, nullTranslator, null);
+  void commandsPlugin.activate(
+    app,
+    model,
+    makeStart(model),
+    nullTranslator,
+    null
+  );
   return commands;
 }
 

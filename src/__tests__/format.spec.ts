@@ -61,12 +61,23 @@ describe('formatActivity', () => {
   it('counts from the first rank that got busy', () => {
     expect(
       say({ state: 'busy', since: 100 }, { state: 'busy', since: 120 })
-    ).toBe('all ranks busy · 41 s');
+    ).toBe('all ranks busy, 41 s');
   });
 
   it('names the busy ranks when some are idle', () => {
     expect(say({ state: 'busy' }, { state: 'busy' }, {})).toBe(
-      'ranks 0–1 busy · 41 s'
+      'ranks 0–1 busy, rank 2 is idle'
+    );
+  });
+
+  it('names the cell, and who has none', () => {
+    const busy = { state: 'busy', cell: 7 } as const;
+    expect(say(busy, busy)).toBe('cell [7] on all ranks, 41 s');
+    expect(say(busy, busy, { cell: 6 }, { state: 'dead' })).toBe(
+      'cell [7] on ranks 0–1, rank 2 is idle, rank 3 is dead'
+    );
+    expect(say(busy, { ...busy, cell: 8 }, {}, {})).toBe(
+      'cell [7] on rank 0, cell [8] on rank 1, ranks 2–3 are idle'
     );
   });
 
@@ -75,7 +86,7 @@ describe('formatActivity', () => {
   });
 
   it('names the dead ranks when nothing runs', () => {
-    expect(say({}, { state: 'dead' })).toBe('rank 1 dead');
+    expect(say({}, { state: 'dead' })).toBe('rank 1 is dead');
   });
 });
 

@@ -20,7 +20,9 @@ describe('PoolView', () => {
     press('One rank more');
     press('One rank less');
     press('Start');
-    expect(executed).toEqual([{ id: CommandIDs.startPool, ranks: 3 }]);
+    expect(executed).toEqual([
+      { id: CommandIDs.startPool, choice: { num_ranks: 3 } }
+    ]);
   });
 
   it('keeps the stepper between 1 and 128', () => {
@@ -117,7 +119,9 @@ describe('PoolView', () => {
     expect(host.querySelector('pre')?.textContent).toBe('one\ntwo');
     button('Copy');
     press('Start again');
-    expect(executed).toEqual([{ id: CommandIDs.startPool, ranks: 4 }]);
+    expect(executed).toEqual([
+      { id: CommandIDs.startPool, choice: { num_ranks: 4 } }
+    ]);
   });
 
   it.each([

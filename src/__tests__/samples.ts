@@ -1,6 +1,9 @@
+import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import type { IHolder, IPool, IRank } from '../model/contract';
+import { Memory } from '../model/memory';
+import { StartModel } from '../start/model';
 import type { IPoolsModel } from '../tokens';
 import { makeTelemetry } from './gpuSamples';
 
@@ -78,19 +81,27 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
     error: null,
     isPending: false,
     defaultRanks: 2,
+    waitLimit: 10,
     reconnect: jest.fn(),
     dismissError: jest.fn(),
     setPreferredRanks: jest.fn(),
+    setWaitLimit: jest.fn(),
     start: jest.fn(),
     stop: jest.fn(),
     interrupt: jest.fn(),
     kill: jest.fn(),
     stack: jest.fn(),
     log: jest.fn(),
-    startSchema: jest.fn(),
+    // The answer does not come while a test looks.
+    startSchema: jest.fn(() => new Promise<never>(() => undefined)),
     restart: jest.fn(),
     ...changes
   };
+}
+
+/** A start form that nobody has filled in. */
+export function makeStart(model: IPoolsModel): StartModel {
+  return new StartModel(model, new Memory(null, ''), nullTranslator.load(''));
 }
 
 /** Wait until something is true, for at most four seconds. */

@@ -4,12 +4,13 @@ import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Root } from 'react-dom/client';
 
+import { Memory } from '../model/memory';
 import { Clock } from '../panel/clock';
 import { PoolView } from '../panel/poolView';
 import type { IPanelServices } from '../panel/services';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
-import { makeModel } from './samples';
+import { makeModel, makeStart } from './samples';
 
 Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
 
@@ -36,8 +37,10 @@ export function show(
   Part: (services: IPanelServices) => JSX.Element | null = PoolView
 ): void {
   const model = makeModel(changes);
+  const start = makeStart(model);
+  const memory = new Memory(null, '');
   const commands = new CommandRegistry();
-  for (const id of Object.values(CommandIDs)) {
+  for (const id of [...Object.values(CommandIDs), 'docmanager:open']) {
     commands.addCommand(id, {
       execute: args => executed.push({ id, ...args })
     });
@@ -45,9 +48,7 @@ export function show(
   const clock = new Clock();
   const trans = nullTranslator.load('');
   act(() =>
-    root.render(
-      <Part model={model} commands={commands} clock={clock} trans={trans} />
-    )
+    root.render(<Part {...{ model, start, memory, commands, clock, trans }} />)
   );
 }
 

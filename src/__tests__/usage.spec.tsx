@@ -29,7 +29,7 @@ describe('on a machine without a GPU', () => {
       'Rank 0train.ipynb187 %1.0 GB of memorypid 1000'
     );
     expect(meter('CPU use of Rank 0')?.getAttribute('aria-valuenow')).toBe(
-      '100'
+      '187'
     );
     expect(card('Rank 1').textContent).toBe('Rank 1train.ipynb––');
   });

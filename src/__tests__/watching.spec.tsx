@@ -2,16 +2,20 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
 
+import { Memory } from '../model/memory';
 import { Telemetry } from '../model/telemetry';
 import { Clock } from '../panel/clock';
 import { DistPanel } from '../panel/panel';
 import { FakeStream } from './gpuSamples';
-import { makeModel } from './samples';
+import { makeModel, makeStart } from './samples';
 
 it('the panel asks for readings only while it can be seen', () => {
   const stream = new FakeStream();
+  const model = makeModel({ telemetry: new Telemetry(stream) });
   const services = {
-    model: makeModel({ telemetry: new Telemetry(stream) }),
+    model,
+    start: makeStart(model),
+    memory: new Memory(null, ''),
     commands: new CommandRegistry(),
     clock: new Clock(),
     trans: nullTranslator.load('')

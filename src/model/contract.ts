@@ -133,7 +133,7 @@ export interface IStartRequest extends IStartChoice {
 
 /** How a field of the start form is drawn. */
 export type StartWidget =
-  'ranks' | 'gpus' | 'choice' | 'flag' | 'env' | 'bytes';
+  'ranks' | 'gpus' | 'choice' | 'flag' | 'env' | 'bytes' | 'number';
 
 /** One field of a start request, in words of JSON Schema. */
 export interface IStartField {
@@ -145,6 +145,7 @@ export interface IStartField {
   oneOf?: { const: string; title: string }[];
   minimum?: number;
   maximum?: number;
+  exclusiveMinimum?: number;
   'x-widget': StartWidget;
   /** Whether it stands below "More options". */
   'x-advanced'?: boolean;

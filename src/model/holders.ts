@@ -1,5 +1,5 @@
 import type { IPool } from './contract';
-import type { IProcess, Who } from './gpuContract';
+import type { IGpu, IProcess, Who } from './gpuContract';
 import type { IReading, ITelemetry } from './telemetry';
 
 /** A rank that sits on a GPU. */
@@ -81,6 +81,14 @@ export function segments(
 /** Whether somebody has a GPU, or works on it. */
 export function isInUse(reading: IReading): boolean {
   return reading.lease !== null || Boolean(reading.processes?.length);
+}
+
+/** How many GPUs nobody has or works on. */
+export function countFree(
+  gpus: readonly IGpu[],
+  telemetry: ITelemetry
+): number {
+  return gpus.filter(({ uuid }) => !isInUse(telemetry.gpu(uuid))).length;
 }
 
 /** The processes that are no ranks, the largest first. */

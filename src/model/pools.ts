@@ -17,6 +17,7 @@ import type {
   StreamMessage
 } from './contract';
 import type { IInventory } from './gpuContract';
+import { countFree } from './holders';
 import type { INotebookFollower } from './notebook';
 import type { Stream } from './stream';
 import type { ITelemetry } from './telemetry';
@@ -82,12 +83,26 @@ export class PoolsModel implements IPoolsModel {
   }
 
   get defaultRanks(): number {
-    const ranks = this._preferredRanks || this._gpus?.gpus.length || 2;
+    const gpus = this._gpus?.gpus ?? [];
+    const ranks =
+      this._preferredRanks ||
+      countFree(gpus, this.telemetry) ||
+      gpus.length ||
+      2;
     return Math.min(ranks, MAX_RANKS);
   }
 
   setPreferredRanks(ranks: number): void {
     this._preferredRanks = ranks;
+    this._emit();
+  }
+
+  get waitLimit(): number {
+    return this._waitLimit;
+  }
+
+  setWaitLimit(seconds: number): void {
+    this._waitLimit = seconds;
     this._emit();
   }
 
@@ -196,7 +211,9 @@ export class PoolsModel implements IPoolsModel {
   private _onMessage(_: Stream, message: StreamMessage): void {
     switch (message.type) {
       case 'pools':
-        this._pools = new Map(message.pools.map(pool => [pool.id, pool]));
+        this._pools = new Map(
+          message.pools.map(pool => [pool.id, this._withKnownRanks(pool)])
+        );
         break;
       case 'pool':
         this._keep(message.pool);
@@ -218,8 +235,19 @@ export class PoolsModel implements IPoolsModel {
   private _keep(pool: IPool): void {
     const known = this._pools.get(pool.id);
     if (!known || pool.version >= known.version) {
-      this._pools.set(pool.id, pool);
+      this._pools.set(pool.id, this._withKnownRanks(pool));
     }
+  }
+
+  /** A rank that did not change stays the same object, so that it need not be drawn again. */
+  private _withKnownRanks(pool: IPool): IPool {
+    const known = this._pools.get(pool.id)?.ranks ?? [];
+    const ranks = pool.ranks.map((rank, index) =>
+      JSON.stringify(rank) === JSON.stringify(known[index])
+        ? known[index]
+        : rank
+    );
+    return { ...pool, ranks };
   }
 
   private _onConnection(_: Stream, connection: Connection): void {
@@ -257,6 +285,7 @@ export class PoolsModel implements IPoolsModel {
   private _gpus: IInventory | null = null;
   private _gpusError: IApiError | null = null;
   private _preferredRanks = 0;
+  private _waitLimit = 10;
 }
 
 export namespace PoolsModel {

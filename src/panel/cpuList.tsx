@@ -3,7 +3,7 @@ import React from 'react';
 
 import type { IPool } from '../model/contract';
 import { formatBytes } from './format';
-import { Meter } from './meters';
+import { Percent } from './percent';
 import type { IPanelServices } from './services';
 import { Sparkline } from './sparkline';
 import { useTelemetry } from './useTelemetry';
@@ -63,19 +63,20 @@ function CpuCard({ pool, rank, model, trans }: ICpuCardProps): JSX.Element {
         <span className="jp-dist-quiet" title={pool.name}>
           {PathExt.basename(pool.name)}
         </span>
-        <span
-          className="jp-dist-GpuCard-load"
+        <Percent
+          label={trans.__('CPU use of %1', name)}
           title={trans.__('100 % is one core')}
+          value={cpu}
+          trans={trans}
         >
           {cpu === null ? silent : trans.__('%1 %', Math.round(cpu))}
-        </span>
+        </Percent>
       </div>
       <Sparkline
         label={trans.__('CPU use of %1 in the last 15 minutes', name)}
         curve={curve}
         rank={rank}
       />
-      <Meter label={trans.__('CPU use of %1', name)} value={cpu} rank={rank} />
       <div className="jp-dist-Spread jp-dist-quiet">
         <span>
           {memory === null

@@ -1,17 +1,21 @@
 import React from 'react';
 
 import { Button, Note } from './controls';
+import { isAtField } from '../start/form';
 import type { IPanelServices } from './services';
+import { useModel } from './useModel';
 
 /**
  * Why the last request failed, until it is dismissed or another one is sent.
  */
 export function ErrorNote({
   model,
+  start,
   trans
 }: IPanelServices): JSX.Element | null {
+  const schema = useModel(start, start => start.schema);
   const { error } = model;
-  if (!error) {
+  if (!error || isAtField(model, schema)) {
     return null;
   }
   return (

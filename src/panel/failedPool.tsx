@@ -3,7 +3,7 @@ import React from 'react';
 import type { IPool } from '../model/contract';
 import { LastLines } from './lastLines';
 import type { IPanelServices } from './services';
-import { StartForm } from './startForm';
+import { StartForm } from '../start/form';
 import { StatePill } from './statePill';
 
 /**

@@ -5,6 +5,8 @@ import type { IPool, IRank } from '../model/contract';
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+/** As many rank numbers, or stretches of them, can be read at a glance. */
+const MOST_RUNS = 4;
 
 /**
  * How long, in its largest unit: `41 s`, `12 min`, `3 h`.
@@ -123,28 +125,67 @@ export function formatBackend(backend: string): string {
 }
 
 /**
- * What a running pool does, in a phrase: `ranks 0–2 busy · 41 s`.
+ * What a running pool does, in a phrase: `cell [7] on all ranks, 41 s`.
  */
 export function formatActivity(
   pool: IPool,
   now: number,
   trans: TranslationBundle
 ): string {
-  const busy = pool.ranks.filter(({ state }) => state === 'busy');
-  const dead = pool.ranks.filter(({ state }) => state === 'dead');
-  if (busy.length > 0) {
-    const since = Math.min(...busy.map(rank => rank.since));
-    return trans.__(
-      '%1 busy · %2',
-      nameRanks(busy, pool, trans),
-      formatStopwatch(now - since, trans)
+  const [busy, idle, dead] = (['busy', 'idle', 'dead'] as const).map(state =>
+    pool.ranks.filter(rank => rank.state === state)
+  );
+  const others = [
+    ...(dead.length
+      ? [
+          trans._n(
+            '%2 is dead',
+            '%2 are dead',
+            dead.length,
+            nameRanks(dead, pool, trans)
+          )
+        ]
+      : [])
+  ];
+  if (busy.length === 0) {
+    const since = Math.max(...pool.ranks.map(rank => rank.since));
+    return (
+      others[0] ?? trans.__('idle · %1', formatDuration(now - since, trans))
     );
   }
-  if (dead.length > 0) {
-    return trans.__('%1 dead', nameRanks(dead, pool, trans));
+  if (idle.length > 0) {
+    others.unshift(
+      trans._n(
+        '%2 is idle',
+        '%2 are idle',
+        idle.length,
+        nameRanks(idle, pool, trans)
+      )
+    );
   }
-  const since = Math.max(...pool.ranks.map(rank => rank.since));
-  return trans.__('idle · %1', formatDuration(now - since, trans));
+  const since = Math.min(...busy.map(rank => rank.since));
+  return [
+    ...formatCells(busy, pool, trans),
+    ...(others.length ? others : [formatStopwatch(now - since, trans)])
+  ].join(', ');
+}
+
+/** Which cell is on which ranks: `cell [7] on ranks 0–2`. */
+function formatCells(
+  busy: IRank[],
+  pool: IPool,
+  trans: TranslationBundle
+): string[] {
+  return [...new Set(busy.map(({ cell }) => cell))].map(cell => {
+    const names = nameRanks(
+      busy.filter(rank => rank.cell === cell),
+      pool,
+      trans
+    );
+    return cell === null
+      ? trans.__('%1 busy', names)
+      : trans.__('cell [%1] on %2', cell, names);
+  });
 }
 
 /**
@@ -155,13 +196,20 @@ export function nameRanks(
   pool: IPool,
   trans: TranslationBundle
 ): string {
-  if (ranks.length === pool.world_size && ranks.length > 1) {
-    return trans.__('all ranks');
-  }
-  return trans._n(
-    'rank %2',
-    'ranks %2',
-    ranks.length,
-    formatRanks(ranks.map(({ rank }) => rank))
-  );
+  return ranks.length === pool.world_size && ranks.length > 1
+    ? trans.__('all ranks')
+    : sayRanks(
+        ranks.map(({ rank }) => rank),
+        trans
+      );
+}
+
+/**
+ * Ranks by their numbers, or how many where that would be a long list: `ranks 0–2`, `37 ranks`.
+ */
+export function sayRanks(ranks: number[], trans: TranslationBundle): string {
+  const numbers = formatRanks(ranks);
+  return numbers.split(', ').length > MOST_RUNS
+    ? trans.__('%1 ranks', ranks.length)
+    : trans._n('rank %2', 'ranks %2', ranks.length, numbers);
 }

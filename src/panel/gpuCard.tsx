@@ -1,15 +1,19 @@
 import React, { useId, useState } from 'react';
 
+import { startCellDrag } from '../code/drag';
 import { labelOf, shortName } from '../model/cards';
+import type { IPool } from '../model/contract';
 import type { IGpu } from '../model/gpuContract';
 import { seatsOn, segments } from '../model/holders';
 import type { ISeat } from '../model/holders';
 import type { IReading } from '../model/telemetry';
+import { startCode } from '../start/magic';
 import { formatBytes, formatMemory, formatUsed } from './format';
 import { GpuDetails } from './gpuDetails';
 import { sayHolder, saySegment } from './gpuWords';
-import { MemoryMeter, Meter } from './meters';
+import { MemoryMeter } from './meters';
 import type { IPanelServices } from './services';
+import { Percent } from './percent';
 import { Sparkline } from './sparkline';
 import { useTelemetry } from './useTelemetry';
 import { Value } from './value';
@@ -26,16 +30,22 @@ export function GpuCard(props: Props): JSX.Element {
   );
   const seats = seatsOn(gpu.uuid, model.pools.values(), model.pool);
   const name = trans.__('GPU %1', labelOf(gpu));
+  const source = gpuCode(gpu, seats, model.pool);
   return (
-    <li className="jp-dist-GpuCard" aria-label={name}>
-      <div className="jp-dist-GpuCard-head">
+    <li className="jp-dist-GpuCard" aria-label={name} data-dist-code={source}>
+      <div
+        className="jp-dist-GpuCard-head jp-mod-draggable"
+        onPointerDown={event => startCellDrag(event, { source, label: name })}
+      >
         <strong title={gpu.uuid}>{name}</strong>
         <span className="jp-dist-quiet" title={gpu.name}>
           {shortName(gpu)}
         </span>
-        <span
-          className="jp-dist-GpuCard-load"
+        <Percent
+          label={trans.__('Utilisation of %1', name)}
           title={trans.__('The share of time in which some kernel ran')}
+          value={reading.values.utilization ?? null}
+          trans={trans}
         >
           <Value
             metric="utilization"
@@ -43,7 +53,7 @@ export function GpuCard(props: Props): JSX.Element {
             format={value => trans.__('%1 %', Math.round(value))}
             trans={trans}
           />
-        </span>
+        </Percent>
       </div>
       <Load {...props} name={name} reading={reading} seats={seats} />
       <Memory {...props} name={name} reading={reading} seats={seats} />
@@ -51,6 +61,14 @@ export function GpuCard(props: Props): JSX.Element {
       <Holder {...props} name={name} reading={reading} seats={seats} />
     </li>
   );
+}
+
+/** A cell for a GPU: for the notebook's ranks that sit there, else one that starts a rank there. */
+function gpuCode(gpu: IGpu, seats: ISeat[], own: IPool | null): string {
+  const ranks = seats.filter(({ pool }) => pool === own);
+  return ranks.length
+    ? `%%rank [${ranks.map(({ rank }) => rank).join(',')}]\n`
+    : startCode({ num_ranks: 1, gpu_ids: [labelOf(gpu)] });
 }
 
 interface IPartProps extends Props {
@@ -63,24 +81,16 @@ interface IPartProps extends Props {
 /** Nothing, where the GPU cannot tell, as most MIG instances. */
 function Load(props: IPartProps): JSX.Element | null {
   const { name, reading, seats, trans } = props;
-  const { values, errors, curve } = reading;
+  const { errors, curve } = reading;
   if (errors.utilization === 'unsupported') {
     return null;
   }
-  const rank = seats[0]?.rank;
   return (
-    <>
-      <Sparkline
-        label={trans.__('Utilisation of %1 in the last 15 minutes', name)}
-        curve={curve}
-        rank={rank}
-      />
-      <Meter
-        label={trans.__('Utilisation of %1', name)}
-        value={values.utilization ?? null}
-        rank={rank}
-      />
-    </>
+    <Sparkline
+      label={trans.__('Utilisation of %1 in the last 15 minutes', name)}
+      curve={curve}
+      rank={seats[0]?.rank}
+    />
   );
 }
 

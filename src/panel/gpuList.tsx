@@ -1,7 +1,10 @@
 import React from 'react';
 
 import { cards } from '../model/cards';
+import type { Card } from '../model/cards';
 import { isInUse } from '../model/holders';
+import type { ITelemetry } from '../model/telemetry';
+import { CommandIDs } from '../tokens';
 import { hasNothingToShow } from './connectionNote';
 import { Note } from './controls';
 import { CpuList } from './cpuList';
@@ -9,14 +12,22 @@ import { formatTime } from './format';
 import { GpuCard } from './gpuCard';
 import { MigCard } from './migCard';
 import type { IPanelServices } from './services';
+import { useModel } from './useModel';
 import { useTelemetry } from './useTelemetry';
+
+/** Whether GPUs that nobody uses are shown too, as the user chose. */
+const SHOW_ALL = 'showAllGpus';
 
 /**
  * The GPUs of the machine and how busy they are, or why there are none.
  */
 export function GpuList(services: IPanelServices): JSX.Element {
-  const { model, trans } = services;
+  const { model, memory, commands, trans } = services;
   const { gpus, gpusError, connection } = model;
+  const all = cards(gpus?.gpus ?? []);
+  const folded = useFolded(services, all);
+  const isUnfolded = useModel(memory, memory => memory.get(SHOW_ALL) === true);
+  const shown = isUnfolded ? all : folded;
   const trouble = useTelemetry(model.telemetry, ({ trouble }) => trouble);
   if (hasNothingToShow(connection)) {
     return <div className="jp-dist-Body" />;
@@ -57,7 +68,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
           className={isStale ? 'jp-dist-Cards jp-mod-stale' : 'jp-dist-Cards'}
           aria-label={trans.__('GPUs')}
         >
-          {cards(gpus.gpus).map(card =>
+          {shown.map(card =>
             'gpu' in card ? (
               <GpuCard key={card.gpu.uuid} {...services} gpu={card.gpu} />
             ) : (
@@ -72,8 +83,53 @@ export function GpuList(services: IPanelServices): JSX.Element {
       ) : (
         gpus && <CpuList {...services} />
       )}
+      {all.length > 0 && (
+        <div className="jp-dist-Links">
+          {all.length > folded.length && (
+            <button
+              className="jp-dist-Link"
+              type="button"
+              onClick={() => memory.set(SHOW_ALL, !isUnfolded)}
+            >
+              {isUnfolded
+                ? trans.__('Show fewer')
+                : trans.__('Show %1 more', all.length - folded.length)}
+            </button>
+          )}
+          <button
+            className="jp-dist-Link"
+            type="button"
+            onClick={() => void commands.execute(CommandIDs.openTimeline)}
+          >
+            {trans.__('Open timeline')}
+          </button>
+        </div>
+      )}
     </div>
   );
+}
+
+/** As many cards are shown without folding, and as many at least with it. */
+const MANY = 6;
+const FEW = 3;
+
+/**
+ * The cards without those that nobody uses, if there are many.
+ */
+function useFolded({ model }: IPanelServices, all: Card[]): Card[] {
+  const isUsed = (telemetry: ITelemetry, card: Card) =>
+    ('gpu' in card ? [card.gpu] : card.instances).some(({ uuid }) =>
+      isInUse(telemetry.gpu(uuid))
+    );
+  const used = useTelemetry(model.telemetry, telemetry =>
+    all.flatMap((card, i) => (isUsed(telemetry, card) ? [i] : [])).join()
+  );
+  if (all.length <= MANY) {
+    return all;
+  }
+  const idle = all.filter((_, i) => !used.split(',').includes(`${i}`));
+  const kept = idle.slice(0, Math.max(0, FEW - (all.length - idle.length)));
+  return all.filter(card => !idle.includes(card) || kept.includes(card));
 }
 
 /**

@@ -39,16 +39,27 @@ function sayLease(
   if (lease.user === null) {
     return trans.__('locked by a program that is not ours');
   }
+  const who = sayLessees(lease, model, trans);
+  return lease.shared
+    ? trans.__('shared by %1', who)
+    : trans.__('leased to %1', who);
+}
+
+/**
+ * Who has a lease, and who shares it: `this notebook; bob, train.ipynb`.
+ */
+export function sayLessees(
+  lease: ILease,
+  model: IPoolsModel,
+  trans: TranslationBundle
+): string {
   const isOwn = ({ pool }: ILease) => Boolean(pool) && pool === model.pool?.id;
-  const who = [lease, ...(lease.others ?? [])]
+  return [lease, ...(lease.others ?? [])]
     .sort((a, b) => Number(isOwn(b)) - Number(isOwn(a)))
     .map(one =>
       isOwn(one) ? trans.__('this notebook') : sayLessee(one, model, trans)
     )
     .join('; ');
-  return lease.shared
-    ? trans.__('shared by %1', who)
-    : trans.__('leased to %1', who);
 }
 
 /** The notebook; of somebody else's also the user: `bob, train.ipynb`. */
@@ -57,6 +68,9 @@ function sayLessee(
   { pools }: IPoolsModel,
   trans: TranslationBundle
 ): string {
+  if (lease.user === null) {
+    return trans.__('a program that is not ours');
+  }
   const name =
     PathExt.basename(lease.notebook ?? '') ||
     trans.__('pid %1', lease.pid ?? '?');

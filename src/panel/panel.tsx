@@ -9,11 +9,15 @@ import React from 'react';
 
 import { ranksIcon } from './icon';
 import { GpuList, GpuSummary } from './gpuList';
+import { OtherPools, OtherPoolsSummary } from './otherPools';
 import { PoolSummary, PoolView } from './poolView';
 import { Section } from './section';
+import { SectionLayout } from './sectionLayout';
 import type { IPanelServices } from './services';
 
-const POOL_SHARE = 0.4;
+/** By section: its part of the height while there is too little for all. */
+const SHARES = [0.65, 0.25, 0.1];
+const CLOSED_AT_FIRST = [false, false, true];
 
 /**
  * The panel in the left sidebar; it draws only while it is visible.
@@ -24,7 +28,7 @@ export class DistPanel extends SidePanel {
     translator: ITranslator
   ) {
     super({ translator });
-    const { model, trans } = _services;
+    const { model, memory, trans } = _services;
     this.id = 'jupyter-dist-panel';
     this.addClass('jp-dist-Panel');
     this.title.icon = ranksIcon;
@@ -39,13 +43,17 @@ export class DistPanel extends SidePanel {
     this.header.addWidget(this._notebookName);
 
     this._sections = [
-      new Section(trans.__('Pool'), () => ({
+      new Section(trans.__('Pool'), trans, () => ({
         body: <PoolView {..._services} />,
         summary: <PoolSummary {..._services} />
       })),
-      new Section(trans.__('GPUs'), () => ({
+      new Section(trans.__('GPUs'), trans, () => ({
         body: <GpuList {..._services} />,
         summary: <GpuSummary {..._services} />
+      })),
+      new Section(trans.__('Other pools'), trans, () => ({
+        body: <OtherPools {..._services} />,
+        summary: <OtherPoolsSummary {..._services} />
       }))
     ];
     const content = this.content as AccordionPanel;
@@ -53,7 +61,8 @@ export class DistPanel extends SidePanel {
       this.addWidget(section);
       content.titles[index].appendChild(section.summary);
     });
-    content.setRelativeSizes([POOL_SHARE, 1 - POOL_SHARE]);
+    const layout = new SectionLayout(content, this._sections, SHARES, memory);
+    void layout.restore(CLOSED_AT_FIRST);
     model.changed.connect(this._draw, this);
   }
 

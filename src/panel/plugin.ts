@@ -4,6 +4,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 
 import {
@@ -12,6 +13,8 @@ import {
   SETTINGS_ID,
   TRANSLATION_DOMAIN
 } from '../tokens';
+import { Memory } from '../model/memory';
+import { IStartModel } from '../start/model';
 import { Clock } from './clock';
 import { ranksIcon } from './icon';
 import { DistPanel } from './panel';
@@ -23,18 +26,27 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   id: SETTINGS_ID,
   description: 'Shows the ranks and GPUs of the current notebook.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
-  optional: [ISettingRegistry, ILayoutRestorer],
+  requires: [IPoolsModel, IStartModel, ITranslator],
+  optional: [ISettingRegistry, ILayoutRestorer, IStateDB],
   activate: async (
     app: JupyterFrontEnd,
     model: IPoolsModel,
+    start: IStartModel,
     translator: ITranslator,
     registry: ISettingRegistry | null,
-    restorer: ILayoutRestorer | null
+    restorer: ILayoutRestorer | null,
+    state: IStateDB | null
   ): Promise<void> => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const panel = new DistPanel(
-      { model, commands: app.commands, clock: new Clock(), trans },
+      {
+        model,
+        start,
+        memory: new Memory(state, 'jupyter-dist-server:panel'),
+        commands: app.commands,
+        clock: new Clock(),
+        trans
+      },
       translator
     );
     app.shell.add(panel, 'left', { rank: 350, type: 'Distributed' });
@@ -48,10 +60,12 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
 
     if (registry) {
       const settings = await registry.load(SETTINGS_ID);
-      const apply = () =>
+      const apply = () => {
         model.setPreferredRanks(
           settings.get('defaultRanks').composite as number
         );
+        model.setWaitLimit(settings.get('waitLimit').composite as number);
+      };
       settings.changed.connect(apply);
       apply();
     }

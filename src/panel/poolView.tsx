@@ -7,12 +7,11 @@ import { FailedPool } from './failedPool';
 import { formatBackend, formatDuration } from './format';
 import { LivePool } from './livePool';
 import type { IPool } from '../model/contract';
-import { OrphanList } from './orphanList';
 import type { IPanelServices } from './services';
-import { StartForm } from './startForm';
+import { StartForm } from '../start/form';
 
 /**
- * The pool of the current notebook, in whatever state it is, and pools that nobody uses any more.
+ * The pool of the current notebook, in whatever state it is.
  */
 export function PoolView(services: IPanelServices): JSX.Element {
   return (
@@ -22,7 +21,6 @@ export function PoolView(services: IPanelServices): JSX.Element {
         <>
           <Content {...services} />
           <ErrorNote {...services} />
-          <OrphanList {...services} />
         </>
       )}
     </div>
@@ -65,7 +63,7 @@ function Content(services: IPanelServices): JSX.Element {
           <StartForm
             {...services}
             key={notebook.kernelId}
-            ranks={pool?.world_size ?? model.defaultRanks}
+            ranks={pool?.world_size}
             label={trans.__('Start')}
           />
         </>

@@ -1,77 +1,90 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
-import React from 'react';
+import type { CommandRegistry } from '@lumino/commands';
+import React, { memo } from 'react';
 
+import { startCellDrag } from '../code/drag';
 import type { IRank } from '../model/contract';
 import type { ITelemetry } from '../model/telemetry';
+import { MenuButton } from '../ranks/menuButton';
+import { below, openRankMenu } from '../ranks/rankMenu';
+import { isTimed, moodOf, nameOf, placeOf, sayState } from '../ranks/rankWords';
 import { useNow } from './clock';
 import type { Clock } from './clock';
-import { formatDuration, formatStopwatch } from './format';
 import { colourOf } from './meters';
 import { RankUse } from './rankUse';
+import { useTelemetry } from './useTelemetry';
 
-interface IRankTileProps {
+/** Nothing here changes unless the rank does: other ranks' news don't draw it again. */
+export interface IRankProps {
   poolId: string;
   rank: IRank;
   /** Whether the pool ends, so that a rank that is gone is no bad news. */
   isEnding: boolean;
   telemetry: ITelemetry;
+  commands: CommandRegistry;
   clock: Clock;
   trans: TranslationBundle;
 }
 
 /**
- * One rank: where it sits and what it does.
+ * One rank: where it sits, what it does, and a menu of what can be done with it.
  */
-export function RankTile(props: IRankTileProps): JSX.Element {
-  const { rank, isEnding, trans } = props;
-  const name = trans.__('Rank %1', rank.rank);
-  const place = rank.gpu ? trans.__('GPU %1', rank.gpu.label) : trans.__('CPU');
+export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
+  const { poolId, rank, isEnding, telemetry, trans } = props;
+  const mood = useTelemetry(telemetry, telemetry =>
+    moodOf(rank, telemetry.rank(poolId, rank.rank).usage, isEnding)
+  );
+  const name = nameOf(rank, trans);
+  const Words = isTimed(mood, rank) ? TimedWords : FixedWords;
   return (
     <li
-      className={`jp-dist-RankTile jp-mod-${isEnding ? 'ending' : rank.state}`}
+      className={`jp-dist-RankTile jp-mod-${mood}`}
       data-colour={colourOf(rank.rank)}
       aria-label={name}
+      onContextMenu={event => {
+        const button = event.currentTarget.querySelector('button');
+        if (button && !event.shiftKey) {
+          event.preventDefault();
+          event.stopPropagation();
+          const { clientX: x, clientY: y } = event;
+          openRankMenu(props, poolId, rank.rank, { owner: button, x, y });
+        }
+      }}
     >
-      <div className="jp-dist-Spread">
-        <strong>{name}</strong>
+      <div className="jp-dist-RankTile-head">
+        <strong
+          title={trans.__('Drag it into a notebook for a cell on this rank.')}
+          onPointerDown={event =>
+            startCellDrag(event, {
+              source: `%%rank [${rank.rank}]\n`,
+              label: name
+            })
+          }
+        >
+          {name}
+        </strong>
         <span className="jp-dist-quiet" title={rank.gpu?.name}>
-          {place}
+          {placeOf(rank, trans)}
         </span>
+        <MenuButton
+          label={trans.__('Menu of rank %1', rank.rank)}
+          open={button => openRankMenu(props, poolId, rank.rank, below(button))}
+        />
       </div>
       <div className="jp-dist-RankTile-state">
-        <RankState {...props} />
+        <Words {...props} />
       </div>
       <RankUse {...props} />
     </li>
   );
+});
+
+function TimedWords(props: IRankProps): JSX.Element {
+  const { poolId, rank, isEnding, telemetry, clock, trans } = props;
+  const { usage } = telemetry.rank(poolId, rank.rank);
+  return <>{sayState(rank, usage, isEnding, useNow(clock), trans)}</>;
 }
 
-function RankState(props: IRankTileProps): JSX.Element {
-  const { rank, isEnding, trans } = props;
-  if (isEnding) {
-    return (
-      <>{rank.state === 'dead' ? trans.__('stopped') : trans.__('stopping')}</>
-    );
-  }
-  switch (rank.state) {
-    case 'starting':
-      return <>{trans.__('starting')}</>;
-    case 'dead':
-      return (
-        <>{rank.exit ? trans.__('dead: %1', rank.exit) : trans.__('dead')}</>
-      );
-    default:
-      return <RankSince {...props} />;
-  }
-}
-
-function RankSince({ rank, clock, trans }: IRankTileProps): JSX.Element {
-  const seconds = useNow(clock) - rank.since;
-  return (
-    <>
-      {rank.state === 'busy'
-        ? trans.__('busy %1', formatStopwatch(seconds, trans))
-        : trans.__('idle %1', formatDuration(seconds, trans))}
-    </>
-  );
+function FixedWords({ rank, isEnding, trans }: IRankProps): JSX.Element {
+  return <>{sayState(rank, null, isEnding, null, trans)}</>;
 }

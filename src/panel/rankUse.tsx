@@ -47,7 +47,7 @@ export function RankUse(props: IRankUseProps): JSX.Element {
 }
 
 /** With a torch that has no CUDA, a rank keeps the id of its GPU but computes on the CPU. */
-function gpuOf({ gpu, device }: IRank): IGpuRef | null {
+export function gpuOf({ gpu, device }: IRank): IGpuRef | null {
   return device === 'cpu' ? null : gpu;
 }
 

@@ -3,12 +3,16 @@ import React from 'react';
 
 import { deadRanks } from '../model/contract';
 import type { IPool } from '../model/contract';
+import { MenuButton } from '../ranks/menuButton';
+import { RankList } from '../ranks/rankList';
+import { below, openPoolMenu } from '../ranks/rankMenu';
+import { WaitNote } from '../ranks/waitNote';
 import { CommandIDs } from '../tokens';
 import { useNow } from './clock';
 import { Button, Note } from './controls';
 import { DeadRanks } from './deadRanks';
 import { formatActivity } from './format';
-import { RankTile } from './rankTile';
+import { PoolFacts } from './poolFacts';
 import type { IPanelServices } from './services';
 import { StatePill } from './statePill';
 
@@ -18,9 +22,8 @@ type Props = IPanelServices & { pool: IPool };
  * A pool at work, or on its way out: what it does, what can be done, and every rank.
  */
 export function RunningPool(props: Props): JSX.Element {
-  const { pool, model, commands, clock, trans } = props;
+  const { pool, model, commands, trans } = props;
   const isRunning = pool.state === 'RUNNING';
-  const isStale = model.connection.state === 'stale';
   const button = (command: string, label: string, title: string) => (
     <Button
       title={title}
@@ -45,6 +48,7 @@ export function RunningPool(props: Props): JSX.Element {
           <StatePill kind="wait" label={trans.__('Stopping')} />
         )}
       </div>
+      <PoolFacts {...props} />
       <div
         className="jp-dist-Actions"
         role="group"
@@ -65,24 +69,14 @@ export function RunningPool(props: Props): JSX.Element {
           trans.__('Stop…'),
           trans.__('End all ranks; variables are lost.')
         )}
+        <MenuButton
+          label={trans.__('Menu of the pool')}
+          open={button => openPoolMenu(props, pool.id, below(button))}
+        />
       </div>
       <OtherUsers {...props} />
-      <ul
-        className={isStale ? 'jp-dist-Ranks jp-mod-stale' : 'jp-dist-Ranks'}
-        aria-label={trans.__('Ranks')}
-      >
-        {pool.ranks.map(rank => (
-          <RankTile
-            key={rank.rank}
-            poolId={pool.id}
-            rank={rank}
-            isEnding={!isRunning}
-            telemetry={model.telemetry}
-            clock={clock}
-            trans={trans}
-          />
-        ))}
-      </ul>
+      <RankList {...props} />
+      <WaitNote {...props} />
       {isRunning && <DeadRanks {...props} />}
       {pool.notices.map(notice => (
         <Note key={notice}>{notice}</Note>

@@ -1,12 +1,17 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
+import type { Memory } from '../model/memory';
+import type { IStartModel } from '../start/model';
 import type { IPoolsModel } from '../tokens';
 import type { Clock } from './clock';
 
 /** What every part of the panel is given. */
 export interface IPanelServices {
   model: IPoolsModel;
+  start: IStartModel;
+  /** What of the panel is folded away. */
+  memory: Memory;
   commands: CommandRegistry;
   clock: Clock;
   trans: TranslationBundle;

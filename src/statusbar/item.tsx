@@ -7,7 +7,10 @@ import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 
 import type { IPool } from '../model/contract';
+import type { ILongWait } from '../model/waiting';
 import { useTelemetry } from '../panel/useTelemetry';
+import { useLongWait } from '../ranks/useLongWait';
+import { sayLongWait, sayWaitShortly } from '../ranks/waitWords';
 import type { IPoolsModel } from '../tokens';
 import { gpusOf, loadOf } from './load';
 import { countRanks, poolState } from './poolState';
@@ -102,7 +105,8 @@ function StatusText(props: IStatusTextProps): JSX.Element {
   const { pool, model, open, trans } = props;
   const isStale = model.connection.state === 'stale';
   const state = poolState(pool, trans);
-  const isWrong = state?.mood === 'error';
+  const wait = useLongWait(pool, model);
+  const isWrong = state?.mood === 'error' || wait !== null;
   // A string: the button is drawn again only when there is something else to read.
   const load = useTelemetry(model.telemetry, telemetry =>
     pool.state === 'RUNNING' && !isStale
@@ -111,9 +115,11 @@ function StatusText(props: IStatusTextProps): JSX.Element {
   );
   const news = isStale
     ? trans.__('connection lost')
-    : isWrong || state?.mood === 'wait'
+    : state?.mood === 'error' || state?.mood === 'wait'
       ? state.words
-      : '';
+      : wait
+        ? sayWaitShortly(wait, trans)
+        : '';
   const text = [countRanks(pool.world_size, trans), news, load]
     .filter(Boolean)
     .join(' · ');
@@ -121,8 +127,8 @@ function StatusText(props: IStatusTextProps): JSX.Element {
     <>
       <button
         type="button"
-        className={isStale ? 'jp-mod-stale' : ''}
-        title={explain(pool, trans)}
+        className={isStale ? 'jp-mod-stale' : wait ? 'jp-mod-waits' : ''}
+        title={explain(pool, wait, trans)}
         onClick={open}
       >
         {isWrong && (
@@ -138,7 +144,11 @@ function StatusText(props: IStatusTextProps): JSX.Element {
 }
 
 /** What the numbers are, and what a click does. */
-function explain(pool: IPool, trans: TranslationBundle): string {
+function explain(
+  pool: IPool,
+  wait: ILongWait | null,
+  trans: TranslationBundle
+): string {
   const gpus = gpusOf(pool).length;
   const meaning =
     gpus > 1
@@ -146,5 +156,7 @@ function explain(pool: IPool, trans: TranslationBundle): string {
       : gpus === 1
         ? trans.__('Load and memory of the GPU.')
         : trans.__('Mean CPU of the ranks, and the memory of all.');
-  return `${pool.reason?.message ?? meaning}\n${trans.__('Click to show ranks and GPUs.')}`;
+  const words = wait && sayLongWait(wait, trans);
+  const news = words ? `${words.head} ${words.rest}` : pool.reason?.message;
+  return `${news ?? meaning}\n${trans.__('Click to show ranks and GPUs.')}`;
 }

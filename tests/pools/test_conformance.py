@@ -39,6 +39,14 @@ async def subshells(folder: Path) -> set[str]:
     return found
 
 
+async def run_cell(folder: Path, code: str) -> None:
+    """Run the seventh cell of some notebook on all ranks."""
+    client = PoolClient(folder)
+    await client.connect()
+    await client.execute(code, [0, 1], lambda *_: None, execution_count=7)
+    await client.close()
+
+
 class Rank:
     """Stands where the suite expects a kernel of its own."""
 
@@ -130,6 +138,21 @@ class TestRank(Rank, jupyter_kernel_test.KernelTests):
         assert {reply["content"]["status"] for reply in replies} == {"ok"}
         parents = {reply["parent_header"]["msg_id"] for reply in replies}
         assert parents == {running, message["msg_id"]}
+
+    def test_cells_of_others_look_like_cells(self) -> None:
+        """Those by our own channel, too: each message on iopub is one of the protocol's."""
+        self.flush_channels()
+        self.loop.run(run_cell(self.pool_folder, "print('here')"))
+        kinds: list[tuple[str, str | None]] = []
+        while kinds[-1:] != [("status", "idle")]:
+            message = self.kc.get_iopub_msg(timeout=10)
+            # The suite does not know the one, and the other is on its way to who asked.
+            if message["msg_type"] not in ("iopub_welcome", "execute_reply"):
+                validate_message(message)
+            if message["parent_header"].get("msg_type") == "dist_cell_request":
+                kinds.append((message["msg_type"], message["content"].get("execution_state")))
+        assert kinds[0] == ("status", "busy")
+        assert ("stream", None) in kinds
 
 
 class TestClients(Rank, jupyter_kernel_test.IopubWelcomeTests):

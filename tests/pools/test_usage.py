@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,17 @@ begun = time.monotonic()
 while rank == 1 and time.monotonic() - begun < 120:
     pass
 """
+WAITING = """import time
+t = torch.ones(1)
+if rank == 0:
+    dist.all_reduce(t)
+time.sleep(120)
+"""
+IN_STEP = """import time
+while True:
+    dist.all_reduce(t)
+    time.sleep(0.3 * rank)
+"""
 STUCK = "import ctypes; ctypes.PyDLL(None).pause() if rank == 1 else None"
 """Waits in C with Python's lock held, so that not even the control thread answers."""
 
@@ -39,6 +51,37 @@ async def news(usage: RankUsage, what: Callable[[], Any], timeout: float = 20.0)
         return found
     finally:
         stop()
+
+
+async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
+    """See where ranks are that wait for each other, and since when."""
+
+    def place(rank: int) -> tuple[int | None, str | None]:
+        one = usage.latest[pool.record.id][rank]
+        assert one
+        return one["line"], one["call"]
+
+    def since(rank: int) -> Any:
+        one = usage.latest[pool.record.id][rank]
+        return one and one["waiting_since"]
+
+    begun = time.time()
+    running = asyncio.create_task(client.execute(WAITING, [0, 1], lambda *_: None))
+    waits = await news(usage, lambda: place(1) == (5, None) and since(0))
+    assert begun < waits < time.time()
+    assert (place(0), place(1), since(1)) == ((4, "all_reduce"), (5, None), None)
+    pool.interrupt()
+    client.group.break_up()  # at once: rank 0 may be in a collective
+    await running
+    await news(usage, lambda: place(0) == place(1) == (None, None) and since(0) is None)
+
+    running = asyncio.create_task(client.execute(IN_STEP, [0, 1], lambda *_: None))
+    first = await news(usage, lambda: since(0))
+    another = news(usage, lambda: since(0) not in (None, first))
+    await asyncio.wait_for(another, 10)  # at the same line all the time, but not stuck there
+    pool.interrupt()
+    client.group.break_up()  # at once: rank 0 may be in a collective
+    await running
 
 
 def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None:
@@ -76,8 +119,13 @@ def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None
         idle = rank(0)
         assert idle
         assert idle["cpu"] < busy["cpu"]
+        assert busy["line"] in (3, 4)
+        assert busy["call"] is busy["waiting_since"] is None
+        assert idle["line"] is idle["call"] is idle["waiting_since"] is None
         pool.interrupt()
         await running
+
+        await check_waits(usage, pool, client)
 
         stuck = asyncio.create_task(client.execute(STUCK, [0, 1], lambda *_: None))
         silent = await news(usage, lambda: (one := rank(1)) and one["host_pid"] is None and one)

@@ -184,6 +184,19 @@ def test_an_interrupt_leaves_nobody_in_a_collective(client: Client, pool: dict[s
     assert client.texts(pool["id"], code) == ["2\n", "2\n"]
 
 
+def test_an_interrupt_of_some_ranks_leaves_the_others_alone(
+    client: Client, pool: dict[str, Any]
+) -> None:
+    running = client.lines(pool["id"], f"print('in', flush=True)\n{FOREVER}")
+    wait_for_both(running)
+    for rank, states in ((1, ["busy", "idle"]), (0, ["idle", "idle"])):
+        client.post(path(pool, "interrupt"), {"ranks": [rank]}, 202)
+        line = next(line for line in running if "output" in line)
+        assert (line["rank"], line["output"]["ename"]) == (rank, "KeyboardInterrupt")
+        client.wait_until(pool["id"], lambda p, s=states: [r["state"] for r in p["ranks"]] == s)
+    assert list(running) == [{"rank": rank, "status": "error"} for rank in (0, 1)]
+
+
 def test_an_interrupt_ends_the_code_on_all_ranks(client: Client, pool: dict[str, Any]) -> None:
     code = f"kept = 'yes'; print('in', flush=True)\n{FOREVER}"
     running = client.lines(pool["id"], code)

@@ -1,0 +1,130 @@
+"""What a user may want to know of one rank: where its threads are, and what it wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import psutil
+
+from ..errors import DistError
+from .folder import AGENT_SOCKET
+from .processes import POOL_ENDED
+from .ranks import check_ranks
+from .records import PoolRecord, RankRecord
+from .status_channel import ask_rank
+
+PATIENCE = 2.0
+"""Seconds within which a rank, or its agent, answers."""
+
+
+def find_rank(record: PoolRecord, rank: int) -> RankRecord:
+    """Return a rank of a pool.
+
+    Raises
+    ------
+    DistError
+        If there is none.
+    """
+    try:
+        check_ranks([rank], record.world_size)
+    except DistError as error:
+        raise DistError("rank_not_found", error.message) from None
+    return record.ranks[rank]
+
+
+def check_running(found: RankRecord) -> None:
+    """Raise `DistError` unless a rank is there to be asked, or killed."""
+    if found.state == "starting":
+        raise DistError(
+            "rank_not_running",
+            f"Rank {found.rank} is still starting.",
+            "Try again in a moment.",
+        )
+    if found.state == "dead":
+        raise DistError(
+            "rank_not_running",
+            f"Rank {found.rank} is dead: {found.exit or POOL_ENDED}.",
+            f"Replace it with %dist_restart --ranks {found.rank}." if found.exit else "",
+        )
+
+
+async def stack_of(record: PoolRecord, rank: int) -> str:
+    """Return where all Python threads of a rank are.
+
+    Raises
+    ------
+    DistError
+        If the rank is not there, is dead, or does not answer.
+    """
+    found = find_rank(record, rank)
+    check_running(found)
+    try:
+        said = await ask_rank(Path(record.folder), rank, "dist_stack_request", PATIENCE)
+    except FileNotFoundError:  # the pool has ended this very moment
+        said = None
+    if said is None:
+        check_running(found)  # it may have died meanwhile
+        raise _silent(found)
+    text: str = said["text"]
+    return text
+
+
+def _silent(rank: RankRecord) -> DistError:
+    who = f"Rank {rank.rank} (pid {rank.pid}) does not answer"
+    if _is_stopped(rank.pid):
+        return DistError(
+            "rank_silent",
+            f"{who}: it has been stopped, by a signal or a debugger.",
+            f"Let it go on with kill -CONT {rank.pid}, or kill the rank.",
+        )
+    return DistError(
+        "rank_silent",
+        f"{who}: it is in C code that holds Python's lock.",
+        f"See where with py-spy dump --native --pid {rank.pid}; then interrupt it, or kill it.",
+    )
+
+
+def _is_stopped(pid: int | None) -> bool:
+    try:
+        status = psutil.Process(pid).status()
+    except psutil.NoSuchProcess:
+        return False
+    return status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+
+
+async def log_of(record: PoolRecord, rank: int) -> list[str]:
+    """Return the last lines that a rank wrote, be it alive or dead; see `RankLogs`.
+
+    Raises
+    ------
+    DistError
+        If there is no such rank, or its agent does not answer.
+    """
+    found = find_rank(record, rank)
+    try:
+        return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), PATIENCE)
+    except asyncio.TimeoutError:
+        raise DistError(
+            "pool_unreachable",
+            "The pool's agent does not answer.",
+            "Stop the pool and start a new one.",
+        ) from None
+    except OSError:  # the pool has ended: what its record keeps is all there is
+        told = record.reason.stderr if record.reason and record.reason.rank == rank else []
+        return found.stderr or told
+
+
+async def _ask_agent(folder: Path, rank: int) -> list[str]:
+    reader, writer = await asyncio.open_unix_connection(str(folder / AGENT_SOCKET), limit=1 << 24)
+    try:
+        writer.write(json.dumps({"do": "log", "rank": rank}).encode() + b"\n")
+        while line := await reader.readline():
+            said = json.loads(line)
+            if "log" in said:  # it tells snapshots, too
+                lines: list[str] = said["log"]
+                return lines
+    finally:
+        writer.close()
+    raise ConnectionError("the agent has ended")

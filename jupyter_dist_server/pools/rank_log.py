@@ -1,0 +1,68 @@
+"""What ranks wrote, for their agent to tell, also of one that is stuck or dead.
+
+There are two files: the rank's log in the pool's folder, to which both descriptors lead until its
+kernel is there, and then only the kernel's own troubles and a crash's stack; and the file in memory
+to which stderr leads from then on, see `MemoryFile`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .folder import log_tail
+
+KEPT = 1 << 16
+"""Bytes of stderr that are kept although they were read and shown."""
+_LINES = 200
+CRASH = "Fatal Python error"
+"""How `faulthandler` begins to tell where a rank was when it crashed."""
+
+
+class RankLogs:
+    """The logs of one pool's ranks.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stderr: dict[int, tuple[int, int]] = {}
+        """Descriptor, and where a rank began to run cells."""
+
+    def keep(self, rank: int, descriptors: list[int]) -> None:
+        """Keep what a new rank writes to stderr: its descriptor, or none if it did not start."""
+        if rank in self._stderr:
+            os.close(self._stderr.pop(rank)[0])
+        for descriptor in descriptors:
+            self._stderr[rank] = descriptor, os.fstat(descriptor).st_size
+
+    def stderr(self, rank: int, limit: int) -> str:
+        """Return the last bytes that a rank wrote to stderr since it can run cells, as text."""
+        if rank not in self._stderr:
+            return ""
+        descriptor, begin = self._stderr[rank]
+        size = os.fstat(descriptor).st_size
+        start = max(begin, size - limit)
+        written = os.pread(descriptor, size - start, start)
+        return written.lstrip(b"\0").decode(errors="replace")  # what was freed reads as zeros
+
+    def of_process(self, rank: int, lines: int) -> list[str]:
+        """Return the last lines of the rank's log in the folder."""
+        return log_tail(self._folder / f"rank-{rank}.log", lines)
+
+    def lines(self, rank: int) -> list[str]:
+        """Return the last lines of all that is there, a crash's stack at the end."""
+        text = self.stderr(rank, KEPT)
+        log = self.of_process(rank, _LINES)
+        crash = next((place for place, line in enumerate(log) if line.startswith(CRASH)), len(log))
+        return [*log[:crash], *_as_shown(text), *log[crash:]][-_LINES:]
+
+
+def _as_shown(text: str) -> list[str]:
+    """Split into lines as a terminal shows them: of a progress bar, the last state only."""
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+    return lines if lines[-1] else lines[:-1]

@@ -1,0 +1,86 @@
+"""Where every Python thread of a rank is, as a traceback reads; told by the control thread."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+_OUR_THREADS = ("ipykernel", __package__.partition(".")[0])
+"""Packages that start a rank's own threads: those that serve its sockets and take in its output."""
+_RUNS_CELLS = "run_code"
+"""IPython's function that runs a cell; what is below it is the same in every rank."""
+
+Place = tuple[FrameType, int]
+"""A frame, and the line that it was at: it may go on while others are looked at."""
+
+
+class StackHandlers:
+    """What `RankKernel` answers about its threads."""
+
+    session: Any
+    _state: str
+
+    async def dist_stack_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Tell where all threads are, on the control thread: nothing is waited for."""
+        text = stacks(busy=self._state == "busy")
+        self.session.send(stream, "dist_stack_reply", {"text": text}, parent, ident)
+
+
+def stacks(busy: bool) -> str:
+    """Return the stacks of all Python threads, the main thread's first.
+
+    Parameters
+    ----------
+    busy : bool
+        Whether a cell runs.
+    """
+    frames = sys._current_frames()
+    places = {ident: list(_walk(frame)) for ident, frame in frames.items()}
+    threads = {thread.ident: thread for thread in threading.enumerate()}
+    main = threading.main_thread().ident or 0
+    told = [_tell('Thread "MainThread", which runs cells', _of_the_cell(places.pop(main)), busy)]
+    left_out = []
+    for ident, stack in sorted(places.items()):
+        thread = threads.get(ident)
+        name = thread.name if thread else f"{ident:#x}, which Python did not start"
+        if thread and _is_ours(stack):
+            left_out.append(name)
+        else:
+            told.append(_tell(f'Thread "{name}"' if thread else f"Thread {name}", stack, True))
+    ours = ", ".join(sorted(left_out))
+    told.append(f"Left out: the rank's own threads ({ours}), and what is below the cell.\n")
+    return "\n".join(told)
+
+
+def _walk(frame: FrameType | None) -> Iterator[Place]:
+    """Yield a stack's frames, the innermost first."""
+    while frame is not None:
+        yield frame, frame.f_lineno
+        frame = frame.f_back
+
+
+def _of_the_cell(stack: list[Place]) -> list[Place]:
+    """Return the part of the main thread's stack that belongs to the cell; none between cells."""
+    names = [frame.f_code.co_name for frame, _ in stack]
+    below = [place for place, name in enumerate(names) if name == _RUNS_CELLS]
+    return stack[: below[-1]] if below else []
+
+
+def _is_ours(stack: list[Place]) -> bool:
+    """Tell by the function that a thread began with, after those of `threading`."""
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in reversed(stack)]
+    first = next((name for name in modules if name != "threading"), "")
+    return first.partition(".")[0] in _OUR_THREADS
+
+
+def _tell(title: str, stack: list[Place], busy: bool) -> str:
+    if not stack:
+        where = "in an `await` of its cell, or about to begin or end it" if busy else "idle"
+        return f"{title}:\n  {where}\n"
+    # Lines of cells are found too: IPython keeps them where files' lines are kept.
+    summary = traceback.StackSummary.extract(iter(reversed(stack)))
+    return f"{title} (most recent call last):\n{''.join(summary.format())}"

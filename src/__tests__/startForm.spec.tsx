@@ -1,0 +1,319 @@
+import { act } from 'react';
+
+import { ApiError } from '../model/client';
+import type { IStartField, IStartSchema } from '../model/contract';
+import { Memory } from '../model/memory';
+import { CommandIDs } from '../tokens';
+import type { IPoolsModel } from '../tokens';
+import { makeGpu, makeGpusMessage, makeInventory } from './gpuSamples';
+import { makeTelemetry } from './gpuSamples';
+import { makeModel, makeStart } from './samples';
+import { button, executed, host, press, show } from './screen';
+
+const GB = 2 ** 30;
+
+function makeField(
+  widget: IStartField['x-widget'],
+  title: string,
+  changes: Partial<IStartField> = {}
+): IStartField {
+  const description = `About ${title}.`;
+  return { type: '', title, description, 'x-widget': widget, ...changes };
+}
+
+const advanced = { 'x-advanced': true };
+const schema: IStartSchema = {
+  type: 'object',
+  properties: {
+    num_ranks: makeField('ranks', 'Ranks', {
+      type: 'integer',
+      minimum: 1,
+      maximum: 128
+    }),
+    gpu_ids: makeField('gpus', 'GPUs'),
+    placement: makeField('choice', 'Placement', {
+      default: 'cycle',
+      oneOf: [
+        { const: 'cycle', title: 'In turn' },
+        { const: 'free-memory', title: 'Emptiest first' }
+      ]
+    }),
+    share: makeField('flag', 'Share', { default: false }),
+    min_free_memory: makeField('bytes', 'Free memory', {
+      minimum: 1,
+      ...advanced
+    }),
+    timeout: makeField('number', 'Time limit', { default: 120, ...advanced }),
+    env: makeField('env', 'Environment', advanced),
+    later: makeField('hologram' as 'env', 'Later')
+  }
+};
+
+const bob = { user: 'bob', notebook: 'a/sum.ipynb', pool: 'p9', since: 50 };
+const message = makeGpusMessage({
+  inventory: makeInventory({ gpus: [0, 1, 2, 3].map(i => makeGpu(i)) }),
+  leases: { 'GPU-3': { ...bob, shared: false } }
+});
+
+/** Show the form when the server has answered. */
+async function showForm(changes: Partial<IPoolsModel> = {}): Promise<void> {
+  const telemetry = makeTelemetry(message, {
+    type: 'sample',
+    time: 1,
+    values: {
+      utilization: [7, 0, 0, 0],
+      memory_used: [20 * GB, 0, 0, 0]
+    }
+  });
+  await act(async () =>
+    show({
+      startSchema: () => Promise.resolve(schema),
+      gpus: message.inventory,
+      telemetry,
+      defaultRanks: 3,
+      ...changes
+    })
+  );
+}
+
+function input(label: string): HTMLInputElement {
+  const found = [...host.querySelectorAll('input')].find(
+    node =>
+      (node.getAttribute('aria-label') ?? node.labels?.[0].textContent) ===
+      label
+  );
+  if (!found) {
+    throw new Error(`No input "${label}" in: ${host.textContent}`);
+  }
+  return found;
+}
+
+function write(label: string, text: string): void {
+  const node = input(label);
+  const { set } =
+    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value') ?? {};
+  act(() => {
+    set?.call(node, text);
+    node.dispatchEvent(new Event('input', { bubbles: true }));
+  });
+}
+
+function tick(label: string): void {
+  act(() => input(label).click());
+}
+
+function choices(): unknown[] {
+  return executed.map(command => (command as { choice: unknown }).choice);
+}
+
+/** What is said below fields. */
+function errors(): (string | null)[] {
+  return [...host.querySelectorAll('.jp-dist-Field-error')]
+    .map(node => node.textContent)
+    .filter(Boolean);
+}
+
+describe('StartForm', () => {
+  it('has a widget for each field that it knows', async () => {
+    await showForm();
+    const fields = [...host.querySelectorAll('form label, form legend')];
+    expect(fields.map(({ textContent }) => textContent)).toEqual([
+      'Ranks',
+      'GPUsany that is free',
+      'GPU 07 %60.0 GB free',
+      'GPU 10 %80.0 GB free',
+      'GPU 20 %80.0 GB free',
+      'GPU 30 %bob, sum.ipynb',
+      'Placement',
+      'Share'
+    ]);
+    press('Start');
+    expect(executed).toEqual([
+      { id: CommandIDs.startPool, choice: { num_ranks: 3 } }
+    ]);
+  });
+
+  it('offers a rank per GPU that is picked, unless the user says how many', async () => {
+    await showForm();
+    tick('GPU 2');
+    tick('GPU 0');
+    expect(input('Ranks').value).toBe('2');
+    expect(host.textContent).not.toMatch('share');
+    press('One rank more');
+    expect(host.textContent).toMatch('Ranks share the 2 GPUs: gloo');
+    tick('GPU 1');
+    tick('GPU 2');
+    tick('GPU 0');
+    expect(input('Ranks').value).toBe('3');
+    press('Start');
+    press('Pick none');
+    press('Start');
+    expect(choices()).toEqual([
+      { num_ranks: 3, gpu_ids: [1] },
+      { num_ranks: 3 }
+    ]);
+  });
+
+  it('does not offer what somebody has leased, and says who', async () => {
+    await showForm();
+    expect(input('GPU 3').disabled).toBe(true);
+    expect(input('GPU 3').parentElement?.title).toMatch(
+      'leased to bob, sum.ipynb\nSince '
+    );
+  });
+
+  it('offers what is shared to who shares', async () => {
+    const lease = { ...bob, shared: true };
+    const telemetry = makeTelemetry({ ...message, leases: { 'GPU-3': lease } });
+    await showForm({ telemetry });
+    expect(input('GPU 3').disabled).toBe(true);
+    tick('Share');
+    expect(input('GPU 3').disabled).toBe(false);
+  });
+
+  it('sends only what was chosen', async () => {
+    await showForm();
+    press('More options');
+    write('Free memory', '20');
+    write('Time limit', '60');
+    press('Add variable');
+    write('Name of variable 1', 'MODE');
+    write('Value of variable 1', 'fast run');
+    press('Add variable');
+    tick('Share');
+    press('Start');
+    press('Remove MODE');
+    write('Free memory', '');
+    tick('Share');
+    press('Start');
+    expect(choices()).toEqual([
+      {
+        num_ranks: 3,
+        share: true,
+        min_free_memory: 20 * GB,
+        timeout: 60,
+        env: { MODE: 'fast run' }
+      },
+      { num_ranks: 3, timeout: 60 }
+    ]);
+  });
+
+  it('says beside a field what is wrong, and does not start', async () => {
+    await showForm();
+    press('More options');
+    write('Ranks', '0');
+    press('Add variable');
+    write('Value of variable 1', 'x');
+    expect(errors()).toEqual(['From 1 to 128.', 'A variable needs a name.']);
+    expect(input('Ranks').getAttribute('aria-invalid')).toBe('true');
+    expect(button('Start').disabled).toBe(true);
+    write('Name of variable 1', 'A B');
+    expect(errors()[1]).toMatch('“A B” cannot be the name');
+    write('Name of variable 1', 'A');
+    write('Ranks', '2');
+    expect(errors()).toEqual([]);
+    expect(button('Start').disabled).toBe(false);
+  });
+
+  it('shows the server’s refusal at its field, even below More options', async () => {
+    const error = {
+      code: 'x',
+      message: 'Too long.',
+      hint: '',
+      field: 'timeout'
+    };
+    const dismissError = jest.fn();
+    await showForm({ error, dismissError });
+    expect(errors()).toEqual(['Too long.']);
+    expect(host.querySelector('[role=alert]')).toBeNull();
+    write('Time limit', '10');
+    expect(dismissError).toHaveBeenCalled();
+  });
+
+  it('shows a refusal of a field that it does not have below itself', async () => {
+    const error = { code: 'x', message: 'No.', hint: '', field: 'map' };
+    await showForm({ error });
+    expect(host.querySelector('[role=alert]')?.textContent).toMatch('No.');
+  });
+
+  it('inserts the code that starts the same', async () => {
+    await showForm();
+    tick('GPU 1');
+    press('Insert Code');
+    expect(executed).toEqual([
+      {
+        id: CommandIDs.insertCode,
+        source: '%load_ext jupyter_dist_server\n%dist_init -n 1 --gpu-ids 1'
+      }
+    ]);
+  });
+
+  it('asks an older server for ranks alone', async () => {
+    const missing = new ApiError({ code: 'x', message: 'No.', hint: '' }, 404);
+    await showForm({ startSchema: () => Promise.reject(missing) });
+    expect(host.querySelectorAll('form label')).toHaveLength(1);
+    expect(host.textContent).not.toMatch('No.');
+    press('Start');
+    expect(choices()).toEqual([{ num_ranks: 3 }]);
+  });
+
+  it('says while it waits for the server, and can be used already', () => {
+    show({});
+    expect(host.textContent).toMatch('Asking the server');
+    press('Start');
+    expect(choices()).toEqual([{ num_ranks: 2 }]);
+  });
+});
+
+describe('StartModel', () => {
+  it('has a draft for each notebook, which goes with its name', async () => {
+    const notebook = { path: 'a.ipynb', kernelId: 'k1' };
+    const model = makeModel({
+      notebook,
+      startSchema: () => Promise.resolve(schema)
+    });
+    const start = makeStart(model);
+    start.change('a.ipynb', 'share', true);
+    start.change('a.ipynb', 'unknown', 1);
+    start.change('b.ipynb', 'num_ranks', 4);
+    expect(await start.choice('a.ipynb', 2)).toEqual({
+      num_ranks: 2,
+      share: true
+    });
+    expect(await start.choice('b.ipynb', 2)).toEqual({ num_ranks: 4 });
+    const signal = model.changed as unknown as { emit: () => void };
+    signal.emit();
+    Object.assign(model, { notebook: { ...notebook, path: 'c.ipynb' } });
+    signal.emit();
+    expect(start.draft('a.ipynb')).toEqual({});
+    expect(start.draft('c.ipynb')).toMatchObject({ share: true });
+  });
+});
+
+describe('Memory', () => {
+  it('keeps the newest, in the state of JupyterLab', async () => {
+    const kept = new Map<string, unknown>();
+    const db = {
+      fetch: (key: string) => Promise.resolve(kept.get(key)),
+      save: (key: string, value: unknown) => {
+        kept.set(key, value);
+        return Promise.resolve();
+      }
+    };
+    const makeMemory = () => new Memory(db as never, 'key', 2);
+    const memory = makeMemory();
+    await memory.ready;
+    memory.set('a', 1);
+    memory.set('b', 2);
+    memory.set('a', 3);
+    memory.set('c', 4);
+    const later = makeMemory();
+    later.set('c', 5);
+    await later.ready;
+    expect(['a', 'b', 'c'].map(name => later.get(name))).toEqual([
+      3,
+      undefined,
+      5
+    ]);
+  });
+});

@@ -1,0 +1,95 @@
+import type { IPool, IRank } from './contract';
+import type { IUsage } from './gpuContract';
+import type { ITelemetry } from './telemetry';
+
+/** Ranks that wait in one collective. */
+export interface IWait {
+  /** Such as `all_reduce`. */
+  call: string;
+  ranks: number[];
+  /** Null where it is not known, or not the same for all. */
+  cell: number | null;
+  line: number | null;
+  /** Unix seconds: the first of them was seen there. */
+  since: number;
+}
+
+/** Ranks that are not where the others wait, by what they do instead. */
+export interface IAbsence {
+  state: 'idle' | 'busy' | 'dead' | 'silent' | 'starting';
+  ranks: number[];
+}
+
+/** A wait that somebody should look at. */
+export interface ILongWait {
+  /** The longest first. */
+  waits: [IWait, ...IWait[]];
+  absences: IAbsence[];
+}
+
+/** The collective that a rank waits in, and since when; null if it does not wait. */
+export function waitOf(
+  rank: IRank,
+  usage: IUsage | null
+): { call: string; since: number } | null {
+  // What a rank said of itself may be older than its end, or the cell's.
+  return rank.state === 'busy' && usage?.call && usage.waiting_since !== null
+    ? { call: usage.call, since: usage.waiting_since }
+    : null;
+}
+
+/**
+ * Whether ranks have waited for longer than `limit` seconds in a collective that others have not joined.
+ *
+ * All ranks in one and the same collective are merely slow: nobody is missing there.
+ */
+export function findLongWait(
+  pool: IPool,
+  telemetry: ITelemetry,
+  now: number,
+  limit: number
+): ILongWait | null {
+  if (pool.state !== 'RUNNING') {
+    return null;
+  }
+  const waits = new Map<string, IWait>();
+  const absences = new Map<string, IAbsence>();
+  for (const rank of pool.ranks) {
+    const { usage } = telemetry.rank(pool.id, rank.rank);
+    const wait = waitOf(rank, usage);
+    if (wait) {
+      join(waits, wait, rank, usage?.line ?? null);
+    } else {
+      const state =
+        rank.state === 'busy' && usage === null ? 'silent' : rank.state;
+      const absence = absences.get(state) ?? { state, ranks: [] };
+      absence.ranks.push(rank.rank);
+      absences.set(state, absence);
+    }
+  }
+  const [longest, ...others] = [...waits.values()].sort(
+    (a, b) => a.since - b.since
+  );
+  const isComplete = absences.size === 0 && others.length === 0;
+  if (!longest || isComplete || now - longest.since <= limit) {
+    return null;
+  }
+  return { waits: [longest, ...others], absences: [...absences.values()] };
+}
+
+function join(
+  waits: Map<string, IWait>,
+  { call, since }: { call: string; since: number },
+  { rank, cell }: IRank,
+  line: number | null
+): void {
+  const wait = waits.get(call);
+  if (!wait) {
+    waits.set(call, { call, ranks: [rank], cell, line, since });
+    return;
+  }
+  wait.ranks.push(rank);
+  wait.cell = wait.cell === cell ? cell : null;
+  wait.line = wait.line === line ? line : null;
+  wait.since = Math.min(wait.since, since);
+}

@@ -1,0 +1,48 @@
+import { Dialog, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+/** Whether a rank that lives should be ended, and its variables with it. */
+export function askKill(
+  rank: number,
+  trans: TranslationBundle
+): Promise<boolean> {
+  return ask(
+    trans.__('Kill rank %1?', rank),
+    trans.__(
+      'Its variables will be lost, and collectives would wait for it until it is restarted.'
+    ),
+    trans.__('Kill'),
+    trans
+  );
+}
+
+/** Whether a rank that lives should be replaced by a new one. */
+export function askRestart(
+  rank: number,
+  trans: TranslationBundle
+): Promise<boolean> {
+  return ask(
+    trans.__('Restart rank %1?', rank),
+    trans.__('Its variables will be lost; the other ranks keep theirs.'),
+    trans.__('Restart'),
+    trans
+  );
+}
+
+/** Say what will be lost, and ask whether to go on. */
+export async function ask(
+  title: string,
+  body: string,
+  label: string,
+  trans: TranslationBundle
+): Promise<boolean> {
+  const { button } = await showDialog({
+    title,
+    body,
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.warnButton({ label })
+    ]
+  });
+  return button.accept;
+}

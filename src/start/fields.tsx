@@ -1,0 +1,107 @@
+import React from 'react';
+
+import type { IWidgetProps } from './field';
+
+const GB = 2 ** 30;
+
+/** One of several; the server's own choice is the default. */
+export function ChoiceField(props: IWidgetProps): JSX.Element {
+  const { id, aria, field, value, onChange, trans } = props;
+  const options = field.oneOf ?? [];
+  const standard = options.some(option => option.const === field.default)
+    ? String(field.default)
+    : '';
+  return (
+    <div className="jp-dist-Spread">
+      <label htmlFor={id}>{field.title}</label>
+      <select
+        id={id}
+        className="jp-dist-Input"
+        {...aria}
+        value={typeof value === 'string' ? value : standard}
+        onChange={({ target }) =>
+          onChange(target.value === standard ? undefined : target.value)
+        }
+      >
+        {standard === '' && <option value="">{trans.__('Automatic')}</option>}
+        {options.map(option => (
+          <option key={option.const} value={option.const}>
+            {option.title}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+export function FlagField(props: IWidgetProps): JSX.Element {
+  const { id, aria, field, value, onChange } = props;
+  const standard = field.default === true;
+  return (
+    <div className="jp-dist-Flag">
+      <input
+        id={id}
+        type="checkbox"
+        {...aria}
+        checked={typeof value === 'boolean' ? value : standard}
+        onChange={({ target }) =>
+          onChange(target.checked === standard ? undefined : target.checked)
+        }
+      />
+      <label htmlFor={id}>{field.title}</label>
+    </div>
+  );
+}
+
+export function NumberField(props: IWidgetProps): JSX.Element {
+  return <Amount {...props} unit={null} size={1} />;
+}
+
+/** Memory, in GB as GPUs are sold. */
+export function BytesField(props: IWidgetProps): JSX.Element {
+  return <Amount {...props} unit={props.trans.__('GB')} size={GB} />;
+}
+
+interface IAmountProps extends IWidgetProps {
+  unit: string | null;
+  /** How many of the server's units one of the form's is. */
+  size: number;
+}
+
+/** A number that may be left out. */
+function Amount(props: IAmountProps): JSX.Element {
+  const { id, aria, field, value, onChange, unit, size, trans } = props;
+  const standard = typeof field.default === 'number' ? field.default : null;
+  const scaled = (value: number | undefined) =>
+    value === undefined ? undefined : value / size;
+  return (
+    <div className="jp-dist-Spread">
+      <label htmlFor={id}>{field.title}</label>
+      <span className="jp-dist-Amount">
+        <input
+          id={id}
+          className="jp-dist-Input"
+          type="number"
+          {...aria}
+          min={scaled(field.minimum)}
+          max={scaled(field.maximum)}
+          step="any"
+          placeholder={
+            standard === null ? trans.__('any') : `${standard / size}`
+          }
+          defaultValue={typeof value === 'number' ? value / size : ''}
+          onChange={({ target: { value, valueAsNumber, validity } }) =>
+            onChange(
+              value === '' && !validity.badInput
+                ? undefined
+                : Number.isNaN(valueAsNumber)
+                  ? null
+                  : Math.round(valueAsNumber * size)
+            )
+          }
+        />
+        {unit}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,55 @@
+import React from 'react';
+
+import { labelOf } from '../model/cards';
+import { pickedGpus } from './draft';
+import type { IWidgetProps } from './field';
+import { GpuChip } from './gpuChip';
+
+/**
+ * The GPUs of the machine, to pick from; with none picked the server takes free ones.
+ */
+export function GpusField(props: IWidgetProps): JSX.Element | null {
+  const { model, schema, draft, field, onChange, trans } = props;
+  const gpus = model.gpus?.gpus ?? [];
+  const picked = pickedGpus(schema, draft);
+  if (!gpus.length) {
+    return null;
+  }
+  const pick = (label: string, isPicked: boolean) => {
+    const others = picked.filter(other => other !== label);
+    // In the order of the machine, so that ranks are too.
+    const labels = gpus
+      .map(labelOf)
+      .filter(other => (other === label ? isPicked : others.includes(other)));
+    onChange(labels.length ? labels : undefined);
+  };
+  return (
+    <fieldset className="jp-dist-Chips">
+      <legend>
+        {field.title}
+        {picked.length ? (
+          <button
+            className="jp-dist-Link"
+            type="button"
+            onClick={() => onChange(undefined)}
+          >
+            {trans.__('Pick none')}
+          </button>
+        ) : (
+          <span className="jp-dist-quiet">{trans.__('any that is free')}</span>
+        )}
+      </legend>
+      <div className="jp-dist-Chips-grid">
+        {gpus.map(gpu => (
+          <GpuChip
+            key={gpu.uuid}
+            {...props}
+            gpu={gpu}
+            isPicked={picked.includes(labelOf(gpu))}
+            onPick={isPicked => pick(labelOf(gpu), isPicked)}
+          />
+        ))}
+      </div>
+    </fieldset>
+  );
+}

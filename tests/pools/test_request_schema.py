@@ -1,0 +1,129 @@
+"""The schema of a start: it forgets no field, and what it allows can be asked for."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import jsonschema
+import pytest
+
+from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.gpus.inventory import Gpu, Inventory
+from jupyter_dist_server.pools import request
+from jupyter_dist_server.pools.request import PoolRequest
+from jupyter_dist_server.pools.request_schema import NOT_OFFERED, start_schema
+
+from ..web.test_bad_requests import BAD_FIELDS
+
+SPEED: dict[str, Any] = {"sm_count": 132, "clock_max": 1980}
+GPUS = tuple(Gpu(index, f"GPU-{index}", "H100", 80 << 30, "", "9.0", **SPEED) for index in range(2))
+PART = Gpu(2, "MIG-2", "H100 MIG", 10 << 30, "", "9.0", mig=1, parent="GPU-2", **SPEED)
+MACHINES = {
+    "gpus": Inventory(GPUS),
+    "mig": Inventory((*GPUS, PART)),
+    "cpu": Inventory(reason="There is no GPU."),
+}
+on_every_machine = pytest.mark.parametrize("machine", MACHINES)
+ANYTHING: list[Any] = [
+    *(0, 1, 2, 5, -1, 0.5, 10**30, True, False, "", "gloo", "0", "2:1", "best", "A=B", "x\0y"),
+    *([], [0], [1, 0], ["2:1"], [0, 0], [None], [7], {}, {"A": "b"}, {"": "b"}, {"A": 1}),
+    *({"A=B": "c"}, {"A": "b\0"}, {"0": 1}, *request.BACKENDS, *request.PLACEMENTS),
+    *request.START_METHODS,
+]
+
+
+def schema_of(machine: str, free: int = 2) -> dict[str, Any]:
+    schema = start_schema(MACHINES[machine], free, 120.0)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return schema
+
+
+def accepts(body: dict[str, Any]) -> bool:
+    try:
+        PoolRequest.from_json(body)
+    except DistError as error:
+        assert error.field
+        return False
+    return True
+
+
+def allows(schema: dict[str, Any], body: dict[str, Any]) -> bool:
+    valid: bool = jsonschema.Draft202012Validator(schema).is_valid(body)
+    return valid
+
+
+def test_no_field_is_forgotten() -> None:
+    offered = list(schema_of("gpus")["properties"])
+    assert sorted([*offered, *NOT_OFFERED]) == sorted(PoolRequest.__dataclass_fields__)
+    assert offered == [
+        *("num_ranks", "gpu_ids", "placement", "backend", "exclusive", "share", "wait"),
+        *("min_free_memory", "env", "start_method", "timeout"),
+    ]
+
+
+def choices(schema: dict[str, Any], name: str) -> list[str]:
+    return [option["const"] for option in schema["properties"][name]["oneOf"]]
+
+
+def test_every_choice_that_makes_sense_is_offered() -> None:
+    schema = schema_of("gpus")
+    assert choices(schema, "backend") == list(request.BACKENDS)
+    assert choices(schema, "start_method") == list(request.START_METHODS)
+    # The others need a list beside them: of GPUs, which says enough, or a map.
+    assert choices(schema, "placement") == [
+        name for name in request.PLACEMENTS if name not in ("ids", "map")
+    ]
+    assert schema_of("mig")["properties"]["gpu_ids"]["items"] == {"enum": [0, 1, "2:1"]}
+    slow = Inventory((Gpu(0, "GPU-0", "T", 1 << 30, "", "9.0"),))
+    assert "performance" not in choices(start_schema(slow, 1, 1.0), "placement")
+
+
+def test_a_machine_without_gpus_is_asked_nothing_about_them() -> None:
+    schema = schema_of("cpu", free=0)
+    assert list(schema["properties"]) == ["num_ranks", "backend", "env", "start_method", "timeout"]
+    assert choices(schema, "backend") == ["gloo"]
+    assert schema["properties"]["num_ranks"]["default"] == 2
+
+
+def test_as_many_ranks_as_free_gpus_are_offered() -> None:
+    for free, ranks in ((2, 2), (1, 1), (0, 1)):
+        assert schema_of("gpus", free)["properties"]["num_ranks"]["default"] == ranks
+
+
+@on_every_machine
+def test_whatever_a_field_allows_is_accepted(machine: str) -> None:
+    schema = schema_of(machine)
+    allowed = dict.fromkeys(schema["properties"], 0)
+    for name, field in schema["properties"].items():
+        limits = [field[word] for word in ("minimum", "maximum", "default") if word in field]
+        for value in [*ANYTHING, *limits]:
+            if allows(schema, {name: value}):
+                allowed[name] += 1
+                assert accepts({name: value}), (name, value)
+    assert min(allowed.values()) >= 1, allowed
+
+
+@on_every_machine
+def test_what_is_refused_of_a_field_the_schema_does_not_allow(machine: str) -> None:
+    schema = schema_of(machine)
+    for name in schema["properties"]:
+        for value in BAD_FIELDS[name]:
+            assert not accepts({name: value}), (name, value)
+            assert not allows(schema, {name: value}), (name, value)
+
+
+def test_fields_together_are_accepted_if_and_only_if_they_are_allowed() -> None:
+    schema = schema_of("mig")
+    values = {
+        name: [value for value in ANYTHING if allows(schema, {name: value})]
+        for name in schema["properties"]
+    }
+    chance = random.Random(5)
+    said = set()
+    for _ in range(400):
+        names = chance.sample(list(values), chance.randint(0, len(values)))
+        body = {name: chance.choice(values[name]) for name in names}
+        assert allows(schema, body) == accepts(body), body
+        said.add(accepts(body))
+    assert said == {True, False}

@@ -1,0 +1,41 @@
+"""The schema of a start, as a form gets it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from jupyter_dist_server.jobs.lease import Lease
+
+from ..fake_nvml.build import State
+from .client import Client
+
+
+def fields(client: Client) -> dict[str, Any]:
+    """Return the fields of the form."""
+    properties: dict[str, Any] = client.get("start-schema")["properties"]
+    return properties
+
+
+def test_what_a_form_shows_at_first_can_be_started(client: Client) -> None:
+    offered = fields(client)
+    if "gpu_ids" in offered:
+        pytest.skip("this machine has GPUs")
+    body = {name: field["default"] for name, field in offered.items() if "default" in field}
+    assert body == {"num_ranks": 2, "start_method": "fork", "timeout": 120}
+    pool = client.post("pools", body, 202)
+    assert pool["world_size"] == 2
+    client.call("DELETE", f"pools/{pool['id']}?wait=1")
+
+
+@pytest.mark.usefixtures("leases")
+def test_a_rank_is_offered_for_each_gpu_that_nobody_has(gpu_client: Client, gpus: State) -> None:
+    offered = fields(gpu_client)
+    assert offered["gpu_ids"]["items"]["enum"] == list(range(8))
+    assert offered["num_ranks"]["default"] == 8
+    uuid = gpu_client.get("gpus")["gpus"][3]["uuid"]
+    who = {"pid": os.getpid(), "pool": "p-1", "since": 1.0, "notebook": "", "host": "here"}
+    with Lease.take([uuid], who):
+        assert fields(gpu_client)["num_ranks"]["default"] == 7
