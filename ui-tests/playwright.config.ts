@@ -1,4 +1,5 @@
 import { defineConfig } from '@playwright/test';
+import { resolve } from 'path';
 
 const port = process.env.JUPYTER_DIST_TEST_PORT ?? '18888';
 const baseURL = `http://localhost:${port}`;
@@ -14,6 +15,17 @@ const SERVER = {
   // Only a server that may end in its own way ends its pools too.
   gracefulShutdown: { signal: 'SIGTERM' as const, timeout: 20_000 }
 };
+
+/** A server on a pretend machine. */
+export function onFakeMachine(gpus: number) {
+  return {
+    command: `python -m tests.fake_nvml.machine --gpus ${gpus} jupyter lab --config ui-tests/jupyter_server_test_config.py`,
+    cwd: resolve(__dirname, '..'),
+    env: { JUPYTER_DIST_TEST_PORT: fakePort },
+    url: `${FAKE_GPUS_URL}/lab`,
+    ...SERVER
+  };
+}
 
 export default defineConfig({
   testDir: 'tests',
@@ -67,13 +79,6 @@ export default defineConfig({
       url: `${baseURL}/lab`,
       ...SERVER
     },
-    {
-      command:
-        'python -m tests.fake_nvml.machine jupyter lab --config ui-tests/jupyter_server_test_config.py',
-      cwd: '..',
-      env: { JUPYTER_DIST_TEST_PORT: fakePort },
-      url: `${FAKE_GPUS_URL}/lab`,
-      ...SERVER
-    }
+    onFakeMachine(8)
   ]
 });
