@@ -113,8 +113,8 @@ def test_a_stack_shows_every_thread_of_the_user(
         "    fetch(2)",
     ]
     assert there in main
-    assert fetcher.startswith('Thread "fetcher" (most recent call last):\n')
-    assert there in fetcher + "\n"
+    title = 'Thread "fetcher" (most recent call last):\n'
+    assert fetcher.startswith(title + there)
     assert "fetch(2)" not in fetcher
     assert "Control" in left_out and "IOPub" in left_out
     assert "ipykernel" not in main + fetcher
