@@ -54,6 +54,11 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
     super.dispose();
   }
 
+  /** Boxes that were out of the page have forgotten how far they were scrolled. */
+  protected onAfterAttach(): void {
+    this._view?.update();
+  }
+
   /** Show the tabs; what is there already stays, and keeps the focus. */
   draw({ ranks, tab, failed, odd, isEmpty }: ITabs): void {
     const all: Tab[] = [null, ...ranks];

@@ -36,6 +36,15 @@ def test_the_mark_comes_first_and_tells_who_failed(ranks: Notebook) -> None:
     assert marks(failed) == [told]
 
 
+def test_a_failure_is_marked_while_others_still_run(ranks: Notebook) -> None:
+    wait = "import time\nwhile time.monotonic() < begun + 2:\n    time.sleep(0.05)"
+    code = f"%%distributed\nimport time\nbegun = time.monotonic()\nprint(1)\n1 / rank\n{wait}"
+    result = run_in_lab(ranks, code)
+    updates = [at for at, m in result.messages if m["msg_type"] == "update_display_data"]
+    assert result.seconds - min(updates) > 0.4
+    assert marks(result)[0]["failed"] == {"0": "ZeroDivisionError: division by zero"}
+
+
 def test_some_cells_and_front_ends_get_no_mark(ranks: Notebook) -> None:
     assert marks(ranks.ok("%%distributed\nprint(1)")) == [], "no name: not JupyterLab"
     uri = "vscode-notebook-cell:/home/me/train.ipynb#W0"

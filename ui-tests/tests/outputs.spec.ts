@@ -155,6 +155,21 @@ test('much output is a box that scrolls, and stays in the file as text', async (
     await expect(rows.first()).toContainText(/line 0 of \d/);
   });
 
+  await test.step('it is where it was when it comes into the page again', async () => {
+    const scrolled = () => box.evaluate(node => node.scrollTop);
+    await box.evaluate(node => (node.scrollTop = 20_000));
+    await expect(rows.first()).not.toContainText(/line 0 of \d/);
+    await box.evaluate(async node => {
+      const place = node.parentElement;
+      node.remove();
+      for (let frames = 0; frames < 3; frames++) {
+        await new Promise(requestAnimationFrame);
+      }
+      place?.append(node);
+    });
+    await expect.poll(scrolled).toBe(20_000);
+  });
+
   const expectRank = async () => {
     await tab(output, 'Rank 1').click();
     expect((await copied(page, output)).split('\n')).toEqual([
