@@ -98,17 +98,17 @@ describe('CellMark', () => {
   it('names the ranks, and follows what is typed', () => {
     makeCell('print(1)');
     expect(label()).toBeNull();
-    expect(cell.hasClass('jp-dist-RankCell')).toBe(false);
+    expect(cell.hasClass('jp-dist-CellOnRanks')).toBe(false);
     source.updateSource(0, 0, '%%distributed\n');
     expect(label()).toBe('Runs on all ranks');
-    expect(cell.hasClass('jp-dist-RankCell')).toBe(true);
+    expect(cell.hasClass('jp-dist-CellOnRanks')).toBe(true);
     source.updateSource(0, 13, '%%rank 0,2');
     expect(label()).toBe('Runs on ranks 0, 2');
     source.updateSource(10, 10, ',3');
     expect(label()).toBe('Runs on ranks 0, 2, 3');
     source.setSource('print(1)');
     expect(label()).toBeNull();
-    expect(cell.hasClass('jp-dist-RankCell')).toBe(false);
+    expect(cell.hasClass('jp-dist-CellOnRanks')).toBe(false);
   });
 
   it('does not look at what comes after the first line', () => {

@@ -50,7 +50,7 @@ export class CellMark {
   }
 
   private _show(where: Where): void {
-    this._cell.toggleClass('jp-dist-RankCell', where !== null);
+    this._cell.toggleClass('jp-dist-CellOnRanks', where !== null);
     if (where === null) {
       this._node.remove();
       return;
