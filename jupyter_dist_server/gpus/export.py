@@ -69,7 +69,9 @@ def csv_lines(
     history: History,
     gpus: Mapping[str, Gpu],
     since: float | None = None,
+    until: float = math.inf,
     uuids: Collection[str] | None = None,
+    metrics: Collection[str] | None = None,
 ) -> Iterator[str]:
     """Yield the title, and then the lines of some time at once, so that a server can breathe.
 
@@ -79,25 +81,28 @@ def csv_lines(
         What to write.
     gpus : mapping
         The GPUs in it, by UUID.
-    since : float or None
-        Seconds since 1970; by default what is kept at full resolution.
+    since, until : float or None
+        Seconds since 1970, the end excluded; by default what is kept at full resolution.
     uuids : collection of str or None
         Which GPUs; by default all.
+    metrics : collection of str or None
+        Which columns, in this order; by default all.
 
     Yields
     ------
     str
         Some lines, each with its end; maybe none, of a time when nobody sampled.
     """
-    titles = [title for title, _ in _COLUMNS.values()]
+    columns = {name: _COLUMNS[name] for name in metrics or _COLUMNS}
+    titles = [title for title, _ in columns.values()]
     yield ", ".join(["timestamp", "index", "uuid", "name", *titles]) + "\n"
-    for rows in _stretches(history, gpus, since, uuids):
+    for rows in _stretches(history, gpus, since, until, uuids, metrics):
         lines = []
         for time, gpu, values in rows:
             stamp = datetime.fromtimestamp(time).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
             cells = [
                 _MISSING if values.get(name) is None else form(values[name])
-                for name, (_, form) in _COLUMNS.items()
+                for name, (_, form) in columns.items()
             ]
             lines.append(", ".join([stamp, gpu.label, gpu.uuid, gpu.name, *cells]) + "\n")
         yield "".join(lines)
@@ -107,19 +112,22 @@ def json_lines(
     history: History,
     gpus: Mapping[str, Gpu],
     since: float | None = None,
+    until: float = math.inf,
     uuids: Collection[str] | None = None,
+    metrics: Collection[str] | None = None,
 ) -> Iterator[str]:
     """Yield one JSON object a line for each GPU and time, with our names and units.
 
     The parameters, and how much comes at once, are those of `csv_lines`.
     """
-    for rows in _stretches(history, gpus, since, uuids):
+    names = metrics or [metric.name for metric in METRICS]
+    for rows in _stretches(history, gpus, since, until, uuids, metrics):
         lines = []
         for time, gpu, values in rows:
             row = {"time": time, "index": gpu.index, "uuid": gpu.uuid, "name": gpu.name}
             if gpu.mig is not None:
                 row["mig"] = gpu.mig
-            row |= {metric.name: values.get(metric.name) for metric in METRICS}
+            row |= {name: values.get(name) for name in names}
             lines.append(json.dumps(row) + "\n")
         yield "".join(lines)
 
@@ -128,14 +136,17 @@ def _stretches(
     history: History,
     gpus: Mapping[str, Gpu],
     since: float | None,
+    until: float,
     uuids: Collection[str] | None,
+    metrics: Collection[str] | None,
 ) -> Iterator[list[tuple[float, Gpu, dict[str, Value]]]]:
     """Yield the rows of a stretch of history at once, ordered by time and then by GPU."""
     begin = history.fine_begin if since is None else max(since, history.begin)
     chosen = [gpu for uuid, gpu in gpus.items() if uuids is None or uuid in uuids]
     chosen.sort(key=lambda gpu: (gpu.index, gpu.mig or 0))
-    while begin <= history.end and math.isfinite(begin):
-        found = history.query(begin, begin + _STRETCH, uuids=[gpu.uuid for gpu in chosen])
+    wanted = [gpu.uuid for gpu in chosen]
+    while begin <= history.end and begin < until and math.isfinite(begin):
+        found = history.query(begin, min(begin + _STRETCH, until), None, wanted, metrics)
         rows = []
         for place, time in enumerate(found["times"]):
             for gpu in chosen:

@@ -7,6 +7,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from tornado.iostream import StreamClosedError
 
@@ -14,6 +15,7 @@ from ..errors import DistError
 from ..gpus.export import csv_lines, json_lines
 from ..gpus.history import History
 from .execute import NDJSON
+from .gpu_query import Question
 from .gpus import GpuHandler
 
 Lines = Callable[..., Iterator[str]]
@@ -32,7 +34,9 @@ class GpuExportHandler(GpuHandler):
             self._news.set()
 
     async def export(self, lines: Lines, content_type: str, file: str, title: bool) -> None:
-        """Answer ``?since=SECONDS&gpu=INDEX&follow=1``; being asked counts as interest.
+        """Answer ``?since=SECONDS&until=SECONDS&gpu=INDEX&metrics=NAME,NAME&follow=1``.
+
+        Being asked counts as interest.
 
         Parameters
         ----------
@@ -45,7 +49,14 @@ class GpuExportHandler(GpuHandler):
         """
         await self.require("read")
         follow = self._read_follow()
-        since, uuids = await self.read_query()
+        question = await self.read_question()
+        if follow and question.until < math.inf:
+            raise DistError(
+                "bad_request",
+                "What is followed has no end.",
+                "Leave out either until or follow.",
+                field="until",
+            )
         telemetry = self.feed.telemetry
         self.feed.glance.renew()
         news = self._news = asyncio.Event()
@@ -55,14 +66,14 @@ class GpuExportHandler(GpuHandler):
         told = copy.deepcopy(telemetry.history)  # as it is now: it goes on while we send
         try:
             with suppress(StreamClosedError):  # the caller has left, as is usual after `follow`
-                for piece in lines(told, telemetry.known, since, uuids):
+                for piece in lines(told, telemetry.known, **vars(question)):
                     await self.send(piece)
-                since = _next(since, told)
+                question = _rest(question, told)
                 while follow:
                     await news.wait()
                     news.clear()
-                    pieces = list(lines(telemetry.history, telemetry.known, since, uuids))
-                    since = _next(since, telemetry.history)
+                    pieces = list(lines(telemetry.history, telemetry.known, **vars(question)))
+                    question = _rest(question, telemetry.history)
                     # Also without any, we see here whether the caller is still there.
                     await self.send("".join(pieces[1:] if title else pieces))
                 await self.finish(set_content_type=content_type)
@@ -77,11 +88,12 @@ class GpuExportHandler(GpuHandler):
         return text == "1"
 
 
-def _next(since: float | None, history: History) -> float | None:
-    """Return the first moment after all that was told."""
+def _rest(question: Question, history: History) -> Question:
+    """Return what is still to be told when all that there is was told."""
     if math.isinf(history.end):
-        return since
-    return math.nextafter(max(history.end, since or 0.0), math.inf)
+        return question
+    since = math.nextafter(max(history.end, question.since or 0.0), math.inf)
+    return replace(question, since=since)
 
 
 class GpuCsvHandler(GpuExportHandler):

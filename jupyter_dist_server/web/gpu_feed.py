@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from ..pools.usage import RankUsage
 from ..pools.whose import whose
 from .glance import Glance
 from .gpu_history import history_pieces
+from .gpu_query import Question
 from .samples import LINKS, Samples, encode
 
 _LOG = logging.getLogger(__name__)
@@ -119,8 +121,9 @@ class GpuFeed:
     async def _encode_history(self, links: bool) -> bytes:
         kept = self.telemetry.history
         step = max(kept.step, kept.keep / CHART_POINTS)
-        metrics = {*CHARTED, *(LINKS if links else ())}
-        pieces = history_pieces(kept, None, step, self._order, metrics, encode)
+        metrics = [*CHARTED, *(LINKS if links else ())]
+        question = Question(None, math.inf, list(self._order), metrics)
+        pieces = history_pieces(kept, question, step, encode)
         inside = "".join([piece async for piece in pieces])
         return f'{{"type":"history",{inside}}}'.encode()
 

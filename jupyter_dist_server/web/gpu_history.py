@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable
 
 from ..gpus.history import History
 from ..gpus.metrics import Value
+from .gpu_query import Question
 
 
 def _encode_exactly(metric: str, values: list[Value]) -> str:
@@ -17,10 +18,8 @@ def _encode_exactly(metric: str, values: list[Value]) -> str:
 
 async def history_pieces(
     history: History,
-    since: float | None,
+    question: Question,
     step: float | None,
-    uuids: Collection[str],
-    metrics: Collection[str] | None = None,
     encode: Callable[[str, list[Value]], str] = _encode_exactly,
 ) -> AsyncIterator[str]:
     """Yield the inside of a JSON object with ``step``, ``times`` and ``gpus``, a GPU at a time.
@@ -29,18 +28,21 @@ async def history_pieces(
     ----------
     history : History
         What is kept; it may grow meanwhile.
-    since, step, uuids, metrics
-        See `History.query`.
+    question : Question
+        What of it is asked for.
+    step : float or None
+        Seconds that one value sums up.
     encode : callable
         Makes JSON of a metric's name and its values.
     """
     kept = copy.deepcopy(history)
-    rows = kept.query(since, step=step, uuids=())
+    rows = kept.query(question.since, question.until, step, uuids=())
     times = json.dumps(rows["times"], separators=(",", ":"))
     yield f'"step":{json.dumps(rows["step"])},"times":{times},"gpus":{{'
     comma = ""
-    for uuid in uuids:
-        of_gpu = kept.query(since, step=step, uuids=(uuid,), metrics=metrics)["gpus"].get(uuid, {})
+    for uuid in question.uuids:
+        found = kept.query(question.since, question.until, step, (uuid,), question.metrics)
+        of_gpu = found["gpus"].get(uuid, {})
         series = (f'"{metric}":{encode(metric, values)}' for metric, values in of_gpu.items())
         yield f'{comma}"{uuid}":{{{",".join(series)}}}'
         comma = ","

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from contextlib import suppress
 
@@ -11,7 +12,7 @@ from tornado.iostream import StreamClosedError
 from .base import StatusHandler
 from .gpu_feed import GpuFeed
 from .gpu_history import history_pieces
-from .gpu_query import read_gpus, read_since, read_step
+from .gpu_query import Question, check_order, read_gpus, read_metrics, read_step, read_time
 
 
 class GpuHandler(StatusHandler):
@@ -23,16 +24,23 @@ class GpuHandler(StatusHandler):
         feed: GpuFeed = self.settings["jupyter_dist_gpus"]
         return feed
 
-    async def read_query(self) -> tuple[float | None, list[str]]:
-        """Return since when, and the UUIDs of the GPUs that are asked for.
+    async def read_question(self) -> Question:
+        """Return what is asked for by ``since``, ``until``, ``gpu`` and ``metrics``.
 
         Raises
         ------
         DistError
             If the query cannot be understood.
         """
-        since = read_since(self.get_query_argument("since", None), time.time())
-        return since, read_gpus(self.get_query_arguments("gpu"), await self.feed.inventory())
+        now = time.time()
+        since, until = (
+            read_time(field, self.get_query_argument(field, None), now)
+            for field in ("since", "until")
+        )
+        check_order(since, until)
+        metrics = read_metrics(self.get_query_arguments("metrics"))
+        uuids = read_gpus(self.get_query_arguments("gpu"), await self.feed.inventory())
+        return Question(since, math.inf if until is None else until, uuids, metrics)
 
     async def send(self, piece: str) -> None:
         """Send a piece of the answer, and let the event loop do something else.
@@ -60,14 +68,17 @@ class GpuHistoryHandler(GpuHandler):
     """The past, for charts."""
 
     async def get(self) -> None:
-        """Show ``?since=SECONDS&step=SECONDS&gpu=INDEX``; being asked counts as interest."""
+        """Show ``?since=SECONDS&until=SECONDS&step=SECONDS&gpu=INDEX&metrics=NAME,NAME``.
+
+        Being asked counts as interest.
+        """
         await self.require("read")
         step = read_step(self.get_query_argument("step", None))
-        since, uuids = await self.read_query()
+        question = await self.read_question()
         self.feed.glance.renew()
         self.set_header("Content-Type", "application/json")
         with suppress(StreamClosedError):  # then nobody waits for the rest
             self.write("{")
-            async for piece in history_pieces(self.feed.telemetry.history, since, step, uuids):
+            async for piece in history_pieces(self.feed.telemetry.history, question, step):
                 await self.send(piece)
             await self.finish("}")

@@ -5,6 +5,8 @@ import type { IPool, IRank } from '../model/contract';
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+/** As many rank numbers, or stretches of them, can be read at a glance. */
+const MOST_RUNS = 4;
 
 /**
  * How long, in its largest unit: `41 s`, `12 min`, `3 h`.
@@ -194,13 +196,20 @@ export function nameRanks(
   pool: IPool,
   trans: TranslationBundle
 ): string {
-  if (ranks.length === pool.world_size && ranks.length > 1) {
-    return trans.__('all ranks');
-  }
-  return trans._n(
-    'rank %2',
-    'ranks %2',
-    ranks.length,
-    formatRanks(ranks.map(({ rank }) => rank))
-  );
+  return ranks.length === pool.world_size && ranks.length > 1
+    ? trans.__('all ranks')
+    : sayRanks(
+        ranks.map(({ rank }) => rank),
+        trans
+      );
+}
+
+/**
+ * Ranks by their numbers, or how many where that would be a long list: `ranks 0–2`, `37 ranks`.
+ */
+export function sayRanks(ranks: number[], trans: TranslationBundle): string {
+  const numbers = formatRanks(ranks);
+  return numbers.split(', ').length > MOST_RUNS
+    ? trans.__('%1 ranks', ranks.length)
+    : trans._n('rank %2', 'ranks %2', ranks.length, numbers);
 }

@@ -20,7 +20,7 @@ export function PoolFacts(
     return memory ? formatBytes(memory, trans) : '';
   });
   return (
-    <p className="jp-dist-quiet">
+    <p className="jp-dist-PoolFacts jp-dist-quiet">
       {[
         isOnGpus
           ? trans.__('placed by %1', pool.placement)

@@ -48,6 +48,7 @@ export function RunningPool(props: Props): JSX.Element {
           <StatePill kind="wait" label={trans.__('Stopping')} />
         )}
       </div>
+      <PoolFacts {...props} />
       <div
         className="jp-dist-Actions"
         role="group"
@@ -73,7 +74,6 @@ export function RunningPool(props: Props): JSX.Element {
           open={button => openPoolMenu(props, pool.id, below(button))}
         />
       </div>
-      <PoolFacts {...props} />
       <OtherUsers {...props} />
       <RankList {...props} />
       <WaitNote {...props} />

@@ -10,7 +10,7 @@ export interface IWindow {
 }
 
 /** Pixels, as in the style sheet. */
-const CELL = { width: 34, height: 26, gap: 4 };
+const CELL = { width: 38, height: 26, gap: 4 };
 /** Rows beyond the edge, so that scrolling does not show a gap. */
 const SPARE = 2;
 

@@ -1,7 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IAbsence, ILongWait, IWait } from '../model/waiting';
-import { formatRanks } from '../panel/format';
+import { sayRanks } from '../panel/format';
 
 /** One sentence, and what there is to know beside it. */
 interface IWaitWords {
@@ -20,50 +20,71 @@ export function sayLongWait(
   if (absences.length === 0) {
     return {
       head: trans.__('The ranks wait in different collectives.'),
-      rest: `${waits.map(wait => sayWaitIn(wait, trans)).join('; ')}.`
+      rest: `${capital(waits.map(wait => sayWaitIn(wait, trans)).join('; '))}.`
     };
   }
-  const away = [...absences, ...others].flatMap(({ ranks }) => ranks);
-  const isLate = absences.every(({ state }) => state === 'busy');
+  // Ranks that are busy elsewhere may still come: others are to blame, if there are any.
+  const gone = absences.filter(({ state }) => state !== 'busy');
+  const blamed = gone.length || others.length ? gone : absences;
+  const ranks = [...blamed, ...others].flatMap(({ ranks }) => ranks);
+  const away = [
+    ...gone,
+    ...others,
+    ...absences.filter(({ state }) => state === 'busy')
+  ];
   return {
-    head: isLate
-      ? trans._n(
-          'Rank %2 has not joined %3 yet.',
-          'Ranks %2 have not joined %3 yet.',
-          away.length,
-          formatRanks(away),
-          longest.call
-        )
-      : trans._n(
-          'Rank %2 never joined %3.',
-          'Ranks %2 never joined %3.',
-          away.length,
-          formatRanks(away),
-          longest.call
-        ),
-    rest: `${sayWhereabouts(absences, others, trans)}; ${sayWaitAt(longest, trans)}.`
+    head:
+      blamed === absences && gone.length === 0
+        ? trans._n(
+            '%2 has not joined %3 yet.',
+            '%2 have not joined %3 yet.',
+            ranks.length,
+            capital(sayRanks(ranks, trans)),
+            longest.call
+          )
+        : trans.__(
+            '%1 never joined %2.',
+            capital(sayRanks(ranks, trans)),
+            longest.call
+          ),
+    rest: `${sayWhereabouts(away, trans)}; ${sayWaitAt(longest, trans)}.`
   };
+}
+
+/** Where there is little room: `rank 3 never joined all_reduce`. */
+export function sayWaitShortly(
+  wait: ILongWait,
+  trans: TranslationBundle
+): string {
+  const { head } = sayLongWait(wait, trans);
+  return head[0].toLowerCase() + head.slice(1).replace(/\.$/, '');
 }
 
 /** `It is idle`; of several that differ `Rank 2 is idle, rank 3 is dead`. */
 function sayWhereabouts(
-  absences: IAbsence[],
-  others: IWait[],
+  away: (IAbsence | IWait)[],
   trans: TranslationBundle
 ): string {
-  if (absences.length === 1 && others.length === 0) {
-    const [{ state, ranks }] = absences;
-    const it = trans._n('It', 'They', ranks.length);
-    return sayIs(it, state, ranks.length, trans);
+  if (away.length === 1 && 'state' in away[0]) {
+    const [{ state, ranks }] = away;
+    return sayIs(
+      trans._n('It', 'They', ranks.length),
+      state,
+      ranks.length,
+      trans
+    );
   }
-  const phrases = [
-    ...absences.map(({ state, ranks }) =>
-      sayIs(sayRanks(ranks, trans), state, ranks.length, trans)
-    ),
-    ...others.map(wait => sayWaitIn(wait, trans))
-  ];
-  const [first, ...more] = phrases;
-  return [first[0].toUpperCase() + first.slice(1), ...more].join(', ');
+  const [first, ...more] = away.map(group =>
+    'state' in group
+      ? sayIs(
+          sayRanks(group.ranks, trans),
+          group.state,
+          group.ranks.length,
+          trans
+        )
+      : sayWaitIn(group, trans)
+  );
+  return [capital(first), ...more].join(', ');
 }
 
 function sayIs(
@@ -122,6 +143,6 @@ function sayPlace({ cell, line }: IWait, trans: TranslationBundle): string {
   return line === null ? '' : trans.__('at line %1', line);
 }
 
-function sayRanks(ranks: number[], trans: TranslationBundle): string {
-  return trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks));
+function capital(words: string): string {
+  return words[0].toUpperCase() + words.slice(1);
 }

@@ -10,7 +10,7 @@ import type { IPool } from '../model/contract';
 import type { ILongWait } from '../model/waiting';
 import { useTelemetry } from '../panel/useTelemetry';
 import { useLongWait } from '../ranks/useLongWait';
-import { sayLongWait } from '../ranks/waitWords';
+import { sayLongWait, sayWaitShortly } from '../ranks/waitWords';
 import type { IPoolsModel } from '../tokens';
 import { gpusOf, loadOf } from './load';
 import { countRanks, poolState } from './poolState';
@@ -118,7 +118,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
     : state?.mood === 'error' || state?.mood === 'wait'
       ? state.words
       : wait
-        ? sayLongWait(wait, trans).head.replace(/\.$/, '')
+        ? sayWaitShortly(wait, trans)
         : '';
   const text = [countRanks(pool.world_size, trans), news, load]
     .filter(Boolean)

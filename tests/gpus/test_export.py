@@ -74,6 +74,20 @@ def test_json_lines_have_our_names() -> None:
     assert set(found[0]) == {"time", "index", "uuid", "name"} | {m.name for m in METRICS}
 
 
+def test_some_metrics_until_some_time() -> None:
+    kept, chosen = history(300, "GPU-a"), ["power", "energy", "utilization"]
+    text = "".join(csv_lines(kept, GPUS, START + 100, START + 165, metrics=chosen))
+    title, first, *_ = text.splitlines()
+    assert title == (
+        "timestamp, index, uuid, name, power.draw [W], energy [J], utilization.gpu [%]"
+    )
+    assert first.endswith(", 312.40, [N/A], 97")
+    assert len(rows(text)) == 65
+    found = "".join(json_lines(kept, GPUS, START + 100, START + 165, metrics=chosen)).splitlines()
+    assert len(found) == 65
+    assert list(json.loads(found[0])) == ["time", "index", "uuid", "name", *chosen]
+
+
 def test_some_gpus_since_some_time() -> None:
     kept = history(300)
     text = "".join(csv_lines(kept, GPUS, since=START + 100, uuids=["GPU-b"]))

@@ -6,7 +6,7 @@ import pytest
 
 from jupyter_dist_server.errors import DistError
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.web.gpu_query import read_gpus, read_since
+from jupyter_dist_server.web.gpu_query import check_order, read_gpus, read_metrics, read_time
 
 
 def gpu(index: int, uuid: str, mig: int | None = None) -> Gpu:
@@ -47,6 +47,15 @@ def test_without_gpus_the_reason_is_said() -> None:
 
 
 def test_negative_times_count_from_now() -> None:
-    assert read_since("-60", now=1000.0) == 940.0
-    assert read_since("940.5", now=1000.0) == 940.5
-    assert read_since(None, now=1000.0) is None
+    assert read_time("since", "-60", now=1000.0) == 940.0
+    assert read_time("until", "940.5", now=1000.0) == 940.5
+    assert read_time("since", None, now=1000.0) is None
+    for since, until in ((None, None), (5.0, None), (None, 5.0), (5.0, 5.0)):
+        check_order(since, until)
+    with pytest.raises(DistError, match="until=4 is before since=5"):
+        check_order(5.0, 4.0)
+
+
+def test_metrics_are_chosen_by_name() -> None:
+    assert read_metrics([]) is read_metrics([""]) is None
+    assert read_metrics(["power, utilization", "power"]) == ["power", "utilization"]

@@ -72,6 +72,18 @@ def test_a_stretch_of_the_history_of_some_gpus(gpu_client: Client) -> None:
     assert gpu_client.get(f"gpus/history?since={time.time() + 60}")["times"] == []
     assert times[0] in gpu_client.get("gpus/history?since=-60")["times"]
 
+    stretch = f"since={times[1] - 0.1}&until={times[3] - 0.1}"
+    query = f"{stretch}&metrics=power,utilization&gpu=0"
+    some = gpu_client.get(f"gpus/history?{query}")
+    assert some["times"] == times[1:3]
+    assert some["gpus"][names[0]].keys() == {"power", "utilization"}
+    lines = gpu_client.call("GET", f"gpus/export.jsonl?{query}").body
+    assert [round(line["time"], 3) for line in lines] == times[1:3]
+    assert set(lines[0]) == {"time", "index", "uuid", "name", "power", "utilization"}
+    table = gpu_client.call("GET", f"gpus/export.csv?{query}").body.splitlines()
+    assert table[0].endswith("name, power.draw [W], utilization.gpu [%]")
+    assert len(table) == 3
+
     coarse = gpu_client.get(f"gpus/history?step=2&since={times[0]}")
     assert coarse["step"] == 2
     assert all(moment % 2 == 0 for moment in coarse["times"])
@@ -84,6 +96,9 @@ def test_a_stretch_of_the_history_of_some_gpus(gpu_client: Client) -> None:
     [
         ("since=yesterday", "since", "yesterday"),
         ("since=nan", "since", "nan"),
+        ("until=tomorrow", "until", "tomorrow"),
+        ("since=-10&until=-20", "until", "before since"),
+        ("metrics=power,heat", "metrics", "heat"),
         ("gpu=9", "gpu", "GPU 9"),
         ("gpu=0,GPU-none", "gpu", "GPU-none"),
     ],
@@ -198,6 +213,8 @@ def test_an_export_can_be_followed(gpu_server: Server, gpu_client: Client, gpus:
 def test_following_is_said_with_one(gpu_client: Client) -> None:
     answer = gpu_client.call("GET", "gpus/export.csv?follow=yes")
     assert (answer.status, answer.body["field"]) == (400, "follow")
+    answer = gpu_client.call("GET", "gpus/export.csv?follow=1&until=-1")
+    assert (answer.status, answer.body["field"]) == (400, "until")
 
 
 def test_a_pool_has_its_gpu_for_itself(gpu_client: Client, gpus: State) -> None:

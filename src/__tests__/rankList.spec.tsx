@@ -1,0 +1,188 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import React, { act } from 'react';
+import { createRoot } from 'react-dom/client';
+import type { Root } from 'react-dom/client';
+
+import { Memory } from '../model/memory';
+import type { IRank } from '../model/contract';
+import { Telemetry } from '../model/telemetry';
+import { Clock } from '../panel/clock';
+import type { IPanelServices } from '../panel/services';
+import { RankList } from '../ranks/rankList';
+import { windowOf } from '../ranks/useWindow';
+import { FakeStream, makeUsage } from './gpuSamples';
+import { makeModel, makePool, makeRank, makeStart } from './samples';
+
+let host: HTMLElement;
+let root: Root;
+let stream: FakeStream;
+/** The same for all that is drawn in a test, as in the panel. */
+let services: IPanelServices;
+
+Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
+
+beforeEach(() => {
+  host = document.body.appendChild(document.createElement('div'));
+  root = createRoot(host);
+  stream = new FakeStream();
+  const model = makeModel({ telemetry: new Telemetry(stream) });
+  services = {
+    model,
+    start: makeStart(model),
+    memory: new Memory(null, ''),
+    commands: new CommandRegistry(),
+    clock: new Clock(),
+    trans: nullTranslator.load('')
+  };
+});
+
+afterEach(() => {
+  act(() => root.unmount());
+  host.remove();
+});
+
+function makeRanks(count: number): IRank[] {
+  return Array.from({ length: count }, (_, rank) =>
+    makeRank(rank, { cell: 6 })
+  );
+}
+
+function showRanks(ranks: IRank[]): void {
+  const pool = makePool({ ranks, world_size: ranks.length });
+  act(() => root.render(<RankList {...services} pool={pool} />));
+}
+
+const items = () => [...host.querySelectorAll('ul > li')];
+const cell = (rank: number) =>
+  host.querySelector<HTMLElement>(`[data-rank="${rank}"]`);
+
+/** The items in which something changed meanwhile. */
+async function changedItems(act: () => void): Promise<(string | null)[]> {
+  const nodes = new Set<Element | null>();
+  const observer = new MutationObserver(records =>
+    records.forEach(({ target }) =>
+      nodes.add(
+        (target instanceof Element ? target : target.parentElement)!.closest(
+          'li'
+        )
+      )
+    )
+  );
+  observer.observe(host, {
+    subtree: true,
+    childList: true,
+    attributes: true,
+    characterData: true
+  });
+  act();
+  await Promise.resolve();
+  observer.disconnect();
+  return [...nodes].map(node => node?.getAttribute('aria-label') ?? null);
+}
+
+it.each<[string, Partial<IRank>, string]>([
+  ['idle', {}, 'idle 5 min'],
+  ['idle since a cell', { cell: 6 }, 'idle since cell [6]'],
+  ['busy', { state: 'busy', cell: 7 }, 'busy 5 min 1 s in cell [7]'],
+  ['busy without a cell', { state: 'busy' }, 'busy 5 min 1 s'],
+  ['dead', { state: 'dead', exit: 'exited' }, 'dead: exited']
+])('a tile says that its rank is %s', (_, changes, words) => {
+  showRanks([makeRank(0, { since: services.clock.now() - 301, ...changes })]);
+  expect(items()[0].querySelector('.jp-dist-RankTile-state')?.textContent).toBe(
+    words
+  );
+});
+
+it('a tile says where its rank waits, and since when', () => {
+  const wait = {
+    call: 'all_reduce',
+    line: 12,
+    waiting_since: services.clock.now() - 9
+  };
+  stream.received.emit({ type: 'usage', pools: { p1: [makeUsage(0, wait)] } });
+  showRanks([makeRank(0, { state: 'busy' })]);
+  expect(items()[0].className).toMatch('jp-mod-waits');
+  expect(items()[0].textContent).toMatch(/waits in all_reduce ·\s9\ss/);
+});
+
+describe.each([16, 128])('of %d ranks', count => {
+  it('only the one that changed is drawn again', () => {
+    const says = jest.spyOn(services.trans, '__');
+    const drawn = () =>
+      says.mock.calls.filter(([words]) => words === 'Rank %1').length;
+    const ranks = makeRanks(count);
+    showRanks(ranks);
+    expect(items()).toHaveLength(count);
+    expect(drawn()).toBe(count);
+    const busy = ranks.map(rank =>
+      rank.rank === 3 ? { ...rank, state: 'busy' as const, cell: 7 } : rank
+    );
+    showRanks(busy);
+    expect(drawn()).toBe(count + 1);
+    expect(items()[3].className).toMatch('jp-mod-busy');
+    says.mockRestore();
+  });
+
+  it('what one of them uses moves nothing else', async () => {
+    showRanks(makeRanks(count));
+    const usages = Array.from({ length: count }, (_, i) => makeUsage(i));
+    act(() => stream.received.emit({ type: 'usage', pools: { p1: usages } }));
+    usages[5] = makeUsage(5, { cpu: 80 });
+    const changed = await changedItems(() =>
+      act(() => stream.received.emit({ type: 'usage', pools: { p1: usages } }))
+    );
+    expect(changed).toEqual(['Rank 5']);
+  });
+});
+
+describe('very many ranks', () => {
+  it('are small cells that say all by their names and titles', () => {
+    const ranks = makeRanks(64);
+    ranks[3] = makeRank(3, { state: 'dead', exit: 'killed' });
+    showRanks(ranks);
+    expect(host.querySelector('p')?.textContent).toBe('1 dead63 idle');
+    expect(cell(3)?.getAttribute('aria-label')).toBe(
+      'Rank 3, CPU, dead: killed'
+    );
+    expect(items()[3].getAttribute('aria-posinset')).toBe('4');
+    act(() => cell(2)?.focus());
+    expect(cell(2)?.title).toBe('Rank 2 · CPU\nidle since cell [6]\npid 1002');
+  });
+
+  it('are one stop of the keyboard, with arrows in between', () => {
+    showRanks(makeRanks(20));
+    const tabbable = () => host.querySelectorAll('li > [tabindex="0"]');
+    expect([...tabbable()]).toEqual([cell(0)]);
+    act(() => cell(0)?.focus());
+    const press = (key: string) =>
+      act(() => {
+        const event = new KeyboardEvent('keydown', { key, bubbles: true });
+        document.activeElement?.dispatchEvent(event);
+      });
+    const at = () => document.activeElement?.getAttribute('data-rank');
+    for (const [key, rank] of [
+      ['ArrowRight', '1'],
+      ['End', '19'],
+      ['ArrowRight', '19'],
+      ['ArrowLeft', '18'],
+      ['Home', '0'],
+      ['ArrowUp', '0']
+    ]) {
+      press(key);
+      expect(at()).toBe(rank);
+    }
+    expect([...tabbable()]).toEqual([cell(0)]);
+  });
+});
+
+describe('windowOf', () => {
+  it('finds the rows in sight, and two beyond each edge', () => {
+    const frame = { top: 100, height: 300 };
+    const rows = (top: number) => windowOf({ top, width: 326 }, frame);
+    expect(rows(250)).toEqual({ columns: 7, first: 0, end: 7 });
+    expect(rows(100)).toEqual({ columns: 7, first: 0, end: 12 });
+    expect(rows(-200)).toEqual({ columns: 7, first: 8, end: 22 });
+    expect(rows(900)).toEqual({ columns: 7, first: 0, end: 0 });
+  });
+});

@@ -1,0 +1,106 @@
+import { nullTranslator } from '@jupyterlab/translation';
+
+import type { IPool } from '../model/contract';
+import { findLongWait } from '../model/waiting';
+import { sayLongWait } from '../ranks/waitWords';
+import { makeTelemetry, makeUsage } from './gpuSamples';
+import { makePool, makeRank } from './samples';
+
+const trans = nullTranslator.load('');
+const NOW = 1000;
+
+/** What a rank does: a collective and since how many seconds, or a state. */
+type Doing = [call: string, seconds: number, line?: number] | string;
+
+function say(doings: Doing[], changes: Partial<IPool> = {}): string | null {
+  const pool = makePool({
+    world_size: doings.length,
+    ranks: doings.map((doing, rank) =>
+      makeRank(rank, {
+        state:
+          doing === 'idle' || doing === 'dead' ? (doing as 'idle') : 'busy',
+        cell: 7
+      })
+    ),
+    ...changes
+  });
+  const telemetry = makeTelemetry({
+    type: 'usage',
+    pools: {
+      p1: doings.map((doing, rank) =>
+        typeof doing === 'string'
+          ? doing === 'silent'
+            ? null
+            : makeUsage(rank)
+          : makeUsage(rank, {
+              call: doing[0],
+              waiting_since: NOW - doing[1],
+              line: doing[2] ?? 12
+            })
+      )
+    }
+  });
+  const wait = findLongWait(pool, telemetry, NOW, 10);
+  if (!wait) {
+    return null;
+  }
+  const { head, rest } = sayLongWait(wait, trans);
+  return `${head} ${rest}`;
+}
+
+const waits: Doing = ['all_reduce', 11];
+
+it.each<[Doing[], string]>([
+  [
+    [waits, waits, waits, 'idle'],
+    'Rank 3 never joined all_reduce. It is idle; ranks 0–2 wait at cell [7] line 12.'
+  ],
+  [
+    ['dead', waits],
+    'Rank 0 never joined all_reduce. It is dead; rank 1 waits at cell [7] line 12.'
+  ],
+  [
+    ['busy', waits],
+    'Rank 0 has not joined all_reduce yet. It is busy elsewhere; rank 1 waits at cell [7] line 12.'
+  ],
+  [
+    ['silent', 'silent', waits],
+    'Ranks 0–1 never joined all_reduce. They do not answer; rank 2 waits at cell [7] line 12.'
+  ],
+  [
+    ['idle', 'dead', 'busy', waits],
+    'Ranks 0–1 never joined all_reduce. Rank 0 is idle, rank 1 is dead, rank 2 is busy elsewhere; rank 3 waits at cell [7] line 12.'
+  ],
+  [
+    [waits, ['barrier', 3, 15], 'idle'],
+    'Ranks 1–2 never joined all_reduce. Rank 2 is idle, rank 1 waits in barrier at cell [7] line 15; rank 0 waits at cell [7] line 12.'
+  ],
+  [
+    [waits, waits, ['broadcast', 3, 15]],
+    'The ranks wait in different collectives. Ranks 0–1 wait in all_reduce at cell [7] line 12; rank 2 waits in broadcast at cell [7] line 15.'
+  ],
+  [
+    [waits, ['all_reduce', 2, 13], 'idle'],
+    'Rank 2 never joined all_reduce. It is idle; ranks 0–1 wait in cell [7].'
+  ],
+  [
+    [waits, ...Array.from({ length: 11 }, (_, i) => (i % 2 ? waits : 'idle'))],
+    '6 ranks never joined all_reduce. They are idle; 6 ranks wait at cell [7] line 12.'
+  ]
+])('ranks that do %j: %s', (doings, sentence) => {
+  expect(say(doings)).toBe(sentence);
+});
+
+it.each<[string, Doing[], Partial<IPool>]>([
+  ['nobody waits', ['busy', 'idle'], {}],
+  ['it is not long yet', [['all_reduce', 10], 'idle'], {}],
+  ['all are there, and slow', [waits, ['all_reduce', 60]], {}],
+  ['the pool stops', [waits, 'idle'], { state: 'COMPLETING' }]
+])('nothing is wrong when %s', (_, doings, changes) => {
+  expect(say(doings, changes)).toBeNull();
+});
+
+it('what a rank said while it was busy does not count when it is idle', () => {
+  const ranks = [makeRank(0), makeRank(1, { state: 'busy' })];
+  expect(say([waits, 'busy'], { ranks })).toBeNull();
+});

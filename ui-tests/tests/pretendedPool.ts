@@ -1,0 +1,112 @@
+import type { Page, WebSocketRoute } from '@playwright/test';
+
+/** What a rank is said to be, beside what all have in common. */
+export interface ISaid {
+  state?: 'idle' | 'busy' | 'dead';
+  cell?: number | null;
+  since?: number;
+  exit?: string;
+  stderr?: string[];
+  /** The collective that it waits in, the line, and for how many seconds. */
+  waits?: [call: string, line: number, seconds: number];
+}
+
+/**
+ * A server that says of the current notebook's pool what a test wants: more ranks than this machine could
+ * run, in any state. Everything else passes through to the real server.
+ */
+export class PretendedPool {
+  /** To be called before the page is loaded. */
+  static async follow(page: Page): Promise<PretendedPool> {
+    const pretended = new PretendedPool();
+    await page.routeWebSocket(/jupyter-dist\/stream/, socket => {
+      pretended._socket = socket;
+      const server = socket.connectToServer();
+      server.onMessage(message => {
+        // What the real ranks use would say that these use nothing.
+        if (JSON.parse(String(message)).type !== 'usage') {
+          socket.send(message);
+        }
+      });
+    });
+    return pretended;
+  }
+
+  say(kernelId: string, ranks: ISaid[], changes: object = {}): void {
+    const now = Math.floor(Date.now() / 1000);
+    this._version += 1;
+    this._send({
+      type: 'pool',
+      pool: {
+        id: 'pretended',
+        kernel_id: kernelId,
+        name: 'many.ipynb',
+        host: 'here',
+        state: 'RUNNING',
+        version: this._version,
+        reason: null,
+        world_size: ranks.length,
+        backend: 'cpu:gloo,cuda:nccl',
+        placement: 'cycle',
+        start_method: 'fork',
+        notices: [],
+        progress: { phase: '', ready: ranks.length },
+        created: now - 725,
+        started: now - 725,
+        ended: null,
+        orphaned: null,
+        holders: [],
+        python: 'python',
+        cwd: '.',
+        folder: '.',
+        generation: 1,
+        ranks: ranks.map((said, rank) => ({
+          rank,
+          local_rank: rank,
+          device: `cuda:${rank % 8}`,
+          gpu: {
+            index: rank % 8,
+            label: `${rank % 8}`,
+            uuid: `GPU-${rank % 8}`,
+            name: 'NVIDIA H100 80GB HBM3'
+          },
+          pid: 10_000 + rank,
+          state: said.state ?? 'idle',
+          since: said.since ?? now - 41,
+          cell: said.cell ?? null,
+          exit: said.exit ?? null,
+          stderr: said.stderr ?? []
+        })),
+        ...changes
+      }
+    });
+    this._send({
+      type: 'usage',
+      pools: {
+        pretended: ranks.map(({ state, waits }, rank) =>
+          state === 'dead'
+            ? null
+            : {
+                rank,
+                pid: 10_000 + rank,
+                cpu: 50,
+                memory: 2 ** 30,
+                gpu_uuid: `GPU-${rank % 8}`,
+                allocated: 31.2 * 2 ** 30,
+                reserved: 33 * 2 ** 30,
+                call: waits?.[0] ?? null,
+                line: waits?.[1] ?? null,
+                waiting_since: waits ? now - waits[2] : null
+              }
+        )
+      }
+    });
+  }
+
+  private _send(message: object): void {
+    this._socket?.send(JSON.stringify(message));
+  }
+
+  private _socket: WebSocketRoute | null = null;
+  private _version = 0;
+}
