@@ -1,9 +1,9 @@
 import { readFileSync } from 'fs';
 import { join } from 'path';
 
-import { LOAD } from '../code/insert';
 import type { IStartChoice } from '../model/contract';
 import { startCode } from '../start/magic';
+import { LOAD } from '../tokens';
 
 interface ISample {
   choice: IStartChoice;

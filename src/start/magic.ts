@@ -1,5 +1,5 @@
-import { LOAD } from '../code/insert';
 import type { IStartChoice } from '../model/contract';
+import { LOAD } from '../tokens';
 
 /** Names that are not spelt as their options are. */
 const SHORT: Record<string, string> = { num_ranks: '-n' };
