@@ -146,6 +146,7 @@ describe('StartForm', () => {
     expect(input('Ranks').value).toBe('3');
     press('Start');
     press('Pick none');
+    expect(document.activeElement).toBe(input('GPU 0'));
     press('Start');
     expect(choices()).toEqual([
       { num_ranks: 3, gpu_ids: [1] },
@@ -182,6 +183,7 @@ describe('StartForm', () => {
     tick('Share');
     press('Start');
     press('Remove MODE');
+    expect(document.activeElement).toBe(button('Add variable'));
     write('Free memory', '');
     tick('Share');
     press('Start');
