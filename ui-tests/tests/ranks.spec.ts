@@ -103,9 +103,15 @@ test('a rank that others wait for, and all that can be done with one', async ({
   await test.step('a cell that runs there only', async () => {
     await openMenu(1);
     await menuItem(page, 'Run Code Here').click();
+    await expect(page.locator('.jp-Cell.jp-mod-active')).toContainText(
+      '%%rank [1]'
+    );
+    await expect(page.locator('.jp-Cell.jp-mod-active .cm-content')).toBeFocused();
     await page.keyboard.type('print("only", rank)');
     await page.keyboard.press('Control+Enter');
-    await expect(notebooks.output(3)).toContainText('only 1');
+    await expect(
+      page.locator('.jp-Cell').filter({ hasText: '%%rank' })
+    ).toContainText('only 1');
   });
 
   await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
@@ -204,7 +210,7 @@ test.describe('on a pretend machine', () => {
       panel.pool.evaluate(node => node.scrollHeight > node.clientHeight);
     await expect.poll(isClipped).toBe(false);
 
-    const title = panel.root.getByRole('button', { name: 'GPUs Section' });
+    const title = panel.root.getByRole('heading', { name: 'GPUs Section' });
     await expect(title).toHaveAttribute('aria-expanded', 'true');
     await title.click();
     await expect(panel.gpus).toBeHidden();
@@ -213,7 +219,7 @@ test.describe('on a pretend machine', () => {
       /api\/workspaces/.test(response.url())
     );
     await page.reload();
-    await panel.open();
+    await expect(panel.root).toBeVisible();
     await expect(title).toHaveAttribute('aria-expanded', 'false');
     await expect(panel.gpus).toBeHidden();
   });
