@@ -1,7 +1,9 @@
+import { cellsPlugin } from './cells/plugin';
 import { codePlugin } from './code/plugin';
 import { commandsPlugin } from './commands';
 import { launcherPlugin } from './launcher/plugin';
 import { modelPlugin } from './model/plugin';
+import { outputsPlugin } from './outputs/plugin';
 import { panelPlugin } from './panel/plugin';
 import { ranksPlugin } from './ranks/plugin';
 import { replayPlugin } from './replay';
@@ -9,7 +11,7 @@ import { runningPlugin } from './running/plugin';
 import { startPlugin } from './start/plugin';
 import { statusBarPlugin } from './statusbar/plugin';
 import { timelinePlugin } from './timeline/plugin';
-import { cellsPlugin } from './toolbar/cellsPlugin';
+import { modePlugin } from './toolbar/modePlugin';
 import { toolbarPlugin } from './toolbar/plugin';
 
 export * from './tokens';
@@ -21,11 +23,13 @@ export default [
   codePlugin,
   panelPlugin,
   ranksPlugin,
+  outputsPlugin,
   replayPlugin,
   statusBarPlugin,
   runningPlugin,
   launcherPlugin,
   toolbarPlugin,
+  modePlugin,
   cellsPlugin,
   timelinePlugin
 ];

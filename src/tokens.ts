@@ -28,6 +28,7 @@ export namespace CommandIDs {
   export const stopPool = 'jupyter-dist:stop-pool';
   export const interruptRanks = 'jupyter-dist:interrupt-ranks';
   export const restartRanks = 'jupyter-dist:restart-ranks';
+  export const toggleMode = 'jupyter-dist:toggle-mode';
   export const killRank = 'jupyter-dist:kill-rank';
   export const showStacks = 'jupyter-dist:show-stacks';
   export const showLog = 'jupyter-dist:show-log';
@@ -91,6 +92,8 @@ export interface IPoolsModel {
   setWaitLimit(seconds: number): void;
   /** Start a pool for the current notebook. */
   start(choice: IStartChoice): Promise<void>;
+  /** Have all cells of a notebook run on its ranks, or only those that say so. */
+  setMode(kernelId: string, isOn: boolean): Promise<void>;
   /** Stop a pool, or cancel its start. */
   stop(poolId: string): Promise<void>;
   /** Without `ranks`, all of them. */

@@ -1,8 +1,11 @@
 import { defineConfig } from '@playwright/test';
+import { resolve } from 'path';
 
 const port = process.env.JUPYTER_DIST_TEST_PORT ?? '18888';
 const baseURL = `http://localhost:${port}`;
 const fakePort = `${Number(port) + 1}`;
+/** For a server that a test starts itself. */
+export const SPARE_PORT = `${Number(port) + 2}`;
 /** A server on a pretend machine with 8 GPUs. */
 export const FAKE_GPUS_URL = `http://localhost:${fakePort}`;
 
@@ -12,6 +15,17 @@ const SERVER = {
   // Only a server that may end in its own way ends its pools too.
   gracefulShutdown: { signal: 'SIGTERM' as const, timeout: 20_000 }
 };
+
+/** A server on a pretend machine. */
+export function onFakeMachine(gpus: number) {
+  return {
+    command: `python -m tests.fake_nvml.machine --gpus ${gpus} jupyter lab --config ui-tests/jupyter_server_test_config.py`,
+    cwd: resolve(__dirname, '..'),
+    env: { JUPYTER_DIST_TEST_PORT: fakePort },
+    url: `${FAKE_GPUS_URL}/lab`,
+    ...SERVER
+  };
+}
 
 export default defineConfig({
   testDir: 'tests',
@@ -28,7 +42,15 @@ export default defineConfig({
     { name: 'tests', testIgnore: 'screenshots.spec.ts' },
     // Only on demand: `jlpm screenshots` draws the pictures of the documentation anew.
     ...(process.env.JUPYTER_DIST_SCREENSHOTS
-      ? [{ name: 'screenshots', testMatch: 'screenshots.spec.ts' }]
+      ? [
+          {
+            name: 'screenshots',
+            testMatch: ['screenshots.spec.ts', 'newcomer.spec.ts']
+          }
+        ]
+      : []),
+    ...(process.env.JUPYTER_DIST_BENCHMARKS
+      ? [{ name: 'benchmarks', testDir: 'benchmarks' }]
       : [])
   ],
   use: {
@@ -57,13 +79,6 @@ export default defineConfig({
       url: `${baseURL}/lab`,
       ...SERVER
     },
-    {
-      command:
-        'python -m tests.fake_nvml.machine jupyter lab --config ui-tests/jupyter_server_test_config.py',
-      cwd: '..',
-      env: { JUPYTER_DIST_TEST_PORT: fakePort },
-      url: `${FAKE_GPUS_URL}/lab`,
-      ...SERVER
-    }
+    onFakeMachine(8)
   ]
 });

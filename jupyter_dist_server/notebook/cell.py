@@ -23,6 +23,7 @@ from .outcome import Outcome
 from .per_rank import PerRank
 from .publication import Publication, Text, publish
 from .results import CellResults
+from .tabs import Tabs
 from .trail import Trail
 
 MAX_DRAIN = 0.1
@@ -31,6 +32,8 @@ ANNOUNCE_AFTER = 1.0
 """Seconds after which a rank's failure is said although others still run."""
 DEATH_AFTER = 0.05
 """The same for its death, unless that soon ends the cell anyway."""
+
+_STOPPED = "KeyboardInterrupt"
 
 _Event = tuple[int, str, dict[str, Any]]
 
@@ -86,6 +89,9 @@ class Cell:
             self._view = PerRank(ranks)
         else:
             self._view = Merger(ranks, client.world_size, name, self._trail.in_notebook)
+        self._tabs: Tabs | None = None
+        if self._trail.in_lab and len(ranks) > 1 and not (options.per_rank or options.quiet):
+            self._tabs = Tabs(ranks, client.world_size, f"{name}-tabs")
         self._over = False
         self._turn = threading.Lock()
         """Held while an event is taken: those that trail the cell come after those of the cell."""
@@ -136,6 +142,8 @@ class Cell:
         finally:
             self._leave_to_trail()
         replies = future.result()
+        bad = {r: reply for r, reply in replies.items() if reply.status not in ("ok", "aborted")}
+        self._mark_failed({r: reply.content for r, reply in bad.items()})
         assert self._execution
         limit = self._options.timeout if self._late_at == float("inf") else None
         Outcome(
@@ -150,7 +158,16 @@ class Cell:
 
     def _publish(self, published: list[Publication]) -> None:
         if not self._options.quiet:
-            publish(published)
+            self._publish_always(published)
+
+    def _publish_always(self, published: list[Publication]) -> None:
+        publish(self._tabs.mark(published) if self._tabs else published)
+
+    def _mark_failed(self, ends: dict[int, dict[str, Any]]) -> None:
+        """Who was stopped on request has not failed."""
+        failed = {r: _what(end) for r, end in ends.items() if not _what(end).startswith(_STOPPED)}
+        if self._tabs:
+            publish(self._tabs.fail(failed))
 
     def _on_done(self, _: object) -> None:
         self._events.put(None)
@@ -238,10 +255,10 @@ class Cell:
         if self._announce_at and now >= self._announce_at:
             for rank, end in self._failed.items():
                 others = format_ranks(set(self._ranks) - self._finished)
-                what = f"{end['ename']}: {end['evalue']}".removeprefix("RankDied: ").strip(": ")
                 verb = "died" if end["status"] == "dead" else "failed"
-                text = f"[{rank}] {verb} ({what}); ranks still running: {others}.\n"
-                publish([Text("stderr", text)] if others else [])
+                text = f"[{rank}] {verb} ({_what(end)}); ranks still running: {others}.\n"
+                self._publish_always([Text("stderr", text)] if others else [])
+            self._mark_failed(self._failed)
             self._failed.clear()
             self._announce_at = None
 
@@ -263,6 +280,13 @@ class Cell:
     def _stop(self) -> None:
         assert self._execution  # the loop has begun to execute before it comes here
         self._client.stop(self._execution)
+
+
+def _what(end: dict[str, Any]) -> str:
+    """Say how a rank failed."""
+    if not end:
+        return "did not stop"
+    return f"{end['ename']}: {end['evalue']}".removeprefix("RankDied: ").strip(": ")
 
 
 @contextmanager

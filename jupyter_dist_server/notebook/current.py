@@ -42,13 +42,24 @@ class CurrentPool:
         self._failure: DistError | None = None
         self._calls: set[Future[Any]] = set()
         self._cells = 0
-        self.all_cells = False
-        """Whether cells without a magic of ours go to the ranks too."""
+        self._all_cells = False
 
     @property
     def loop(self) -> LoopThread:
         """Where the pool's client lives."""
         return self._loop
+
+    @property
+    def all_cells(self) -> bool:
+        """Whether cells without a magic of ours go to the ranks too; the pool's holders say so."""
+        return self._all_cells
+
+    @all_cells.setter
+    def all_cells(self, on: bool) -> None:
+        self._all_cells = on
+        if self._client:
+            who = _who(on)
+            self._loop.call(lambda link: link.send("hold", who=who), self._client.link)
 
     # -- life -------------------------------------------------------------------------------
 
@@ -184,7 +195,7 @@ class CurrentPool:
 
     def _connect(self, record: Record) -> None:
         self._disconnect()
-        who = describe(KERNEL, kernel_id(), os.environ.get("JPY_SESSION_NAME", ""))
+        who = _who(self._all_cells)
         self._client = self._loop.run(connected_client(Path(record["folder"]), who))
         self._connected = record["id"], record["generation"]
         self._record = record
@@ -325,6 +336,10 @@ class CurrentPool:
         begun = time.perf_counter()
         self.run("dist.barrier()", "", None, False)
         return time.perf_counter() - begun
+
+
+def _who(all_cells: bool) -> dict[str, Any]:
+    return describe(KERNEL, kernel_id(), os.environ.get("JPY_SESSION_NAME", ""), all_cells)
 
 
 def _no_pool() -> DistError:

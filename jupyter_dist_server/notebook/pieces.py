@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
@@ -20,6 +21,10 @@ LONG_RUN = 10
 
 STREAM = "jupyter_dist_stream"
 """Key in the metadata of text that is drawn again when its labels change: its stream's name."""
+KIND = "jupyter_dist_kind"
+"""Key in the metadata of other text of ours: `"label"` of the display below it, or `"bars"`."""
+
+_LIKE_LABEL = re.compile(r"^\[\d[\d,-]*\]", re.MULTILINE)
 
 
 def members(ranks: int) -> list[int]:
@@ -54,11 +59,12 @@ class Labels:
         """Return lines, given as runs of lines of the same ranks, with their labels."""
         parts = []
         for ranks, lines in runs:
-            if len(lines) < LONG_RUN:
+            text = "\n".join(lines) if len(lines) >= LONG_RUN else None
+            if text is None or _LIKE_LABEL.search(text):  # or it would seem another rank's
                 label = self.before(ranks)
                 parts += [f"{label}{line}\n" for line in lines]
             else:
-                parts += [self.plain(ranks), "\n", "\n".join(lines), "\n"]
+                parts += [self.plain(ranks), "\n", text, "\n"]
         return "".join(parts)
 
 
@@ -209,7 +215,7 @@ class RichPiece:
         """Return how it looks: after the first time, only the label can change."""
         update, self.drawn = self.drawn >= 0, now
         text = {"text/plain": self._labels.plain(self._entry.ranks)}
-        label = Display(text, {}, self.name, update)
+        label = Display(text, {KIND: "label"}, self.name, update)
         return [label] if update else [label, self._entry.payload]
 
 
@@ -246,7 +252,7 @@ class Bars:
         text = "\n".join(self._labels.before(ranks) + row for row, ranks in rows.items())
         data: dict[str, Any] = {"text/plain": text}
         update, self.drawn = self.drawn >= 0, now
-        return [Display(data, {}, self.name, update)]
+        return [Display(data, {KIND: "bars"}, self.name, update)]
 
 
 Piece = TextPiece | RichPiece | Bars

@@ -16,6 +16,7 @@ from IPython.display import display
 from ..errors import DistError
 from ..pools.adoption import find_pools
 from ..pools.ranks import format_ranks
+from .as_asked import is_as_asked
 from .control import Record
 from .current import CurrentPool
 from .gpu_table import gpu_rows
@@ -78,7 +79,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
     @argument("-a", "--master-addr", default="localhost", help="nbdistributed's: only localhost")
     @line_magic
     def dist_init(self, line: str) -> None:
-        """Start a pool of ranks for this notebook.
+        """Start a pool of ranks for this notebook, unless one that is as asked for runs already.
 
         Examples::
 
@@ -107,6 +108,12 @@ class PoolMagics(Magics):  # type: ignore[misc]
             "timeout": options.timeout,
             "start_method": options.start_method,
         }
+        running = self.pool.attach()
+        if running and is_as_asked(request, running):
+            count = running["world_size"]
+            ranks = f"{count} rank{'s' if count > 1 else ''}"
+            print(f"This notebook's pool of {ranks} runs already ({running['backend']}).")
+            return
         self.start(request)
 
     def start(self, request: dict[str, Any], place: Place | None = None) -> None:

@@ -32,7 +32,7 @@ class Shown:
     cell_id: str
     code: str
     outputs: list[dict[str, Any]] = field(default_factory=list)
-    """A stream's text is a list of strings, as notebook files may have it."""
+    """A stream's text is a list of strings, to be joined."""
     execution_count: int | None = None
     ended: float | None = None
     _displays: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Replay:
                 "cell_id": shown.cell_id,
                 "code": shown.code,
                 "execution_count": shown.execution_count,
-                "outputs": shown.outputs,
+                "outputs": [_joined(output) for output in shown.outputs],
                 "age": time.monotonic() - shown.ended,
             }
             for shown in self._cells.values()
@@ -139,3 +139,8 @@ class Replay:
         ]
         comm.send({"cells": cells})
         comm.close()
+
+
+def _joined(output: dict[str, Any]) -> dict[str, Any]:
+    """Return an output with its text in one; JupyterLab takes a list for lines without ends."""
+    return output | {"text": "".join(output["text"])} if "text" in output else output

@@ -6,8 +6,10 @@ import re
 import sys
 from typing import Any
 
+from .pieces import KIND
 from .publication import own_id
 
+_CELL_ID = re.compile(r"[\w-]+")
 _WITHIN = re.compile(r"(\r\n|\r|\n)(?=[\s\S])")
 
 
@@ -30,6 +32,12 @@ class Trail:
         """Whether there is a front end, in which displays can be drawn again."""
         return self._kernel is not None
 
+    @property
+    def in_lab(self) -> bool:
+        """Whether the front end names its cells as JupyterLab does; VS Code's names are URIs."""
+        cell_id = (self._parent or {}).get("metadata", {}).get("cellId", "")
+        return bool(_CELL_ID.fullmatch(cell_id))
+
     def show(self, rank: int, kind: str, content: dict[str, Any]) -> None:
         """Show one output; callable from any thread."""
         if kind == "stream":
@@ -37,7 +45,8 @@ class Trail:
                 self._send("stream", {"name": content["name"], "text": text})
         elif kind in ("display_data", "execute_result"):
             self._finish_line()
-            label = {"data": {"text/plain": f"[{rank}]"}, "metadata": {}, "transient": {}}
+            data = {"text/plain": f"[{rank}]"}
+            label = {"data": data, "metadata": {KIND: "label"}, "transient": {}}
             self._send("display_data", label)
             self._send("display_data", self._renamed(rank, content))
         elif kind == "update_display_data":

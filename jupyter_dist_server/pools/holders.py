@@ -33,10 +33,12 @@ class Owner:
     grace: float = 0.0
 
 
-def describe(kind: str, kernel_id: str | None = None, name: str = "") -> dict[str, Any]:
-    """Return what this process says of itself to hold a pool."""
+def describe(
+    kind: str, kernel_id: str | None = None, name: str = "", mode: bool = False
+) -> dict[str, Any]:
+    """Return what this process says of itself to hold a pool; `mode`: all its cells go there."""
     process = ProcessRef.of(os.getpid())
-    return {"as": kind, **vars(process), "kernel_id": kernel_id, "name": name}
+    return {"as": kind, **vars(process), "kernel_id": kernel_id, "name": name, "mode": mode}
 
 
 class Holders:
@@ -82,13 +84,14 @@ class Holders:
         return list(self._holders.values())
 
     def add(self, client: Client, who: dict[str, Any]) -> None:
-        """Let a client hold the pool; a second server is not heard."""
+        """Let a client hold the pool, or say anew who it is; a second server is not heard."""
         servers = [known for known in self._holders.values() if known["as"] == SERVER]
         if client.is_closing() or (who["as"] == SERVER and servers):
             return
         self._holders[client] = who
-        process = ProcessRef(who["pid"], who["start_time"])
-        self._watches[client] = self._tasks.add(self._watch(client, process))
+        if client not in self._watches:
+            process = ProcessRef(who["pid"], who["start_time"])
+            self._watches[client] = self._tasks.add(self._watch(client, process))
         self._changed()
 
     def remove(self, client: Client) -> None:

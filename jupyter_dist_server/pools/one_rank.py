@@ -25,12 +25,11 @@ def find_rank(record: PoolRecord, rank: int) -> RankRecord:
     Raises
     ------
     DistError
-        If there is none.
+        If there is none, or none yet.
     """
-    try:
-        check_ranks([rank], record.world_size)
-    except DistError as error:
-        raise DistError("rank_not_found", error.message) from None
+    check_ranks([rank], record.world_size)
+    if not record.ranks:
+        raise DistError("pool_not_running", "The pool waits for GPUs: it has no ranks yet.")
     return record.ranks[rank]
 
 
@@ -38,15 +37,13 @@ def check_running(found: RankRecord) -> None:
     """Raise `DistError` unless a rank is there to be asked, or killed."""
     if found.state == "starting":
         raise DistError(
-            "rank_not_running",
-            f"Rank {found.rank} is still starting.",
-            "Try again in a moment.",
+            "pool_not_running", f"Rank {found.rank} is still starting.", "Try again in a moment."
         )
     if found.state == "dead":
         raise DistError(
-            "rank_not_running",
+            "rank_dead",
             f"Rank {found.rank} is dead: {found.exit or POOL_ENDED}.",
-            f"Replace it with %dist_restart --ranks {found.rank}." if found.exit else "",
+            f"Replace it with %dist_restart --ranks {found.rank}.",
         )
 
 
@@ -59,6 +56,12 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
         If the rank is not there, is dead, or does not answer.
     """
     found = find_rank(record, rank)
+    if record.state.ended:
+        raise DistError(
+            "pool_not_running",
+            f"The pool is {record.state.value}, and its ranks have ended with it.",
+            "Start a pool with %dist_init.",
+        )
     check_running(found)
     try:
         said = await ask_rank(Path(record.folder), rank, "dist_stack_request", PATIENCE)

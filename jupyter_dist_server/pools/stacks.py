@@ -44,8 +44,8 @@ def stacks(busy: bool) -> str:
     main = threading.main_thread().ident or 0
     told = [_tell('Thread "MainThread", which runs cells', _of_the_cell(places.pop(main)), busy)]
     left_out = []
-    for ident, stack in sorted(places.items()):
-        thread = threads.get(ident)
+    for ident, whole in sorted(places.items()):
+        stack, thread = _of_the_thread(whole), threads.get(ident)
         name = thread.name if thread else f"{ident:#x}, which Python did not start"
         if thread and _is_ours(stack):
             left_out.append(name)
@@ -70,10 +70,17 @@ def _of_the_cell(stack: list[Place]) -> list[Place]:
     return stack[: below[-1]] if below else []
 
 
+def _of_the_thread(stack: list[Place]) -> list[Place]:
+    """Return a stack without the functions of `threading` that every thread begins with."""
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in stack]
+    while modules and modules[-1] == "threading":
+        modules.pop()
+    return stack[: len(modules)] or stack
+
+
 def _is_ours(stack: list[Place]) -> bool:
-    """Tell by the function that a thread began with, after those of `threading`."""
-    modules = [frame.f_globals.get("__name__", "") for frame, _ in reversed(stack)]
-    first = next((name for name in modules if name != "threading"), "")
+    """Tell by the function that a thread began with."""
+    first: str = stack[-1][0].f_globals.get("__name__", "")
     return first.partition(".")[0] in _OUR_THREADS
 
 

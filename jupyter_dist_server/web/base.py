@@ -21,11 +21,10 @@ AUTH_RESOURCE = "jupyter_dist"
 _STATUS = {
     "pool_not_found": 404,
     "kernel_not_found": 404,
-    "rank_not_found": 404,
     "pool_exists": 409,
     "gpus_taken": 409,
     "pool_not_running": 409,
-    "rank_not_running": 409,
+    "rank_dead": 409,
     "pool_unreachable": 503,
     "rank_silent": 503,
     "leases_unusable": 503,

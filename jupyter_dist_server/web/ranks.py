@@ -44,5 +44,5 @@ class LogHandler(StatusHandler):
 
 def _read_rank(text: str) -> int:
     if not text.isdecimal() or len(text) > 6:
-        raise DistError("rank_not_found", f"“{text}” is not a rank.")
+        raise DistError("unknown_rank", f"“{text}” is not a rank.", field="ranks")
     return int(text)

@@ -13,12 +13,12 @@ import { makeHolder, makePool, until } from './samples';
 
 class FakeNotebooks implements INotebookFollower {
   readonly changed = new Signal<this, void>(this);
-  readonly loaded: string[] = [];
-  refusal: { code: string; hint: string } | null = null;
+  readonly ran: string[] = [];
+  refusal: string | null = null;
   current: INotebook | null = { path: 'train.ipynb', kernelId: 'k1' };
 
-  loadMagics(kernelId: string) {
-    this.loaded.push(kernelId);
+  runMagic(kernelId: string, line: string) {
+    this.ran.push(`${kernelId} ${line}`);
     return Promise.resolve(this.refusal);
   }
 }
@@ -144,14 +144,24 @@ describe('PoolsModel', () => {
     await done;
     expect(model.isPending).toBe(false);
     expect(model.pool?.state).toBe('PENDING');
-    expect(notebooks.loaded).toEqual(['k1']);
+    expect(notebooks.ran).toEqual(['k1 %load_ext jupyter_dist_server']);
   });
 
   it('says when the magics could not be loaded', async () => {
     server.answers.set('POST pools', { status: 202, body: makePool() });
-    notebooks.refusal = { code: 'magics_not_loaded', hint: 'No module.' };
+    notebooks.refusal = 'No module.';
     await model.start({ num_ranks: 2 });
-    expect(model.error).toMatchObject(notebooks.refusal);
+    expect(model.error?.hint).toBe('No module.');
+  });
+
+  it('has all cells run on ranks, and says when it cannot', async () => {
+    await model.setMode('k1', true);
+    expect(notebooks.ran).toEqual(['k1 %dist_mode -e']);
+    expect(model.error).toBeNull();
+    notebooks.refusal = 'UsageError: No pool is running.';
+    await model.setMode('k1', false);
+    expect(notebooks.ran.at(-1)).toBe('k1 %dist_mode -d');
+    expect(model.error?.hint).toBe(notebooks.refusal);
   });
 
   it('keeps an error beside its notebook until the next request', async () => {
@@ -159,7 +169,7 @@ describe('PoolsModel', () => {
     server.answers.set('POST pools', { status: 409, body });
     await model.start({ num_ranks: 2 });
     expect(model.error).toMatchObject(body);
-    expect(notebooks.loaded).toEqual([]);
+    expect(notebooks.ran).toEqual([]);
 
     notebooks.current = { path: 'b.ipynb', kernelId: 'k2' };
     expect(model.error).toBeNull();

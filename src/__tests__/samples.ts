@@ -89,6 +89,7 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
     start: jest.fn(),
     stop: jest.fn(),
     interrupt: jest.fn(),
+    setMode: jest.fn(),
     kill: jest.fn(),
     stack: jest.fn(),
     log: jest.fn(),

@@ -89,6 +89,7 @@ async function open(
     app as unknown as JupyterFrontEnd,
     pools,
     nullTranslator,
+    { find: nothing },
     launcher,
     null,
     null

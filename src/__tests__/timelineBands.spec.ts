@@ -3,7 +3,7 @@ import { Signal } from '@lumino/signaling';
 
 import type { IPool, RankState } from '../model/contract';
 import { Bands, endOf } from '../timeline/bands';
-import { sayBand } from '../timeline/strip';
+import { sayBand } from '../timeline/bandWords';
 import type { IPoolsModel } from '../tokens';
 import { makeModel, makePool, makeRank } from './samples';
 
@@ -31,12 +31,12 @@ function follow() {
     );
     changed.emit();
   };
-  return { bands, pools, changed, say };
+  return { bands, model, pools, changed, say };
 }
 
 describe('bands', () => {
   it('say which ranks were busy together, and where', () => {
-    const { bands, say } = follow();
+    const { bands, model, say } = follow();
     say(['idle', 1], ['idle', 1]);
     expect(bands.all).toHaveLength(0);
     say(['busy', 10], ['idle', 1]);
@@ -47,10 +47,13 @@ describe('bands', () => {
     say(['idle', 14], ['idle', 22.3]);
     expect(endOf(bands.all[0])).toBe(22.3);
     expect(bands.on('GPU-0')).toEqual([
-      { rank: 0, gpu: 'GPU-0', start: 10, end: 14 }
+      { rank: 0, gpu: 'GPU-0', cell: null, start: 10, end: 14 }
     ]);
     const trans = nullTranslator.load('');
-    expect(sayBand(bands.all[0], 100, trans)).toBe('ranks 0–1 · 12 s');
+    expect(sayBand(bands.all[0], 100, model, trans).parts).toEqual([
+      '12 s',
+      'ranks 0–1'
+    ]);
   });
 
   it('are one for each cell, also if nobody saw the rank idle', () => {

@@ -25,8 +25,7 @@ function makeTimeline() {
           answer instanceof Error ? reject(answer) : resolve(answer)
         )
       );
-    },
-    csv: () => Promise.resolve(new Blob())
+    }
   });
   stream.received.emit(makeGpusMessage());
   const sample = (time: number, value: number) =>

@@ -8,7 +8,7 @@ import type { IPool } from '../model/contract';
 import { RanksButton } from '../toolbar/ranksButton';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
-import { makeModel, makePool, makeRank, until } from './samples';
+import { makeHolder, makeModel, makePool, makeRank, until } from './samples';
 
 let item: RanksButton;
 let executed: unknown[];
@@ -94,6 +94,21 @@ describe('RanksButton', () => {
     await until(() => button() === null);
   });
 
+  it('says that all cells run on ranks, and ends that', async () => {
+    show({ holders: [makeHolder({ mode: true })] });
+    const mode = () =>
+      item.node.querySelector<HTMLElement>('[aria-pressed="true"]');
+    await until(() => mode()?.textContent === 'all cells on ranks');
+    mode()?.click();
+    expect(executed).toEqual([{ id: CommandIDs.toggleMode }]);
+  });
+
+  it('says nothing of the kind for cells of another notebook', async () => {
+    show({ holders: [makeHolder({ mode: true, kernel_id: 'k2' })] });
+    await until(() => button() !== null);
+    expect(item.node.querySelector('[aria-pressed]')).toBeNull();
+  });
+
   it('offers to start', async () => {
     show(null);
     await open();
@@ -115,6 +130,7 @@ describe('RanksButton', () => {
       `${CommandIDs.restartRanks} dead`,
       CommandIDs.restartRanks,
       CommandIDs.stopPool,
+      CommandIDs.toggleMode,
       CommandIDs.openPanel
     ]);
   });

@@ -185,6 +185,16 @@ export function isHeldBy(pool: IPool, kernelId: string): boolean {
   );
 }
 
+/** Whether all cells of a kernel's notebook run on the pool's ranks. */
+export function hasMode(
+  pool: IPool | null,
+  kernelId: string | undefined
+): boolean {
+  return Boolean(
+    pool?.holders.some(who => who.kernel_id === kernelId && who.mode)
+  );
+}
+
 /** The pool that a kernel works with, be it its own or one that it has attached to; else its newest. */
 export function poolOf(
   kernelId: string | null | undefined,

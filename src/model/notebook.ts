@@ -4,16 +4,13 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
 import type { INotebook } from '../tokens';
-import type { IApiError } from './contract';
 
 /** What the pools model needs to know of the notebooks. */
 export interface INotebookFollower {
   readonly current: INotebook | null;
   readonly changed: ISignal<INotebookFollower, void>;
-  /** Make the magics available in a kernel; answers what the kernel said against it. */
-  loadMagics(
-    kernelId: string
-  ): Promise<Pick<IApiError, 'code' | 'hint'> | null>;
+  /** Run a magic unseen in a notebook's kernel; answers what the kernel said against it. */
+  runMagic(kernelId: string, line: string): Promise<string | null>;
 }
 
 /**
@@ -36,9 +33,7 @@ export class NotebookFollower implements INotebookFollower {
       : null;
   }
 
-  async loadMagics(
-    kernelId: string
-  ): ReturnType<INotebookFollower['loadMagics']> {
+  async runMagic(kernelId: string, line: string): Promise<string | null> {
     const panel = this._tracker.find(
       ({ sessionContext }) => sessionContext.session?.kernel?.id === kernelId
     );
@@ -47,20 +42,17 @@ export class NotebookFollower implements INotebookFollower {
       return null;
     }
     const future = kernel.requestExecute({
-      code: '%load_ext jupyter_dist_server',
+      code: line,
       silent: true,
       store_history: false
     });
     try {
       const { content } = await future.done;
       return content.status === 'error'
-        ? {
-            code: 'magics_not_loaded',
-            hint: `${content.ename}: ${content.evalue}`
-          }
+        ? `${content.ename}: ${content.evalue}`
         : null;
     } catch {
-      // The kernel was restarted or closed before it could answer: there is nothing to load into.
+      // The kernel was restarted or closed before it could answer: there is nothing to run it in.
       return null;
     }
   }

@@ -124,7 +124,13 @@ export class PoolsModel implements IPoolsModel {
       this._client.start({ ...choice, kernel_id: kernelId })
     );
     if (isStarted) {
-      await this._loadMagics(kernelId);
+      await this._runMagic(
+        kernelId,
+        '%load_ext jupyter_dist_server',
+        this._trans.__(
+          'The ranks start, but the magics could not be loaded into this notebook.'
+        )
+      );
     }
   }
 
@@ -191,15 +197,22 @@ export class PoolsModel implements IPoolsModel {
     }
   }
 
-  private async _loadMagics(kernelId: string): Promise<void> {
-    const refusal = await this._follower.loadMagics(kernelId);
-    if (refusal) {
-      this._errors.set(kernelId, {
-        ...refusal,
-        message: this._trans.__(
-          'The ranks start, but the magics could not be loaded into this notebook.'
-        )
-      });
+  async setMode(kernelId: string, isOn: boolean): Promise<void> {
+    await this._runMagic(
+      kernelId,
+      `%dist_mode ${isOn ? '-e' : '-d'}`,
+      this._trans.__('Where the cells run could not be changed.')
+    );
+  }
+
+  private async _runMagic(
+    kernelId: string,
+    line: string,
+    message: string
+  ): Promise<void> {
+    const hint = await this._follower.runMagic(kernelId, line);
+    if (hint !== null) {
+      this._errors.set(kernelId, { code: 'magic_failed', message, hint });
       this._emit();
     }
   }

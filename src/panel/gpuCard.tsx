@@ -78,11 +78,11 @@ interface IPartProps extends Props {
   seats: ISeat[];
 }
 
-/** Nothing, where the GPU cannot tell, as most MIG instances. */
+/** Nothing, where the GPU cannot tell, as most MIG instances, or may not. */
 function Load(props: IPartProps): JSX.Element | null {
   const { name, reading, seats, trans } = props;
   const { errors, curve } = reading;
-  if (errors.utilization === 'unsupported') {
+  if (['unsupported', 'no permission'].includes(errors.utilization ?? '')) {
     return null;
   }
   return (

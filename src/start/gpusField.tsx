@@ -1,6 +1,7 @@
 import React from 'react';
 
 import { labelOf } from '../model/cards';
+import { useTelemetry } from '../panel/useTelemetry';
 import { pickedGpus } from './draft';
 import type { IWidgetProps } from './field';
 import { GpuChip } from './gpuChip';
@@ -12,6 +13,10 @@ export function GpusField(props: IWidgetProps): JSX.Element | null {
   const { model, schema, draft, field, onChange, trans } = props;
   const gpus = model.gpus?.gpus ?? [];
   const picked = pickedGpus(schema, draft);
+  const isStale = useTelemetry(
+    model.telemetry,
+    ({ trouble }) => typeof trouble?.since === 'number'
+  );
   if (!gpus.length) {
     return null;
   }
@@ -39,7 +44,13 @@ export function GpusField(props: IWidgetProps): JSX.Element | null {
           <span className="jp-dist-quiet">{trans.__('any that is free')}</span>
         )}
       </legend>
-      <div className="jp-dist-Chips-grid">
+      <div
+        className={
+          model.connection.state === 'stale' || isStale
+            ? 'jp-dist-Chips-grid jp-mod-stale'
+            : 'jp-dist-Chips-grid'
+        }
+      >
         {gpus.map(gpu => (
           <GpuChip
             key={gpu.uuid}

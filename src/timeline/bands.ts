@@ -8,22 +8,29 @@ import type { IPoolsModel } from '../tokens';
 const KEEP = 3600;
 /** And no more of them than this. */
 const MOST = 2000;
-/** Seconds within which the ranks begin one and the same cell. */
+/** Seconds within which the ranks begin one and the same cell that has no number. */
 const TOGETHER = 2;
 
 /** A time in which a rank was busy. */
 export interface IStretch {
   readonly rank: number;
   readonly gpu: string | null;
+  /** The notebook's number of the cell. */
+  readonly cell: number | null;
   /** Unix seconds. */
   readonly start: number;
   /** Null while it lasts. */
   end: number | null;
 }
 
-/** What the ranks of a pool did together: most likely one cell. */
+/** One cell, on the ranks of one pool. */
 export interface IBand {
+  readonly id: number;
   readonly pool: string;
+  /** The notebook: its path and its kernel, by which it can be found if it is not there any more. */
+  readonly path: string;
+  readonly kernelId: string | null;
+  readonly cell: number | null;
   readonly start: number;
   readonly stretches: IStretch[];
 }
@@ -41,7 +48,7 @@ export function endOf({ stretches }: IBand): number | null {
 }
 
 /**
- * When which ranks were busy, as far as the states of the pools were seen.
+ * Which cell ran on which ranks when, as far as the states of the pools were seen.
  */
 export class Bands {
   constructor(private readonly _model: IPoolsModel) {
@@ -49,7 +56,8 @@ export class Bands {
     this._look();
   }
 
-  get changed(): ISignal<this, void> {
+  /** Tells from when on (Unix seconds) the bands are others than before. */
+  get changed(): ISignal<this, number> {
     return this._changed;
   }
 
@@ -64,80 +72,92 @@ export class Bands {
   }
 
   private _look(): void {
-    let isChanged = false;
+    let since = Infinity;
     for (const pool of this._model.pools.values()) {
       if (this._seen.get(pool.id) !== pool) {
         this._seen.set(pool.id, pool);
         for (const rank of pool.ranks) {
-          isChanged = this._follow(pool, rank) || isChanged;
+          since = Math.min(since, this._follow(pool, rank));
         }
       }
     }
     for (const [id, pool] of this._seen) {
       if (!this._model.pools.has(id)) {
         this._seen.delete(id);
-        isChanged = this._closeAll(pool) || isChanged;
+        since = Math.min(since, this._closeAll(pool));
       }
     }
-    if (isChanged) {
+    if (since < Infinity) {
       this._forget();
-      this._changed.emit();
+      this._changed.emit(since);
     }
   }
 
-  private _follow(pool: IPool, { rank, gpu, state, since }: IRank): boolean {
+  /** Answers from when on something is new of a rank. */
+  private _follow(pool: IPool, told: IRank): number {
+    const { rank, gpu, state, since, cell } = told;
     const key = `${pool.id} ${rank}`;
     const open = this._open.get(key);
     const isBusy = state === 'busy' && pool.ended === null;
     if (isBusy ? open?.start === since : !open) {
-      return false;
+      return Infinity;
     }
-    if (open) {
-      open.end = Math.max(open.start, pool.ended ?? since);
-      this._open.delete(key);
-    }
+    const end = open ? this._close(key, open, pool.ended ?? since) : Infinity;
     if (isBusy) {
       const uuid = gpu?.uuid ?? null;
-      const stretch = { rank, gpu: uuid, start: since, end: null };
+      const stretch = { rank, gpu: uuid, cell, start: since, end: null };
       this._open.set(key, stretch);
-      this._bandFor(pool.id, stretch).stretches.push(stretch);
+      this._bandFor(pool, stretch).stretches.push(stretch);
       if (uuid !== null) {
         this._byGpu.set(uuid, [...this.on(uuid), stretch]);
       }
     }
-    return true;
+    return Math.min(end, since);
   }
 
-  /** The band that the other ranks have just begun, or a new one. */
-  private _bandFor(pool: string, { rank, start }: IStretch): IBand {
-    const last = this._all.filter(band => band.pool === pool).at(-1);
+  /** The band that the other ranks have begun, or a new one. */
+  private _bandFor(pool: IPool, { rank, cell, start }: IStretch): IBand {
+    const last = this._all.filter(band => band.pool === pool.id).at(-1);
     if (
       last &&
-      Math.abs(start - last.start) < TOGETHER &&
-      start <= (endOf(last) ?? Infinity) &&
-      !last.stretches.some(other => other.rank === rank)
+      last.cell === cell &&
+      !last.stretches.some(other => other.rank === rank) &&
+      start < (endOf(last) ?? Infinity) + TOGETHER &&
+      // Ranks that are busy with what came before may begin a cell much later than the others.
+      (cell !== null || Math.abs(start - last.start) < TOGETHER)
     ) {
       return last;
     }
-    const band = { pool, start, stretches: [] };
+    const band = {
+      id: this._count++,
+      pool: pool.id,
+      path: pool.name,
+      kernelId: pool.kernel_id,
+      cell,
+      start,
+      stretches: []
+    };
     this._all.push(band);
     return band;
   }
 
   /** A pool that nobody tells of any more has ended, at the latest now. */
-  private _closeAll(pool: IPool): boolean {
+  private _closeAll(pool: IPool): number {
     const end = pool.ended ?? this._model.telemetry.time ?? Date.now() / 1000;
-    let isChanged = false;
+    let since = Infinity;
     for (const { rank } of pool.ranks) {
       const key = `${pool.id} ${rank}`;
       const open = this._open.get(key);
       if (open) {
-        open.end = Math.max(open.start, end);
-        this._open.delete(key);
-        isChanged = true;
+        since = Math.min(since, this._close(key, open, end));
       }
     }
-    return isChanged;
+    return since;
+  }
+
+  private _close(key: string, stretch: IStretch, end: number): number {
+    this._open.delete(key);
+    return (stretch.end = Math.max(stretch.start, end));
   }
 
   private _forget(): void {
@@ -154,10 +174,11 @@ export class Bands {
     }
   }
 
-  private readonly _changed = new Signal<this, void>(this);
+  private readonly _changed = new Signal<this, number>(this);
   /** By pool and rank. */
   private readonly _open = new Map<string, IStretch>();
   private readonly _byGpu = new Map<string, readonly IStretch[]>();
   private readonly _seen = new Map<string, IPool>();
   private _all: IBand[] = [];
+  private _count = 0;
 }

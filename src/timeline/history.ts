@@ -13,8 +13,6 @@ export interface IPast {
    * of the answer sums up `step` seconds. Throws an error with a sentence for the user.
    */
   load(since: number, step: number): Promise<IHistory>;
-  /** The same as a table for a spreadsheet, at full resolution. */
-  csv(since: number): Promise<Blob>;
 }
 
 /**
@@ -27,24 +25,14 @@ export class Past implements IPast {
   ) {}
 
   async load(since: number, step: number): Promise<IHistory> {
-    const answer = await this._get('history', { since, step });
-    return (await answer.json()) as IHistory;
-  }
-
-  async csv(since: number): Promise<Blob> {
-    const answer = await this._get('export.csv', { since });
-    return answer.blob();
-  }
-
-  private async _get(
-    what: string,
-    query: Record<string, number>
-  ): Promise<Response> {
-    const url = URLExt.join(this._settings.baseUrl, 'jupyter-dist/gpus', what);
+    const url = URLExt.join(
+      this._settings.baseUrl,
+      'jupyter-dist/gpus/history'
+    );
     let answer: Response;
     try {
       answer = await ServerConnection.makeRequest(
-        url + URLExt.objectToQueryString(query),
+        url + URLExt.objectToQueryString({ since, step }),
         {},
         this._settings
       );
@@ -54,7 +42,7 @@ export class Past implements IPast {
     if (!answer.ok) {
       throw new Error(await this._reason(answer));
     }
-    return answer;
+    return (await answer.json()) as IHistory;
   }
 
   /** Proxies and Jupyter itself answer with bodies that are not ours. */

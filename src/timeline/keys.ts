@@ -1,7 +1,10 @@
 import type { TimelineModel } from './model';
+import type { Pointer } from './pointer';
 
 /** By how much a key zooms, and the part of the width by which it moves. */
 const [ZOOM, MOVE] = [2, 0.25];
+/** Pixels by which it moves the cursor. */
+const STEP = 10;
 
 /**
  * Do what a key says, around a time; tell whether it is one of ours.
@@ -9,6 +12,7 @@ const [ZOOM, MOVE] = [2, 0.25];
 export function obeyKey(
   event: KeyboardEvent,
   model: TimelineModel,
+  pointer: Pointer,
   middle: number
 ): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey) {
@@ -23,13 +27,19 @@ export function obeyKey(
       model.zoomBy(1 / ZOOM, middle);
       return true;
     case 'ArrowLeft':
-      model.move(-MOVE);
+    case 'ArrowRight': {
+      const way = event.key === 'ArrowLeft' ? -1 : 1;
+      if (event.shiftKey) {
+        // The first time it comes to the newest value.
+        pointer.moveTo((pointer.x ?? Infinity) + way * STEP);
+      } else {
+        model.move(way * MOVE);
+      }
       return true;
-    case 'ArrowRight':
-      model.move(MOVE);
-      return true;
+    }
     case '0':
     case 'Escape':
+      pointer.moveTo(null);
       model.resetZoom();
       return true;
     default:

@@ -2,13 +2,13 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import type { IGpu, Values } from '../model/gpuContract';
+import type { IGpu } from '../model/gpuContract';
 import type { Connection, IPoolsModel } from '../tokens';
 import type { Bands } from './bands';
 import type { IPast } from './history';
 import type { ChartMetric } from './metrics';
-import { Recording, stepOf } from './recording';
-import type { IHistory } from './recording';
+import type { Recording } from './recording';
+import { Records } from './records';
 
 const MINUTE = 60;
 /** Seconds: no closer than this. */
@@ -26,9 +26,10 @@ export class TimelineModel implements IDisposable {
   constructor(
     readonly pools: IPoolsModel,
     readonly bands: Bands,
-    readonly past: IPast
+    past: IPast
   ) {
-    this._recording = new Recording(this.span, []);
+    this._records = new Records(pools, past, this.span);
+    this._records.loaded.connect(this._emit, this);
   }
 
   /** Emitted after any change. */
@@ -98,7 +99,9 @@ export class TimelineModel implements IDisposable {
       this._watching = telemetry.watch('gpus');
       telemetry.changed.connect(this._onTelemetry, this);
       changed.connect(this._onPools, this);
-      this.bands.changed.connect(this._emit, this);
+      this.bands.changed.connect(this._onBands, this);
+      // What happened meanwhile was not followed.
+      this._changedSince = -Infinity;
       this._keys = this._uuids();
       if (this.isFollowing) {
         this._load();
@@ -109,7 +112,7 @@ export class TimelineModel implements IDisposable {
       this._watching = null;
       telemetry.changed.disconnect(this._onTelemetry, this);
       changed.disconnect(this._onPools, this);
-      this.bands.changed.disconnect(this._emit, this);
+      this.bands.changed.disconnect(this._onBands, this);
     }
   }
 
@@ -118,12 +121,7 @@ export class TimelineModel implements IDisposable {
   }
 
   get recording(): Recording {
-    return this._recording;
-  }
-
-  /** Another number after each change, but for newer values. */
-  get revision(): number {
-    return this._revision;
+    return this._records.recording;
   }
 
   /** Seconds: while time goes on, the view moves by so much at once. */
@@ -131,7 +129,19 @@ export class TimelineModel implements IDisposable {
 
   /** Why there is no past, in a sentence. */
   get error(): string | null {
-    return this._error;
+    return this._records.error;
+  }
+
+  /** The time at which it stands. */
+  get now(): number {
+    return this._pausedAt ?? (this._zoom ? this._zoomedAt : this._end);
+  }
+
+  /** From when on (Unix seconds) the bands have changed since this was asked last. */
+  takeChanged(): number {
+    const since = this._changedSince;
+    this._changedSince = Infinity;
+    return since;
   }
 
   get view(): View {
@@ -186,13 +196,12 @@ export class TimelineModel implements IDisposable {
   dispose(): void {
     this.isShown = false;
     this._isDisposed = true;
+    this._records.dispose();
     Signal.clearData(this);
   }
 
   private get _end(): number {
-    return (
-      this._recording.end ?? this.pools.telemetry.time ?? Date.now() / 1000
-    );
+    return this.recording.end ?? this.pools.telemetry.time ?? Date.now() / 1000;
   }
 
   private get _whole(): View {
@@ -214,59 +223,15 @@ export class TimelineModel implements IDisposable {
 
   private _load(): void {
     if (this.isShown) {
-      void this._loadPast();
+      void this._records.load(this.span, this._pausedAt);
     }
-  }
-
-  private async _loadPast(): Promise<void> {
-    const samples: [number, Map<string, Values>][] = [];
-    this._late = samples;
-    const { span } = this;
-    const since = this._pausedAt === null ? -span : this._pausedAt - span;
-    let history: IHistory | null = null;
-    let error: string | null = null;
-    try {
-      history = await this.past.load(since, stepOf(span));
-    } catch (reason) {
-      error = reason instanceof Error ? reason.message : String(reason);
-    }
-    // Meanwhile another range may have been asked for.
-    if (this._late !== samples || this._isDisposed) {
-      return;
-    }
-    this._late = null;
-    this._error = error;
-    const recording = new Recording(
-      span,
-      this.gpus.map(({ uuid }) => uuid)
-    );
-    if (history) {
-      recording.addHistory(history);
-    }
-    for (const [time, values] of samples) {
-      recording.add(time, uuid => values.get(uuid) ?? {});
-    }
-    this._recording = recording;
-    this._emit();
   }
 
   private _onTelemetry(): void {
     if (!this.isFollowing) {
       return;
     }
-    const { telemetry } = this.pools;
-    const { time } = telemetry;
-    if (time !== null && time !== this._time) {
-      this._time = time;
-      if (this._late) {
-        const read = this.gpus.map(
-          ({ uuid }) => [uuid, telemetry.gpu(uuid).values] as const
-        );
-        this._late.push([time, new Map(read)]);
-      } else {
-        this._recording.add(time, uuid => telemetry.gpu(uuid).values);
-      }
-    }
+    this._records.add();
     this._changed.emit();
   }
 
@@ -283,12 +248,16 @@ export class TimelineModel implements IDisposable {
     this._emit();
   }
 
+  private _onBands(_: Bands, since: number): void {
+    this._changedSince = Math.min(this._changedSince, since);
+    this._emit();
+  }
+
   private _uuids(): string {
     return this.gpus.map(({ uuid }) => uuid).join(' ');
   }
 
   private _emit(): void {
-    this._revision += 1;
     this._changed.emit();
   }
 
@@ -301,19 +270,14 @@ export class TimelineModel implements IDisposable {
   private readonly _optionsChanged = new Signal<this, void>(this);
   private _metric: ChartMetric = 'utilization';
   private _minutes = 15;
-  private _recording: Recording;
-  private _error: string | null = null;
+  private readonly _records: Records;
   private _watching: IDisposable | null = null;
   private _pausedAt: number | null = null;
   private _zoom: View | null = null;
   /** The end of the whole when it was zoomed. */
   private _zoomedAt = 0;
-  /** The newest sample that was taken in. */
-  private _time: number | null = null;
-  /** Samples that come while the past is loaded; null otherwise. */
-  private _late: [number, Map<string, Values>][] | null = null;
+  private _changedSince = -Infinity;
   private _keys = '';
-  private _revision = 0;
   private _connection: Connection['state'] = 'live';
   private _isDisposed = false;
 }

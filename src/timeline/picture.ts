@@ -1,9 +1,21 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { IColours } from './colours';
+import { labelsIn } from './axis';
+import { chipFont } from './bandStrip';
+import type { BandStrip } from './bandStrip';
 import { nameMetric } from './metrics';
 import type { TimelineModel } from './model';
+import { paint } from './paint';
+import type { IScene } from './paint';
 import type { Row } from './row';
+import {
+  AXIS_HEIGHT,
+  CHIP,
+  CHIP_MARGIN,
+  LABEL_WIDTH,
+  LANE,
+  stripHeight
+} from './sizes';
 import { formatClock } from './ticks';
 
 const TITLE_HEIGHT = 34;
@@ -14,46 +26,80 @@ const LINE = 17;
 interface IParts {
   model: TimelineModel;
   rows: readonly Row[];
-  bands: HTMLCanvasElement;
-  axis: HTMLCanvasElement;
-  /** CSS pixels. */
-  labelWidth: number;
-  colours: IColours;
+  strip: BandStrip;
+  scene: IScene;
+  /** Pixels of the scale: the left edge, and how many there are. */
+  from: number;
+  width: number;
+  lanes: number;
   trans: TranslationBundle;
 }
 
 /**
- * Put the canvases of a timeline and their labels together, as sharp as they are on the screen.
+ * Draw a timeline with its labels, as sharp as it is on the screen.
  */
 export function drawPicture(parts: IParts): HTMLCanvasElement {
-  const { model, rows, bands, axis, labelWidth, colours, trans } = parts;
+  const { rows, scene, from, width, lanes } = parts;
+  const { colours, rowHeight } = scene;
   const ratio = window.devicePixelRatio;
-  const canvases = [bands, ...rows.map(({ chart }) => chart.canvas), axis];
-  const picture = document.createElement('canvas');
-  picture.width = bands.width + labelWidth * ratio;
-  picture.height = canvases.reduce(
-    (sum, { height }) => sum + height,
-    TITLE_HEIGHT * ratio
+  const heights = [TITLE_HEIGHT, stripHeight(lanes), rows.length * rowHeight];
+  const tops = heights.map((_, index) =>
+    heights.slice(0, index + 1).reduce((sum, height) => sum + height)
   );
+  const picture = document.createElement('canvas');
+  picture.width = Math.round((LABEL_WIDTH + width) * ratio);
+  picture.height = Math.round((tops[2] + AXIS_HEIGHT) * ratio);
   const ctx = picture.getContext('2d');
   if (!ctx) {
     return picture;
   }
+  ctx.scale(ratio, ratio);
   ctx.fillStyle = colours.background;
-  ctx.fillRect(0, 0, picture.width, picture.height);
+  ctx.fillRect(0, 0, LABEL_WIDTH + width, tops[2] + AXIS_HEIGHT);
   ctx.textBaseline = 'middle';
-  const write = (
-    text: string,
-    x: number,
-    y: number,
-    colour: string,
-    weight = 400
-  ) => {
-    ctx.fillStyle = colour;
-    ctx.font = `${weight} ${TEXT * ratio}px ${colours.font}`;
-    ctx.fillText(text, x * ratio, y);
+  /** Draw something in a rectangle whose corner is the origin, and not beyond. */
+  const at = (left: number, top: number, high: number, draw: () => void) => {
+    ctx.save();
+    ctx.translate(left, top);
+    ctx.beginPath();
+    ctx.rect(0, 0, left ? width : LABEL_WIDTH, high);
+    ctx.clip();
+    draw();
+    ctx.restore();
   };
+  drawTitle(ctx, parts);
+  at(LABEL_WIDTH, tops[0], heights[1], () => drawChips(ctx, parts));
+  at(LABEL_WIDTH, tops[1], heights[2], () =>
+    paint(ctx, scene, from, [from, from + width], [0, rows.length])
+  );
+  rows.forEach((row, index) => {
+    const top = tops[1] + index * rowHeight;
+    at(0, top, rowHeight, () => drawLabel(ctx, row, parts));
+    write(ctx, parts, row.top, LABEL_WIDTH + 6, top + 10, true);
+  });
+  at(LABEL_WIDTH, tops[2], AXIS_HEIGHT, () => drawAxis(ctx, parts));
+  ctx.fillStyle = colours.border;
+  ctx.fillRect(0, tops[0], LABEL_WIDTH + width, 1);
+  ctx.fillRect(0, tops[1], LABEL_WIDTH + width, 1);
+  ctx.fillRect(LABEL_WIDTH, tops[0], 1, tops[2] - tops[0]);
+  return picture;
+}
 
+function write(
+  ctx: CanvasRenderingContext2D,
+  { scene: { colours } }: IParts,
+  text: string,
+  x: number,
+  y: number,
+  isQuiet: boolean
+): void {
+  ctx.fillStyle = isQuiet ? colours.quiet : colours.text;
+  ctx.font = `${isQuiet ? 400 : 600} ${TEXT}px ${colours.font}`;
+  ctx.fillText(text, x, y);
+}
+
+function drawTitle(ctx: CanvasRenderingContext2D, parts: IParts): void {
+  const { model, trans } = parts;
   const [begin, end] = model.view;
   const title = trans.__(
     '%1 · %2–%3 · %4',
@@ -62,49 +108,62 @@ export function drawPicture(parts: IParts): HTMLCanvasElement {
     formatClock(end, true),
     new Date(end * 1000).toLocaleDateString()
   );
-  write(title, MARGIN, (TITLE_HEIGHT / 2) * ratio, colours.text, 600);
-  let top = TITLE_HEIGHT * ratio;
-  canvases.forEach((canvas, index) => {
-    ctx.fillStyle = colours.border;
-    ctx.fillRect(0, top, picture.width, Math.max(1, Math.round(ratio)));
-    ctx.drawImage(canvas, labelWidth * ratio, top);
-    const row = rows[index - 1];
-    write(
-      row?.top ?? '',
-      labelWidth + MARGIN / 2,
-      top + (MARGIN - 2) * ratio,
-      colours.quiet
-    );
-    row?.lines.forEach((line, number) => {
-      const isHead = number < 2;
-      // The name and the value are beside each other, the rest below.
-      const y = top + (isHead ? LINE : LINE * number) * ratio;
-      ctx.save();
-      ctx.beginPath();
-      ctx.rect(0, top, (labelWidth - MARGIN / 2) * ratio, canvas.height);
-      ctx.clip();
-      ctx.textAlign = number === 1 ? 'right' : 'left';
-      const x = number === 1 ? labelWidth - MARGIN : MARGIN;
-      write(
-        line,
-        x,
-        y,
-        isHead ? colours.text : colours.quiet,
-        isHead ? 600 : 400
-      );
-      ctx.restore();
-    });
-    top += canvas.height;
-  });
-  return picture;
+  write(ctx, parts, title, MARGIN, TITLE_HEIGHT / 2, false);
 }
 
-/** Have the browser save a file. */
-export function save(blob: Blob, name: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  // The download has begun by then, and keeps what it needs.
-  setTimeout(() => URL.revokeObjectURL(link.href));
+function drawChips(ctx: CanvasRenderingContext2D, parts: IParts): void {
+  const { strip, from, scene } = parts;
+  const { colours } = scene;
+  for (const chip of strip.chips) {
+    const [left, top] = [
+      chip.left - from,
+      chip.lane * LANE + (LANE - CHIP) / 2
+    ];
+    const width = chip.right - chip.left;
+    ctx.fillStyle = colours.chip;
+    ctx.beginPath();
+    ctx.roundRect(left, top + 2, width, CHIP, Math.min(3, width / 2));
+    ctx.fill();
+    if (chip.isRunning) {
+      ctx.strokeStyle = colours.brand;
+      ctx.stroke();
+    }
+    let x = left + CHIP_MARGIN;
+    strip.label(chip, colours).forEach((part, index) => {
+      ctx.font = chipFont(colours, index);
+      ctx.fillStyle = colours.text;
+      ctx.fillText(part, x, top + 2 + CHIP / 2);
+      x += ctx.measureText(part).width + CHIP_MARGIN;
+    });
+  }
+}
+
+/** The name and the value are beside each other, the rest below. */
+function drawLabel(
+  ctx: CanvasRenderingContext2D,
+  row: Row,
+  parts: IParts
+): void {
+  const [name, value, ...more] = row.lines;
+  write(ctx, parts, name, MARGIN, LINE, false);
+  more.forEach((line, index) =>
+    write(ctx, parts, line, MARGIN, (index + 2) * LINE, true)
+  );
+  ctx.textAlign = 'right';
+  write(ctx, parts, value, LABEL_WIDTH - MARGIN, LINE, false);
+}
+
+function drawAxis(ctx: CanvasRenderingContext2D, parts: IParts): void {
+  const { model, scene, from, width, trans } = parts;
+  const { scale, tickStep } = scene;
+  const { isFollowing } = model;
+  ctx.textAlign = 'center';
+  for (const tick of labelsIn(scale, tickStep, from, width, isFollowing)) {
+    const x = scale.place(tick.time) - from;
+    write(ctx, parts, tick.label, x, AXIS_HEIGHT / 2, true);
+  }
+  if (isFollowing) {
+    ctx.textAlign = 'right';
+    write(ctx, parts, trans.__('now'), width - 6, AXIS_HEIGHT / 2, true);
+  }
 }

@@ -9,12 +9,14 @@ import {
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
+import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
 import { Bands } from './bands';
 import { Past } from './history';
 import { timelineIcon } from './icons';
+import { jumpTo } from './jump';
 import { METRICS, RANGES } from './metrics';
 import { TimelineModel } from './model';
 import { Timeline } from './timeline';
@@ -29,12 +31,13 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:timeline',
   description: 'Shows what the GPUs did and do, as curves.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
+  requires: [IPoolsModel, ITranslator, INotebookTracker],
   optional: [ILauncher, ILayoutRestorer, IThemeManager],
   activate: (
     app: JupyterFrontEnd,
     pools: IPoolsModel,
     translator: ITranslator,
+    notebooks: INotebookTracker,
     launcher: ILauncher | null,
     restorer: ILayoutRestorer | null,
     themes: IThemeManager | null
@@ -50,7 +53,9 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
 
     const make = (): MainAreaWidget<Timeline> => {
       const model = new TimelineModel(pools, bands, past);
-      const content = new Timeline(model, trans, themes);
+      const content = new Timeline(model, trans, themes, band => {
+        void jumpTo(band, app, notebooks, trans);
+      });
       const widget = new MainAreaWidget({ content });
       widget.id = 'jupyter-dist-timeline';
       widget.title.label = trans.__('GPU Timeline');

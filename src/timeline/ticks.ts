@@ -11,12 +11,14 @@ export interface ITick {
   label: string;
 }
 
-/**
- * Round times of day in a stretch of time, no more than there is room for.
- */
-export function ticksIn(begin: number, end: number, width: number): ITick[] {
-  const least = ((end - begin) * ROOM) / Math.max(width, ROOM);
-  const step = STEPS.find(step => step >= least) ?? STEPS[STEPS.length - 1];
+/** Seconds between two ticks, so that there is room for their labels. */
+export function tickStep(perPixel: number): number {
+  const least = ROOM * perPixel;
+  return STEPS.find(step => step >= least) ?? STEPS[STEPS.length - 1];
+}
+
+/** Round times of day in a stretch of time. */
+export function ticksIn(begin: number, end: number, step: number): ITick[] {
   const ticks: ITick[] = [];
   for (let time = Math.ceil(begin / step) * step; time <= end; time += step) {
     ticks.push({ time, label: formatClock(time, step < MINUTE) });

@@ -1,4 +1,3 @@
-import { showErrorMessage } from '@jupyterlab/apputils';
 import type { Toolbar } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import {
@@ -14,7 +13,8 @@ import React from 'react';
 import { pauseIcon } from './icons';
 import { METRICS, RANGES, nameMetric } from './metrics';
 import type { ChartMetric } from './metrics';
-import { save } from './picture';
+import { save } from './save';
+import { makeTable } from './table';
 import type { Timeline } from './timeline';
 
 /**
@@ -95,18 +95,14 @@ export function fillToolbar(
   add('csv', () => (
     <ToolbarButtonComponent
       label={trans.__('CSV')}
-      tooltip={trans.__('Save the values as a table')}
+      tooltip={trans.__('Save the values that are shown as a table')}
       enabled={model.gpus.length > 0}
-      onClick={async () => {
-        try {
-          save(await model.past.csv(model.view[0]), `gpus-${stamp()}.csv`);
-        } catch (error) {
-          await showErrorMessage(
-            trans.__('The table could not be saved'),
-            error instanceof Error ? error.message : String(error)
-          );
-        }
-      }}
+      onClick={() =>
+        save(
+          new Blob([makeTable(model)], { type: 'text/csv' }),
+          `gpus-${stamp()}.csv`
+        )
+      }
     />
   ));
 }

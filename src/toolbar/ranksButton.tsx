@@ -5,7 +5,7 @@ import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 import React from 'react';
 
-import { deadRanks, poolOf } from '../model/contract';
+import { deadRanks, hasMode, poolOf } from '../model/contract';
 import type { IPool } from '../model/contract';
 import { formatBackend } from '../panel/format';
 import { countRanks, poolState } from '../statusbar/poolState';
@@ -13,6 +13,7 @@ import type { IPoolState } from '../statusbar/poolState';
 import { warningIcon } from '../statusbar/warningIcon';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
+import { ModeButton } from './modeButton';
 
 /**
  * `Ranks: 4 ▾` in the toolbar of a notebook: how its pool does, and a menu of what can be done.
@@ -42,22 +43,34 @@ export class RanksButton extends ReactWidget {
       return null;
     }
     const pool = this._pool;
+    const isOn = hasMode(pool, this._kernelId);
     return (
-      <RanksLabel
-        pool={pool}
-        isStale={state === 'stale'}
-        isOpen={this._menu.isAttached}
-        open={button => this._open(button)}
-        trans={trans}
-      />
+      <>
+        <RanksLabel
+          pool={pool}
+          isStale={state === 'stale'}
+          isOpen={this._menu.isAttached}
+          open={button => this._open(button)}
+          trans={trans}
+        />
+        {isOn && <ModeButton toggle={() => this._toggleMode()} trans={trans} />}
+      </>
     );
+  }
+
+  private _toggleMode(): void {
+    this._options.makeCurrent();
+    void this._options.commands.execute(CommandIDs.toggleMode);
+  }
+
+  private get _kernelId(): string | undefined {
+    return this._options.panel.sessionContext.session?.kernel?.id;
   }
 
   /** Null when it has ended as it was told to. */
   private get _pool(): IPool | null {
-    const { panel, model, trans } = this._options;
-    const kernel = panel.sessionContext.session?.kernel;
-    const pool = poolOf(kernel?.id, model.pools.values());
+    const { model, trans } = this._options;
+    const pool = poolOf(this._kernelId, model.pools.values());
     return pool && poolState(pool, trans) ? pool : null;
   }
 
@@ -86,6 +99,8 @@ export class RanksButton extends ReactWidget {
       }
       this._menu.addItem({ command: CommandIDs.restartRanks, args });
       this._menu.addItem({ command: CommandIDs.stopPool, args });
+      this._menu.addItem({ type: 'separator' });
+      this._menu.addItem({ command: CommandIDs.toggleMode });
     }
     this._menu.addItem({ type: 'separator' });
     this._menu.addItem({ command: CommandIDs.openPanel });

@@ -111,6 +111,15 @@ def is_display(message: dict) -> bool:
     return message["msg_type"] in ("display_data", "update_display_data")
 
 
+def test_a_second_init_goes_on_with_what_is_asked_for(pool: Notebook) -> None:
+    pool.ok("%%distributed\nkept = 7")
+    for line in ("%dist_init", "%dist_init -n 2 --backend gloo", "%dist_init -g 0,1 --wait"):
+        assert pool.ok(line).lines == ["This notebook's pool of 2 ranks runs already (gloo)."]
+    assert pool.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    for line in ("--backend nccl", "-n 2 --env A=1", "--share", "--start-method spawn"):
+        assert "This notebook has a pool already" in pool.fails(f"%dist_init {line}")
+
+
 def test_a_second_init_says_what_runs(pool: Notebook) -> None:
     error = one_or_two_lines(pool.fails("%dist_init -n 3"))
     assert "This notebook has a pool already: 2 ranks, gloo, RUNNING." in error

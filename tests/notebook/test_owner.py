@@ -50,6 +50,23 @@ def test_a_kernel_that_is_killed_and_restarted_finds_its_pool_again(own_server: 
     notebook.close()
 
 
+def test_the_pool_says_whether_all_cells_of_a_notebook_run_on_it(own_server: Server) -> None:
+    notebook = started(own_server)
+
+    def mode() -> bool:
+        (kernel,) = [who for who in own_server.pools()[0]["holders"] if who["as"] == "kernel"]
+        return bool(kernel["mode"])
+
+    assert mode() is False
+    notebook.ok("%dist_mode -e")
+    wait_for(mode, "the mode")
+    notebook.ok("%dist_restart")  # a new connection holds the pool from now on
+    wait_for(lambda: own_server.pools()[0]["state"] == "RUNNING" and mode(), "the mode")
+    notebook.ok("%dist_mode -d")
+    wait_for(lambda: not mode(), "its end")
+    notebook.close()
+
+
 def test_what_the_panel_does_is_seen_by_the_magics(own_server: Server) -> None:
     notebook = own_server.notebook()
     pool = own_server.api("POST", "jupyter-dist/pools", {"kernel_id": notebook.kernel_id})

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+from jupyter_dist_server.notebook.current import CurrentPool
 from jupyter_dist_server.notebook.pool_magics import PoolMagics
 from jupyter_dist_server.pools.request import PoolRequest
 
 SAMPLES = json.loads(Path(__file__).with_name("start_code.json").read_text("utf-8"))
+
+
+class NoPool:
+    """What a notebook has before its first pool."""
+
+    def attach(self) -> None:
+        """Find no pool that runs already."""
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["line"])
@@ -24,7 +32,7 @@ def test_the_line_asks_for_what_was_chosen(
     monkeypatch.setattr(PoolMagics, "start", lambda _, request: asked.append(request))
     shell = InteractiveShell.instance()
     shell.user_ns |= {"HOME": "filled in", "x": "filled in"}
-    shell.register_magics(PoolMagics(shell, None))  # type: ignore[arg-type]
+    shell.register_magics(PoolMagics(shell, cast(CurrentPool, NoPool())))
     try:
         shell.run_cell(sample["line"]).raise_error()
     finally:

@@ -92,7 +92,7 @@ while not os.path.exists("go"):
     await expect(busy).toHaveCount(2);
     await expect(panel.pool.getByText(/all ranks busy · \d+ s/)).toBeVisible();
     const output = notebooks.output(0);
-    await expect(output).toContainText('[0-1] ready');
+    await expect(output).toContainText('ready');
     await expect(output).toContainText(/\[0\]\s+rank 0/);
     await expect(output).toContainText(/\[1\]\s+rank 1/);
     await notebooks.write('go', '');
@@ -108,7 +108,7 @@ while not os.path.exists("go"):
     );
     await expect(idle).toHaveCount(2);
     await notebooks.run(2);
-    await expect(notebooks.output(2)).toContainText('[0-1] kept 42');
+    await expect(notebooks.output(2)).toContainText('kept 42');
   });
 
   await test.step('Restart… replaces every process', async () => {
@@ -249,41 +249,4 @@ test('the panel follows the current notebook, and survives a reload', async ({
   await notebooks.turnTo('one.ipynb');
   await panel.expectRunning(2);
   expect(await panel.pids()).toEqual(pids);
-});
-
-test('a pool whose kernel is gone stays in sight, to be used or stopped', async ({
-  panel,
-  notebooks
-}) => {
-  const kill = 'import os\nos.kill(os.getpid(), 9)';
-  const orphan = panel.pool.getByRole('group', { name: 'Pool of one.ipynb' });
-  const note = panel.state('has been gone since');
-  await notebooks.open('one.ipynb', [kill]);
-  await panel.start(2);
-  await panel.expectRunning(2);
-  const pids = await panel.pids();
-  await notebooks.run(0);
-  await expect(note).toContainText('restart the kernel');
-  const attach = await note.locator('pre').innerText();
-
-  await test.step('another notebook shows it too, and can use it', async () => {
-    await notebooks.open('two.ipynb', [attach, kill]);
-    await expect(panel.form).toBeVisible();
-    await expect(orphan).toContainText('has been gone since');
-    await panel.expectAccessible();
-    await notebooks.run(0);
-    await expect(notebooks.output(0)).toContainText('Attached to pool');
-    await expect(orphan).toHaveCount(0);
-    await panel.expectRunning(2);
-    expect(await panel.pids()).toEqual(pids);
-  });
-
-  await test.step('Stop… ends it', async () => {
-    await notebooks.run(1);
-    await notebooks.open('three.ipynb', ['']);
-    await expect(orphan).toBeVisible();
-    await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
-    await expect(orphan).toHaveCount(0);
-    await expect(panel.form).toBeVisible();
-  });
 });

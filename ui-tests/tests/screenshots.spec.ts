@@ -1,20 +1,10 @@
 /*
  * Draws the pictures of the documentation: `jlpm screenshots`, or `make screenshots`.
  */
-import { galata } from '@jupyterlab/galata';
-import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
-import type { Locator, Page } from '@playwright/test';
-import * as path from 'path';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
+import { draw, LOOK, tidy } from './pictures';
 import { expect, test } from './support';
-
-const IMAGES = path.resolve(__dirname, '../../docs/images');
-const PANEL_WIDTH = 310;
-const FONTS = {
-  text: '"Liberation Sans", Arial, sans-serif',
-  code: '"DejaVu Sans Mono", Menlo, monospace'
-};
 
 const TITLE = `# Digits on four ranks
 
@@ -52,48 +42,7 @@ while True:
         optimizer.zero_grad(); loss.backward(); optimizer.step()
     time.sleep(0.04 * rank)  # as if their GPUs were not equally fast`;
 
-test.use({
-  viewport: { width: 1280, height: 860 },
-  deviceScaleFactor: 1.5,
-  mockSettings: {
-    '@jupyterlab/apputils-extension:notification':
-      galata.DEFAULT_SETTINGS['@jupyterlab/apputils-extension:notification'],
-    '@jupyterlab/apputils-extension:themes': {
-      overrides: {
-        'code-font-family': FONTS.code,
-        'content-font-family': FONTS.text,
-        'ui-font-family': FONTS.text
-      }
-    },
-    '@jupyterlab/codemirror-extension:plugin': {
-      defaultConfig: { cursorBlinkRate: 0 }
-    }
-  }
-});
-
-/** Leaves nothing but the panel and one notebook. */
-async function tidy(page: IJupyterLabPageFixture): Promise<void> {
-  await page.sidebar.setWidth(PANEL_WIDTH, 'left');
-  const launcher = page
-    .getByRole('main')
-    .getByRole('tab', { name: 'Launcher' });
-  // There is none where the notebook was quicker.
-  if (await launcher.isVisible()) {
-    await launcher.locator('.lm-TabBar-tabCloseIcon').click();
-  }
-  await page.mouse.move(0, 0);
-  // Web components do not follow the fonts of the settings.
-  await page.addStyleTag({
-    content: `:root, body, jp-button { --body-font: ${FONTS.text} !important; }`
-  });
-}
-
-async function draw(of: Page | Locator, name: string): Promise<void> {
-  await of.screenshot({
-    path: `${IMAGES}/${name}.png`,
-    animations: 'disabled'
-  });
-}
+test.use(LOOK);
 
 test('a notebook with four ranks', async ({ page, panel, notebooks }) => {
   await notebooks.open('digits.ipynb', [INIT, DATA, TRAIN, BOOTSTRAP], TITLE);

@@ -3,10 +3,12 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { INotebookTracker } from '@jupyterlab/notebook';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
+import { hasMode, poolOf } from '../model/contract';
 import { ranksIcon } from '../panel/icon';
-import { CommandIDs, TRANSLATION_DOMAIN } from '../tokens';
+import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
 import { CellMarks } from './cellMarks';
 import { MAGIC, toggled, whereRuns } from './magic';
 
@@ -17,9 +19,10 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:cells',
   description: 'Marks the cells that run on ranks.',
   autoStart: true,
-  requires: [INotebookTracker, ITranslator],
+  requires: [IPoolsModel, INotebookTracker, ITranslator],
   activate: (
     { commands }: JupyterFrontEnd,
+    model: IPoolsModel,
     tracker: INotebookTracker,
     translator: ITranslator
   ): void => {
@@ -70,10 +73,19 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
 
-    tracker.forEach(panel => new CellMarks(panel.content, trans, notify));
-    tracker.widgetAdded.connect(
-      (_, panel) => new CellMarks(panel.content, trans, notify)
-    );
+    const mark = (panel: NotebookPanel) => {
+      const isMode = () => {
+        const kernel = panel.sessionContext.session?.kernel?.id;
+        return hasMode(poolOf(kernel, model.pools.values()), kernel);
+      };
+      const marks = new CellMarks(panel.content, trans, isMode, notify);
+      const follow = () => marks.follow();
+      model.changed.connect(follow);
+      panel.sessionContext.kernelChanged.connect(follow);
+      panel.disposed.connect(() => model.changed.disconnect(follow));
+    };
+    tracker.forEach(mark);
+    tracker.widgetAdded.connect((_, panel) => mark(panel));
     tracker.activeCellChanged.connect(notify);
     tracker.selectionChanged.connect(notify);
   }

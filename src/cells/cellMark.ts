@@ -19,26 +19,29 @@ export class CellMark {
   constructor(
     private readonly _cell: Cell,
     private readonly _trans: TranslationBundle,
+    private readonly _isMode: () => boolean,
     private readonly _moved: () => void
   ) {
     this._node.className = 'jp-dist-CellMark';
     this._node.setAttribute('role', 'img');
     _cell.model.sharedModel.changed.connect(this._onChanged, this);
     _cell.disposed.connect(() => Signal.clearData(this));
-    this._look();
+    this.look();
   }
 
   /** Most keystrokes come after the first line; then even that is not looked at. */
   private _onChanged(_: unknown, { sourceChange }: IChange): void {
     if (sourceChange && !((sourceChange[0]?.retain ?? 0) > this._head)) {
-      this._look();
+      this.look();
     }
   }
 
-  private _look(): void {
+  /** Look again where the cell runs. */
+  look(): void {
     const source = this._cell.model.sharedModel.getSource();
-    this._head = headLength(source);
-    const where = whereRuns(source);
+    const isMode = this._isMode();
+    this._head = headLength(source, isMode);
+    const where = whereRuns(source, isMode);
     if (where !== this._where) {
       this._where = where;
       this._show(where);
@@ -47,7 +50,7 @@ export class CellMark {
   }
 
   private _show(where: Where): void {
-    this._cell.toggleClass('jp-dist-RankCell', where !== null);
+    this._cell.toggleClass('jp-dist-CellOnRanks', where !== null);
     if (where === null) {
       this._node.remove();
       return;

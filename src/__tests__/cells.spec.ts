@@ -4,8 +4,8 @@ import type { Cell } from '@jupyterlab/cells';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
-import { CellMark } from '../toolbar/cellMark';
-import { listedRanks, sayWhere, toggled, whereRuns } from '../toolbar/magic';
+import { CellMark } from '../cells/cellMark';
+import { listedRanks, sayWhere, toggled, whereRuns } from '../cells/magic';
 
 const trans = nullTranslator.load('');
 
@@ -32,6 +32,23 @@ describe('whereRuns', () => {
     '%distributed',
     '%%time'
   ])('%j is in the notebook', source => expect(whereRuns(source)).toBeNull());
+});
+
+describe('whereRuns under the mode', () => {
+  it.each([
+    ['x', 'all'],
+    ['# why\n\n  x', 'all'],
+    ['!ls', 'all'],
+    ['%%time\nx', 'all'],
+    ['%%rank 1\nx', '1'],
+    ['%dist_status', null],
+    ['# look\n%dist_status', null],
+    ['%reload_ext jupyter_dist_server', null],
+    ['# only words', null],
+    ['', null]
+  ])('%j is on %s', (source, where) => {
+    expect(whereRuns(source, true)).toBe(where);
+  });
 });
 
 describe('listedRanks', () => {
@@ -63,14 +80,16 @@ describe('CellMark', () => {
   let source: YCodeCell;
   const moved = jest.fn();
 
-  function makeCell(text: string): void {
+  let isMode = false;
+
+  function makeCell(text: string): CellMark {
     source = createStandaloneCell({
       cell_type: 'code',
       source: text
     }) as YCodeCell;
     cell = new Widget();
     Object.assign(cell, { model: { sharedModel: source } });
-    new CellMark(cell as Cell, trans, moved);
+    return new CellMark(cell as Cell, trans, () => isMode, moved);
   }
 
   const label = () =>
@@ -79,17 +98,17 @@ describe('CellMark', () => {
   it('names the ranks, and follows what is typed', () => {
     makeCell('print(1)');
     expect(label()).toBeNull();
-    expect(cell.hasClass('jp-dist-RankCell')).toBe(false);
+    expect(cell.hasClass('jp-dist-CellOnRanks')).toBe(false);
     source.updateSource(0, 0, '%%distributed\n');
     expect(label()).toBe('Runs on all ranks');
-    expect(cell.hasClass('jp-dist-RankCell')).toBe(true);
+    expect(cell.hasClass('jp-dist-CellOnRanks')).toBe(true);
     source.updateSource(0, 13, '%%rank 0,2');
     expect(label()).toBe('Runs on ranks 0, 2');
     source.updateSource(10, 10, ',3');
     expect(label()).toBe('Runs on ranks 0, 2, 3');
     source.setSource('print(1)');
     expect(label()).toBeNull();
-    expect(cell.hasClass('jp-dist-RankCell')).toBe(false);
+    expect(cell.hasClass('jp-dist-CellOnRanks')).toBe(false);
   });
 
   it('does not look at what comes after the first line', () => {
@@ -101,6 +120,16 @@ describe('CellMark', () => {
     source.updateSource(13, 14, '');
     expect(read).toHaveBeenCalled();
     expect(label()).toBeNull();
+  });
+
+  it('follows the mode', () => {
+    const mark = makeCell('# first\nx');
+    isMode = true;
+    mark.look();
+    expect(label()).toBe('Runs on all ranks');
+    source.updateSource(8, 8, '%dist_status #');
+    expect(label()).toBeNull();
+    isMode = false;
   });
 
   it('tells when it moves, and lets go of a cell that is gone', () => {

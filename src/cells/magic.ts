@@ -9,14 +9,29 @@ export type Where = string | null;
 const FIRST_LINE = /^\s*(.*)/;
 const OUR_MAGIC = /^%%(distributed|rank)(?![\w-])(.*)$/;
 const RANKS_OPTION = /(?:^|\s)(?:-r|--ranks)[ =]?(\S+)/;
+/** What IPython looks at to know whether a cell begins with a magic of ours. */
+const FIRST_CODE = /^(?:[ \t]*(?:#.*)?\n)*\s*(.*)/;
+const OURS =
+  /^(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx|timeline_\w+)\b|%(re|un)?load_ext\s+jupyter_dist_server\b)/;
 const LISTED = /^\d+(-\d+)?$/;
 /** As many as have colours. */
 const MOST = 8;
 
 /**
  * Where a cell runs. A magic counts only in the first line that is not blank, as in IPython.
+ *
+ * Under the mode, a cell without a magic of ours runs on all ranks too.
  */
-export function whereRuns(source: string): Where {
+export function whereRuns(source: string, isMode = false): Where {
+  return whereItSays(source) ?? (isMode && isCode(source) ? 'all' : null);
+}
+
+function isCode(source: string): boolean {
+  const code = FIRST_CODE.exec(source)?.[1] ?? '';
+  return code !== '' && !code.startsWith('#') && !OURS.test(code);
+}
+
+function whereItSays(source: string): Where {
   const match = OUR_MAGIC.exec(FIRST_LINE.exec(source)?.[1] ?? '');
   if (!match) {
     return null;
@@ -28,8 +43,8 @@ export function whereRuns(source: string): Where {
 }
 
 /** Where the line ends that decides it: what is written after it changes nothing. */
-export function headLength(source: string): number {
-  return FIRST_LINE.exec(source)?.[0].length ?? 0;
+export function headLength(source: string, isMode = false): number {
+  return (isMode ? FIRST_CODE : FIRST_LINE).exec(source)?.[0].length ?? 0;
 }
 
 /**

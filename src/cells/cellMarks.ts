@@ -11,10 +11,20 @@ export class CellMarks {
   constructor(
     private readonly _notebook: Notebook,
     private readonly _trans: TranslationBundle,
+    private readonly _isMode: () => boolean,
     private readonly _moved: () => void
   ) {
     _notebook.modelChanged.connect(this._follow, this);
     this._follow();
+  }
+
+  /** Look at all cells again, if the mode is another one. */
+  follow(): void {
+    const isMode = this._isMode();
+    if (isMode !== this._wasMode) {
+      this._wasMode = isMode;
+      this._marks.forEach(mark => mark.look());
+    }
   }
 
   private _follow(): void {
@@ -27,12 +37,16 @@ export class CellMarks {
   private _markNew(): void {
     for (const cell of this._notebook.widgets as readonly Cell<ICellModel>[]) {
       if (cell.model.type === 'code' && !this._marked.has(cell)) {
+        const mark = new CellMark(cell, this._trans, this._isMode, this._moved);
         this._marked.add(cell);
-        new CellMark(cell, this._trans, this._moved);
+        this._marks.add(mark);
+        cell.disposed.connect(() => this._marks.delete(mark));
       }
     }
   }
 
   private readonly _marked = new WeakSet<Cell>();
+  private readonly _marks = new Set<CellMark>();
+  private _wasMode = false;
   private _cells: CellList | null = null;
 }

@@ -1,0 +1,55 @@
+"""Whether a pool that runs is what a notebook's cell asks for: then the cell need not fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .control import Record
+
+_UNSAID: tuple[Any, ...] = (None, False, {}, [])
+"""What a field holds that the user has left out."""
+_NO_MATTER = ("wait", "timeout")
+"""What is asked of the start alone."""
+
+
+def is_as_asked(request: dict[str, Any], record: Record) -> bool:
+    """Tell whether a running pool has all that is asked for.
+
+    Parameters
+    ----------
+    request : dict
+        Fields of `PoolRequest`.
+    record : dict
+        The pool, see `PoolRecord`.
+
+    Returns
+    -------
+    bool
+        `False` also if something is asked for that the record does not tell, such as variables.
+    """
+    gpus = [rank["gpu"] for rank in record["ranks"] if rank["gpu"]]
+    has = {
+        "num_ranks": record["world_size"],
+        "placement": record["placement"],
+        "exclusive": len({gpu["uuid"] for gpu in gpus}) == len(gpus),
+        "share": record["leases"] == "shared",
+        "backend": record["backend"],
+        "start_method": record["start_method"],
+    }
+    asked = {name: value for name, value in request.items() if value not in _UNSAID}
+    ids = asked.pop("gpu_ids", None)
+    return (
+        record["state"] == "RUNNING"
+        and all(name in _NO_MATTER or value == has.get(name) for name, value in asked.items())
+        and (ids is None or _same_gpus(ids, gpus))
+    )
+
+
+def _same_gpus(ids: list[int | str], gpus: list[dict[str, Any]]) -> bool:
+    """Tell whether ranks sit on exactly these GPUs; where there are none, ids are ignored."""
+    found = [{name for name in ids if _names(name, gpu)} for gpu in gpus]
+    return not gpus or (all(found) and set().union(*found) == set(ids))
+
+
+def _names(name: int | str, gpu: dict[str, Any]) -> bool:
+    return name in (gpu["index"], gpu["label"]) or gpu["uuid"].startswith(str(name))

@@ -1,0 +1,84 @@
+import type { IOutputModel } from '@jupyterlab/rendermime';
+
+import { LabelReader } from './labels';
+import type { IOwner, Owners } from './labels';
+import { Lines } from './lines';
+
+/** What the kernel puts before the outputs of a cell on several ranks. */
+export const MARK = 'application/vnd.jupyter-dist.ranks+json';
+/** Keys of metadata, as the kernel has them. */
+const STREAM = 'jupyter_dist_stream';
+const KIND = 'jupyter_dist_kind';
+
+const STDERR = 'application/vnd.jupyter.stderr';
+
+/** The content of the mark. */
+export interface IMark {
+  /** Where the cell ran, such as `0-3`. */
+  ranks: string;
+  world_size: number;
+  /** Why ranks failed. */
+  failed?: Record<string, string>;
+}
+
+/**
+ * One output of a marked cell: text with labels, the label of the display below it, or something
+ * else, which is that display if there is one.
+ */
+export type Item =
+  | { kind: 'text'; model: IOutputModel; lines: Lines }
+  | { kind: 'label'; model: IOutputModel; owner: IOwner | null }
+  | { kind: 'mark' | 'other'; model: IOutputModel };
+
+export function kindOf(model: IOutputModel): Item['kind'] {
+  if (model.type === 'stream') {
+    // What the user has typed is a stream, too.
+    return model.toJSON().name === 'stdin' ? 'other' : 'text';
+  }
+  if (STREAM in model.metadata || model.metadata[KIND] === 'bars') {
+    return 'text';
+  }
+  if (model.metadata[KIND] === 'label') {
+    return 'label';
+  }
+  return MARK in model.data ? 'mark' : 'other';
+}
+
+export function makeItem(
+  model: IOutputModel,
+  owners: Owners,
+  worldSize: number
+): Item {
+  const kind = kindOf(model);
+  if (kind === 'label') {
+    return { kind, model, owner: ownerOf(model, owners, worldSize) };
+  }
+  if (kind !== 'text') {
+    return { kind, model };
+  }
+  const isError =
+    model.type === 'stream'
+      ? model.toJSON().name === 'stderr'
+      : model.metadata[STREAM] === 'stderr';
+  const lines = new Lines(new LabelReader(owners, worldSize), isError);
+  lines.append(textOf(model));
+  return { kind, model, lines };
+}
+
+/** The labelled text of an output. */
+export function textOf(model: IOutputModel): string {
+  const { data } = model;
+  return (
+    model.streamText?.text ?? String(data['text/plain'] ?? data[STDERR] ?? '')
+  );
+}
+
+function ownerOf(
+  model: IOutputModel,
+  owners: Owners,
+  worldSize: number
+): IOwner | null {
+  const reader = new LabelReader(owners, worldSize);
+  reader.read(textOf(model));
+  return reader.owner;
+}

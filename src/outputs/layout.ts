@@ -1,0 +1,171 @@
+import type { OutputArea } from '@jupyterlab/outputarea';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Panel, Widget } from '@lumino/widgets';
+
+import type { Item } from './item';
+import type { IOwner } from './labels';
+import type { Lines, Tab } from './lines';
+import { makeGutter } from './row';
+import { TextBlock } from './textBlock';
+
+const HIDDEN = 'jp-dist-mod-hidden';
+const BESIDE = 'jp-dist-mod-labelled';
+
+type Text = Extract<Item, { kind: 'text' }>;
+
+/**
+ * Where in an output area things are: text that follows text is drawn in one block, in the place of
+ * the first; what the tab does not show is hidden.
+ */
+export class Layout {
+  constructor(
+    private readonly _area: OutputArea,
+    private readonly _trans: TranslationBundle
+  ) {
+    this._limit = _area.maxNumberOutputs;
+  }
+
+  clear(): void {
+    this._blocks.forEach(block => block.dispose());
+    this._blocks.clear();
+  }
+
+  /** Draw a tab; tell whether there is anything in it. */
+  draw(
+    items: readonly Item[],
+    tab: Tab,
+    failed: Record<string, string>
+  ): boolean {
+    this._makeRoom(items);
+    const used = new Set<Text>();
+    let isAny = false;
+    let owner: IOwner | null = null;
+    for (let index = 0; index < items.length; index++) {
+      const item = items[index];
+      if (item.kind === 'text') {
+        const parts = [item.lines];
+        let next = index + 1;
+        for (; next < items.length; next++) {
+          const other = items[next];
+          if (other.kind !== 'text') {
+            break;
+          }
+          parts.push(other.lines);
+          this._show(next, false);
+        }
+        used.add(item);
+        const isShown = this._drawText(index, item, parts, tab);
+        isAny = isAny || isShown;
+        index = next - 1;
+      } else if (item.kind === 'label') {
+        owner = item.owner;
+        this._drawLabel(index, owner, tab);
+        continue;
+      } else if (item.kind === 'other') {
+        const isShown = isIn(tab, owner, failed);
+        this._show(index, isShown);
+        this._panel(index)?.toggleClass(BESIDE, tab === null && owner !== null);
+        isAny = isAny || isShown;
+      }
+      owner = null;
+    }
+    for (const [item, block] of this._blocks) {
+      if (!used.has(item)) {
+        block.dispose();
+        this._blocks.delete(item);
+      }
+    }
+    return isAny;
+  }
+
+  private _drawText(
+    index: number,
+    item: Text,
+    parts: readonly Lines[],
+    tab: Tab
+  ): boolean {
+    const host = this._host(index);
+    let block = this._blocks.get(item);
+    if (!block) {
+      const { sanitizer } = this._area.rendermime;
+      // Opened from a file, it is read from its beginning.
+      const follows = Boolean(this._area.future);
+      block = new TextBlock(sanitizer, this._trans, follows);
+      this._blocks.set(item, block);
+    }
+    if (host && block.node.parentElement !== host) {
+      host.classList.add('jp-dist-TextHost');
+      host.replaceChildren(block.node);
+    }
+    const isShown = parts.some(part => part.rows(tab).length > 0);
+    // First, as what is hidden has no height.
+    this._show(index, isShown);
+    block.draw(parts, tab);
+    return isShown;
+  }
+
+  private _drawLabel(index: number, owner: IOwner | null, tab: Tab): void {
+    const host = this._host(index);
+    if (host && owner && host.dataset.ranks !== owner.label) {
+      host.dataset.ranks = owner.label;
+      host.classList.add('jp-dist-Label');
+      host.replaceChildren(makeGutter(owner));
+    }
+    this._show(index, tab === null);
+  }
+
+  /** JupyterLab draws so many outputs; what counts for us is how many are not text. */
+  private _makeRoom(items: readonly Item[]): void {
+    const drawn = this._area.maxNumberOutputs;
+    if (items.length <= drawn || !this._panel(drawn)) {
+      return;
+    }
+    let others = 0;
+    let last = 0;
+    items.forEach((item, index) => {
+      others += item.kind === 'other' ? 1 : 0;
+      if (item.kind !== 'text' || items[index - 1]?.kind !== 'text') {
+        last = index;
+      }
+    });
+    const room = this._limit + items.length - others;
+    if (last >= drawn && room > drawn) {
+      this._area.maxNumberOutputs = room;
+    }
+    if (last < drawn) {
+      this._show(drawn, false); // the button for more
+    }
+  }
+
+  private _panel(index: number): Widget | undefined {
+    return this._area.widgets[index];
+  }
+
+  private _show(index: number, isShown: boolean): void {
+    this._panel(index)?.toggleClass(HIDDEN, !isShown);
+  }
+
+  /** The node of an output's renderer. */
+  private _host(index: number): HTMLElement | null {
+    const widgets = (this._panel(index) as Panel | undefined)?.widgets ?? [];
+    return widgets.find(widget => 'renderModel' in widget)?.node ?? null;
+  }
+
+  private readonly _limit: number;
+  private readonly _blocks = new Map<Text, TextBlock>();
+}
+
+/** What belongs to no rank is an error, most often: of use to those who have failed. */
+function isIn(
+  tab: Tab,
+  owner: IOwner | null,
+  failed: Record<string, string>
+): boolean {
+  if (tab === null) {
+    return true;
+  }
+  if (owner) {
+    return owner.ranks.has(tab);
+  }
+  return tab in failed || Object.keys(failed).length === 0;
+}

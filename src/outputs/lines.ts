@@ -1,0 +1,183 @@
+import type { IOwner, LabelReader } from './labels';
+
+// eslint-disable-next-line no-control-regex
+const STYLE = /\x1b\[([\d;]*)m/g;
+// eslint-disable-next-line no-control-regex
+const ESCAPE = /\x1b\[[^@-~]*[@-~]/g;
+
+/** The merged text, or one rank's. */
+export type Tab = number | null;
+
+/**
+ * The lines of one output. Text that is appended is read once; nothing is read again.
+ */
+export class Lines {
+  constructor(
+    private readonly _reader: LabelReader,
+    readonly isError: boolean
+  ) {}
+
+  /** Characters, labels included. */
+  get size(): number {
+    return this._size;
+  }
+
+  /** Whose the lines are. */
+  readonly counts = new Map<IOwner, number>();
+
+  append(text: string): void {
+    const parts = text.split('\n');
+    if (this._isOpen) {
+      parts[0] = this._pop() + parts[0];
+    }
+    const rest = parts.pop() ?? '';
+    for (const line of parts) {
+      this._push(line);
+      this._size += 1;
+    }
+    // It may go on: then it is read again, for which `_pop` goes back by one line.
+    this._isOpen = rest !== '';
+    if (this._isOpen) {
+      this._push(rest);
+    }
+  }
+
+  /** Keep that many characters; a carriage return or a backspace has changed what follows. */
+  cut(size: number): void {
+    while (this._size > size) {
+      const line = this._pop();
+      if (this._size < size) {
+        this.append(line.slice(0, size - this._size));
+      }
+    }
+  }
+
+  set(text: string): void {
+    this._clear();
+    this.append(text);
+  }
+
+  /** The lines to be shown in a tab, by their numbers. */
+  rows(tab: Tab): readonly number[] {
+    if (tab !== this._tab) {
+      this._tab = tab;
+      this._rows = [];
+      this._seen = 0;
+    }
+    for (; this._seen < this._raw.length; this._seen++) {
+      const owner = this._owners[this._seen];
+      const isShown = tab === null || (owner !== null && owner.ranks.has(tab));
+      if (isShown && this._starts[this._seen] >= 0) {
+        this._rows.push(this._seen);
+      }
+    }
+    return this._rows;
+  }
+
+  owner(line: number): IOwner | null {
+    return this._owners[line];
+  }
+
+  /** What was printed, with the colour that an earlier line has switched on. */
+  text(line: number): string {
+    const text = this._raw[line].slice(this._starts[line]);
+    return (this._styles.get(line) ?? '') + text;
+  }
+
+  /** What is copied: the merged text as it is in the notebook, a rank's without labels. */
+  copy(tab: Tab): string {
+    const lines =
+      tab === null ? this._raw : this.rows(tab).map(line => this.text(line));
+    return lines.join('\n').replace(ESCAPE, '');
+  }
+
+  private _push(line: string): void {
+    const reader = this._reader;
+    reader.current = this._current;
+    reader.read(line);
+    const { owner, start } = reader;
+    this._before = this._current;
+    this._current = reader.current;
+    if (owner && start >= 0) {
+      this._count(owner, 1);
+    }
+    const style = owner && this._open.get(owner);
+    if (style) {
+      this._styles.set(this._raw.length, style);
+    }
+    if (owner && line.includes('\x1b')) {
+      this._open.set(owner, openStyle((style ?? '') + line));
+    }
+    this._raw.push(line);
+    this._owners.push(owner);
+    this._starts.push(start);
+    this._size += line.length;
+  }
+
+  /** Take the last line out. */
+  private _pop(): string {
+    const line = this._raw.pop() ?? '';
+    const owner = this._owners.pop() ?? null;
+    const start = this._starts.pop() ?? 0;
+    if (owner && start >= 0) {
+      this._count(owner, -1);
+    }
+    this._styles.delete(this._raw.length);
+    // Further back than one line it is the line above that tells whose the next one is.
+    const above = this._raw.length - 1;
+    this._current = this._isOpen
+      ? this._before
+      : this._starts[above] === 0 || this._starts[above] === -1
+        ? this._owners[above]
+        : null;
+    this._size -= line.length + (this._isOpen ? 0 : 1);
+    this._isOpen = false;
+    this._seen = Math.min(this._seen, this._raw.length);
+    while (this._rows[this._rows.length - 1] >= this._raw.length) {
+      this._rows.pop();
+    }
+    return line;
+  }
+
+  private _count(owner: IOwner, change: number): void {
+    this.counts.set(owner, (this.counts.get(owner) ?? 0) + change);
+  }
+
+  private _clear(): void {
+    this.counts.clear();
+    this._open.clear();
+    this._styles.clear();
+    this._raw = [];
+    this._owners = [];
+    this._starts = [];
+    this._current = this._before = null;
+    this._isOpen = false;
+    this._size = 0;
+    this._rows = [];
+    this._seen = 0;
+  }
+
+  private _raw: string[] = [];
+  private _owners: (IOwner | null)[] = [];
+  private _starts: number[] = [];
+  private _size = 0;
+  /** Whether the last line has no end yet. */
+  private _isOpen = false;
+  private _current: IOwner | null = null;
+  private _before: IOwner | null = null;
+  /** The escape codes in force behind each owner's last line, and before certain lines. */
+  private readonly _open = new Map<IOwner, string>();
+  private readonly _styles = new Map<number, string>();
+  private _tab: Tab = null;
+  private _rows: number[] = [];
+  private _seen = 0;
+}
+
+/** The styles that are still on at the end of a text. */
+function openStyle(text: string): string {
+  let open = '';
+  for (const [code, numbers] of text.matchAll(STYLE)) {
+    open = /^0*$/.test(numbers) ? '' : open + code;
+  }
+  return open;
+}

@@ -1,0 +1,235 @@
+import type { IOutputAreaModel, OutputArea } from '@jupyterlab/outputarea';
+import type { IOutputModel } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+
+import { oddRanks } from './differ';
+import { kindOf, makeItem, textOf } from './item';
+import type { IMark, Item } from './item';
+import { Owners, ranksOf } from './labels';
+import type { IOwner } from './labels';
+import { Layout } from './layout';
+import type { Tab } from './lines';
+import type { TabBar } from './tabBar';
+
+/** Milliseconds without news, after which it is told who differs: a late rank may catch up. */
+const CALM = 1000;
+
+const views = new WeakMap<OutputArea, OutputView>();
+
+/** Characters for which there is room at the left. */
+const WIDEST = 12;
+
+/** What is appended to a stream, or taken from its end. */
+interface ITextChange {
+  type: 'set' | 'insert' | 'remove';
+  start: number;
+  value: string;
+}
+
+/**
+ * The outputs of one cell on several ranks, as one of its views shows them.
+ */
+export class OutputView {
+  private constructor(
+    private readonly _area: OutputArea,
+    trans: TranslationBundle
+  ) {
+    _area.model.changed.connect(this._onChanged, this);
+    _area.disposed.connect(this._onDisposed, this);
+    this._layout = new Layout(_area, trans);
+  }
+
+  /** The view of an output area; it stays when the cell runs again, and so does its tab. */
+  static of(area: OutputArea, trans?: TranslationBundle): OutputView | null {
+    let view = views.get(area);
+    if (!view && trans) {
+      view = new OutputView(area, trans);
+      views.set(area, view);
+    }
+    return view ?? null;
+  }
+
+  /** Called by the mark's widget, which has the tabs, whenever the mark is drawn. */
+  mark(mark: IMark, bar: TabBar): void {
+    const isNew = this._bar !== bar;
+    this._mark = mark;
+    this._bar = bar;
+    this._ranks = ranksOf(mark.ranks);
+    if (this._tab !== null && !this._ranks.includes(this._tab)) {
+      this._tab = null;
+    }
+    if (isNew) {
+      this._read();
+    }
+    this.update();
+  }
+
+  /** Called when the mark's widget goes. */
+  unmark(bar: TabBar): void {
+    if (this._bar === bar) {
+      this._mark = this._bar = null;
+      this._forget();
+    }
+  }
+
+  choose(tab: Tab): void {
+    if (tab !== this._tab) {
+      this._tab = tab;
+      this._drawNow();
+    }
+  }
+
+  /** Whether an output is drawn here, and not by its own renderer. */
+  draws(model: IOutputModel): boolean {
+    return this._mark !== null && ['text', 'label'].includes(kindOf(model));
+  }
+
+  /** The text of the current tab. */
+  copy(): string {
+    const parts = this._items.map(item =>
+      item.kind === 'text' ? item.lines.copy(this._tab) : ''
+    );
+    return parts.filter(part => part).join('\n');
+  }
+
+  /** Draw before the next frame. */
+  update(): void {
+    this._frame ??= requestAnimationFrame(() => this._drawNow());
+  }
+
+  private _drawNow(): void {
+    if (this._frame !== null) {
+      cancelAnimationFrame(this._frame);
+      this._frame = null;
+    }
+    if (this._mark && this._bar && !this._area.isDisposed) {
+      const failed = this._mark.failed ?? {};
+      const width = Math.min(this._owners.longest, WIDEST);
+      this._area.node.style.setProperty('--jp-dist-gutter', `${width}`);
+      const isEmpty = !this._layout.draw(this._items, this._tab, failed);
+      this._bar.draw({
+        ranks: this._ranks,
+        tab: this._tab,
+        failed,
+        odd: this._odd,
+        isEmpty
+      });
+    }
+  }
+
+  private _onChanged(
+    _: IOutputAreaModel,
+    change: IOutputAreaModel.ChangedArgs
+  ): void {
+    if (!this._mark) {
+      return;
+    }
+    if (change.type === 'add') {
+      const items = change.newValues.map(model => this._follow(model));
+      this._items.splice(change.newIndex, 0, ...items);
+    } else if (change.type === 'set') {
+      change.newValues.forEach((model, i) =>
+        this._set(change.newIndex + i, model)
+      );
+    } else {
+      this._read();
+    }
+    this._changed();
+  }
+
+  /** Text that is drawn again keeps its place in the page. */
+  private _set(index: number, model: IOutputModel): void {
+    const item = this._items[index];
+    const isStream = model.streamText !== undefined;
+    if (isStream && item?.model === model) {
+      return; // we are told what is appended
+    }
+    if (item?.kind === 'text' && !isStream && kindOf(model) === 'text') {
+      item.lines.set(textOf(model));
+      item.model = model;
+    } else {
+      this._items[index] = this._follow(model);
+    }
+  }
+
+  private _follow(model: IOutputModel): Item {
+    const size = this._mark?.world_size ?? 1;
+    const item = makeItem(model, this._owners, size);
+    if (item.kind === 'text' && model.streamText) {
+      const append = (_: unknown, { type, start, value }: ITextChange) => {
+        if (type === 'insert' && start === item.lines.size) {
+          item.lines.append(value);
+        } else if (type === 'remove') {
+          item.lines.cut(start);
+        } else {
+          item.lines.set(textOf(model));
+        }
+        this._changed();
+      };
+      model.streamText.changed.connect(append, this._texts);
+    }
+    return item;
+  }
+
+  private _read(): void {
+    this._forget();
+    this._owners.of(this._mark?.ranks ?? '0');
+    const { model } = this._area;
+    for (let index = 0; index < model.length; index++) {
+      this._items.push(this._follow(model.get(index)));
+    }
+    this._changed();
+  }
+
+  private _forget(): void {
+    Signal.disconnectReceiver(this._texts);
+    this._items = [];
+    this._owners = new Owners();
+    this._odd = new Set();
+    this._layout.clear();
+  }
+
+  private _changed(): void {
+    this.update();
+    window.clearTimeout(this._calm);
+    this._calm = window.setTimeout(() => {
+      this._odd = oddRanks(this._ranks, this._seen());
+      this.update();
+    }, CALM);
+  }
+
+  /** Whose something is. */
+  private _seen(): Set<IOwner> {
+    const seen = new Set<IOwner>();
+    for (const item of this._items) {
+      if (item.kind === 'label' && item.owner) {
+        seen.add(item.owner);
+      } else if (item.kind === 'text') {
+        item.lines.counts.forEach((count, owner) => count && seen.add(owner));
+      }
+    }
+    return seen;
+  }
+
+  private _onDisposed(): void {
+    window.clearTimeout(this._calm);
+    this._mark = this._bar = null;
+    this._forget();
+    Signal.clearData(this);
+    views.delete(this._area);
+  }
+
+  private readonly _layout: Layout;
+  private _mark: IMark | null = null;
+  private _bar: TabBar | null = null;
+  private _ranks: number[] = [];
+  private _tab: Tab = null;
+  private _items: Item[] = [];
+  /** Listens to their texts. */
+  private readonly _texts = {};
+  private _owners = new Owners();
+  private _odd = new Set<number>();
+  private _frame: number | null = null;
+  private _calm = 0;
+}

@@ -1,0 +1,181 @@
+import { Clipboard } from '@jupyterlab/apputils';
+import { OutputArea } from '@jupyterlab/outputarea';
+import type { IRenderMime } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { copyIcon } from '@jupyterlab/ui-components';
+import { Widget } from '@lumino/widgets';
+
+import { MARK } from './item';
+import type { IMark } from './item';
+import type { Tab } from './lines';
+import { OutputView } from './outputView';
+
+/** What the tabs show. */
+export interface ITabs {
+  ranks: readonly number[];
+  tab: Tab;
+  failed: Record<string, string>;
+  odd: ReadonlySet<number>;
+  /** Whether the tab has nothing in it. */
+  isEmpty: boolean;
+}
+
+/**
+ * The tabs above the outputs of a cell on several ranks: what the mark looks like.
+ */
+export class TabBar extends Widget implements IRenderMime.IRenderer {
+  constructor(private readonly _trans: TranslationBundle) {
+    super();
+    this.addClass('jp-dist-OutputTabs');
+    const bar = document.createElement('div');
+    bar.className = 'jp-dist-OutputTabs-bar';
+    this._list.className = 'jp-dist-OutputTabs-list';
+    this._list.setAttribute('role', 'tablist');
+    this._list.setAttribute('aria-label', _trans.__('Output of ranks'));
+    // The notebook would take the arrow keys.
+    this._list.dataset.lmSuppressShortcuts = 'true';
+    this._list.addEventListener('keydown', event => this._onKey(event));
+    bar.append(this._list, this._makeCopyButton());
+    this._note.className = 'jp-dist-OutputTabs-note';
+    this._note.hidden = true;
+    this.node.append(bar, this._note);
+  }
+
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    // An output area makes us before it puts us into itself.
+    await Promise.resolve();
+    const area = areaOf(this);
+    this._view = area && OutputView.of(area, this._trans);
+    this._view?.mark(model.data[MARK] as unknown as IMark, this);
+  }
+
+  dispose(): void {
+    this._view?.unmark(this);
+    super.dispose();
+  }
+
+  /** Boxes that were out of the page have forgotten how far they were scrolled. */
+  protected onAfterAttach(): void {
+    this._view?.update();
+  }
+
+  /** Show the tabs; what is there already stays, and keeps the focus. */
+  draw({ ranks, tab, failed, odd, isEmpty }: ITabs): void {
+    const all: Tab[] = [null, ...ranks];
+    while (this._list.children.length > all.length) {
+      this._list.lastElementChild?.remove();
+    }
+    this._tabs = all.map((value, index) => {
+      const button = this._button(index);
+      const isChosen = value === tab;
+      const error = value === null ? undefined : failed[value];
+      const isOdd = value !== null && odd.has(value);
+      button.setAttribute('aria-selected', `${isChosen}`);
+      button.tabIndex = isChosen ? 0 : -1;
+      setText(
+        button,
+        value === null ? this._trans.__('Merged') : `${value}`,
+        error !== undefined ? '●' : isOdd ? '○' : ''
+      );
+      const words = this._describe(value, error, isOdd);
+      button.title = words;
+      button.setAttribute('aria-label', words);
+      button.classList.toggle('jp-mod-failed', error !== undefined);
+      return value;
+    });
+    this._current = tab;
+    this._note.hidden = !isEmpty || tab === null;
+    this._note.textContent = this._note.hidden
+      ? ''
+      : this._trans.__('Rank %1 has shown nothing.', tab);
+  }
+
+  private _describe(value: Tab, error: string | undefined, isOdd: boolean) {
+    if (value === null) {
+      return this._trans.__('Merged');
+    }
+    if (error !== undefined) {
+      return this._trans.__('Rank %1, failed: %2', value, error);
+    }
+    return isOdd
+      ? this._trans.__('Rank %1, differs from most ranks', value)
+      : this._trans.__('Rank %1', value);
+  }
+
+  private _button(index: number): HTMLButtonElement {
+    const known = this._list.children[index];
+    if (known instanceof HTMLButtonElement) {
+      return known;
+    }
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'jp-dist-OutputTab';
+    button.setAttribute('role', 'tab');
+    button.append(document.createElement('span'));
+    button.addEventListener('click', () => this._choose(index));
+    return this._list.appendChild(button);
+  }
+
+  private _choose(index: number): void {
+    this._view?.choose(this._tabs[index]);
+    this._button(index).focus();
+  }
+
+  private _onKey(event: KeyboardEvent): void {
+    const last = this._tabs.length - 1;
+    const at = this._tabs.indexOf(this._current);
+    const goals: Record<string, number> = {
+      ArrowLeft: at === 0 ? last : at - 1,
+      ArrowRight: at === last ? 0 : at + 1,
+      Home: 0,
+      End: last
+    };
+    if (event.key in goals && !event.altKey && !event.ctrlKey) {
+      event.preventDefault();
+      event.stopPropagation();
+      this._choose(goals[event.key]);
+    }
+  }
+
+  private _makeCopyButton(): HTMLElement {
+    const button = document.createElement('button');
+    const label = this._trans.__('Copy all of this tab');
+    button.type = 'button';
+    button.className = 'jp-dist-OutputTabs-copy';
+    button.title = label;
+    button.setAttribute('aria-label', label);
+    copyIcon.element({ container: button, height: '14px', width: '14px' });
+    button.addEventListener('click', () => {
+      Clipboard.copyToSystem(this._view?.copy() ?? '');
+    });
+    return button;
+  }
+
+  private readonly _list = document.createElement('div');
+  private readonly _note = document.createElement('div');
+  private _view: OutputView | null = null;
+  private _tabs: Tab[] = [null];
+  private _current: Tab = null;
+}
+
+/** The output area that a renderer is in. */
+export function areaOf(widget: Widget): OutputArea | null {
+  let { parent } = widget;
+  while (parent && !(parent instanceof OutputArea)) {
+    parent = parent.parent;
+  }
+  return parent;
+}
+
+function setText(button: HTMLButtonElement, name: string, mark: string): void {
+  const words = button.firstElementChild;
+  if (words && words.textContent !== name + mark) {
+    words.textContent = name;
+    if (mark) {
+      const node = document.createElement('span');
+      node.className = 'jp-dist-OutputTab-mark';
+      node.textContent = mark;
+      words.append(node);
+    }
+  }
+}

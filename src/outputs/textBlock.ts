@@ -1,0 +1,107 @@
+import type { IRenderMime } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { Lines, Tab } from './lines';
+import { LongText } from './longText';
+import { isSameRow, makeRow } from './row';
+import type { IRow } from './row';
+
+/** Lines, and characters, up to which text flows in the notebook. */
+const FLOWING_LINES = 200;
+const FLOWING_SIZE = 50_000;
+
+/**
+ * Text of outputs that follow one another, in one tab. A little flows as text does in a notebook;
+ * much is a box that scrolls.
+ */
+export class TextBlock {
+  constructor(
+    private readonly _sanitizer: IRenderMime.ISanitizer,
+    private readonly _trans: TranslationBundle,
+    private readonly _follows: boolean
+  ) {
+    this.node.className = 'jp-dist-TextBlock';
+  }
+
+  readonly node = document.createElement('div');
+
+  dispose(): void {
+    this._long?.dispose();
+    this.node.remove();
+  }
+
+  /** Draw what has changed; tell whether there is anything to be seen. */
+  draw(parts: readonly Lines[], tab: Tab): boolean {
+    let lines = 0;
+    let size = 0;
+    for (const part of parts) {
+      const rows = part.rows(tab).length;
+      lines += rows;
+      size += rows && part.size;
+    }
+    if (lines > FLOWING_LINES || size > FLOWING_SIZE) {
+      this._scroll(parts, tab);
+    } else {
+      this._flow(parts, tab);
+    }
+    return lines > 0;
+  }
+
+  private _scroll(parts: readonly Lines[], tab: Tab): void {
+    if (!this._long) {
+      this._long = new LongText(this._sanitizer, this._trans, this._follows);
+      this._rows = [];
+      this.node.replaceChildren(this._long.node);
+    }
+    this._long.show(parts, tab);
+  }
+
+  private _flow(parts: readonly Lines[], tab: Tab): void {
+    if (this._long) {
+      this._long.dispose();
+      this._long = null;
+    }
+    if (tab !== this._tab) {
+      this._tab = tab;
+      this._rows = [];
+      this.node.replaceChildren();
+    }
+    const rows = grouped(parts, tab);
+    let same = 0;
+    while (
+      same < rows.length &&
+      same < this._rows.length &&
+      isSameRow(rows[same], this._rows[same])
+    ) {
+      same += 1;
+    }
+    while (this.node.children.length > same) {
+      this.node.lastElementChild?.remove();
+    }
+    for (const row of rows.slice(same)) {
+      this.node.append(makeRow(row, this._sanitizer, tab === null));
+    }
+    this._rows = rows;
+  }
+
+  private _rows: IRow[] = [];
+  private _tab: Tab = null;
+  private _long: LongText | null = null;
+}
+
+/** Lines of the same ranks are one row, so that they can be selected and wrap as usual. */
+function grouped(parts: readonly Lines[], tab: Tab): IRow[] {
+  const rows: IRow[] = [];
+  for (const part of parts) {
+    for (const line of part.rows(tab)) {
+      const owner = tab === null ? part.owner(line) : null;
+      const last = rows[rows.length - 1];
+      if (last?.owner === owner && last.isError === part.isError) {
+        last.text += `\n${part.text(line)}`;
+      } else {
+        rows.push({ owner, isError: part.isError, text: part.text(line) });
+      }
+    }
+  }
+  return rows;
+}

@@ -1,0 +1,172 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { IBand } from './bands';
+import { sayBand, sayBands } from './bandWords';
+import { chipsIn, fitLabel } from './chips';
+import type { IChip } from './chips';
+import type { IColours } from './colours';
+import { element } from './element';
+import type { TimelineModel } from './model';
+import type { Scale } from './scale';
+import { CHIP, CHIP_MARGIN, LANE } from './sizes';
+
+const TEXT = 11.5;
+
+/** What a chip shows, when it was written last. */
+interface IShown {
+  node: HTMLButtonElement;
+  key: string;
+  chip: IChip;
+}
+
+export interface IBandStripOptions {
+  /** Go to the cell. */
+  jump(band: IBand): void;
+  zoom(from: number, to: number): void;
+}
+
+/**
+ * Which cell ran when, above the curves: chips that one can click, or walk along by arrow keys.
+ */
+export class BandStrip {
+  constructor(
+    private readonly _parent: HTMLElement,
+    private readonly _model: TimelineModel,
+    private readonly _trans: TranslationBundle,
+    private readonly _options: IBandStripOptions
+  ) {
+    _parent.addEventListener('keydown', this._onKey);
+  }
+
+  /** What is shown, by lane and time. */
+  get chips(): readonly IChip[] {
+    return this._shown.map(({ chip }) => chip);
+  }
+
+  /** The parts of a chip's label that fit on it. */
+  label(chip: IChip, colours: IColours): string[] {
+    const [first] = chip.bands;
+    const { now, pools } = this._model;
+    const { parts } =
+      chip.bands.length > 1
+        ? sayBands(chip.bands, this._trans)
+        : sayBand(first, now, pools, this._trans);
+    this._ctx ??= document.createElement('canvas').getContext('2d');
+    const ctx = this._ctx;
+    return fitLabel(
+      parts,
+      chip.room - chip.left - 2 * CHIP_MARGIN,
+      CHIP_MARGIN,
+      text => {
+        if (!ctx) {
+          return 0;
+        }
+        ctx.font = chipFont(colours, parts.indexOf(text));
+        return ctx.measureText(text).width;
+      }
+    );
+  }
+
+  draw(scale: Scale, view: readonly [number, number], colours: IColours): void {
+    const { bands, now } = this._model;
+    const chips = chipsIn(bands.all, scale, view);
+    const before = new Map(
+      this._shown.map(shown => [shown.chip.bands[0].id, shown])
+    );
+    this._shown = chips.map(chip => {
+      const { id, start } = chip.bands[0];
+      const shown = before.get(id) ?? this._make(chip);
+      before.delete(id);
+      shown.chip = chip;
+      const { left, right, room, lane, bands, isRunning } = chip;
+      // Those that are over are written once.
+      const time = isRunning ? Math.floor(now - start) : '';
+      const ranks = bands.map(({ stretches }) => stretches.length).join();
+      const key = `${left} ${right} ${room} ${lane} ${ranks} ${time}`;
+      if (key !== shown.key) {
+        shown.key = key;
+        this._write(shown, colours);
+      }
+      return shown;
+    });
+    for (const { node } of before.values()) {
+      node.remove();
+    }
+    if (!this._shown.some(({ node }) => node.tabIndex === 0)) {
+      this._focusable(this._shown.at(-1)?.node);
+    }
+  }
+
+  /** Have all labels written anew. */
+  clear(): void {
+    this._shown.forEach(shown => (shown.key = ''));
+  }
+
+  private _make(chip: IChip): IShown {
+    const node = element(this._parent, 'jp-dist-Timeline-chip', 'button');
+    node.type = 'button';
+    node.tabIndex = -1;
+    const shown = { node, key: '', chip };
+    node.addEventListener('click', () => this._onClick(shown.chip));
+    node.addEventListener('focus', () => this._focusable(node));
+    return shown;
+  }
+
+  private _write({ node, chip }: IShown, colours: IColours): void {
+    const { left, right, lane, bands, isRunning } = chip;
+    const { now, pools } = this._model;
+    const { title } =
+      bands.length > 1
+        ? sayBands(bands, this._trans)
+        : sayBand(bands[0], now, pools, this._trans);
+    node.style.left = `${left}px`;
+    node.style.width = `${right - left}px`;
+    node.style.top = `${lane * LANE + (LANE - CHIP) / 2}px`;
+    node.classList.toggle('jp-mod-running', isRunning);
+    node.title = title;
+    node.setAttribute('aria-label', title);
+    const parts = this.label(chip, colours);
+    node.replaceChildren(
+      ...parts.map(part => {
+        const span = document.createElement('span');
+        span.textContent = part;
+        return span;
+      })
+    );
+  }
+
+  private _onClick({ bands }: IChip): void {
+    if (bands.length === 1) {
+      this._options.jump(bands[0]);
+      return;
+    }
+    const [first, last] = [bands[0], bands[bands.length - 1]];
+    const margin = Math.max(1, (last.start - first.start) / 4);
+    this._options.zoom(first.start - margin, last.start + margin);
+  }
+
+  private _focusable(node: HTMLButtonElement | undefined): void {
+    this._shown.forEach(other => (other.node.tabIndex = -1));
+    if (node) {
+      node.tabIndex = 0;
+    }
+  }
+
+  private readonly _onKey = (event: KeyboardEvent): void => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const index = this._shown.findIndex(({ node }) => node === event.target);
+    if (step && index >= 0) {
+      this._shown[index + step]?.node.focus();
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  };
+
+  private _shown: IShown[] = [];
+  private _ctx: CanvasRenderingContext2D | null = null;
+}
+
+/** The first part of a label is the strongest. */
+export function chipFont({ font }: IColours, part: number): string {
+  return `${part === 0 ? 600 : 400} ${TEXT}px ${font}`;
+}

@@ -1,0 +1,119 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { findLongWait } from '../model/waiting';
+import { formatRanks, formatStopwatch } from '../panel/format';
+import type { IPoolsModel } from '../tokens';
+import { endOf } from './bands';
+import type { IBand } from './bands';
+import { formatClock } from './ticks';
+
+/** Seconds: a collective may take so long before it is a wait. */
+const PATIENCE = 4;
+
+/** What stands on a chip, the most important first, and what it says to those who ask. */
+export interface IBandWords {
+  parts: string[];
+  title: string;
+}
+
+/**
+ * What is said of a cell: `[6]`, `3 min 51 s`, `ranks 0–3`.
+ */
+export function sayBand(
+  band: IBand,
+  now: number,
+  pools: IPoolsModel,
+  trans: TranslationBundle
+): IBandWords {
+  const end = endOf(band);
+  const took = sayTook((end ?? now) - band.start, trans);
+  const ranks = sayRanks(
+    band.stretches.map(({ rank }) => rank),
+    trans
+  );
+  const wait = end === null ? sayWait(band, now, pools, trans) : '';
+  const number = band.cell === null ? '' : `[${band.cell}]`;
+  const cell =
+    band.cell === null
+      ? trans.__('A cell')
+      : trans.__('Cell [%1]', `${band.cell}`);
+  const since = formatClock(band.start, true);
+  const sentences =
+    end === null
+      ? [trans.__('%1 runs for %2 on %3, since %4.', cell, took, ranks, since)]
+      : [
+          trans.__(
+            '%1 ran for %2 on %3, %4–%5.',
+            cell,
+            took,
+            ranks,
+            since,
+            formatClock(end, true)
+          )
+        ];
+  return {
+    parts: [
+      number,
+      end === null ? trans.__('running %1', took) : took,
+      wait || ranks
+    ].filter(Boolean),
+    title: [
+      ...sentences,
+      wait && trans.__('Now %1.', wait),
+      band.path && trans.__('Click to go to it in %1.', band.path)
+    ]
+      .filter(Boolean)
+      .join(' ')
+  };
+}
+
+/** What is said of cells that are too narrow to tell apart. */
+export function sayBands(
+  bands: readonly IBand[],
+  trans: TranslationBundle
+): IBandWords {
+  const cells = trans._n('%1 cell', '%1 cells', bands.length);
+  const last = bands[bands.length - 1];
+  return {
+    parts: [cells],
+    title: trans.__(
+      '%1, %2–%3. Click to zoom in.',
+      cells,
+      formatClock(bands[0].start, true),
+      formatClock(endOf(last) ?? last.start, true)
+    )
+  };
+}
+
+function sayTook(seconds: number, trans: TranslationBundle): string {
+  return seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds, trans);
+}
+
+function sayRanks(ranks: number[], trans: TranslationBundle): string {
+  return trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks));
+}
+
+/** `ranks 0–2 wait for 3`, where that is known. */
+function sayWait(
+  { pool: id }: IBand,
+  now: number,
+  { pools, telemetry }: IPoolsModel,
+  trans: TranslationBundle
+): string {
+  const pool = pools.get(id);
+  const wait = pool && findLongWait(pool, telemetry, now, PATIENCE);
+  if (!wait) {
+    return '';
+  }
+  const waiting = wait.waits.flatMap(({ ranks }) => ranks);
+  const missing = wait.absences.flatMap(({ ranks }) => ranks);
+  return missing.length
+    ? trans._n(
+        'rank %2 waits for %3',
+        'ranks %2 wait for %3',
+        waiting.length,
+        formatRanks(waiting),
+        formatRanks(missing)
+      )
+    : '';
+}

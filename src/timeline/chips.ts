@@ -1,0 +1,90 @@
+import { endOf } from './bands';
+import type { IBand } from './bands';
+import type { Scale } from './scale';
+
+/** Pixels: what is narrower has no room for a word, nor for a finger. */
+const NARROW = 6;
+/** Pixels between two narrow ones that are one chip. */
+const GAP = 3;
+/** More pools than this at one time share the last lane. */
+const MOST_LANES = 4;
+
+/** What stands for a cell above the curves, or for several that are too narrow to tell apart. */
+export interface IChip {
+  bands: readonly [IBand, ...IBand[]];
+  /** Each pool has one. */
+  lane: number;
+  /** Pixels of the scale. */
+  left: number;
+  right: number;
+  /** Up to where there is room for its label: the next chip of its lane. */
+  room: number;
+  isRunning: boolean;
+}
+
+/**
+ * What stands above the curves between two pixels of the scale, by lane and time.
+ */
+export function chipsIn(
+  bands: readonly IBand[],
+  scale: Scale,
+  [from, to]: readonly [number, number]
+): IChip[] {
+  const lanes = new Map<string, IChip[]>();
+  for (const band of bands) {
+    const end = endOf(band);
+    const start = Math.round(scale.place(band.start));
+    const stop = end === null ? to : Math.round(scale.place(end));
+    if (start >= to || stop < from) {
+      continue;
+    }
+    const left = Math.max(from, start);
+    const right = Math.min(to, Math.max(stop, left + 2));
+    let chips = lanes.get(band.pool);
+    if (!chips) {
+      lanes.set(band.pool, (chips = []));
+    }
+    const before = chips.at(-1);
+    const isNarrow = right - left < NARROW && left === start;
+    if (
+      before &&
+      isNarrow &&
+      !before.isRunning &&
+      left - before.right <= GAP &&
+      (before.bands.length > 1 || before.right - before.left < NARROW)
+    ) {
+      before.bands = [...before.bands, band];
+      before.right = Math.max(before.right, right);
+      before.isRunning = end === null;
+    } else {
+      const isRunning = end === null;
+      chips.push({ bands: [band], lane: 0, left, right, room: 0, isRunning });
+    }
+  }
+  return [...lanes.values()].flatMap((chips, index) => {
+    chips.forEach((chip, number) => {
+      chip.lane = Math.min(index, MOST_LANES - 1);
+      chip.room = Math.min(chip.right, chips[number + 1]?.left ?? to);
+    });
+    return chips;
+  });
+}
+
+/** The first parts of a label, as many as there is room for side by side. */
+export function fitLabel(
+  parts: readonly string[],
+  room: number,
+  gap: number,
+  measure: (text: string) => number
+): string[] {
+  let used = 0;
+  const fitting: string[] = [];
+  for (const part of parts) {
+    used += measure(part) + (fitting.length ? gap : 0);
+    if (used > room) {
+      break;
+    }
+    fitting.push(part);
+  }
+  return fitting;
+}

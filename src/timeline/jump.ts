@@ -1,0 +1,86 @@
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import type { Cell, CodeCell } from '@jupyterlab/cells';
+import { PathExt } from '@jupyterlab/coreutils';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { endOf } from './bands';
+import type { IBand } from './bands';
+
+/**
+ * Go to a cell in its notebook, which is opened if it is not; say so where that cannot be.
+ */
+export async function jumpTo(
+  band: IBand,
+  app: JupyterFrontEnd,
+  tracker: INotebookTracker,
+  trans: TranslationBundle
+): Promise<void> {
+  const name = PathExt.basename(band.path);
+  const panel = await openNotebook(band, app, tracker);
+  if (!panel) {
+    Notification.warning(
+      name
+        ? trans.__('%1 could not be opened.', name)
+        : trans.__('The ranks were started without a notebook.')
+    );
+    return;
+  }
+  app.shell.activateById(panel.id);
+  const cell = findCell(band, panel);
+  if (!cell) {
+    Notification.info(
+      band.cell === null
+        ? trans.__('That cell has no number, so it cannot be found.')
+        : trans.__('Cell [%1] is not in %2 any more.', `${band.cell}`, name)
+    );
+    return;
+  }
+  await panel.content.scrollToCell(cell, 'center');
+}
+
+async function openNotebook(
+  { path, kernelId }: IBand,
+  { commands }: JupyterFrontEnd,
+  tracker: INotebookTracker
+): Promise<NotebookPanel | null> {
+  // It may have been renamed since.
+  const open =
+    (kernelId !== null &&
+      tracker.find(
+        ({ sessionContext }) => sessionContext.session?.kernel?.id === kernelId
+      )) ||
+    tracker.find(({ context }) => context.path === path);
+  if (open) {
+    return open;
+  }
+  if (!path) {
+    return null;
+  }
+  try {
+    const panel = await commands.execute('docmanager:open', { path });
+    await panel?.context?.ready;
+    return tracker.find(one => one === panel) ?? null;
+  } catch {
+    // The document manager has told the user why.
+    return null;
+  }
+}
+
+function findCell(band: IBand, panel: NotebookPanel): Cell | undefined {
+  const cells = panel.content.widgets.filter(
+    (cell): cell is CodeCell => cell.model.type === 'code'
+  );
+  // A cell gets its number when it is done; before that, an old one may have the same.
+  const running =
+    endOf(band) === null
+      ? cells.find(({ model }) => model.executionState === 'running')
+      : undefined;
+  return (
+    running ??
+    cells.find(
+      ({ model }) => band.cell !== null && model.executionCount === band.cell
+    )
+  );
+}

@@ -1,0 +1,73 @@
+import type { NotebookPanel } from '@jupyterlab/notebook';
+
+import { expect, test } from '../tests/support';
+import { measureTasks, sayTasks } from './mainThread';
+
+const MARK = 'application/vnd.jupyter-dist.ranks+json';
+const CELL = `%%distributed
+for i in range(20_000):
+    print('step', i, 'rank', rank, 'loss', 1 / (i + 1 + rank))`;
+/** Milliseconds; longer tasks are felt. */
+const LIMIT = 100;
+
+test('8 ranks print 20,000 different lines each', async ({
+  browser,
+  page,
+  notebooks
+}) => {
+  await notebooks.open('long.ipynb', [
+    '%load_ext jupyter_dist_server\n%dist_init -n 8',
+    CELL,
+    CELL
+  ]);
+  await notebooks.run(0);
+  await expect(notebooks.output(0)).toContainText('8 ranks ready');
+  const run = (cell: number) =>
+    page.evaluate(async cell => {
+      const { commands, shell } = window.jupyterapp;
+      (shell.currentWidget as NotebookPanel).content.activeCellIndex = cell;
+      await commands.execute('notebook:run-cell');
+    }, cell);
+
+  const live = await measureTasks(browser, page, () => run(1));
+  sayTasks('While the cell runs', live);
+  const output = notebooks.output(1);
+  const all = output.getByRole('group', { name: 'Output, 160000 lines' });
+  const ones = output.getByRole('group', { name: 'Output, 20000 lines' });
+  await expect(all).toBeVisible();
+  expect(await all.locator('.jp-dist-Row').count()).toBeLessThan(200);
+
+  const turning = await measureTasks(browser, page, async () => {
+    for (const rank of [0, 3, 7]) {
+      await output.getByRole('tab', { name: `Rank ${rank}` }).click();
+      await expect(ones).toBeVisible();
+    }
+    await output.getByRole('tab', { name: 'Merged' }).click();
+    await expect(all).toBeVisible();
+  });
+  sayTasks('Turning to other tabs', turning);
+
+  const scrolling = await measureTasks(browser, page, () =>
+    all.evaluate(async node => {
+      for (let step = 0; step <= 100; step++) {
+        node.scrollTop = (node.scrollHeight * step) / 100;
+        await new Promise(requestAnimationFrame);
+      }
+    })
+  );
+  sayTasks('Scrolling through it', scrolling);
+
+  await page.evaluate(mark => {
+    const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
+    panel.content.rendermime.removeMimeType(mark);
+  }, MARK);
+  const stock = await measureTasks(browser, page, () => run(2));
+  sayTasks(
+    "JupyterLab's own renderers, which show 50 of about 240 parts",
+    stock
+  );
+
+  for (const { cpu } of [live, turning, scrolling]) {
+    expect(cpu[0]).toBeLessThan(LIMIT);
+  }
+});

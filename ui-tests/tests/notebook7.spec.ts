@@ -1,0 +1,50 @@
+import { expect, test } from '@playwright/test';
+
+const CELLS = ['%load_ext jupyter_dist_server', '%%distributed\nprint(rank)'];
+
+test('in Notebook 7 too: the panel, the toolbar and cells on ranks', async ({
+  page
+}) => {
+  const content = {
+    cells: CELLS.map(source => ({
+      cell_type: 'code',
+      source,
+      metadata: {},
+      outputs: [],
+      execution_count: null
+    })),
+    metadata: { kernelspec: { name: 'python3', display_name: 'Python 3' } },
+    nbformat: 4,
+    nbformat_minor: 4
+  };
+  const answer = await page.request.put('api/contents/seven.ipynb', {
+    data: { type: 'notebook', format: 'json', content }
+  });
+  expect(answer.ok()).toBe(true);
+  await page.goto('notebooks/seven.ipynb');
+
+  const ranks = page.getByRole('button', { name: /^Ranks: / });
+  await ranks.click();
+  await page.getByRole('menuitem', { name: 'Show Ranks & GPUs' }).click();
+  const panel = page.getByRole('region', { name: 'Ranks & GPUs' });
+  await expect(panel).toBeVisible();
+
+  await panel.getByRole('spinbutton', { name: 'Ranks' }).fill('2');
+  await panel.getByRole('button', { name: 'Start', exact: true }).click();
+  await expect(ranks).toHaveText('Ranks: 2');
+
+  const cells = page.locator('.jp-Notebook .jp-CodeCell');
+  await cells.first().locator('.cm-content').click();
+  for (const _ of CELLS) {
+    await page.keyboard.press('Shift+Enter');
+  }
+  const output = cells.nth(1).locator('.jp-Cell-outputArea');
+  await expect(output).toContainText(/0[^]*1/);
+
+  await panel.getByRole('button', { name: 'Stop…', exact: true }).click();
+  await page
+    .getByRole('dialog')
+    .getByRole('button', { name: 'Stop', exact: true })
+    .click();
+  await expect(ranks).toHaveText('Ranks: 0');
+});

@@ -1,0 +1,207 @@
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import AxeBuilder from '@axe-core/playwright';
+import type { Locator, Page } from '@playwright/test';
+
+import { expect, test } from './support';
+
+const INIT = '%load_ext jupyter_dist_server\n%dist_init -n 3';
+const MIXED = `%%distributed
+import os, time
+from IPython.display import HTML
+print('loaded')
+print('mine', rank)
+while not os.path.exists('go'):
+    time.sleep(0.05)
+print('odd' if rank == 1 else 'even')
+display(HTML(f'<b>table {rank}</b>'))
+if rank == 2:
+    raise ValueError('too warm')`;
+const LONG = `%%distributed
+for i in range(1500):
+    print('line', i, 'of', rank)
+print('done', rank)`;
+
+function tab(output: Locator, name: string | RegExp): Locator {
+  return output.getByRole('tab', { name, exact: true });
+}
+
+/** What the tab shows, as text; without the ranks at the left. */
+async function shown(output: Locator): Promise<string[]> {
+  const texts = await output
+    .locator('.jp-dist-Row-text:visible')
+    .allInnerTexts();
+  return texts.flatMap(text => text.split('\n'));
+}
+
+async function copied(page: Page, output: Locator): Promise<string> {
+  await output.getByRole('button', { name: 'Copy all of this tab' }).click();
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
+async function expectAccessible(page: Page): Promise<void> {
+  const { violations } = await new AxeBuilder({ page })
+    .include('.jp-dist-OutputTabs')
+    .include('.jp-dist-TextBlock')
+    .analyze();
+  expect(
+    violations.flatMap(({ id, nodes }) =>
+      nodes.map(node => `${id}: ${node.html} ${node.failureSummary}`)
+    )
+  ).toEqual([]);
+}
+
+test('what ranks put out is merged, or shown for one rank', async ({
+  page,
+  notebooks
+}) => {
+  await notebooks.open('tabs.ipynb', [INIT, MIXED]);
+  await notebooks.run(0);
+  await expect(notebooks.output(0)).toContainText('3 ranks ready');
+  await expect(notebooks.output(0).getByRole('tablist')).toHaveCount(0);
+  await notebooks.run(1);
+  const output = notebooks.output(1);
+
+  await test.step('while the cell runs', async () => {
+    await expect(output).toContainText('mine 2');
+    await expect(tab(output, 'Merged')).toHaveAttribute(
+      'aria-selected',
+      'true'
+    );
+    await expect(output.locator('.jp-dist-Gutter')).toHaveText([
+      '0–2',
+      '0',
+      '1',
+      '2'
+    ]);
+    await tab(output, 'Rank 1').click();
+    expect(await shown(output)).toEqual(['loaded', 'mine 1']);
+    await notebooks.write('go', '');
+    await expect(output).toContainText('odd');
+    await expect(output.getByText('table 1')).toBeVisible();
+    await expect(output.getByText('table 0')).toBeHidden();
+    expect(await shown(output)).toEqual(['loaded', 'mine 1', 'odd']);
+  });
+
+  const error = output.getByText('Traceback (most recent call last)');
+  await test.step('a rank that failed is marked', async () => {
+    const failed = tab(output, 'Rank 2, failed: ValueError: too warm');
+    await expect(failed).toHaveText('2●');
+    await expect(error).toBeHidden();
+    await failed.click();
+    await expect(error).toBeVisible();
+    expect(await shown(output)).toEqual(['loaded', 'mine 2', 'even']);
+  });
+
+  await test.step('all of it by keyboard', async () => {
+    await page.keyboard.press('ArrowLeft');
+    await expect(tab(output, 'Rank 1')).toBeFocused();
+    await expect(output.getByText('table 1')).toBeVisible();
+    await page.keyboard.press('Home');
+    await expect(tab(output, 'Merged')).toBeFocused();
+    await expect(output.getByText('table 0')).toBeVisible();
+    await expect(error).toBeVisible();
+    await page.keyboard.press('ArrowLeft');
+    await expect(tab(output, /^Rank 2/)).toBeFocused();
+    await page.keyboard.press('ArrowRight');
+    await expect(tab(output, 'Merged')).toBeFocused();
+    await expect(tab(output, /^Rank 2/)).toHaveAttribute('tabindex', '-1');
+  });
+
+  await test.step('nothing in it is a barrier, in either theme', async () => {
+    await page.theme.setLightTheme();
+    await expectAccessible(page);
+    await page.theme.setDarkTheme();
+    await expectAccessible(page);
+  });
+
+  await test.step('all of a tab can be copied', async () => {
+    expect(await copied(page, output)).toContain('[0-2] loaded\n[0]   mine 0');
+    await tab(output, 'Rank 0').click();
+    expect(await copied(page, output)).toBe('loaded\nmine 0\neven');
+  });
+
+  await test.step('another view has tabs of its own', async () => {
+    await page.evaluate(() =>
+      window.jupyterapp.commands.execute('notebook:create-output-view')
+    );
+    const view = page.locator('.jp-LinkedOutputView');
+    await tab(view, 'Rank 1').click();
+    expect(await shown(view)).toEqual(['loaded', 'mine 1', 'odd']);
+    await expect(tab(output, 'Rank 0')).toHaveAttribute(
+      'aria-selected',
+      'true'
+    );
+  });
+});
+
+test('much output is a box that scrolls, and stays in the file as text', async ({
+  page,
+  notebooks
+}) => {
+  await notebooks.open('much.ipynb', [INIT, LONG]);
+  await notebooks.run(0);
+  await expect(notebooks.output(0)).toContainText('3 ranks ready');
+  await notebooks.run(1);
+  const output = notebooks.output(1);
+  const box = output.getByRole('group', { name: 'Output, 4503 lines' });
+  const rows = box.locator('.jp-dist-Row');
+
+  await test.step('it follows its end, and draws what can be seen', async () => {
+    await expect(box).toBeVisible();
+    await expect(rows.last()).toContainText('done');
+    expect(await rows.count()).toBeLessThan(150);
+    await box.focus();
+    await page.keyboard.press('Home');
+    await expect(rows.first()).toContainText(/line 0 of \d/);
+  });
+
+  await test.step('it is where it was when it comes into the page again', async () => {
+    const scrolled = () => box.evaluate(node => node.scrollTop);
+    await box.evaluate(node => (node.scrollTop = 20_000));
+    await expect(rows.first()).not.toContainText(/line 0 of \d/);
+    await box.evaluate(async node => {
+      const place = node.parentElement;
+      node.remove();
+      for (let frames = 0; frames < 3; frames++) {
+        await new Promise(requestAnimationFrame);
+      }
+      place?.append(node);
+    });
+    await expect.poll(scrolled).toBe(20_000);
+  });
+
+  const expectRank = async () => {
+    await tab(output, 'Rank 1').click();
+    expect((await copied(page, output)).split('\n')).toEqual([
+      ...[...Array(1500).keys()].map(i => `line ${i} of 1`),
+      'done 1'
+    ]);
+  };
+  await test.step('a rank has shown what it has printed, in order', expectRank);
+
+  await test.step('the same from the file, without a kernel', async () => {
+    await page.evaluate(async () => {
+      const { commands, shell } = window.jupyterapp;
+      const panel = shell.currentWidget as NotebookPanel;
+      await panel.context.save();
+      await panel.sessionContext.shutdown();
+      const { path } = panel.context;
+      panel.dispose();
+      await commands.execute('docmanager:open', {
+        path,
+        kernel: { name: null, shouldStart: false }
+      });
+    });
+    await expect(box).toBeVisible();
+    await expect(rows.first()).toContainText(/line 0 of \d/);
+    await expectRank();
+  });
+
+  await test.step('cleared outputs leave no tabs', async () => {
+    await page.evaluate(() =>
+      window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')
+    );
+    await expect(output.getByRole('tablist')).toHaveCount(0);
+    await expect(output).toHaveText('');
+  });
+});

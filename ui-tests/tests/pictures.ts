@@ -1,0 +1,60 @@
+/*
+ * Pictures of the documentation: `make screenshots` draws them, and other runs of the tests do not.
+ */
+import { galata } from '@jupyterlab/galata';
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import type { Locator, Page } from '@playwright/test';
+import * as path from 'path';
+
+const IMAGES = path.resolve(__dirname, '../../docs/images');
+const PANEL_WIDTH = 310;
+const FONTS = {
+  text: '"Liberation Sans", Arial, sans-serif',
+  code: '"DejaVu Sans Mono", Menlo, monospace'
+};
+
+/** What a test uses whose pictures are shown. */
+export const LOOK = {
+  viewport: { width: 1280, height: 860 },
+  deviceScaleFactor: 1.5,
+  mockSettings: {
+    '@jupyterlab/apputils-extension:notification':
+      galata.DEFAULT_SETTINGS['@jupyterlab/apputils-extension:notification'],
+    '@jupyterlab/apputils-extension:themes': {
+      overrides: {
+        'code-font-family': FONTS.code,
+        'content-font-family': FONTS.text,
+        'ui-font-family': FONTS.text
+      }
+    },
+    '@jupyterlab/codemirror-extension:plugin': {
+      defaultConfig: { cursorBlinkRate: 0 }
+    }
+  }
+};
+
+/** Leaves nothing but the panel and one notebook. */
+export async function tidy(page: IJupyterLabPageFixture): Promise<void> {
+  await page.sidebar.setWidth(PANEL_WIDTH, 'left');
+  const launcher = page
+    .getByRole('main')
+    .getByRole('tab', { name: 'Launcher' });
+  // There is none where the notebook was quicker.
+  if (await launcher.isVisible()) {
+    await launcher.locator('.lm-TabBar-tabCloseIcon').click();
+  }
+  await page.mouse.move(0, 0);
+  // Web components do not follow the fonts of the settings.
+  await page.addStyleTag({
+    content: `:root, body, jp-button { --body-font: ${FONTS.text} !important; }`
+  });
+}
+
+export async function draw(of: Page | Locator, name: string): Promise<void> {
+  if (process.env.JUPYTER_DIST_SCREENSHOTS) {
+    await of.screenshot({
+      path: `${IMAGES}/${name}.png`,
+      animations: 'disabled'
+    });
+  }
+}

@@ -1,0 +1,106 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { SPARE_PORT } from '../playwright.config';
+import { expect, test } from './support';
+
+const URL = `http://localhost:${SPARE_PORT}`;
+
+let server: ChildProcess;
+let folder: string;
+
+/** A server of this test's own, which may be killed. */
+async function serve(): Promise<void> {
+  server = spawn(
+    'jupyter',
+    ['lab', '--config', 'jupyter_server_test_config.py'],
+    {
+      env: {
+        ...process.env,
+        JUPYTER_DIST_TEST_PORT: SPARE_PORT,
+        JUPYTERLAB_GALATA_ROOT_DIR: folder
+      },
+      stdio: 'ignore'
+    }
+  );
+  await expect
+    .poll(() =>
+      fetch(`${URL}/api`).then(
+        ({ ok }) => ok,
+        () => false
+      )
+    )
+    .toBe(true);
+}
+
+async function end(signal: NodeJS.Signals): Promise<void> {
+  const ended = once(server, 'exit');
+  server.kill(signal);
+  await ended;
+}
+
+// What Galata puts before the server would fail while that is away.
+test.use({
+  baseURL: URL,
+  kernels: null,
+  sessions: null,
+  terminals: null,
+  mockConfig: false,
+  mockSettings: false,
+  mockState: false,
+  mockUser: false
+});
+test.beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'restart-'));
+  await serve();
+});
+test.afterAll(async () => {
+  await end('SIGTERM');
+  await rm(folder, { recursive: true });
+});
+
+test('the server is killed and comes back: the panel says so, and knows the pool again', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  await notebooks.open('restart.ipynb', [
+    '%load_ext jupyter_dist_server\n%dist_init -n 2'
+  ]);
+  await notebooks.run(0);
+  await panel.expectRunning(2);
+  const pids = await panel.pids();
+  // JupyterLab says it too, and more than once.
+  const told = page.getByRole('dialog', { name: /^Server Connection Error/ });
+  await page.addLocatorHandler(told.first(), () =>
+    told.first().getByRole('button', { name: 'Close' }).click()
+  );
+  const stale = panel.root.getByText(/^Stale since .*, reconnecting…$/);
+
+  await end('SIGKILL');
+  await expect(stale).toBeVisible();
+  await expect(panel.tiles).toHaveCount(2);
+
+  await serve();
+  await expect(stale).toBeHidden();
+  const answer = await page.request.get('jupyter-dist/pools');
+  const { pools } = await answer.json();
+  expect(pools).toHaveLength(1);
+  expect(pools[0].ranks.map(({ pid }: { pid: number }) => pid)).toEqual(pids);
+
+  // Its kernel ended with the server, so it belongs to nobody, until it is stopped.
+  const orphan = panel.root.getByRole('group', {
+    name: 'Pool of restart.ipynb'
+  });
+  await orphan.getByRole('button', { name: 'Stop…' }).click();
+  await page
+    .getByRole('dialog')
+    .filter({ hasText: 'Stop all ranks?' })
+    .getByRole('button', { name: 'Stop', exact: true })
+    .click();
+  await expect(orphan).toBeHidden();
+});
