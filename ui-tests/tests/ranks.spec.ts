@@ -118,14 +118,15 @@ test('a rank that others wait for, and all that can be done with one', async ({
 });
 
 test.describe('on a pretend machine', () => {
-  test.use({ baseURL: FAKE_GPUS_URL });
+  // The stream is to be caught before the page asks for it.
+  test.use({ baseURL: FAKE_GPUS_URL, autoGoto: false });
 
   test('128 ranks fit, are drawn at once, and take the keyboard', async ({
     page,
     notebooks
   }) => {
     const pretended = await PretendedPool.follow(page);
-    await page.reload();
+    await page.goto();
     const panel = new Panel(page);
     await panel.open();
     await notebooks.open('many.ipynb', ['']);
@@ -192,7 +193,7 @@ test.describe('on a pretend machine', () => {
     notebooks
   }) => {
     const pretended = await PretendedPool.follow(page);
-    await page.reload();
+    await page.goto();
     const panel = new Panel(page);
     await panel.open();
     await notebooks.open('many.ipynb', ['']);
