@@ -32,8 +32,9 @@ if rank == 0:
 time.sleep(120)
 """
 IN_STEP = """import time
+group = dist.new_group([0, 1])
 while True:
-    dist.all_reduce(t)
+    dist.all_reduce(t, group=group)
     time.sleep(0.3 * rank)
 """
 STUCK = "import ctypes; ctypes.PyDLL(None).pause() if rank == 1 else None"
