@@ -77,7 +77,7 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     await news(usage, lambda: place(0) == place(1) == (None, None) and since(0) is None)
 
     running = asyncio.create_task(client.execute(IN_STEP, [0, 1], lambda *_: None))
-    first = await news(usage, lambda: since(0))
+    first = await news(usage, lambda: place(0)[1] == "all_reduce" and since(0))
     another = news(usage, lambda: since(0) not in (None, first))
     await asyncio.wait_for(another, 10)  # at the same line all the time, but not stuck there
     pool.interrupt()
