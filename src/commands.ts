@@ -88,7 +88,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         const rank = rankOf(args, pool);
         if (pool && rank) {
           await model.interrupt(pool.id, [rank.rank]);
-        } else if (pool) {
+        } else if (pool && !hasRank(args)) {
           await model.interrupt(pool.id);
         }
       }
@@ -119,7 +119,11 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
           if (rank.state === 'dead' || (await askRestart(rank.rank, trans))) {
             await model.restart(pool.id, [rank.rank]);
           }
-        } else if (pool && (await mayLose(pool, 'restart', trans))) {
+        } else if (
+          pool &&
+          !hasRank(args) &&
+          (await mayLose(pool, 'restart', trans))
+        ) {
           await model.restart(pool.id);
         }
       }

@@ -14,6 +14,9 @@ _OUR_THREADS = ("ipykernel", __package__.partition(".")[0])
 _RUNS_CELLS = "run_code"
 """IPython's function that runs a cell; what is below it is the same in every rank."""
 
+_OUTER, _INNER = 20, 80
+"""How many calls of a deep stack are shown: the first, and the last."""
+
 Place = tuple[FrameType, int]
 """A frame, and the line that it was at: it may go on while others are looked at."""
 
@@ -88,6 +91,16 @@ def _tell(title: str, stack: list[Place], busy: bool) -> str:
     if not stack:
         where = "in an `await` of its cell, or about to begin or end it" if busy else "idle"
         return f"{title}:\n  {where}\n"
+    calls = stack[::-1]
+    left_out = len(calls) - _OUTER - _INNER
+    if left_out > 0:  # a runaway recursion's would take seconds to tell
+        note = f"  … {left_out} calls between these are left out …\n"
+        lines = [*_format(calls[:_OUTER]), note, *_format(calls[-_INNER:])]
+    else:
+        lines = _format(calls)
+    return f"{title} (most recent call last):\n{''.join(lines)}"
+
+
+def _format(calls: list[Place]) -> list[str]:
     # Lines of cells are found too: IPython keeps them where files' lines are kept.
-    summary = traceback.StackSummary.extract(iter(reversed(stack)))
-    return f"{title} (most recent call last):\n{''.join(summary.format())}"
+    return traceback.StackSummary.extract(iter(calls)).format()

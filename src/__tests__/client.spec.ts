@@ -53,6 +53,13 @@ describe('Client', () => {
     });
   });
 
+  it('says when an answer cannot be read', async () => {
+    server.answers.set('GET start-schema', { status: 200, body: '<html>' });
+    const error = await client.startSchema().catch(e => e);
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error).toMatchObject({ code: 'unreadable', status: 200 });
+  });
+
   it('says when the server does not answer', async () => {
     const gone = new Client(server.settings, nullTranslator.load(''));
     await server.stop();

@@ -57,6 +57,15 @@ describe('commands', () => {
     expect(model.restart).toHaveBeenCalledWith('p1', [1]);
   });
 
+  it('do nothing to all ranks for one that is gone', async () => {
+    const model = makeModel({ pool: makePool(), pools });
+    const commands = addCommands(model);
+    await commands.execute(CommandIDs.interruptRanks, { rank: 7 });
+    await commands.execute(CommandIDs.restartRanks, { rank: 7 });
+    expect(model.interrupt).not.toHaveBeenCalled();
+    expect(model.restart).not.toHaveBeenCalled();
+  });
+
   it('are off for a pool that is gone', () => {
     const commands = addCommands(makeModel({ pool, pools }));
     expect(commands.isEnabled(CommandIDs.stopPool, { pool: 'p3' })).toBe(false);

@@ -141,7 +141,19 @@ export class Client {
     if (!response.ok) {
       throw await this._errorOf(response);
     }
-    return response.json() as Promise<T>;
+    try {
+      return (await response.json()) as T;
+    } catch {
+      // A proxy's page, or an answer that was cut off.
+      throw new ApiError(
+        {
+          code: 'unreadable',
+          message: this._trans.__('The answer of the server cannot be read.'),
+          hint: this._trans.__('Check what stands between it and this page.')
+        },
+        response.status
+      );
+    }
   }
 
   /** Proxies and Jupyter itself answer with bodies that are not ours. */

@@ -63,7 +63,13 @@ export class Memory {
 
   private _keep(): void {
     this._changed.emit();
-    void this._db?.save(this._key, [...this._values] as Value);
+    void this._save();
+  }
+
+  private async _save(): Promise<void> {
+    // What was kept before would be lost if it were not there yet.
+    await this.ready;
+    await this._db?.save(this._key, [...this._values] as Value);
   }
 
   private readonly _changed = new Signal<this, void>(this);

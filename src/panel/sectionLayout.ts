@@ -33,9 +33,12 @@ export class SectionLayout {
     );
     _panel.node.addEventListener(
       'pointerdown',
-      ({ target }) => {
+      ({ target, button }) => {
+        // Another button moves nothing, and nobody would tell when it is let go.
         const isHandle =
-          target instanceof HTMLDivElement && _panel.handles.includes(target);
+          button === 0 &&
+          target instanceof HTMLDivElement &&
+          _panel.handles.includes(target);
         this._dragged = isHandle ? _panel.relativeSizes().join() : null;
       },
       true

@@ -32,8 +32,9 @@ if rank == 0:
 time.sleep(120)
 """
 IN_STEP = """import time
+group = dist.new_group([0, 1])
 while True:
-    dist.all_reduce(t)
+    dist.all_reduce(t, group=group)
     time.sleep(0.3 * rank)
 """
 STUCK = "import ctypes; ctypes.PyDLL(None).pause() if rank == 1 else None"
@@ -76,7 +77,7 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     await news(usage, lambda: place(0) == place(1) == (None, None) and since(0) is None)
 
     running = asyncio.create_task(client.execute(IN_STEP, [0, 1], lambda *_: None))
-    first = await news(usage, lambda: since(0))
+    first = await news(usage, lambda: place(0)[1] == "all_reduce" and since(0))
     another = news(usage, lambda: since(0) not in (None, first))
     await asyncio.wait_for(another, 10)  # at the same line all the time, but not stuck there
     pool.interrupt()
