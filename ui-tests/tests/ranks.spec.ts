@@ -35,9 +35,9 @@ test('a rank that others wait for, and all that can be done with one', async ({
     for (const index of [0, 1, 2]) {
       await notebooks.run(index);
     }
-    await expect(
-      panel.state('Rank 2 never joined all_reduce.')
-    ).toContainText(/It is idle; ranks 0–1 wait at cell \[3\] line \d\./);
+    await expect(panel.state('Rank 2 never joined all_reduce.')).toContainText(
+      /It is idle; ranks 0–1 wait at cell \[3\] line \d\./
+    );
     await expect(panel.tile(0)).toContainText(/waits in all_reduce · \d+ s/);
     await expect(panel.tile(2)).toContainText('idle since cell [3]');
     await expect(
@@ -106,7 +106,9 @@ test('a rank that others wait for, and all that can be done with one', async ({
     await expect(page.locator('.jp-Cell.jp-mod-active')).toContainText(
       '%%rank [1]'
     );
-    await expect(page.locator('.jp-Cell.jp-mod-active .cm-content')).toBeFocused();
+    await expect(
+      page.locator('.jp-Cell.jp-mod-active .cm-content')
+    ).toBeFocused();
     await page.keyboard.type('print("only", rank)');
     await page.keyboard.press('Control+Enter');
     await expect(
