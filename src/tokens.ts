@@ -18,6 +18,9 @@ export const TRANSLATION_DOMAIN = 'jupyter_dist_server';
 /** The plugin whose settings are ours. */
 export const SETTINGS_ID = 'jupyter-dist-server:plugin';
 
+/** Makes the magics known to a kernel. */
+export const LOAD = '%load_ext jupyter_dist_server';
+
 /** The most ranks a pool can be asked for in the panel. */
 export const MAX_RANKS = 128;
 
@@ -54,6 +57,8 @@ export interface INotebook {
   path: string;
   /** Null while it has no kernel. */
   kernelId: string | null;
+  /** Stays when the notebook gets another name; null while it has no kernel. */
+  sessionId: string | null;
 }
 
 /**

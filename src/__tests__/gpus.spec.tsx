@@ -22,9 +22,9 @@ describe('GpuList', () => {
     expect(host.textContent).toBe(reason);
   });
 
-  it('says nothing yet before the GPUs are known', () => {
+  it('says that it looks for the GPUs before they are known', () => {
     show({ gpus: null, pools: new Map([['p1', makePool()]]) }, GpuList);
-    expect(host.textContent).toBe('');
+    expect(host.textContent).toBe('Looking for GPUs…');
   });
 
   it('names a GPU that is lost, beside those that are not', () => {

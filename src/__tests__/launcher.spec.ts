@@ -7,6 +7,7 @@ import { CommandRegistry } from '@lumino/commands';
 import { firstNotebook, pythonKernel } from '../launcher/firstCells';
 import { launcherPlugin } from '../launcher/plugin';
 import { CommandIDs } from '../tokens';
+import { until } from './samples';
 
 function makeSpec(name: string, language: string): KernelSpec.ISpecModel {
   return {
@@ -71,6 +72,22 @@ describe('launcherPlugin', () => {
     });
     expect(opened).toHaveBeenCalledWith({ path: 'Untitled.ipynb' });
   });
+});
+
+it('says when a notebook cannot be made', async () => {
+  const commands = new CommandRegistry();
+  const newUntitled = () => Promise.reject(new Error('Permission denied'));
+  const kernelspecs = { ready: Promise.resolve(), specs: null };
+  const serviceManager = { contents: { newUntitled }, kernelspecs };
+  const app = { commands, serviceManager } as unknown as JupyterFrontEnd;
+  void launcherPlugin.activate(app, nullTranslator, null, null);
+  const done = commands.execute(CommandIDs.newNotebook);
+  const dialog = () => document.querySelector('.jp-Dialog');
+  await until(() =>
+    Boolean(dialog()?.textContent?.includes('Permission denied'))
+  );
+  dialog()?.querySelector('button')?.click();
+  await done;
 });
 
 describe('firstNotebook', () => {

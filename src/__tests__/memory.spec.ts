@@ -25,13 +25,30 @@ describe('Memory', () => {
     expect(memory.get('old')).toBe(1);
   });
 
-  it('forgets the oldest', () => {
-    const memory = new Memory(null, 'key', 2);
-    ['a', 'b', 'a', 'c'].forEach((name, value) => memory.set(name, value));
-    expect(['a', 'b', 'c'].map(name => memory.get(name))).toEqual([
-      2,
+  it('keeps the newest, in the state of JupyterLab', async () => {
+    const kept = new Map<string, unknown>();
+    const db = {
+      fetch: (key: string) => Promise.resolve(kept.get(key)),
+      save: (key: string, value: unknown) => {
+        kept.set(key, value);
+        return Promise.resolve();
+      }
+    };
+    const makeMemory = () => new Memory(db as never, 'key', 2);
+    const memory = makeMemory();
+    await memory.ready;
+    memory.set('a', 1);
+    memory.set('b', 2);
+    memory.set('a', 3);
+    memory.set('c', 4);
+    await Promise.resolve();
+    const later = makeMemory();
+    later.set('c', 5);
+    await later.ready;
+    expect(['a', 'b', 'c'].map(name => later.get(name))).toEqual([
+      3,
       undefined,
-      3
+      5
     ]);
   });
 });

@@ -7,7 +7,7 @@ describe('PoolView', () => {
   it('asks for a notebook, and for a kernel', () => {
     show({ notebook: null });
     expect(host.textContent).toBe('Open a notebook to start ranks for it.');
-    show({ notebook: { path: 'a.ipynb', kernelId: null } });
+    show({ notebook: { path: 'a.ipynb', kernelId: null, sessionId: null } });
     expect(host.textContent).toMatch('This notebook has no kernel');
   });
 
@@ -28,7 +28,10 @@ describe('PoolView', () => {
   it('keeps the stepper between 1 and 128', () => {
     show({ defaultRanks: 1 });
     expect(button('One rank less').disabled).toBe(true);
-    show({ notebook: { path: 'b', kernelId: 'k2' }, defaultRanks: 128 });
+    show({
+      notebook: { path: 'b', kernelId: 'k2', sessionId: 'sk2' },
+      defaultRanks: 128
+    });
     expect(button('One rank more').disabled).toBe(true);
   });
 

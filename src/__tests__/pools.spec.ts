@@ -15,7 +15,11 @@ class FakeNotebooks implements INotebookFollower {
   readonly changed = new Signal<this, void>(this);
   readonly ran: string[] = [];
   refusal: string | null = null;
-  current: INotebook | null = { path: 'train.ipynb', kernelId: 'k1' };
+  current: INotebook | null = {
+    path: 'train.ipynb',
+    kernelId: 'k1',
+    sessionId: 'sk1'
+  };
 
   runMagic(kernelId: string, line: string) {
     this.ran.push(`${kernelId} ${line}`);
@@ -113,9 +117,9 @@ describe('PoolsModel', () => {
       pool: makePool({ id: 'p2', kernel_id: 'k2' })
     });
     await until(() => model.pools.size === 2);
-    notebooks.current = { path: 'b.ipynb', kernelId: 'k2' };
+    notebooks.current = { path: 'b.ipynb', kernelId: 'k2', sessionId: 'sk2' };
     expect(model.pool?.id).toBe('p2');
-    notebooks.current = { path: 'c.ipynb', kernelId: null };
+    notebooks.current = { path: 'c.ipynb', kernelId: null, sessionId: null };
     expect(model.pool).toBeNull();
   });
 
@@ -125,7 +129,7 @@ describe('PoolsModel', () => {
     const before = makePool({ id: 'p0', kernel_id: 'k2', ended: 40 });
     server.push({ type: 'pool', pool: { ...before, state: 'COMPLETED' } });
     await until(() => model.pools.size === 2);
-    notebooks.current = { path: 'b.ipynb', kernelId: 'k2' };
+    notebooks.current = { path: 'b.ipynb', kernelId: 'k2', sessionId: 'sk2' };
     expect(model.pool?.id).toBe('p1');
   });
 
@@ -200,9 +204,13 @@ describe('PoolsModel', () => {
     expect(model.error).toMatchObject(body);
     expect(notebooks.ran).toEqual([]);
 
-    notebooks.current = { path: 'b.ipynb', kernelId: 'k2' };
+    notebooks.current = { path: 'b.ipynb', kernelId: 'k2', sessionId: 'sk2' };
     expect(model.error).toBeNull();
-    notebooks.current = { path: 'train.ipynb', kernelId: 'k1' };
+    notebooks.current = {
+      path: 'train.ipynb',
+      kernelId: 'k1',
+      sessionId: 'sk1'
+    };
     model.dismissError();
     expect(model.error).toBeNull();
   });

@@ -12,7 +12,7 @@ const old = makePool({ id: 'p0', state: 'COMPLETED', ended: 90 });
 const first = makePool({ name: 'a/train.ipynb', ranks: busy });
 const orphan = makePool({ id: 'p2', name: '', created: 60, orphaned: 90 });
 
-function makeManager(pools: IPool[]) {
+function makeManager(pools: IPool[], opening = () => Promise.resolve()) {
   const model = makeModel({
     pools: new Map(pools.map(pool => [pool.id, pool]))
   });
@@ -20,7 +20,10 @@ function makeManager(pools: IPool[]) {
   const executed: unknown[] = [];
   for (const id of [CommandIDs.openPanel, 'docmanager:open']) {
     commands.addCommand(id, {
-      execute: args => executed.push({ id, ...args })
+      execute: args => {
+        executed.push({ id, ...args });
+        return id === CommandIDs.openPanel ? undefined : opening();
+      }
     });
   }
   const trans = nullTranslator.load('');
@@ -54,6 +57,17 @@ describe('RunningPools', () => {
     other.open?.();
     await until(() => executed.length === 3);
     expect(executed[2]).toEqual({ id: CommandIDs.openPanel });
+  });
+
+  it('says when the notebook is not there any more', async () => {
+    const missing = () => Promise.reject(new Error('No such file'));
+    const { manager } = makeManager([first], missing);
+    manager.running()[0].open?.();
+    const dialog = () => document.querySelector('.jp-Dialog');
+    const title = '“a/train.ipynb” cannot be opened';
+    await until(() => Boolean(dialog()?.textContent?.includes(title)));
+    expect(dialog()?.textContent).toMatch('No such file');
+    dialog()?.querySelector('button')?.click();
   });
 
   it('stops one, or all that are not stopping', () => {

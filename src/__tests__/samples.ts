@@ -75,7 +75,7 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
     gpus: null,
     gpusError: null,
     telemetry: makeTelemetry(),
-    notebook: { path: 'train.ipynb', kernelId: 'k1' },
+    notebook: { path: 'train.ipynb', kernelId: 'k1', sessionId: 'sk1' },
     pool: null,
     orphans: [],
     error: null,

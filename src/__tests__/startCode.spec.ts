@@ -1,9 +1,10 @@
+import { nullTranslator } from '@jupyterlab/translation';
 import { readFileSync } from 'fs';
 import { join } from 'path';
 
-import { LOAD } from '../code/insert';
 import type { IStartChoice } from '../model/contract';
 import { startCode } from '../start/magic';
+import { LOAD } from '../tokens';
 
 interface ISample {
   choice: IStartChoice;
@@ -14,16 +15,18 @@ interface ISample {
 const path = join(__dirname, '../../tests/notebook/start_code.json');
 const samples = JSON.parse(readFileSync(path, 'utf8')) as ISample[];
 
+const trans = nullTranslator.load('');
+
 describe('startCode', () => {
   it.each(samples.map(({ choice, line }) => [line, choice] as const))(
     'writes %s',
     (line, choice) => {
-      expect(startCode(choice)).toBe(`${LOAD}\n${line}`);
+      expect(startCode(choice, trans)).toBe(`${LOAD}\n${line}`);
     }
   );
 
   it('says what an option cannot', () => {
-    expect(startCode({ env: { A: `it's a "thing"` } })).toBe(
+    expect(startCode({ env: { A: `it's a "thing"` } }, trans)).toBe(
       `${LOAD}\n# A has both kinds of quotes: set it in a cell.\n%dist_init`
     );
   });

@@ -2,7 +2,6 @@ import { act } from 'react';
 
 import { ApiError } from '../model/client';
 import type { IStartField, IStartSchema } from '../model/contract';
-import { Memory } from '../model/memory';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
 import { makeGpu, makeGpusMessage, makeInventory } from './gpuSamples';
@@ -147,6 +146,7 @@ describe('StartForm', () => {
     expect(input('Ranks').value).toBe('3');
     press('Start');
     press('Pick none');
+    expect(document.activeElement).toBe(input('GPU 0'));
     press('Start');
     expect(choices()).toEqual([
       { num_ranks: 3, gpu_ids: [1] },
@@ -183,6 +183,7 @@ describe('StartForm', () => {
     tick('Share');
     press('Start');
     press('Remove MODE');
+    expect(document.activeElement).toBe(button('Add variable'));
     write('Free memory', '');
     tick('Share');
     press('Start');
@@ -267,7 +268,7 @@ describe('StartForm', () => {
 
 describe('StartModel', () => {
   it('has a draft for each notebook, which goes with its name', async () => {
-    const notebook = { path: 'a.ipynb', kernelId: 'k1' };
+    const notebook = { path: 'a.ipynb', kernelId: 'k1', sessionId: 'sk1' };
     const model = makeModel({
       notebook,
       startSchema: () => Promise.resolve(schema)
@@ -287,33 +288,27 @@ describe('StartModel', () => {
     signal.emit();
     expect(start.draft('a.ipynb')).toEqual({});
     expect(start.draft('c.ipynb')).toMatchObject({ share: true });
+    // Another notebook with the same kernel has its own.
+    const other = { ...notebook, path: 'b.ipynb', sessionId: 'sk2' };
+    Object.assign(model, { notebook: other });
+    signal.emit();
+    expect(start.draft('c.ipynb')).toMatchObject({ share: true });
+    expect(start.draft('b.ipynb')).toEqual({ num_ranks: 4 });
   });
-});
 
-describe('Memory', () => {
-  it('keeps the newest, in the state of JupyterLab', async () => {
-    const kept = new Map<string, unknown>();
-    const db = {
-      fetch: (key: string) => Promise.resolve(kept.get(key)),
-      save: (key: string, value: unknown) => {
-        kept.set(key, value);
-        return Promise.resolve();
-      }
-    };
-    const makeMemory = () => new Memory(db as never, 'key', 2);
-    const memory = makeMemory();
-    await memory.ready;
-    memory.set('a', 1);
-    memory.set('b', 2);
-    memory.set('a', 3);
-    memory.set('c', 4);
-    const later = makeMemory();
-    later.set('c', 5);
-    await later.ready;
-    expect(['a', 'b', 'c'].map(name => later.get(name))).toEqual([
-      3,
-      undefined,
-      5
-    ]);
+  it('asks again after the server could not say what can be chosen', async () => {
+    const startSchema = jest
+      .fn()
+      .mockRejectedValueOnce(
+        new ApiError({ code: 'http_502', message: '', hint: '' }, 502)
+      )
+      .mockResolvedValue(schema);
+    const start = makeStart(makeModel({ startSchema }));
+    await start.load();
+    expect(Object.keys(start.schema.properties)).toEqual(['num_ranks']);
+    await start.load();
+    await start.load();
+    expect(start.schema).toBe(schema);
+    expect(startSchema).toHaveBeenCalledTimes(2);
   });
 });

@@ -142,5 +142,12 @@ describe('StatusItem', () => {
     const news = item.node.querySelector('[role=status]');
     expect(news?.textContent).toBe('2 ranks · rank 1 died');
     await until(() => item.node.querySelector('button svg') !== null);
+    stream.received.emit({
+      type: 'usage',
+      pools: { p1: [makeUsage(0), null] }
+    });
+    await until(() => Boolean(button()?.textContent?.endsWith('GB')));
+    // Else it would be read out with every sample.
+    expect(news?.textContent).toBe('2 ranks · rank 1 died');
   });
 });

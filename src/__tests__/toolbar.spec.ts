@@ -8,9 +8,19 @@ import type { IPool } from '../model/contract';
 import { RanksButton } from '../toolbar/ranksButton';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
-import { makeHolder, makeModel, makePool, makeRank, until } from './samples';
+import type { StartModel } from '../start/model';
+import {
+  makeHolder,
+  makeModel,
+  makePool,
+  makeRank,
+  makeStart,
+  until
+} from './samples';
 
 let item: RanksButton;
+let start: StartModel;
+let setMode: jest.Mock;
 let executed: unknown[];
 const makeCurrent = jest.fn();
 
@@ -24,6 +34,8 @@ function show(
     pools: new Map(pools.map(pool => [pool.id, pool])),
     ...changes
   });
+  start = makeStart(model);
+  setMode = jest.mocked(model.setMode) as jest.Mock;
   const commands = new CommandRegistry();
   executed = [];
   for (const id of Object.values(CommandIDs)) {
@@ -34,12 +46,15 @@ function show(
   }
   const panel = {
     sessionContext: {
+      path: 'train.ipynb',
       kernelChanged: new Signal({}),
       session: { kernel: { id: 'k1' } }
     }
   } as unknown as NotebookPanel;
   const trans = nullTranslator.load('');
-  item = new RanksButton({ panel, model, commands, makeCurrent, trans });
+  item = new RanksButton({
+    ...{ panel, model, start, commands, makeCurrent, trans }
+  });
   Widget.attach(item, document.body);
 }
 
@@ -100,7 +115,7 @@ describe('RanksButton', () => {
       item.node.querySelector<HTMLElement>('[aria-pressed="true"]');
     await until(() => mode()?.textContent === 'all cells on ranks');
     mode()?.click();
-    expect(executed).toEqual([{ id: CommandIDs.toggleMode }]);
+    expect(setMode).toHaveBeenCalledWith('k1', false);
   });
 
   it('says nothing of the kind for cells of another notebook', async () => {
@@ -120,6 +135,15 @@ describe('RanksButton', () => {
     expect(executed).toEqual([{ id: CommandIDs.startPool, ranks: 2 }]);
     await until(() => button()?.getAttribute('aria-expanded') === 'false');
     expect(document.activeElement).toBe(button());
+  });
+
+  it('starts what was chosen in the form, if anything was', async () => {
+    show(null);
+    start.change('train.ipynb', 'gpu_ids', ['3']);
+    await open();
+    press('ArrowDown', 40);
+    press('Enter', 13);
+    expect(executed).toEqual([{ id: CommandIDs.startPool }]);
   });
 
   it('offers what can be done with a pool', async () => {

@@ -8,7 +8,7 @@ import {
   makeUsage
 } from './gpuSamples';
 import { makePool, makeRank } from './samples';
-import { show } from './screen';
+import { host, press, show } from './screen';
 
 const GB = 2 ** 30;
 
@@ -32,6 +32,21 @@ describe('on a machine without a GPU', () => {
       '187'
     );
     expect(card('Rank 1').textContent).toBe('Rank 1train.ipynb––');
+  });
+
+  it('folds many ranks', () => {
+    const ranks = [...Array(64).keys()].map(rank => makeRank(rank));
+    const pool = makePool({ ranks });
+    showGpus(makeGpusMessage({ inventory }), {
+      pool,
+      pools: new Map([['p1', pool]])
+    });
+    const cards = () => host.querySelectorAll('li').length;
+    expect(cards()).toBe(8);
+    press('Show 56 more');
+    expect(cards()).toBe(64);
+    press('Show fewer');
+    expect(cards()).toBe(8);
   });
 });
 

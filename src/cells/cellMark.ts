@@ -2,10 +2,9 @@ import type { Cell } from '@jupyterlab/cells';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
+import { colourOf } from '../panel/meters';
 import { headLength, listedRanks, sayWhere, whereRuns } from './magic';
 import type { Where } from './magic';
-
-const COLOURS = 8;
 
 /** What tells that a cell's source has changed, and where. */
 interface IChange {
@@ -72,7 +71,7 @@ function stripes(ranks: number[] | null): string {
   const share = 100 / (ranks?.length ?? 1);
   const stops = ranks?.map(
     (rank, index) =>
-      `var(--jp-dist-rank-${rank % COLOURS}) ${index * share}% ${(index + 1) * share}%`
+      `var(--jp-dist-rank-${colourOf(rank)}) ${index * share}% ${(index + 1) * share}%`
   );
   return stops ? `linear-gradient(${stops.join(', ')})` : '';
 }

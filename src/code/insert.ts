@@ -1,22 +1,27 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
+import { LOAD } from '../tokens';
 import { makeCodeCell } from './cell';
 
-/** Makes the magics known to a kernel. */
-export const LOAD = '%load_ext jupyter_dist_server';
+const LOADS = new RegExp(`^${LOAD}\\b`, 'm');
 
 /**
  * Put a code cell below the active cell of a notebook, and make it the active one, ready to be edited.
  *
- * What another cell loads already is not loaded again.
+ * What a cell above loads already is not loaded again, unless the code is to run at once: then that
+ * cell may not have run yet.
  */
-export function insertCode(panel: NotebookPanel, code: string): void {
+export function insertCode(
+  panel: NotebookPanel,
+  code: string,
+  isToRun = false
+): void {
   const notebook = panel.content;
-  const isLoaded = notebook.widgets.some(({ model }) =>
-    model.sharedModel.getSource().includes(LOAD)
-  );
-  const source = isLoaded ? code.replace(`${LOAD}\n`, '') : code;
   const index = notebook.activeCell ? notebook.activeCellIndex + 1 : 0;
+  const isLoaded = notebook.widgets
+    .slice(0, index)
+    .some(({ model }) => LOADS.test(model.sharedModel.getSource()));
+  const source = isLoaded && !isToRun ? code.replace(`${LOAD}\n`, '') : code;
   notebook.model?.sharedModel.insertCell(index, makeCodeCell(source));
   notebook.activeCellIndex = index;
   notebook.deselectAll();

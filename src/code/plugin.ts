@@ -41,7 +41,7 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
         if (!panel || code === undefined) {
           return;
         }
-        insertCode(panel, code);
+        insertCode(panel, code, Boolean(run));
         shell.activateById(panel.id);
         if (run) {
           await commands.execute('notebook:run-cell');

@@ -1,7 +1,9 @@
 import type { KernelSpec } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-const START = `%load_ext jupyter_dist_server
+import { LOAD } from '../tokens';
+
+const START = `${LOAD}
 %dist_init`;
 
 const HELLO = `%%distributed

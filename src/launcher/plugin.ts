@@ -2,9 +2,12 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { showErrorMessage } from '@jupyterlab/apputils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
+import type { ServiceManager } from '@jupyterlab/services';
 import { ITranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { CommandIDs, TRANSLATION_DOMAIN } from '../tokens';
 import { firstNotebook, pythonKernel } from './firstCells';
@@ -34,20 +37,19 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
       caption: trans.__('Make a notebook whose first cells start ranks.'),
       icon: args => (args.isPalette ? undefined : launcherIcon),
       execute: async ({ cwd }) => {
-        const { contents, kernelspecs } = serviceManager;
-        await kernelspecs.ready;
-        const kernel = pythonKernel(kernelspecs.specs);
         const folder = typeof cwd === 'string' ? cwd : browser?.model.path;
-        const { path } = await contents.newUntitled({
-          path: folder ?? '',
-          type: 'notebook'
-        });
-        await contents.save(path, {
-          type: 'notebook',
-          format: 'json',
-          content: firstNotebook(kernel, trans)
-        });
-        return commands.execute('docmanager:open', { path }) as unknown;
+        try {
+          const path = await makeNotebook(serviceManager, folder ?? '', trans);
+          return (await commands.execute('docmanager:open', {
+            path
+          })) as unknown;
+        } catch (error) {
+          // Menus and the palette would say nothing.
+          await showErrorMessage(
+            trans.__('The notebook cannot be made'),
+            error instanceof Error ? error : String(error)
+          );
+        }
       }
     });
     launcher?.add({
@@ -59,3 +61,23 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
     });
   }
 };
+
+/** Make a notebook with the first cells in a folder; answers its path. */
+async function makeNotebook(
+  { contents, kernelspecs }: ServiceManager.IManager,
+  folder: string,
+  trans: TranslationBundle
+): Promise<string> {
+  await kernelspecs.ready;
+  const kernel = pythonKernel(kernelspecs.specs);
+  const { path } = await contents.newUntitled({
+    path: folder,
+    type: 'notebook'
+  });
+  await contents.save(path, {
+    type: 'notebook',
+    format: 'json',
+    content: firstNotebook(kernel, trans)
+  });
+  return path;
+}

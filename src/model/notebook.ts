@@ -27,10 +27,15 @@ export class NotebookFollower implements INotebookFollower {
   }
 
   get current(): INotebook | null {
-    const context = this._context;
-    return context
-      ? { path: context.path, kernelId: context.session?.kernel?.id ?? null }
-      : null;
+    if (!this._context) {
+      return null;
+    }
+    const { path, session } = this._context;
+    return {
+      path,
+      kernelId: session?.kernel?.id ?? null,
+      sessionId: session?.id ?? null
+    };
   }
 
   async runMagic(kernelId: string, line: string): Promise<string | null> {

@@ -2,7 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import { MAX_RANKS } from '../tokens';
+import { LOAD, MAX_RANKS } from '../tokens';
 import type { Connection, INotebook, IPoolsModel } from '../tokens';
 import { ApiError } from './client';
 import type { Client } from './client';
@@ -126,7 +126,7 @@ export class PoolsModel implements IPoolsModel {
     if (isStarted) {
       await this._runMagic(
         kernelId,
-        '%load_ext jupyter_dist_server',
+        LOAD,
         this._trans.__(
           'The ranks start, but the magics could not be loaded into this notebook.'
         )

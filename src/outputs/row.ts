@@ -1,10 +1,10 @@
 import { renderText } from '@jupyterlab/rendermime';
 import type { IRenderMime } from '@jupyterlab/rendermime';
 
+import { colourOf } from '../panel/meters';
 import { onlyRank } from './labels';
 import type { IOwner } from './labels';
 
-const COLOURS = 8;
 /** What the stock renderer draws in a way of its own: escape codes, and links. */
 // eslint-disable-next-line no-control-regex
 const MARKED_UP = /\x1b|:\/\/|www\./;
@@ -39,7 +39,7 @@ export function makeGutter(owner: IOwner | null): HTMLElement {
     gutter.title = gutter.textContent;
     if (rank !== null) {
       gutter.classList.add('jp-mod-one');
-      const colour = `var(--jp-dist-rank-${rank % COLOURS})`;
+      const colour = `var(--jp-dist-rank-${colourOf(rank)})`;
       gutter.style.setProperty('--jp-dist-colour', colour);
     }
   }

@@ -6,40 +6,63 @@ import { formatBytes } from './format';
 import { Percent } from './percent';
 import type { IPanelServices } from './services';
 import { Sparkline } from './sparkline';
+import { useModel } from './useModel';
 import { useTelemetry } from './useTelemetry';
 import { Missing } from './value';
+
+/** Whether all ranks are shown, as the user chose. */
+const SHOW_ALL = 'showAllCpus';
+/** As many cards are shown without folding: each has a chart that moves. */
+const MANY = 8;
 
 /**
  * What ranks use on a machine without a GPU, those of the current notebook first.
  */
 export function CpuList(services: IPanelServices): JSX.Element | null {
-  const { model, trans } = services;
-  const pools = [...model.pools.values()]
+  const { model, memory, trans } = services;
+  const isUnfolded = useModel(memory, memory => memory.get(SHOW_ALL) === true);
+  const all = [...model.pools.values()]
     .filter(({ state }) => state === 'RUNNING')
-    .sort((a, b) => Number(b === model.pool) - Number(a === model.pool));
-  if (!pools.length) {
+    .sort((a, b) => Number(b === model.pool) - Number(a === model.pool))
+    .flatMap(pool =>
+      pool.ranks
+        .filter(({ state }) => state !== 'dead')
+        .map(({ rank }) => ({ pool, rank }))
+    );
+  if (!all.length) {
     return null;
   }
   return (
-    <ul
-      className="jp-dist-Cards"
-      aria-label={trans.__('Use of the CPU')}
-      // A long list scrolls, and has nothing else that the keyboard could reach.
-      tabIndex={0}
-    >
-      {pools.flatMap(pool =>
-        pool.ranks
-          .filter(({ state }) => state !== 'dead')
-          .map(({ rank }) => (
-            <CpuCard
-              key={`${pool.id} ${rank}`}
-              {...services}
-              pool={pool}
-              rank={rank}
-            />
-          ))
+    <>
+      <ul
+        className="jp-dist-Cards"
+        aria-label={trans.__('Use of the CPU')}
+        // A long list scrolls, and has nothing else that the keyboard could reach.
+        tabIndex={0}
+      >
+        {(isUnfolded ? all : all.slice(0, MANY)).map(({ pool, rank }) => (
+          <CpuCard
+            key={`${pool.id} ${rank}`}
+            {...services}
+            pool={pool}
+            rank={rank}
+          />
+        ))}
+      </ul>
+      {all.length > MANY && (
+        <div className="jp-dist-Links">
+          <button
+            className="jp-dist-Link"
+            type="button"
+            onClick={() => memory.set(SHOW_ALL, !isUnfolded)}
+          >
+            {isUnfolded
+              ? trans.__('Show fewer')
+              : trans.__('Show %1 more', all.length - MANY)}
+          </button>
+        </div>
       )}
-    </ul>
+    </>
   );
 }
 

@@ -2,7 +2,6 @@ import React, { useId, useState } from 'react';
 
 import { startCellDrag } from '../code/drag';
 import { labelOf, shortName } from '../model/cards';
-import type { IPool } from '../model/contract';
 import type { IGpu } from '../model/gpuContract';
 import { seatsOn, segments } from '../model/holders';
 import type { ISeat } from '../model/holders';
@@ -30,7 +29,7 @@ export function GpuCard(props: Props): JSX.Element {
   );
   const seats = seatsOn(gpu.uuid, model.pools.values(), model.pool);
   const name = trans.__('GPU %1', labelOf(gpu));
-  const source = gpuCode(gpu, seats, model.pool);
+  const source = gpuCode(gpu, seats, props);
   return (
     <li className="jp-dist-GpuCard" aria-label={name} data-dist-code={source}>
       <div
@@ -64,11 +63,15 @@ export function GpuCard(props: Props): JSX.Element {
 }
 
 /** A cell for a GPU: for the notebook's ranks that sit there, else one that starts a rank there. */
-function gpuCode(gpu: IGpu, seats: ISeat[], own: IPool | null): string {
-  const ranks = seats.filter(({ pool }) => pool === own);
+function gpuCode(
+  gpu: IGpu,
+  seats: ISeat[],
+  { model, trans }: IPanelServices
+): string {
+  const ranks = seats.filter(({ pool }) => pool === model.pool);
   return ranks.length
     ? `%%rank [${ranks.map(({ rank }) => rank).join(',')}]\n`
-    : startCode({ num_ranks: 1, gpu_ids: [labelOf(gpu)] });
+    : startCode({ num_ranks: 1, gpu_ids: [labelOf(gpu)] }, trans);
 }
 
 interface IPartProps extends Props {

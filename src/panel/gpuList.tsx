@@ -40,6 +40,15 @@ export function GpuList(services: IPanelServices): JSX.Element {
       </div>
     );
   }
+  if (!gpus) {
+    return (
+      <div className="jp-dist-Body">
+        <p className="jp-dist-quiet jp-dist-loading" role="status">
+          {trans.__('Looking for GPUs…')}
+        </p>
+      </div>
+    );
+  }
   const since = trouble?.since ?? null;
   const isStale = since !== null || connection.state === 'stale';
   return (
@@ -55,15 +64,15 @@ export function GpuList(services: IPanelServices): JSX.Element {
               )}
         </Note>
       )}
-      {gpus?.problems.map(problem => (
+      {gpus.problems.map(problem => (
         <Note key={problem} kind="warn">
           {problem}
         </Note>
       ))}
-      {gpus?.reason && gpus.reason !== trouble?.message && (
+      {gpus.reason && gpus.reason !== trouble?.message && (
         <p className="jp-dist-quiet">{gpus.reason}</p>
       )}
-      {gpus?.gpus.length ? (
+      {gpus.gpus.length ? (
         <ul
           className={isStale ? 'jp-dist-Cards jp-mod-stale' : 'jp-dist-Cards'}
           aria-label={trans.__('GPUs')}
@@ -81,7 +90,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
           )}
         </ul>
       ) : (
-        gpus && <CpuList {...services} />
+        <CpuList {...services} />
       )}
       {all.length > 0 && (
         <div className="jp-dist-Links">
@@ -144,7 +153,7 @@ export function GpuSummary({
     model.telemetry,
     telemetry => gpus.filter(({ uuid }) => isInUse(telemetry.gpu(uuid))).length
   );
-  if (!gpus.length) {
+  if (!gpus.length || hasNothingToShow(model.connection)) {
     return null;
   }
   return (

@@ -1,6 +1,7 @@
 import React from 'react';
 
 import type { IPool } from '../model/contract';
+import { LOAD } from '../tokens';
 import { CopyButton, Note } from './controls';
 import { formatTime } from './format';
 import type { IPanelServices } from './services';
@@ -16,7 +17,7 @@ interface IOrphanNoteProps extends IPanelServices {
  */
 export function OrphanNote(props: IOrphanNoteProps): JSX.Element {
   const { pool, since, model, trans } = props;
-  const magics = `%load_ext jupyter_dist_server\n%dist_attach ${pool.id}`;
+  const magics = `${LOAD}\n%dist_attach ${pool.id}`;
   return (
     <Note kind="warn">
       <p>

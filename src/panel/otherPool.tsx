@@ -1,12 +1,13 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import React from 'react';
 
-import { LOAD } from '../code/insert';
 import type { IPool } from '../model/contract';
 import type { ITelemetry } from '../model/telemetry';
-import { CommandIDs } from '../tokens';
+import { countRanks } from '../statusbar/poolState';
+import { CommandIDs, LOAD } from '../tokens';
 import { Button } from './controls';
 import { formatBytes, formatTime } from './format';
+import { openNotebook } from './openNotebook';
 import type { IPanelServices } from './services';
 import { StatePill } from './statePill';
 import { useTelemetry } from './useTelemetry';
@@ -59,11 +60,7 @@ export function OtherPool(props: Props): JSX.Element {
           </Button>
         )}
         {pool.name && (
-          <Button
-            onClick={() =>
-              void commands.execute('docmanager:open', { path: pool.name })
-            }
-          >
+          <Button onClick={() => void openNotebook(pool.name, commands, trans)}>
             {trans.__('Open notebook')}
           </Button>
         )}
@@ -105,7 +102,7 @@ function What({ pool, model, trans }: Props): JSX.Element {
   return (
     <>
       {[
-        trans._n('%1 rank', '%1 ranks', pool.world_size),
+        countRanks(pool.world_size, trans),
         gpus.length
           ? trans._n('GPU %2', 'GPUs %2', gpus.length, gpus.join(', '))
           : pool.ranks.length > 0 && trans.__('CPU'),

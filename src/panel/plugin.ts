@@ -18,6 +18,7 @@ import { IStartModel } from '../start/model';
 import { Clock } from './clock';
 import { ranksIcon } from './icon';
 import { DistPanel } from './panel';
+import { showErrors } from './showErrors';
 
 /**
  * Puts the panel into the left sidebar.
@@ -57,6 +58,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       icon: ranksIcon,
       execute: () => app.shell.activateById(panel.id)
     });
+    showErrors(model, panel, () => app.shell.activateById(panel.id));
 
     if (registry) {
       const settings = await registry.load(SETTINGS_ID);

@@ -9,6 +9,7 @@ import { LivePool } from './livePool';
 import type { IPool } from '../model/contract';
 import type { IPanelServices } from './services';
 import { StartForm } from '../start/form';
+import { countRanks } from '../statusbar/poolState';
 
 /**
  * The pool of the current notebook, in whatever state it is.
@@ -97,7 +98,7 @@ function RunningSummary(props: IPanelServices & { pool: IPool }): JSX.Element {
   return (
     <>
       {[
-        trans._n('%1 rank', '%1 ranks', pool.world_size),
+        countRanks(pool.world_size, trans),
         formatBackend(pool.backend),
         formatDuration(uptime, trans)
       ].join(' · ')}

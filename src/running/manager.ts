@@ -7,6 +7,7 @@ import type { ISignal } from '@lumino/signaling';
 
 import type { IPool } from '../model/contract';
 import { ranksIcon } from '../panel/icon';
+import { openNotebook } from '../panel/openNotebook';
 import { countRanks, poolState } from '../statusbar/poolState';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
@@ -83,7 +84,7 @@ export class RunningPools implements IRunningSessions.IManager {
   private async _open({ name }: IPool): Promise<void> {
     await this._commands.execute(CommandIDs.openPanel);
     if (name) {
-      await this._commands.execute('docmanager:open', { path: name });
+      await openNotebook(name, this._commands, this._trans);
     }
   }
 

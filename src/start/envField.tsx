@@ -3,6 +3,7 @@ import React, { useState } from 'react';
 import { variablesOf } from './draft';
 import type { IVariable } from './draft';
 import type { IWidgetProps } from './field';
+import { focusFirst } from './focus';
 
 const EMPTY: IVariable = { name: '', value: '' };
 
@@ -67,7 +68,11 @@ export function EnvField(props: IWidgetProps): JSX.Element {
                 ? trans.__('Remove %1', variable.name)
                 : trans.__('Remove variable %1', index + 1)
             }
-            onClick={() => set(variables.filter((_, i) => i !== index))}
+            onClick={({ currentTarget }) => {
+              // The last row goes, and the focus would with it.
+              focusFirst(currentTarget.closest('fieldset'), 'button');
+              set(variables.filter((_, i) => i !== index));
+            }}
           >
             ×
           </button>

@@ -79,7 +79,7 @@ export function StartForm(props: IStartFormProps): JSX.Element {
     >
       {fields.filter(({ field }) => !isAdvanced(field)).map(draw)}
       {isLoading && (
-        <p className="jp-dist-quiet jp-dist-StartForm-loading">
+        <p className="jp-dist-quiet jp-dist-loading">
           {trans.__('Asking the server what can be chosen…')}
         </p>
       )}
@@ -106,7 +106,7 @@ export function StartForm(props: IStartFormProps): JSX.Element {
           title={trans.__('Insert a cell that starts the same ranks')}
           isDisabled={!isRight}
           onClick={() => {
-            const source = startCode(choice);
+            const source = startCode(choice, trans);
             void commands.execute(CommandIDs.insertCode, { source });
           }}
         >

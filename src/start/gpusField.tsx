@@ -4,6 +4,7 @@ import { labelOf } from '../model/cards';
 import { useTelemetry } from '../panel/useTelemetry';
 import { pickedGpus } from './draft';
 import type { IWidgetProps } from './field';
+import { focusFirst } from './focus';
 import { GpuChip } from './gpuChip';
 
 /**
@@ -36,7 +37,11 @@ export function GpusField(props: IWidgetProps): JSX.Element | null {
           <button
             className="jp-dist-Link"
             type="button"
-            onClick={() => onChange(undefined)}
+            onClick={({ currentTarget }) => {
+              // This button goes, and the focus would with it.
+              focusFirst(currentTarget.closest('fieldset'), 'input');
+              onChange(undefined);
+            }}
           >
             {trans.__('Pick none')}
           </button>

@@ -1,5 +1,7 @@
-import { LOAD } from '../code/insert';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 import type { IStartChoice } from '../model/contract';
+import { LOAD } from '../tokens';
 
 /** Names that are not spelt as their options are. */
 const SHORT: Record<string, string> = { num_ranks: '-n' };
@@ -11,7 +13,10 @@ const BYTES = new Set(['min_free_memory']);
  *
  * An option is called as its field, so that fields of newer servers find theirs.
  */
-export function startCode(choice: IStartChoice): string {
+export function startCode(
+  choice: IStartChoice,
+  trans: TranslationBundle
+): string {
   const words = ['%dist_init'];
   const comments: string[] = [];
   for (const [name, value] of Object.entries(choice)) {
@@ -20,7 +25,11 @@ export function startCode(choice: IStartChoice): string {
       for (const [key, text] of Object.entries(choice.env ?? {})) {
         const quoted = quote(`${key}=${text}`);
         if (quoted === null) {
-          comments.push(`# ${key} has both kinds of quotes: set it in a cell.`);
+          const words = trans.__(
+            '%1 has both kinds of quotes: set it in a cell.',
+            key
+          );
+          comments.push(`# ${words}`);
         } else {
           words.push(option, quoted);
         }

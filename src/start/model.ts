@@ -26,6 +26,8 @@ export interface IStartModel {
   load(): Promise<void>;
   /** Another object after each change. */
   draft(path: string): Draft;
+  /** Whether anything was chosen for a notebook. */
+  isChosen(path: string): boolean;
   /** Without a value, the server chooses. */
   change(path: string, field: string, value?: ReadonlyPartialJSONValue): void;
   /** What to start for a notebook when nobody looks at the form. */
@@ -66,12 +68,18 @@ export class StartModel implements IStartModel {
   }
 
   load(): Promise<void> {
-    this._loading ??= this._load();
+    if (!this._loading || this._hasFailed) {
+      this._loading = this._load();
+    }
     return this._loading;
   }
 
   draft(path: string): Draft {
     return (this._memory.get(path) as Draft | undefined) ?? NOTHING;
+  }
+
+  isChosen(path: string): boolean {
+    return Object.keys(this.draft(path)).length > 0;
   }
 
   change(path: string, field: string, value?: ReadonlyPartialJSONValue): void {
@@ -92,6 +100,7 @@ export class StartModel implements IStartModel {
 
   private async _load(): Promise<void> {
     this._isLoading = this._loading === null;
+    this._hasFailed = false;
     this._emit();
     try {
       this._schema = await this._pools.startSchema();
@@ -101,6 +110,7 @@ export class StartModel implements IStartModel {
       }
       // An older server has none: ranks can be started all the same.
       this._schema = this._ranksOnly();
+      this._hasFailed = true;
     }
     this._isLoading = false;
     this._emit();
@@ -132,13 +142,13 @@ export class StartModel implements IStartModel {
     this._follow(this._pools.notebook);
   }
 
-  /** A notebook that gets another name keeps its choice. */
+  /** A notebook that gets another name keeps its choice. Several may share a kernel, but no session. */
   private _follow(notebook: INotebook | null): void {
     const before = this._notebook;
     this._notebook = notebook;
     if (
-      before?.kernelId &&
-      before.kernelId === notebook?.kernelId &&
+      before?.sessionId &&
+      before.sessionId === notebook?.sessionId &&
       before.path !== notebook.path
     ) {
       this._memory.rename(before.path, notebook.path);
@@ -153,6 +163,8 @@ export class StartModel implements IStartModel {
   private _schema: IStartSchema;
   private _isLoading = false;
   private _loading: Promise<void> | null = null;
+  /** Whether to ask again when the form is shown again. */
+  private _hasFailed = false;
   private _wasLive = false;
   private _notebook: INotebook | null = null;
 }

@@ -120,9 +120,8 @@ function StatusText(props: IStatusTextProps): JSX.Element {
       : wait
         ? sayWaitShortly(wait, trans)
         : '';
-  const text = [countRanks(pool.world_size, trans), news, load]
-    .filter(Boolean)
-    .join(' · ');
+  const ranks = countRanks(pool.world_size, trans);
+  const text = [ranks, news, load].filter(Boolean).join(' · ');
   return (
     <>
       <button
@@ -137,7 +136,8 @@ function StatusText(props: IStatusTextProps): JSX.Element {
         {text}
       </button>
       <span className="jp-dist-StatusItem-news" role="status">
-        {isWrong ? text : ''}
+        {/* Without the load, which would be read out each time it changes. */}
+        {isWrong ? [ranks, news].join(' · ') : ''}
       </span>
     </>
   );

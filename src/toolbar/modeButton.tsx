@@ -2,14 +2,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 interface IModeButtonProps {
-  toggle: () => void;
+  end: () => void;
   trans: TranslationBundle;
 }
 
 /**
  * Only there while all cells run on ranks, as that changes what every cell means.
  */
-export function ModeButton({ toggle, trans }: IModeButtonProps): JSX.Element {
+export function ModeButton({ end, trans }: IModeButtonProps): JSX.Element {
   return (
     <button
       type="button"
@@ -18,7 +18,7 @@ export function ModeButton({ toggle, trans }: IModeButtonProps): JSX.Element {
       title={trans.__(
         'Every cell runs on all ranks. Click to run cells in the notebook again.'
       )}
-      onClick={toggle}
+      onClick={end}
     >
       {trans.__('all cells on ranks')}
     </button>

@@ -8,6 +8,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
+import { IStartModel } from '../start/model';
 import { RanksButton } from './ranksButton';
 
 /**
@@ -17,11 +18,12 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:toolbar',
   description: "Shows a notebook's ranks in its toolbar.",
   autoStart: true,
-  requires: [IPoolsModel, INotebookTracker, ITranslator],
+  requires: [IPoolsModel, IStartModel, INotebookTracker, ITranslator],
   optional: [IToolbarWidgetRegistry],
   activate: (
     { commands, shell }: JupyterFrontEnd,
     model: IPoolsModel,
+    start: IStartModel,
     tracker: INotebookTracker,
     translator: ITranslator,
     toolbars: IToolbarWidgetRegistry | null
@@ -33,7 +35,9 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
           shell.activateById(panel.id);
         }
       };
-      return new RanksButton({ panel, model, commands, makeCurrent, trans });
+      return new RanksButton({
+        ...{ panel, model, start, commands, makeCurrent, trans }
+      });
     });
   }
 };

@@ -9,6 +9,7 @@ import { deadRanks, hasMode, poolOf } from '../model/contract';
 import type { IPool } from '../model/contract';
 import { formatBackend } from '../panel/format';
 import { countRanks, poolState } from '../statusbar/poolState';
+import type { IStartModel } from '../start/model';
 import type { IPoolState } from '../statusbar/poolState';
 import { warningIcon } from '../statusbar/warningIcon';
 import { CommandIDs } from '../tokens';
@@ -53,14 +54,17 @@ export class RanksButton extends ReactWidget {
           open={button => this._open(button)}
           trans={trans}
         />
-        {isOn && <ModeButton toggle={() => this._toggleMode()} trans={trans} />}
+        {isOn && <ModeButton end={() => this._endMode()} trans={trans} />}
       </>
     );
   }
 
-  private _toggleMode(): void {
-    this._options.makeCurrent();
-    void this._options.commands.execute(CommandIDs.toggleMode);
+  /** For this notebook, which need not be the current one. */
+  private _endMode(): void {
+    const kernelId = this._kernelId;
+    if (kernelId) {
+      void this._options.model.setMode(kernelId, false);
+    }
   }
 
   private get _kernelId(): string | undefined {
@@ -86,8 +90,12 @@ export class RanksButton extends ReactWidget {
   private _fill(pool: IPool | null): void {
     this._menu.clearItems();
     if (!pool || pool.state === 'FAILED') {
-      const ranks = this._options.model.defaultRanks;
-      this._menu.addItem({ command: CommandIDs.startPool, args: { ranks } });
+      const { model, start, panel } = this._options;
+      // What was chosen in the form is more than a number.
+      const args = start.isChosen(panel.sessionContext.path)
+        ? undefined
+        : { ranks: model.defaultRanks };
+      this._menu.addItem({ command: CommandIDs.startPool, args });
     } else {
       const args = { pool: pool.id };
       this._menu.addItem({ command: CommandIDs.interruptRanks, args });
@@ -118,6 +126,7 @@ export namespace RanksButton {
   export interface IOptions {
     panel: NotebookPanel;
     model: IPoolsModel;
+    start: IStartModel;
     commands: CommandRegistry;
     /** Make the panel the current one, if it is not. */
     makeCurrent: () => void;
