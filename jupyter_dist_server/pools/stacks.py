@@ -34,7 +34,7 @@ class StackHandlers:
 
 
 def stacks(busy: bool) -> str:
-    """Return the stacks of all Python threads, the main thread's first.
+    """Return the stacks of all Python threads but this one, the main thread's first.
 
     Parameters
     ----------
@@ -42,11 +42,13 @@ def stacks(busy: bool) -> str:
         Whether a cell runs.
     """
     frames = sys._current_frames()
+    # Our own frame would hold itself, and with it what all others hold: a returned cell's tensors.
+    del frames[threading.get_ident()]
     places = {ident: list(_walk(frame)) for ident, frame in frames.items()}
     threads = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident or 0
     told = [_tell('Thread "MainThread", which runs cells', _of_the_cell(places.pop(main)), busy)]
-    left_out = []
+    left_out = [threading.current_thread().name]
     for ident, whole in sorted(places.items()):
         stack, thread = _of_the_thread(whole), threads.get(ident)
         name = thread.name if thread else f"{ident:#x}, which Python did not start"

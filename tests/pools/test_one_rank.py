@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import re
 import socket
 import threading
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -106,20 +110,67 @@ def test_of_a_long_log_only_the_end_is_read(tmp_path: Path) -> None:
     assert log_tail(tmp_path / "none") == []
 
 
-def test_a_deep_stack_is_told_by_its_ends() -> None:
-    told: list[str] = []
+class Kept:
+    """Something that a function has, a tensor for example."""
 
-    def even(depth: int) -> None:
-        odd(depth - 1) if depth else told.append(stacks(busy=True))
 
-    def odd(depth: int) -> None:
-        even(depth - 1)
+class Deep:
+    """A thread that waits deep down in calls."""
 
-    thread = threading.Thread(target=even, args=[200])
-    thread.start()
-    thread.join()
-    mine = next(part for part in told[0].split("\n\n") if "in even" in part).splitlines()
+    def __init__(self) -> None:
+        self.reached, self.go = threading.Event(), threading.Event()
+        self.kept: weakref.ref[Kept] | None = None
+        self._thread = threading.Thread(target=self._even, args=[200])
+        self._thread.start()
+        self.reached.wait()
+
+    def _even(self, depth: int) -> None:
+        if depth:
+            self._odd(depth - 1)
+            return
+        kept = Kept()
+        self.kept = weakref.ref(kept)
+        self.reached.set()
+        self.go.wait()
+
+    def _odd(self, depth: int) -> None:
+        self._even(depth - 1)
+
+    def end(self) -> None:
+        """Let it return from all of them."""
+        self.go.set()
+        self._thread.join()
+
+
+@pytest.fixture
+def deep() -> Iterator[Deep]:
+    """Return such a thread."""
+    deep = Deep()
+    yield deep
+    deep.end()
+
+
+def told_elsewhere() -> str:
+    """Return the stacks as the control thread tells them."""
+    with ThreadPoolExecutor(1) as control:
+        return control.submit(stacks, busy=True).result()
+
+
+def test_a_deep_stack_is_told_by_its_ends(deep: Deep) -> None:
+    parts = told_elsewhere().split("\n\n")
+    mine = next(part for part in parts if "in _even" in part).splitlines()
     (note,) = [place for place, line in enumerate(mine) if "left out" in line]
-    assert mine[note] == "  … 102 calls between these are left out …"
+    assert re.fullmatch("  … [0-9]{3} calls between these are left out …", mine[note])
+    assert "in _even" in mine[1] and "in wait" in mine[-2]
     assert (note - 1, len(mine) - note - 1) == (2 * 20, 2 * 80)
-    assert "in stacks" in mine[-2]
+
+
+def test_nothing_that_a_stack_has_seen_is_kept(deep: Deep) -> None:
+    """A function's tensors are freed when it returns, though its frame was looked at."""
+    gc.disable()
+    try:
+        assert "in _even" in told_elsewhere()
+        deep.end()
+        assert deep.kept and deep.kept() is None
+    finally:
+        gc.enable()
