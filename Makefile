@@ -8,6 +8,7 @@
 #   make bench  compares pools with plain kernels
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
 #   make bench-telemetry   measures what it costs to watch eight GPUs, which are pretended
+#   make bench-front-end   measures in a browser what the timeline costs
 #   make screenshots   takes the pictures in docs/images
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
 #   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch
@@ -33,7 +34,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake gpu-test bench bench-peers bench-telemetry screenshots test lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake gpu-test bench bench-peers bench-telemetry bench-front-end screenshots test lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -85,6 +86,9 @@ bench-peers: $(INSTALLED)
 bench-telemetry: $(INSTALLED)
 	python -m benchmarks.telemetry $(BENCH_OPTIONS)
 
+bench-front-end: $(LINKED) $(UI_MODULES)
+	source tools/chromium.sh && cd ui-tests && jlpm playwright test --config benchmarks/playwright.config.ts $(PLAYWRIGHT_OPTIONS)
+
 screenshots: $(LINKED) $(UI_MODULES)
 	source tools/chromium.sh && cd ui-tests && jlpm screenshots
 
@@ -126,4 +130,4 @@ $(LINKED): $(INSTALLED) | $(FRONT_END)
 	jupyter-builder develop --overwrite .
 	touch $@
 
-demo lab lab-fake ui-test screenshots: $(FRONT_END)
+demo lab lab-fake ui-test bench-front-end screenshots: $(FRONT_END)

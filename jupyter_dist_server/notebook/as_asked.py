@@ -6,8 +6,6 @@ from typing import Any
 
 from .control import Record
 
-_UNSAID: tuple[Any, ...] = (None, False, {}, [])
-"""What a field holds that the user has left out."""
 _NO_MATTER = ("wait", "timeout")
 """What is asked of the start alone."""
 
@@ -36,13 +34,18 @@ def is_as_asked(request: dict[str, Any], record: Record) -> bool:
         "backend": record["backend"],
         "start_method": record["start_method"],
     }
-    asked = {name: value for name, value in request.items() if value not in _UNSAID}
+    asked = {name: value for name, value in request.items() if _is_said(value)}
     ids = asked.pop("gpu_ids", None)
     return (
         record["state"] == "RUNNING"
         and all(name in _NO_MATTER or value == has.get(name) for name, value in asked.items())
         and (ids is None or _same_gpus(ids, gpus))
     )
+
+
+def _is_said(value: Any) -> bool:
+    """Tell whether the user has not left a field out; 0 is said, and not what anything has."""
+    return value is not None and value is not False and value not in ({}, [])
 
 
 def _same_gpus(ids: list[int | str], gpus: list[dict[str, Any]]) -> bool:

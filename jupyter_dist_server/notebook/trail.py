@@ -35,8 +35,8 @@ class Trail:
     @property
     def in_lab(self) -> bool:
         """Whether the front end names its cells as JupyterLab does; VS Code's names are URIs."""
-        cell_id = (self._parent or {}).get("metadata", {}).get("cellId", "")
-        return bool(_CELL_ID.fullmatch(cell_id))
+        cell_id = (self._parent or {}).get("metadata", {}).get("cellId")
+        return isinstance(cell_id, str) and bool(_CELL_ID.fullmatch(cell_id))
 
     def show(self, rank: int, kind: str, content: dict[str, Any]) -> None:
         """Show one output; callable from any thread."""

@@ -34,7 +34,7 @@ class MemoryFile:
     """An append-only file without a name: writers never block, readers follow the end.
 
     `descriptor` is for writing; it may be duplicated onto 1 or 2 and inherited by subprocesses.
-    `content` is for reading, by the agent too once the rank is dead; what lies before `offset` was.
+    `content` is for reading, by the agent too; what lies before `offset` was read here.
     A program that truncates it (``> /dev/stdout`` in a shell) loses what was not read yet.
     """
 

@@ -334,7 +334,7 @@ class PoolClient:
         Returns
         -------
         dict
-            ``{rank, pid, state, since, memory}`` by rank, see `RankKernel`.
+            What each says of itself, by rank; see `RankKernel`.
         """
         replies = await self.ask("dist_status_request", {}, timeout=timeout)
         return {rank: reply["content"] for rank, reply in replies.items()}

@@ -24,6 +24,8 @@ PREFIX = "jdist-"
 CONFIG = "pool.json"
 ORDERS = "agent.json"
 """What a zygote gives to a new agent: its environment and working directory."""
+_TAIL = 1 << 16
+"""Bytes of a log in which its last lines are looked for."""
 
 
 def create_folder() -> Path:
@@ -98,7 +100,9 @@ def endpoint(folder: Path, rank: int, channel: str) -> str:
 def log_tail(path: Path, lines: int = 12) -> list[str]:
     """Return the last non-empty lines of a log, none if there is no log."""
     try:
-        text = path.read_text(errors="replace")
+        with path.open("rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - _TAIL))
+            text = log.read(_TAIL).decode(errors="replace")
     except FileNotFoundError:
         return []
     return [line for line in text.splitlines() if line.strip()][-lines:]

@@ -89,6 +89,9 @@ class Holders:
         if client.is_closing() or (who["as"] == SERVER and servers):
             return
         self._holders[client] = who
+        for known, said in self._holders.items():  # by a connection that it is about to close, too
+            if all(said[name] == who[name] for name in ("as", "pid", "kernel_id")):
+                self._holders[known] = who
         if client not in self._watches:
             process = ProcessRef(who["pid"], who["start_time"])
             self._watches[client] = self._tasks.add(self._watch(client, process))

@@ -36,15 +36,19 @@ def find_rank(record: PoolRecord, rank: int) -> RankRecord:
 def check_running(found: RankRecord) -> None:
     """Raise `DistError` unless a rank is there to be asked, or killed."""
     if found.state == "starting":
-        raise DistError(
-            "pool_not_running", f"Rank {found.rank} is still starting.", "Try again in a moment."
-        )
+        raise _starting(found)
     if found.state == "dead":
         raise DistError(
             "rank_dead",
             f"Rank {found.rank} is dead: {found.exit or POOL_ENDED}.",
             f"Replace it with %dist_restart --ranks {found.rank}.",
         )
+
+
+def _starting(rank: RankRecord) -> DistError:
+    return DistError(
+        "pool_not_running", f"Rank {rank.rank} is still starting.", "Try again in a moment."
+    )
 
 
 async def stack_of(record: PoolRecord, rank: int) -> str:
@@ -57,21 +61,28 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
     """
     found = find_rank(record, rank)
     if record.state.ended:
-        raise DistError(
-            "pool_not_running",
-            f"The pool is {record.state.value}, and its ranks have ended with it.",
-            "Start a pool with %dist_init.",
-        )
+        raise _ended()
     check_running(found)
+    process = found.pid
     try:
         said = await ask_rank(Path(record.folder), rank, "dist_stack_request", PATIENCE)
-    except FileNotFoundError:  # the pool has ended this very moment
-        said = None
+    except FileNotFoundError:  # this very moment; the record will say so soon
+        raise _ended() from None
+    if said is None and (record.state.ended or found.pid != process):
+        return await stack_of(record, rank)  # whoever was asked has gone meanwhile
     if said is None:
         check_running(found)  # it may have died meanwhile
         raise _silent(found)
     text: str = said["text"]
     return text
+
+
+def _ended() -> DistError:
+    return DistError(
+        "pool_not_running",
+        "The pool has ended, and its ranks with it.",
+        "Start a pool with %dist_init.",
+    )
 
 
 def _silent(rank: RankRecord) -> DistError:
@@ -103,12 +114,14 @@ async def log_of(record: PoolRecord, rank: int) -> list[str]:
     Raises
     ------
     DistError
-        If there is no such rank, or its agent does not answer.
+        If there is no such rank, or its agent does not answer, or not yet.
     """
     found = find_rank(record, rank)
     try:
         return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), PATIENCE)
     except asyncio.TimeoutError:
+        if found.state == "starting":  # its agent is importing torch, or forks
+            raise _starting(found) from None
         raise DistError(
             "pool_unreachable",
             "The pool's agent does not answer.",

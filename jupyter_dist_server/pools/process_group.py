@@ -148,6 +148,16 @@ class ProcessGroup:
         assert dist.group.WORLD is not None
         return f"{self.name}:{dist.group.WORLD._get_sequence_number_for_group()}"
 
+    def calls(self) -> int:
+        """Count the collectives that this rank has begun, in groups of the user's too."""
+        from torch.distributed import distributed_c10d
+
+        count = 0
+        for group in list(distributed_c10d._world.pg_map):
+            with contextlib.suppress(RuntimeError):  # not every backend counts
+                count += group._get_sequence_number_for_group()
+        return count
+
     def leave(self) -> None:
         """Destroy the group, and those that the user made."""
         import torch.distributed as dist

@@ -40,10 +40,10 @@ class RankKernel(
     """A conforming kernel that also tells its status while the main thread is stuck.
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
-    ``{rank, state, since, cell, line, call, group}`` and what `RankReport` says: `state` is
+    ``{rank, state, since, cell, line, call, calls, group}`` and what `RankReport` says: `state` is
     ``idle`` or ``busy``, `since` in Unix seconds, `cell` the notebook's number of the cell that
-    runs or ran last, `line` and `call` where it is in that, see `whereabouts`, and `group` the same
-    on all ranks if they form one.
+    runs or ran last, `line` and `call` where it is in that, see `whereabouts`, `calls` how many
+    collectives it has begun, and `group` the same on all ranks if they form one.
     ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
     one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
     main thread was, see `whereabouts`. ``dist_stack_request`` is answered by ``dist_stack_reply``
@@ -200,6 +200,7 @@ class RankKernel(
             "since": self._since,
             "cell": self._cell,
             **(whereabouts() if self._state == "busy" else NOWHERE),
+            "calls": self.group.calls(),
             "group": self.group.fingerprint(),
             **self.report.take(idle=self._state == "idle"),
         }

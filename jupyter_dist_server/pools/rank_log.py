@@ -46,6 +46,8 @@ class RankLogs:
             return ""
         descriptor, begin = self._stderr[rank]
         size = os.fstat(descriptor).st_size
+        if size < begin:  # somebody has emptied it, as ``> /dev/stderr`` in a shell does
+            begin = 0
         start = max(begin, size - limit)
         written = os.pread(descriptor, size - start, start)
         return written.lstrip(b"\0").decode(errors="replace")  # what was freed reads as zeros

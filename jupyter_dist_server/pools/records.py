@@ -115,7 +115,7 @@ class PoolRecord:
     orphaned: float | None = None
     """Since when its kernel is gone; after a grace time it is stopped."""
     holders: list[dict[str, Any]] = field(default_factory=list)
-    """Who keeps it alive, ``{as, pid, start_time, kernel_id, name}``: a server, kernels."""
+    """Who keeps it alive: a server, kernels; see `holders.describe`."""
     ranks: list[RankRecord] = field(default_factory=list)
 
     @classmethod

@@ -14,6 +14,9 @@ _OUR_THREADS = ("ipykernel", __package__.partition(".")[0])
 _RUNS_CELLS = "run_code"
 """IPython's function that runs a cell; what is below it is the same in every rank."""
 
+_OUTER, _INNER = 20, 80
+"""How many calls of a deep stack are shown: the first, and the last."""
+
 Place = tuple[FrameType, int]
 """A frame, and the line that it was at: it may go on while others are looked at."""
 
@@ -31,7 +34,7 @@ class StackHandlers:
 
 
 def stacks(busy: bool) -> str:
-    """Return the stacks of all Python threads, the main thread's first.
+    """Return the stacks of all Python threads but this one, the main thread's first.
 
     Parameters
     ----------
@@ -39,11 +42,13 @@ def stacks(busy: bool) -> str:
         Whether a cell runs.
     """
     frames = sys._current_frames()
+    # Our own frame would hold itself, and with it what all others hold: a returned cell's tensors.
+    del frames[threading.get_ident()]
     places = {ident: list(_walk(frame)) for ident, frame in frames.items()}
     threads = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident or 0
     told = [_tell('Thread "MainThread", which runs cells', _of_the_cell(places.pop(main)), busy)]
-    left_out = []
+    left_out = [threading.current_thread().name]
     for ident, whole in sorted(places.items()):
         stack, thread = _of_the_thread(whole), threads.get(ident)
         name = thread.name if thread else f"{ident:#x}, which Python did not start"
@@ -88,6 +93,16 @@ def _tell(title: str, stack: list[Place], busy: bool) -> str:
     if not stack:
         where = "in an `await` of its cell, or about to begin or end it" if busy else "idle"
         return f"{title}:\n  {where}\n"
+    calls = stack[::-1]
+    left_out = len(calls) - _OUTER - _INNER
+    if left_out > 0:  # a runaway recursion's would take seconds to tell
+        note = f"  … {left_out} calls between these are left out …\n"
+        lines = [*_format(calls[:_OUTER]), note, *_format(calls[-_INNER:])]
+    else:
+        lines = _format(calls)
+    return f"{title} (most recent call last):\n{''.join(lines)}"
+
+
+def _format(calls: list[Place]) -> list[str]:
     # Lines of cells are found too: IPython keeps them where files' lines are kept.
-    summary = traceback.StackSummary.extract(iter(reversed(stack)))
-    return f"{title} (most recent call last):\n{''.join(summary.format())}"
+    return traceback.StackSummary.extract(iter(calls)).format()

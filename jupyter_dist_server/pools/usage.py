@@ -147,8 +147,8 @@ class RankUsage:
         if said["call"] is None:
             self._waits.pop(rank, None)
             return None
-        # The group counts its collectives: in a loop, the next one is another.
-        place = tuple(said[name] for name in ("call", "line", "cell", "group"))
+        # They are counted: in a loop, the next one is another.
+        place = tuple(said[name] for name in ("call", "line", "cell", "calls"))
         known = self._waits.get(rank)
         if known is None or known[0] != place:
             known = self._waits[rank] = place, time.time()

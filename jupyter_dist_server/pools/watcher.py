@@ -13,15 +13,15 @@ import zmq
 import zmq.asyncio
 from jupyter_client.session import Session
 
-from .client import PoolClient
 from .folder import CONFIG, endpoint
 from .greeting import wait_for_greeting
+from .status_channel import StatusChannel
 from .tasks import Tasks
 
 _CELLS = ("execute_request", "dist_cell_request")
 """What runs a cell, from any Jupyter client or from one of ours."""
 _PATIENCE = 5.0
-"""Seconds within which every rank greets us."""
+"""Seconds within which every rank greets us, and answers."""
 
 OnState = Callable[[int, str, int | None], None]
 
@@ -89,13 +89,18 @@ async def rank_states(folder: Path) -> dict[int, dict[str, Any]]:
     Returns
     -------
     dict
-        ``{state, cell, since}`` by rank.
+        ``{state, cell, since}`` by rank, without those that do not answer: one may be dead, or in C
+        code that holds Python's lock.
     """
-    client = PoolClient(folder)
     try:
-        await client.connect()
-        status = await client.status()
-        wanted = ("state", "cell", "since")
-        return {rank: {name: said[name] for name in wanted} for rank, said in status.items()}
+        channel = StatusChannel(folder)
+    except FileNotFoundError:  # the pool has ended this very moment
+        return {}
+    try:
+        answers = await channel.ask(_PATIENCE)
     finally:
-        await client.close()
+        await channel.close()
+    wanted = ("state", "cell", "since")
+    return {
+        rank: {name: said[name] for name in wanted} for rank, said in enumerate(answers) if said
+    }

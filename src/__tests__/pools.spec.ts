@@ -9,7 +9,7 @@ import { Telemetry } from '../model/telemetry';
 import type { INotebook } from '../tokens';
 import { FakeServer } from './fakeServer';
 import { makeGpusMessage } from './gpuSamples';
-import { makeHolder, makePool, until } from './samples';
+import { makeHolder, makePool, makeRank, until } from './samples';
 
 class FakeNotebooks implements INotebookFollower {
   readonly changed = new Signal<this, void>(this);
@@ -61,6 +61,35 @@ describe('PoolsModel', () => {
     await until(() => model.pool?.id === 'p1');
     server.push({ type: 'pool_removed', id: 'p1' });
     await until(() => model.pool === null);
+  });
+
+  it('keeps a rank that did not change as it is', async () => {
+    server.push({ type: 'pool', pool: makePool() });
+    await until(() => model.pool !== null);
+    const [first, second] = model.pool?.ranks ?? [];
+    const busy = makeRank(1, { state: 'busy' });
+    const body = makePool({ version: 2, ranks: [makeRank(0), busy] });
+    server.answers.set('POST pools/p1/kill', { status: 202, body });
+    await model.kill('p1', [1]);
+    expect(server.requests.at(-1)?.body).toEqual({ ranks: [1] });
+    expect(model.pool?.ranks[0]).toBe(first);
+    expect(model.pool?.ranks[1]).not.toBe(second);
+    expect(model.pool?.ranks[1]).toEqual(busy);
+  });
+
+  it('asks for stacks and logs', async () => {
+    const stack = { rank: 1, text: 'there' };
+    const refusal = { code: 'x', message: 'No answer.', hint: 'Kill it.' };
+    server.answers.set('GET pools/p1/ranks/1/stack', {
+      status: 200,
+      body: stack
+    });
+    server.answers.set('GET pools/p1/ranks/1/log', {
+      status: 504,
+      body: refusal
+    });
+    expect(await model.stack('p1', 1)).toEqual(stack);
+    await expect(model.log('p1', 1)).rejects.toMatchObject(refusal);
   });
 
   it('knows the GPUs as they were listed last', async () => {

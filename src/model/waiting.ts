@@ -38,6 +38,14 @@ export function waitOf(
     : null;
 }
 
+/** Since when the first of the ranks that wait does so (Unix seconds); null if none waits. */
+export function waitsSince(pool: IPool, telemetry: ITelemetry): number | null {
+  const waits = pool.ranks
+    .map(rank => waitOf(rank, telemetry.rank(pool.id, rank.rank).usage))
+    .flatMap(wait => (wait ? [wait.since] : []));
+  return waits.length ? Math.min(...waits) : null;
+}
+
 /**
  * Whether ranks have waited for longer than `limit` seconds in a collective that others have not joined.
  *

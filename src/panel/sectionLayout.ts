@@ -74,9 +74,12 @@ export class SectionLayout {
   }
 
   private _arrange(): void {
+    const { node, titleSpace, spacing } = this._panel;
+    const open = this._sections.filter(({ isHidden }) => !isHidden).length;
     const space =
-      this._panel.node.clientHeight -
-      this._sections.length * this._panel.titleSpace;
+      node.clientHeight -
+      this._sections.length * titleSpace -
+      Math.max(0, open - 1) * spacing;
     // Contents change while a handle is dragged: that is no time to move it.
     if (space <= 0 || this._dragged !== null) {
       return;

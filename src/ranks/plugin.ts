@@ -6,6 +6,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { MessageLoop } from '@lumino/messaging';
 
 import { insertCode } from '../code/insert';
 import { poolOf } from '../model/contract';
@@ -103,13 +104,15 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
           isAlive(found) && notebookOf(found.pool, model, tracker) !== null
         );
       },
-      execute: args => {
+      execute: async args => {
         const { pool, rank } = find(args);
         const panel = notebookOf(pool, model, tracker);
         if (rank && panel) {
           shell.activateById(panel.id);
+          // A notebook that becomes the active one leaves the edit mode.
+          MessageLoop.flush();
           insertCode(panel, `%%rank [${rank.rank}]\n`);
-          putCursorAtEnd(panel);
+          await writeAtEnd(panel);
         }
       }
     });
@@ -168,11 +171,16 @@ function notebookOf(
       : (tracker?.find(uses) ?? null);
 }
 
-function putCursorAtEnd({ content }: NotebookPanel): void {
-  const editor = content.activeCell?.editor;
-  if (editor) {
-    const line = editor.lineCount - 1;
-    editor.setCursorPosition({ line, column: 0 });
-    editor.focus();
+/** Put the cursor to the last line of the active cell, as soon as that has an editor. */
+async function writeAtEnd({ content }: NotebookPanel): Promise<void> {
+  const cell = content.activeCell;
+  await cell?.ready;
+  if (cell?.editor) {
+    content.mode = 'edit';
+    cell.editor.setCursorPosition({
+      line: cell.editor.lineCount - 1,
+      column: 0
+    });
+    cell.editor.focus();
   }
 }

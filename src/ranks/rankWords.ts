@@ -54,16 +54,10 @@ export function sayState(
     case 'waits':
       return [
         trans.__('waits in %1', wait?.call),
-        // The number stays with its unit.
         ...(now === null || !wait
           ? []
-          : [
-              `· ${formatStopwatch(now - wait.since, trans)}`.replace(
-                / /g,
-                '\u00a0'
-              )
-            ])
-      ].join(' ');
+          : [formatStopwatch(now - wait.since, trans)])
+      ].join(' · ');
     case 'busy':
       return [
         now === null

@@ -31,20 +31,26 @@ export function nameMetric(
   }
 }
 
-export function formatValue(
+/**
+ * How the values of a metric are written.
+ *
+ * The words are translated once: for each value that would take longer than to draw it.
+ */
+export function valueFormat(
   metric: ChartMetric,
-  value: number,
   trans: TranslationBundle
-): string {
+): (value: number) => string {
+  const rounded = (words: string) => (value: number) =>
+    words.replace('%1', `${Math.round(value)}`);
   switch (metric) {
     case 'utilization':
-      return trans.__('%1 %', Math.round(value));
+      return rounded(trans.__('%1 %', '%1'));
     case 'memory_used':
-      return formatBytes(value, trans);
+      return value => formatBytes(value, trans);
     case 'power':
-      return trans.__('%1 W', Math.round(value));
+      return rounded(trans.__('%1 W', '%1'));
     case 'temperature':
-      return trans.__('%1 °C', Math.round(value));
+      return rounded(trans.__('%1 °C', '%1'));
   }
 }
 
@@ -56,7 +62,7 @@ export function formatTop(
 ): string {
   return metric === 'memory_used'
     ? formatMemory(top, trans)
-    : formatValue(metric, top, trans);
+    : valueFormat(metric, trans)(top);
 }
 
 /** The value at the upper edge of a GPU's chart, the lower one being 0. */

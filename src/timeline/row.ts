@@ -9,7 +9,7 @@ import { sayHolder } from '../panel/gpuWords';
 import { colourOf } from '../panel/meters';
 import type { IColours } from './colours';
 import { element, hide, Text, textOf } from './element';
-import { formatTop, formatValue, nameMetric, topOf } from './metrics';
+import { formatTop, nameMetric, topOf, valueFormat } from './metrics';
 import type { TimelineModel } from './model';
 import type { ICurve } from './paint';
 
@@ -104,15 +104,9 @@ export class Row {
         ? 'transparent'
         : `var(--jp-dist-rank-${colourOf(this._rank)})`
     );
+    this._findWords();
     this._latest = this._format(this._values.at(-1) ?? null);
-    this._label.setFor(`${this._who.text} ${metric} ${this._latest}`, () =>
-      this._trans.__(
-        '%1: %2 %3',
-        [this._name, this._who.text].filter(Boolean).join(', '),
-        nameMetric(metric, this._trans),
-        this._latest
-      )
-    );
+    this._label.set(this._words.replace('%1', this._latest));
   }
 
   /** The value at a cursor that stands `x` pixels from the left, or else the newest. */
@@ -141,10 +135,25 @@ export class Row {
     return this._seats[0]?.rank;
   }
 
+  /** Translate what goes around a value, if that is not the same as before. */
+  private _findWords(): void {
+    const { metric } = this._model;
+    const who = this._who.text;
+    const key = `${metric} ${who}`;
+    if (key !== this._key) {
+      this._key = key;
+      this._write = valueFormat(metric, this._trans);
+      this._words = this._trans.__(
+        '%1: %2 %3',
+        [this._name, who].filter(Boolean).join(', '),
+        nameMetric(metric, this._trans),
+        '%1'
+      );
+    }
+  }
+
   private _format(value: number | null): string {
-    return value === null
-      ? '–'
-      : formatValue(this._model.metric, value, this._trans);
+    return value === null ? '–' : this._write(value);
   }
 
   private readonly _name: string;
@@ -158,4 +167,8 @@ export class Row {
   private _seats: ISeat[] = [];
   private _topValue = 1;
   private _latest = '';
+  /** What the next two are for. */
+  private _key = '';
+  private _words = '';
+  private _write: (value: number) => string = String;
 }

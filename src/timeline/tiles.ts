@@ -1,7 +1,10 @@
 import { paint } from './paint';
 import type { IScene, Stretch } from './paint';
 
-/** Pixels: so little has to be copied for a new value. */
+/**
+ * Pixels. A wider one takes longer to copy; but the browser looks at each of them whenever anything
+ * on the page has changed.
+ */
 const WIDTH = 256;
 
 /**

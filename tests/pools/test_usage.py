@@ -15,6 +15,7 @@ from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.records import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.pools.request import PoolRequest
 from jupyter_dist_server.pools.usage import RankUsage, Usage
+from jupyter_dist_server.pools.watcher import rank_states
 from jupyter_dist_server.pools.whose import whose
 
 from ..driver import wait_for
@@ -32,8 +33,9 @@ if rank == 0:
 time.sleep(120)
 """
 IN_STEP = """import time
+group = dist.new_group([0, 1])
 while True:
-    dist.all_reduce(t)
+    dist.all_reduce(t, group=group)
     time.sleep(0.3 * rank)
 """
 STUCK = "import ctypes; ctypes.PyDLL(None).pause() if rank == 1 else None"
@@ -76,7 +78,7 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     await news(usage, lambda: place(0) == place(1) == (None, None) and since(0) is None)
 
     running = asyncio.create_task(client.execute(IN_STEP, [0, 1], lambda *_: None))
-    first = await news(usage, lambda: since(0))
+    first = await news(usage, lambda: place(0)[1] == "all_reduce" and since(0))
     another = news(usage, lambda: since(0) not in (None, first))
     await asyncio.wait_for(another, 10)  # at the same line all the time, but not stuck there
     pool.interrupt()
@@ -130,9 +132,16 @@ def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None
         stuck = asyncio.create_task(client.execute(STUCK, [0, 1], lambda *_: None))
         silent = await news(usage, lambda: (one := rank(1)) and one["host_pid"] is None and one)
         assert silent["memory"] > 50e6  # which is not the rank's own to tell
+        # Nor does a server wait for it that finds this pool.
+        assert set(await rank_states(Path(pool.record.folder))) == {0}
         pool.restart([1])
-        new = await news(usage, lambda: (one := rank(1)) and one["host_pid"] and one)
-        assert new["pid"] == pool.record.ranks[1].pid != silent["pid"]
+        # The old one may still answer, as the signal that ends it wakes it up.
+        answer = news(
+            usage,
+            lambda: (one := rank(1)) and one["host_pid"] and one["pid"] != silent["pid"] and one,
+        )
+        new = await answer
+        assert new["pid"] == pool.record.ranks[1].pid
         await stuck
         await client.close()
 

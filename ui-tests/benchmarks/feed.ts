@@ -1,9 +1,10 @@
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 
-export const MINUTES = 15;
-const HISTORY = MINUTES * 60;
+const HISTORY = 15 * 60;
 /** Seconds from the start of one simulated cell to the next, and of the cell itself. */
 const [CELL_EVERY, CELL] = [45, 35];
+/** Seconds that are handed to the page at a time. */
+const AT_ONCE = 300;
 const GIGABYTE = 2 ** 30;
 
 declare global {
@@ -64,8 +65,24 @@ export class Feed {
     this._gpus = gpus.map(({ uuid }) => uuid);
   }
 
+  /** Wait for the page, and for its stream. */
+  async ready(): Promise<void> {
+    await this._page
+      .locator('#jupyterlab-splash')
+      .waitFor({ state: 'detached' });
+    await this._page.waitForFunction(
+      () => window.jupyterDistStream?.readyState === WebSocket.OPEN
+    );
+  }
+
   /** Send so many seconds, one every `pause` milliseconds. */
   async send(seconds: number, pause: number): Promise<void> {
+    for (let sent = 0; sent < seconds; sent += AT_ONCE) {
+      await this._send(Math.min(AT_ONCE, seconds - sent), pause);
+    }
+  }
+
+  private async _send(seconds: number, pause: number): Promise<void> {
     const messages: string[][] = [];
     for (let count = 0; count < seconds; count++) {
       this._time += 1;

@@ -82,6 +82,7 @@ while not os.path.exists("go"):
     await panel.expectCommands([
       'Interrupt Ranks',
       'Restart Ranks…',
+      'Run All Cells on Ranks',
       'Show Ranks & GPUs',
       'Stop Ranks…'
     ]);
@@ -90,11 +91,13 @@ while not os.path.exists("go"):
   await test.step('a cell runs on both ranks, and its output is merged', async () => {
     await notebooks.run(0);
     await expect(busy).toHaveCount(2);
-    await expect(panel.pool.getByText(/all ranks busy · \d+ s/)).toBeVisible();
+    await expect(
+      panel.pool.getByText(/cell \[1\] on all ranks, \d+ s/)
+    ).toBeVisible();
     const output = notebooks.output(0);
     await expect(output).toContainText('ready');
-    await expect(output).toContainText(/\[0\]\s+rank 0/);
-    await expect(output).toContainText(/\[1\]\s+rank 1/);
+    await expect(output).toContainText('rank 0');
+    await expect(output).toContainText('rank 1');
     await notebooks.write('go', '');
     await expect(idle).toHaveCount(2);
   });

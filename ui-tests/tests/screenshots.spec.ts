@@ -56,7 +56,7 @@ test('a notebook with four ranks', async ({ page, panel, notebooks }) => {
   }
   await panel.expectRunning(4);
   await notebooks.run(4);
-  await expect(panel.pool.getByText(/ranks 0–2 busy · \d\d s/)).toBeVisible();
+  await expect(panel.tile(0)).toContainText(/busy \d\d s in cell/);
   await draw(page, 'panel-light');
   await page.theme.setDarkTheme();
   await draw(page, 'panel-dark');
@@ -107,7 +107,7 @@ test.describe('on a pretend machine', () => {
     await panel.expectRunning(4);
     await notebooks.run(4);
     // Long enough for curves.
-    await expect(panel.pool.getByText(/busy · 4\d s/).first()).toBeVisible({
+    await expect(panel.pool.getByText(/on all ranks, 4\d s/)).toBeVisible({
       timeout: 70_000
     });
     await draw(page, 'panel-gpus-light');

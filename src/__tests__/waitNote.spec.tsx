@@ -1,0 +1,36 @@
+import { act } from 'react';
+
+import { Telemetry } from '../model/telemetry';
+import { FakeStream, makeUsage } from './gpuSamples';
+import { makePool, makeRank } from './samples';
+import { host, show } from './screen';
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+it('says that ranks wait too long also if the server has nothing new to say', () => {
+  const stream = new FakeStream();
+  const telemetry = new Telemetry(stream);
+  const pool = makePool({
+    ranks: [makeRank(0, { state: 'busy', cell: 7 }), makeRank(1)]
+  });
+  show({ pool, telemetry, waitLimit: 10 });
+  const waiting_since = Date.now() / 1000 - 7;
+  const usage = makeUsage(0, { call: 'all_reduce', line: 12, waiting_since });
+  act(() =>
+    stream.received.emit({ type: 'usage', pools: { p1: [usage, null] } })
+  );
+  act(() => {
+    jest.advanceTimersByTime(2900);
+  });
+  expect(host.textContent).not.toContain('never joined');
+  act(() => {
+    jest.advanceTimersByTime(300);
+  });
+  expect(host.textContent).toContain('Rank 1 never joined all_reduce.');
+});

@@ -1,0 +1,41 @@
+"""Who holds a pool, as its agent notes it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any, cast
+
+from jupyter_dist_server.pools.control_socket import Client
+from jupyter_dist_server.pools.holders import KERNEL, SERVER, Holders, describe
+from jupyter_dist_server.pools.processes import ProcessRef
+
+
+class Connection:
+    """Stands for a client's connection."""
+
+    def is_closing(self) -> bool:
+        """Tell that it is open."""
+        return False
+
+
+def test_what_a_kernel_says_last_holds_for_its_older_connection_too() -> None:
+    """It keeps that one while calls are under way whose answers come there."""
+
+    async def modes() -> list[tuple[str, Any]]:
+        holders = Holders(ProcessRef.of(os.getpid()), 0.0, lambda: None, lambda: None)
+        server, old, new, other = (cast(Client, Connection()) for _ in range(4))
+        holders.add(server, describe(SERVER))
+        holders.add(old, describe(KERNEL, "a", mode=True))
+        holders.add(other, describe(KERNEL, "b", mode=True))
+        holders.add(new, describe(KERNEL, "a", mode=True))
+        holders.add(new, describe(KERNEL, "a", mode=False))
+        said = [(who["kernel_id"], who["mode"]) for who in holders.to_json()]
+        holders.remove(new)
+        assert len(holders.to_json()) == 3
+        for client in (server, old, other):
+            holders.remove(client)
+        return said
+
+    said = asyncio.run(modes())
+    assert said == [(None, False), ("a", False), ("b", True), ("a", False)]

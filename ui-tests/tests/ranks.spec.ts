@@ -1,0 +1,229 @@
+import { galata } from '@jupyterlab/galata';
+import type { Page } from '@playwright/test';
+
+import { FAKE_GPUS_URL } from '../playwright.config';
+import { PretendedPool } from './pretendedPool';
+import type { ISaid } from './pretendedPool';
+import { expect, Panel, test } from './support';
+
+// Nobody wants to wait for long here.
+test.use({
+  mockSettings: {
+    ...galata.DEFAULT_SETTINGS,
+    'jupyter-dist-server:plugin': { waitLimit: 1 }
+  }
+});
+
+const menuItem = (page: Page, name: string) =>
+  page.getByRole('menuitem', { name, exact: true });
+
+test('a rank that others wait for, and all that can be done with one', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  await notebooks.open('ranks.ipynb', [
+    '%load_ext jupyter_dist_server\n%dist_init -n 3',
+    '%%distributed\nimport sys\nprint("to be logged", file=sys.stderr)',
+    '%%distributed\nif rank < 2:\n    dist.all_reduce(torch.ones(1))'
+  ]);
+  const dialog = page.getByRole('dialog');
+  const openMenu = (rank: number) =>
+    panel.button(`Menu of rank ${rank}`).press('Enter');
+
+  await test.step('who waits for whom, in a sentence', async () => {
+    for (const index of [0, 1, 2]) {
+      await notebooks.run(index);
+    }
+    await expect(panel.state('Rank 2 never joined all_reduce.')).toContainText(
+      /It is idle; ranks 0–1 wait at cell \[3\] line \d\./
+    );
+    await expect(panel.tile(0)).toContainText(/waits in all_reduce · \d+ s/);
+    await expect(panel.tile(2)).toContainText('idle since cell [3]');
+    await expect(
+      panel.pool.getByText('cell [3] on ranks 0–1, rank 2 is idle')
+    ).toBeVisible();
+    await expect(
+      page.getByRole('button', { name: 'rank 2 never joined all_reduce' })
+    ).toBeVisible();
+    await panel.expectAccessible();
+  });
+
+  await test.step('stacks: those that are the same stand together', async () => {
+    await panel.button('Show stacks').click();
+    const together = dialog.getByRole('region', { name: 'ranks 0–1' });
+    await expect(together).toContainText('all_reduce');
+    await expect(dialog.getByRole('region', { name: 'rank 2' })).toBeVisible();
+    await dialog.getByRole('button', { name: 'Copy' }).click();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    expect(copied).toMatch(/^ranks 0–1:\n[^]*\n\nrank 2:\n/);
+    await dialog.getByRole('button', { name: 'Refresh' }).press('Enter');
+    await expect(dialog.getByRole('button', { name: 'Copy' })).toBeVisible();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+  });
+
+  await test.step('Interrupt ends the wait', async () => {
+    await panel.pool
+      .getByRole('status')
+      .getByRole('button', { name: 'Interrupt' })
+      .click();
+    await panel.expectRunning(3);
+    await expect(panel.button('Show stacks')).toBeHidden();
+  });
+
+  await test.step('the log of one', async () => {
+    await openMenu(1);
+    await expect(menuItem(page, 'Interrupt')).toHaveClass(/lm-mod-disabled/);
+    await menuItem(page, 'Show Log').click();
+    await expect(dialog).toContainText('Log of rank 1');
+    await expect(dialog.locator('pre')).toBeVisible();
+    await page.keyboard.press('Escape');
+  });
+
+  await test.step('kill it, with the keyboard', async () => {
+    await openMenu(1);
+    await page.keyboard.press('k');
+    await page.keyboard.press('Enter');
+    await expect(dialog).toContainText('Kill rank 1?');
+    await dialog.getByRole('button', { name: 'Kill' }).click();
+    await expect(panel.tile(1)).toContainText('dead: killed by');
+    await expect(panel.tile(0)).toContainText('idle');
+  });
+
+  await test.step('restart it: nothing is lost, so nobody asks', async () => {
+    const [kept, pid] = await panel.pids();
+    await panel.tile(1).click({ button: 'right' });
+    await menuItem(page, 'Restart').click();
+    await panel.expectRunning(3);
+    const pids = await panel.pids();
+    expect(pids[0]).toBe(kept);
+    expect(pids[1]).not.toBe(pid);
+  });
+
+  await test.step('a cell that runs there only', async () => {
+    await openMenu(1);
+    await menuItem(page, 'Run Code Here').click();
+    await expect(page.locator('.jp-Cell.jp-mod-active')).toContainText(
+      '%%rank [1]'
+    );
+    await expect(
+      page.locator('.jp-Cell.jp-mod-active .cm-content')
+    ).toBeFocused();
+    await page.keyboard.type('print("only", rank)');
+    await page.keyboard.press('Control+Enter');
+    await expect(
+      page.locator('.jp-Cell').filter({ hasText: '%%rank' })
+    ).toContainText('only 1');
+  });
+
+  await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
+});
+
+test.describe('on a pretend machine', () => {
+  // The stream is to be caught before the page asks for it.
+  test.use({ baseURL: FAKE_GPUS_URL, autoGoto: false });
+
+  test('128 ranks fit, are drawn at once, and take the keyboard', async ({
+    page,
+    notebooks
+  }) => {
+    const pretended = await PretendedPool.follow(page);
+    await page.goto();
+    const panel = new Panel(page);
+    await panel.open();
+    await notebooks.open('many.ipynb', ['']);
+    const kernel = await notebooks.kernel('many.ipynb');
+    const ranks: ISaid[] = Array.from({ length: 128 }, () => ({ cell: 6 }));
+    ranks[77] = { state: 'dead', exit: 'killed' };
+    pretended.say(kernel, ranks);
+    await expect(panel.pool.getByText('1 dead')).toBeVisible();
+    await expect(panel.pool.getByText('127 idle')).toBeVisible();
+
+    await test.step('only those in sight are there', async () => {
+      const there = await panel.tiles.count();
+      expect(there).toBeGreaterThan(30);
+      expect(there).toBeLessThan(128);
+      await expect(panel.tile(127)).toHaveCount(0);
+    });
+
+    await test.step('the keyboard reaches all, and their menus', async () => {
+      await panel.tile(0).getByRole('button').focus();
+      await page.keyboard.press('End');
+      await expect(panel.tile(127).getByRole('button')).toBeFocused();
+      await expect(panel.tile(127)).toBeInViewport();
+      await page.keyboard.press('ArrowLeft');
+      await page.keyboard.press('Enter');
+      await expect(menuItem(page, 'Show Stack')).toBeVisible();
+      await page.keyboard.press('Escape');
+      await expect(panel.tile(126).getByRole('button')).toBeFocused();
+      await expect(panel.tile(126).getByRole('button')).toHaveAttribute(
+        'title',
+        /^Rank 126 · GPU 6\nidle since cell \[6\]\n[^]*31\.2 GB torch\npid 10126$/
+      );
+    });
+
+    await test.step('a change of all is drawn in a frame or so', async () => {
+      await page.evaluate(() => {
+        const tasks: number[] = [];
+        Object.assign(window, { longTasks: tasks });
+        new PerformanceObserver(list =>
+          tasks.push(...list.getEntries().map(({ duration }) => duration))
+        ).observe({ entryTypes: ['longtask'] });
+      });
+      const cells = [7, 8, 9, 10, 11, 12, 13];
+      for (const cell of cells) {
+        pretended.say(
+          kernel,
+          ranks.map(() => ({ state: 'busy', cell }))
+        );
+        await expect(
+          panel.pool.getByText(`cell [${cell}] on all ranks`)
+        ).toBeVisible();
+      }
+      const tasks = await page.evaluate(
+        () => (window as unknown as { longTasks: number[] }).longTasks
+      );
+      // What takes less than 50 ms is no long task; a machine that is busy otherwise may make some.
+      expect(tasks.length).toBeLessThan(cells.length / 2);
+    });
+
+    await panel.expectAccessible();
+  });
+
+  test('the sections take what they need, and stay as they were left', async ({
+    page,
+    notebooks
+  }) => {
+    const pretended = await PretendedPool.follow(page);
+    await page.goto();
+    const panel = new Panel(page);
+    await panel.open();
+    await notebooks.open('many.ipynb', ['']);
+    await page.setViewportSize({ width: 1280, height: 1100 });
+    pretended.say(await notebooks.kernel('many.ipynb'), [
+      { cell: 6 },
+      {
+        state: 'dead',
+        exit: 'killed by signal 9 (SIGKILL)',
+        stderr: Array.from({ length: 4 }, (_, line) => `line ${line}`)
+      }
+    ]);
+    await expect(panel.tile(1)).toContainText('dead');
+    const isClipped = () =>
+      panel.pool.evaluate(node => node.scrollHeight > node.clientHeight);
+    await expect.poll(isClipped).toBe(false);
+
+    const title = panel.root.getByRole('heading', { name: 'GPUs Section' });
+    await expect(title).toHaveAttribute('aria-expanded', 'true');
+    await title.click();
+    await expect(panel.gpus).toBeHidden();
+    // Kept after a moment, when there may be more to keep.
+    await page.waitForResponse(response =>
+      /api\/workspaces/.test(response.url())
+    );
+    await page.reload();
+    await expect(panel.root).toBeVisible();
+    await expect(title).toHaveAttribute('aria-expanded', 'false');
+    await expect(panel.gpus).toBeHidden();
+  });
+});
