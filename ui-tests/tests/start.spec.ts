@@ -143,6 +143,6 @@ test('a pool is started as the form says, and by the code that it writes', async
     await page.getByRole('menuitem', { name: 'Insert Cell' }).click();
     await expect
       .poll(async () => (await cells(page))[1])
-      .toBe('%dist_init -n 1 --gpu-ids 7');
+      .toBe(`${LOAD}%dist_init -n 1 --gpu-ids 7`);
   });
 });
