@@ -50,12 +50,14 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         !model.isPending &&
         !isAlive(model.pool),
       execute: async ({ ranks, choice }) => {
-        const path = model.notebook?.path ?? '';
+        // Another notebook may be the current one when it is known what to start.
+        const { path, kernelId } = model.notebook ?? { path: '' };
         await model.start(
           typeof ranks === 'number'
             ? { num_ranks: ranks }
             : ((choice as IStartChoice | undefined) ??
-                (await start.choice(path, model.defaultRanks)))
+                (await start.choice(path, model.defaultRanks))),
+          kernelId ?? undefined
         );
       }
     });

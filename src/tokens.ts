@@ -82,7 +82,7 @@ export interface IPoolsModel {
   readonly orphans: readonly IPool[];
   /** What went wrong with the last request from the current notebook. */
   readonly error: IApiError | null;
-  /** Whether a request for the current notebook waits for its answer. */
+  /** Whether a request for the current notebook, or its pool, waits for its answer. */
   readonly isPending: boolean;
   /** How many ranks to offer for a new pool. */
   readonly defaultRanks: number;
@@ -95,8 +95,8 @@ export interface IPoolsModel {
   /** Set by the user; 0 means one per free GPU, or 2 without a GPU. */
   setPreferredRanks(ranks: number): void;
   setWaitLimit(seconds: number): void;
-  /** Start a pool for the current notebook. */
-  start(choice: IStartChoice): Promise<void>;
+  /** Start a pool for a kernel's notebook; unless it is named, the current one's. */
+  start(choice: IStartChoice, kernelId?: string): Promise<void>;
   /** Have all cells of a notebook run on its ranks, or only those that say so. */
   setMode(kernelId: string, isOn: boolean): Promise<void>;
   /** Stop a pool, or cancel its start. */

@@ -3,6 +3,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
 import { commandsPlugin } from '../commands';
+import type { IStartSchema } from '../model/contract';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
 import { makeModel, makePool, makeRank, makeStart, until } from './samples';
@@ -48,6 +49,18 @@ describe('commands', () => {
     document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-warn')?.click();
     await done;
     expect(model[action]).toHaveBeenCalledWith('p2');
+  });
+
+  it('start ranks for the notebook that was current then', async () => {
+    const model = makeModel({ startSchema: () => answer });
+    let tell: (schema: IStartSchema) => void = () => undefined;
+    const answer = new Promise<IStartSchema>(resolve => (tell = resolve));
+    const done = addCommands(model).execute(CommandIDs.startPool);
+    const other = { path: 'b.ipynb', kernelId: 'k2', sessionId: 'sk2' };
+    Object.assign(model, { notebook: other });
+    tell({ type: 'object', properties: {} });
+    await done;
+    expect(model.start).toHaveBeenCalledWith({}, 'k1');
   });
 
   it('replace dead ranks without asking', async () => {

@@ -131,6 +131,14 @@ describe('PoolsModel', () => {
     await until(() => model.pools.size === 2);
     notebooks.current = { path: 'b.ipynb', kernelId: 'k2', sessionId: 'sk2' };
     expect(model.pool?.id).toBe('p1');
+    server.answers.set('POST pools/p1/interrupt', {
+      status: 202,
+      body: makePool({ holders })
+    });
+    const done = model.interrupt('p1');
+    expect(model.isPending).toBe(true);
+    await done;
+    expect(model.isPending).toBe(false);
   });
 
   it('prefers the newest pool of a kernel', async () => {

@@ -79,7 +79,10 @@ export class PoolsModel implements IPoolsModel {
   }
 
   get isPending(): boolean {
-    return this._pending.has(this.notebook?.kernelId ?? '');
+    return (
+      this._pending.has(this.notebook?.kernelId ?? '') ||
+      this._pending.has(this.pool?.id ?? '')
+    );
   }
 
   get defaultRanks(): number {
@@ -115,13 +118,17 @@ export class PoolsModel implements IPoolsModel {
     this._emit();
   }
 
-  async start(choice: IStartChoice): Promise<void> {
-    const kernelId = this.notebook?.kernelId;
+  async start(
+    choice: IStartChoice,
+    kernelId = this.notebook?.kernelId ?? ''
+  ): Promise<void> {
     if (!kernelId) {
       return;
     }
-    const isStarted = await this._request(kernelId, () =>
-      this._client.start({ ...choice, kernel_id: kernelId })
+    const isStarted = await this._request(
+      kernelId,
+      () => this._client.start({ ...choice, kernel_id: kernelId }),
+      kernelId
     );
     if (isStarted) {
       await this._runMagic(
@@ -135,21 +142,15 @@ export class PoolsModel implements IPoolsModel {
   }
 
   async stop(poolId: string): Promise<void> {
-    await this._request(this._kernelOf(poolId), () =>
-      this._client.stop(poolId)
-    );
+    await this._request(poolId, () => this._client.stop(poolId));
   }
 
   async interrupt(poolId: string, ranks?: number[]): Promise<void> {
-    await this._request(this._kernelOf(poolId), () =>
-      this._client.interrupt(poolId, ranks)
-    );
+    await this._request(poolId, () => this._client.interrupt(poolId, ranks));
   }
 
   async kill(poolId: string, ranks: number[]): Promise<void> {
-    await this._request(this._kernelOf(poolId), () =>
-      this._client.kill(poolId, ranks)
-    );
+    await this._request(poolId, () => this._client.kill(poolId, ranks));
   }
 
   stack(poolId: string, rank: number): Promise<IStack> {
@@ -165,21 +166,18 @@ export class PoolsModel implements IPoolsModel {
   }
 
   async restart(poolId: string, ranks?: number[]): Promise<void> {
-    await this._request(this._kernelOf(poolId), () =>
-      this._client.restart(poolId, ranks)
-    );
+    await this._request(poolId, () => this._client.restart(poolId, ranks));
   }
 
   /**
-   * Waiting shows beside the notebook of the kernel only. An error shows beside the one that asked,
-   * as the kernel of an orphaned pool has none.
+   * Waiting shows wherever the pool is that it is for; an error shows beside the notebook that asked.
    */
   private async _request(
-    kernelId: string,
-    send: () => Promise<IPool>
+    target: string,
+    send: () => Promise<IPool>,
+    asking = this.notebook?.kernelId ?? ''
   ): Promise<boolean> {
-    const asking = this.notebook?.kernelId ?? '';
-    this._pending.add(kernelId);
+    this._pending.add(target);
     this._errors.delete(asking);
     this._emit();
     try {
@@ -192,7 +190,7 @@ export class PoolsModel implements IPoolsModel {
       this._errors.set(asking, error);
       return false;
     } finally {
-      this._pending.delete(kernelId);
+      this._pending.delete(target);
       this._emit();
     }
   }
@@ -215,10 +213,6 @@ export class PoolsModel implements IPoolsModel {
       this._errors.set(kernelId, { code: 'magic_failed', message, hint });
       this._emit();
     }
-  }
-
-  private _kernelOf(poolId: string): string {
-    return this._pools.get(poolId)?.kernel_id ?? '';
   }
 
   private _onMessage(_: Stream, message: StreamMessage): void {
@@ -293,6 +287,7 @@ export class PoolsModel implements IPoolsModel {
   private readonly _trans: TranslationBundle;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _errors = new Map<string, IApiError>();
+  /** Ids of pools, and of kernels that are to get one. */
   private readonly _pending = new Set<string>();
   private _pools = new Map<string, IPool>();
   private _gpus: IInventory | null = null;
