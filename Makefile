@@ -8,7 +8,7 @@
 #   make bench  compares pools with plain kernels
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
 #   make bench-telemetry   measures what it costs to watch eight GPUs, which are pretended
-#   make bench-front-end   measures in a browser what the timeline costs
+#   make bench-front-end   measures in a browser what the timeline and long outputs cost
 #   make screenshots   takes the pictures in docs/images
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
 #   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch

@@ -48,9 +48,6 @@ export default defineConfig({
             testMatch: ['screenshots.spec.ts', 'newcomer.spec.ts']
           }
         ]
-      : []),
-    ...(process.env.JUPYTER_DIST_BENCHMARKS
-      ? [{ name: 'benchmarks', testDir: 'benchmarks' }]
       : [])
   ],
   use: {

@@ -283,10 +283,9 @@ class Cell:
 
 
 def _what(end: dict[str, Any]) -> str:
-    """Say how a rank failed."""
-    if not end:
-        return "did not stop"
-    return f"{end['ename']}: {end['evalue']}".removeprefix("RankDied: ").strip(": ")
+    """Say how a rank failed; one that did not stop has said nothing."""
+    what = f"{end.get('ename', '')}: {end.get('evalue', '')}"
+    return what.removeprefix("RankDied: ").strip(": ") or "did not stop"
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
-import type { IPool, RankState } from '../model/contract';
+import type { IPool, IRank, RankState } from '../model/contract';
+import { Telemetry } from '../model/telemetry';
 import { Bands, endOf } from '../timeline/bands';
 import { sayBand } from '../timeline/bandWords';
 import type { IPoolsModel } from '../tokens';
+import { FakeStream, makeUsage } from './gpuSamples';
 import { makeModel, makePool, makeRank } from './samples';
 
 const gpu = (index: number) => ({
@@ -14,10 +16,10 @@ const gpu = (index: number) => ({
   name: 'H100'
 });
 
-function follow() {
+function follow(changes: Partial<IPoolsModel> = {}) {
   const changed = new Signal<IPoolsModel, void>({} as IPoolsModel);
   const pools = new Map<string, IPool>();
-  const model = makeModel({ changed, pools });
+  const model = makeModel({ changed, pools, ...changes });
   const bands = new Bands(model);
   /** Says the state of each rank and since when. */
   const say = (...ranks: [RankState, number][]) => {
@@ -64,6 +66,49 @@ describe('bands', () => {
     expect(bands.all.map(band => [band.start, endOf(band)])).toEqual([
       [10, 11],
       [11, 30]
+    ]);
+  });
+
+  it('have the number of their cell, and say who waits for whom', () => {
+    const stream = new FakeStream();
+    const { bands, model, pools, changed } = follow({
+      telemetry: new Telemetry(stream)
+    });
+    const ranks = (cell: number, ...since: number[]) =>
+      since.map((since, rank) =>
+        makeRank(rank, { state: 'busy', since, cell, gpu: gpu(rank) })
+      );
+    const say = (...all: IRank[]) => {
+      pools.set('p1', makePool({ name: 'work/train.ipynb', ranks: all }));
+      changed.emit();
+    };
+    const since: number[] = [];
+    bands.changed.connect((_, from) => since.push(from));
+    // A rank may come much later to the same cell; another cell is another band.
+    say(...ranks(6, 100, 130));
+    expect(bands.all.map(({ cell }) => cell)).toEqual([6]);
+    say(...ranks(7, 200, 200));
+    expect(bands.all.map(({ cell }) => cell)).toEqual([6, 7]);
+    expect(since).toEqual([100, 200]);
+    stream.received.emit({
+      type: 'usage',
+      pools: {
+        p1: [
+          makeUsage(0, { call: 'all_reduce', waiting_since: 203 }),
+          makeUsage(1)
+        ]
+      }
+    });
+    const trans = nullTranslator.load('');
+    const words = sayBand(bands.all[1], 241, model, trans);
+    expect(words.parts).toEqual(['[7]', 'running 41 s', 'rank 0 waits for 1']);
+    expect(words.title).toMatch(
+      /^Cell \[7\] runs for 41 s on ranks 0–1, since .* rank 0 waits for 1\. .* in work\/train\.ipynb\.$/
+    );
+    expect(sayBand(bands.all[0], 241, model, trans).parts).toEqual([
+      '[6]',
+      '1 min 40 s',
+      'ranks 0–1'
     ]);
   });
 

@@ -4,6 +4,7 @@ import { Telemetry } from '../model/telemetry';
 import { Bands } from '../timeline/bands';
 import { TimelineModel } from '../timeline/model';
 import type { IHistory } from '../timeline/recording';
+import { makeTable } from '../timeline/table';
 import type { IPoolsModel } from '../tokens';
 import { FakeStream, makeGpusMessage, makeInventory } from './gpuSamples';
 import { makeModel } from './samples';
@@ -119,6 +120,27 @@ describe('timeline', () => {
     expect(model.recording.times).toEqual([]);
     await answer({ ...PAST, times: [NOW - 3000], gpus: {} });
     expect(model.recording.times).toEqual([NOW - 3000]);
+  });
+
+  it('makes a table of what is visible', async () => {
+    const { model, answer } = makeTimeline();
+    model.isShown = true;
+    await answer({
+      ...PAST,
+      gpus: {
+        'GPU-0': { utilization: [10, 20.123456], memory_used: [2 ** 30] }
+      }
+    });
+    const [titles, ...lines] = makeTable(model).trim().split('\n');
+    expect(titles).toBe(
+      'timestamp,gpu,uuid,ranks,cell,utilization.gpu [%],memory.used [MiB],power.draw [W],temperature.gpu'
+    );
+    expect(lines).toEqual([
+      '1970-01-12T13:46:38.000Z,0,GPU-0,,,10,1024,,',
+      '1970-01-12T13:46:39.000Z,0,GPU-0,,,20.12,,,'
+    ]);
+    model.zoomTo(NOW - 60, NOW - 30);
+    expect(makeTable(model).trim().split('\n')).toHaveLength(1);
   });
 
   it('says why there is no past', async () => {

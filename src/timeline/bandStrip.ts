@@ -1,3 +1,4 @@
+import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IBand } from './bands';
@@ -41,6 +42,17 @@ export class BandStrip {
   /** What is shown, by lane and time. */
   get chips(): readonly IChip[] {
     return this._shown.map(({ chip }) => chip);
+  }
+
+  /** What its lanes are called: with several pools, each has its notebook's name. */
+  get lanes(): string[] {
+    const paths: string[] = [];
+    for (const { lane, bands } of this.chips) {
+      paths[lane] = bands[0].path;
+    }
+    return paths.length > 1
+      ? paths.map(path => PathExt.basename(path))
+      : [this._trans.__('cells')];
   }
 
   /** The parts of a chip's label that fit on it. */

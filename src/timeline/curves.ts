@@ -129,7 +129,6 @@ export class Curves {
       scene: this._scene(colours),
       from: this._from,
       width: this._width,
-      lanes: this._lanes,
       trans: this._trans
     });
   }
@@ -217,28 +216,20 @@ export class Curves {
     this._isLaidOut = false;
   }
 
-  /** As many lanes as there are pools with cells to show; with several, each has its notebook's name. */
   private _fitLanes(): void {
-    const names: string[] = [];
-    for (const { lane, bands } of this._strip.chips) {
-      names[lane] = bands[0].path;
+    const { lanes } = this._strip;
+    const key = lanes.join('\n');
+    if (key === this._lanesKey) {
+      return;
     }
-    const many = names.length > 1;
-    const texts = many
-      ? names.map(path => path.split('/').at(-1) ?? '')
-      : [this._trans.__('cells')];
-    const said = texts.join('\n');
-    if (said !== this._lanesSaid) {
-      this._lanesSaid = said;
-      this._stripLabel.replaceChildren();
-      texts.forEach((text, lane) => {
-        const node = element(this._stripLabel, '');
-        node.textContent = text;
-        node.title = many ? names[lane] : '';
-      });
+    this._lanesKey = key;
+    this._stripLabel.replaceChildren();
+    for (const name of lanes) {
+      const node = element(this._stripLabel, '');
+      node.textContent = node.title = name;
     }
-    if (texts.length !== this._lanes) {
-      this._lanes = texts.length;
+    if (lanes.length !== this._lanes) {
+      this._lanes = lanes.length;
       this._layOut();
     }
   }
@@ -260,7 +251,6 @@ export class Curves {
     this._isLaidOut = clientWidth > 0;
   }
 
-  /** However fast the mouse is, one look a frame is enough. */
   private _scheduleValues(): void {
     this._frame ||= requestAnimationFrame(() => {
       this._frame = 0;
@@ -301,7 +291,7 @@ export class Curves {
   /** The newest value that is drawn. */
   private _drawnEnd: number | null = null;
   private _lanes = 1;
-  private _lanesSaid = '';
+  private _lanesKey = '';
   private _isLaidOut = false;
   private _width = 1;
   private _height = 1;

@@ -8,6 +8,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { endOf } from './bands';
 import type { IBand } from './bands';
 
+/** Milliseconds to read a sentence; without them it would not be shown at all. */
+const LONG = 5000;
+
 /**
  * Go to a cell in its notebook, which is opened if it is not; say so where that cannot be.
  */
@@ -23,7 +26,8 @@ export async function jumpTo(
     Notification.warning(
       name
         ? trans.__('%1 could not be opened.', name)
-        : trans.__('The ranks were started without a notebook.')
+        : trans.__('The ranks were started without a notebook.'),
+      { autoClose: LONG }
     );
     return;
   }
@@ -33,7 +37,8 @@ export async function jumpTo(
     Notification.info(
       band.cell === null
         ? trans.__('That cell has no number, so it cannot be found.')
-        : trans.__('Cell [%1] is not in %2 any more.', `${band.cell}`, name)
+        : trans.__('Cell [%1] is not in %2 any more.', `${band.cell}`, name),
+      { autoClose: LONG }
     );
     return;
   }

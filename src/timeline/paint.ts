@@ -54,11 +54,11 @@ export function paint(
   ctx.beginPath();
   curves.forEach(({ bands }, row) => {
     for (const { start, end } of bands) {
-      const left = Math.max(from, Math.round(scale.place(start)));
-      const right = Math.min(
-        to,
-        end === null ? to : Math.max(left + 1, Math.round(scale.place(end)))
-      );
+      const place = Math.round(scale.place(start));
+      // However short, it is seen.
+      const stop =
+        end === null ? to : Math.max(place + 1, Math.round(scale.place(end)));
+      const [left, right] = [Math.max(from, place), Math.min(to, stop)];
       if (left < right) {
         // One path, so that ranks on the same GPU do not make it darker, nor cells side by side.
         ctx.rect(left - edge, (first + row) * rowHeight, right - left, height);

@@ -31,7 +31,6 @@ interface IParts {
   /** Pixels of the scale: the left edge, and how many there are. */
   from: number;
   width: number;
-  lanes: number;
   trans: TranslationBundle;
 }
 
@@ -39,10 +38,14 @@ interface IParts {
  * Draw a timeline with its labels, as sharp as it is on the screen.
  */
 export function drawPicture(parts: IParts): HTMLCanvasElement {
-  const { rows, scene, from, width, lanes } = parts;
+  const { rows, scene, strip, from, width } = parts;
   const { colours, rowHeight } = scene;
   const ratio = window.devicePixelRatio;
-  const heights = [TITLE_HEIGHT, stripHeight(lanes), rows.length * rowHeight];
+  const heights = [
+    TITLE_HEIGHT,
+    stripHeight(strip.lanes.length),
+    rows.length * rowHeight
+  ];
   const tops = heights.map((_, index) =>
     heights.slice(0, index + 1).reduce((sum, height) => sum + height)
   );
@@ -68,6 +71,11 @@ export function drawPicture(parts: IParts): HTMLCanvasElement {
     ctx.restore();
   };
   drawTitle(ctx, parts);
+  strip.lanes.forEach((name, lane) =>
+    at(0, tops[0] + lane * LANE, LANE, () =>
+      write(ctx, parts, name, MARGIN, LANE / 2, true)
+    )
+  );
   at(LABEL_WIDTH, tops[0], heights[1], () => drawChips(ctx, parts));
   at(LABEL_WIDTH, tops[1], heights[2], () =>
     paint(ctx, scene, from, [from, from + width], [0, rows.length])

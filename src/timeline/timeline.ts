@@ -91,7 +91,10 @@ export class Timeline extends Widget {
   }
 
   protected onActivateRequest(): void {
-    this.node.focus();
+    // Whoever is in it already stays there.
+    if (!this.node.contains(document.activeElement)) {
+      this.node.focus();
+    }
   }
 
   private readonly _onVisibility = () => {

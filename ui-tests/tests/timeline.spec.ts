@@ -1,4 +1,5 @@
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import AxeBuilder from '@axe-core/playwright';
 import type { Locator } from '@playwright/test';
 import { readFile } from 'fs/promises';
@@ -29,6 +30,11 @@ class Timeline {
     return this.curves.getByRole('img', {
       name: new RegExp(`^GPU ${gpu}[,:]`)
     });
+  }
+
+  /** What stands for a cell above the curves. */
+  cell(name: RegExp): Locator {
+    return this.curves.getByRole('button', { name });
   }
 
   button(name: string): Locator {
@@ -96,9 +102,9 @@ test.describe('on a pretend machine', () => {
 
     await test.step('in both themes', async () => {
       const edge = () =>
-        timeline
-          .chart(0)
+        timeline.curves
           .locator('canvas')
+          .first()
           .evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
       await timeline.expectAccessible();
       await timeline.button('Pause').click();
@@ -139,28 +145,77 @@ test.describe('on a pretend machine', () => {
     await expect.poll(() => asked.at(-1)).toBe('{"watch":["gpus"]}');
   });
 
-  test('busy ranks are bands', async ({ page }) => {
+  test('cells are bands that lead to them', async ({ page, notebooks }) => {
+    await notebooks.open('train.ipynb', [
+      '1',
+      '%%distributed\nimport time; time.sleep(4)'
+    ]);
+    await page.evaluate(async () => {
+      await window.jupyterapp.commands.execute('jupyter-dist:start-pool', {
+        ranks: 2
+      });
+    });
+    const pool = async () => {
+      const answer = await page.request.get('jupyter-dist/pools');
+      const { pools } = await answer.json();
+      return pools[0];
+    };
+    await expect.poll(async () => (await pool())?.state).toBe('RUNNING');
     const timeline = new Timeline(page);
+    await notebooks.run(0);
+    await notebooks.run(1);
     await timeline.open();
-    const answer = await page.request.post('jupyter-dist/pools', {
-      data: { num_ranks: 2, gpu_ids: [0, 1] }
+
+    await test.step('while it runs, and after', async () => {
+      await expect(
+        timeline.cell(/^Cell \[2\] runs for .* on ranks 0–1/)
+      ).toBeVisible();
+      const chip = timeline.cell(/^Cell \[2\] ran for \d+ s on ranks 0–1/);
+      await expect(chip).toBeVisible();
+      await timeline.root.getByLabel('Range').selectOption('last 1 minute');
+      await expect(chip).toHaveText(/^\[2\]/);
+      await timeline.expectAccessible();
     });
-    const { id } = await answer.json();
-    await expect(timeline.chart(1)).toHaveAccessibleName(/^GPU 1, rank 1:/);
-    await expect
-      .poll(async () => {
-        const answer = await page.request.get(`jupyter-dist/pools/${id}`);
-        return (await answer.json()).state;
-      })
-      .toBe('RUNNING');
-    await page.request.post(`jupyter-dist/pools/${id}/execute`, {
-      data: { code: 'import time; time.sleep(2.5)' }
+
+    await test.step('in the table', async () => {
+      const download = page.waitForEvent('download');
+      await timeline.button('CSV').click();
+      const table = await readFile(await (await download).path(), 'utf-8');
+      const [titles, ...lines] = table.trim().split('\n');
+      expect(titles).toMatch(/^timestamp,gpu,uuid,ranks,cell,utilization.gpu/);
+      expect(lines.some(line => /^[^,]+,1,GPU-[^,]+,1,2,/.test(line))).toBe(
+        true
+      );
     });
-    await expect(
-      timeline.curves.getByRole('img', { name: /last: ranks 0–1 · \d+ s$/ })
-    ).toBeVisible();
-    await page.request.delete(`jupyter-dist/pools/${id}`);
-    await expect(timeline.chart(1)).toHaveAccessibleName(/^GPU 1, free:/);
+
+    const marked = page.locator('.jp-NotebookPanel:visible .jp-mod-active');
+    await test.step('to the cell, also if the notebook is closed', async () => {
+      await page.evaluate(async () => {
+        const { shell } = window.jupyterapp;
+        for (const widget of shell.widgets('main')) {
+          if (widget.title.label === 'train.ipynb') {
+            await (widget as NotebookPanel).context.save();
+            widget.close();
+          }
+        }
+      });
+      await expect(page.getByRole('tab', { name: 'train' })).toHaveCount(0);
+      await timeline.open();
+      await timeline.cell(/^Cell \[2\]/).press('Enter');
+      await expect(marked.filter({ hasText: 'time.sleep' })).toBeVisible();
+    });
+
+    await test.step('it says so if the cell is gone', async () => {
+      await page.evaluate(async () => {
+        await window.jupyterapp.commands.execute('notebook:delete-cell');
+      });
+      await timeline.open();
+      await timeline.cell(/^Cell \[2\]/).click();
+      await expect(
+        page.getByText('Cell [2] is not in train.ipynb any more.').first()
+      ).toBeVisible();
+    });
+    await page.request.delete(`jupyter-dist/pools/${(await pool()).id}`);
   });
 });
 
