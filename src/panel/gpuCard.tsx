@@ -29,7 +29,7 @@ export function GpuCard(props: Props): JSX.Element {
   );
   const seats = seatsOn(gpu.uuid, model.pools.values(), model.pool);
   const name = trans.__('GPU %1', labelOf(gpu));
-  const source = gpuCode(gpu, seats, props);
+  const source = gpuCode(props, seats);
   return (
     <li className="jp-dist-GpuCard" aria-label={name} data-dist-code={source}>
       <div
@@ -63,11 +63,7 @@ export function GpuCard(props: Props): JSX.Element {
 }
 
 /** A cell for a GPU: for the notebook's ranks that sit there, else one that starts a rank there. */
-function gpuCode(
-  gpu: IGpu,
-  seats: ISeat[],
-  { model, trans }: IPanelServices
-): string {
+function gpuCode({ gpu, model, trans }: Props, seats: ISeat[]): string {
   const ranks = seats.filter(({ pool }) => pool === model.pool);
   return ranks.length
     ? `%%rank [${ranks.map(({ rank }) => rank).join(',')}]\n`
