@@ -49,7 +49,9 @@ lab: $(LINKED)
 lab-fake: $(LINKED)
 	python -m tests.fake_nvml.machine jupyter lab --ServerApp.root_dir=examples $(LAB_OPTIONS)
 
-test: lint types py-test ts-test ui-test
+# The tests in Python take longest, and wait for processes most of the time: the others run beside them.
+test: $(LINKED)
+	$(MAKE) --jobs=2 py-test lint types ts-test ui-test
 
 lint: $(INSTALLED) $(MODULES)
 	ruff check .
