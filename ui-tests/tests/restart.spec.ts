@@ -93,7 +93,8 @@ test('the server is killed and comes back: the panel says so, and knows the pool
   expect(pools[0].ranks.map(({ pid }: { pid: number }) => pid)).toEqual(pids);
 
   // Its kernel ended with the server, so it belongs to nobody, until it is stopped.
-  const orphan = panel.root.getByRole('group', {
+  await panel.root.getByRole('heading', { name: 'Other pools' }).click();
+  const orphan = panel.root.getByRole('listitem', {
     name: 'Pool of restart.ipynb'
   });
   await orphan.getByRole('button', { name: 'Stop…' }).click();
