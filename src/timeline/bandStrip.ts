@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IBand } from './bands';
 import { sayBand, sayBands } from './bandWords';
+import type { IBandWords } from './bandWords';
 import { chipsIn, fitLabel } from './chips';
 import type { IChip } from './chips';
 import type { IColours } from './colours';
@@ -31,6 +32,7 @@ export interface IBandStripOptions {
  */
 export class BandStrip {
   constructor(
+    private readonly _label: HTMLElement,
     private readonly _parent: HTMLElement,
     private readonly _model: TimelineModel,
     private readonly _trans: TranslationBundle,
@@ -45,38 +47,13 @@ export class BandStrip {
   }
 
   /** What its lanes are called: with several pools, each has its notebook's name. */
-  get lanes(): string[] {
-    const paths: string[] = [];
-    for (const { lane, bands } of this.chips) {
-      paths[lane] = bands[0].path;
-    }
-    return paths.length > 1
-      ? paths.map(path => PathExt.basename(path))
-      : [this._trans.__('cells')];
+  get lanes(): readonly string[] {
+    return this._lanes;
   }
 
   /** The parts of a chip's label that fit on it. */
   label(chip: IChip, colours: IColours): string[] {
-    const [first] = chip.bands;
-    const { now, pools } = this._model;
-    const { parts } =
-      chip.bands.length > 1
-        ? sayBands(chip.bands, this._trans)
-        : sayBand(first, now, pools, this._trans);
-    this._ctx ??= document.createElement('canvas').getContext('2d');
-    const ctx = this._ctx;
-    return fitLabel(
-      parts,
-      chip.room - chip.left - 2 * CHIP_MARGIN,
-      CHIP_MARGIN,
-      text => {
-        if (!ctx) {
-          return 0;
-        }
-        ctx.font = chipFont(colours, parts.indexOf(text));
-        return ctx.measureText(text).width;
-      }
-    );
+    return this._fit(chip, this._say(chip).parts, colours);
   }
 
   draw(scale: Scale, view: readonly [number, number], colours: IColours): void {
@@ -104,9 +81,29 @@ export class BandStrip {
     for (const { node } of before.values()) {
       node.remove();
     }
+    this._nameLanes();
     if (!this._shown.some(({ node }) => node.tabIndex === 0)) {
       this._focusable(this._shown.at(-1)?.node);
     }
+  }
+
+  private _nameLanes(): void {
+    const paths: string[] = [];
+    for (const { lane, bands } of this.chips) {
+      paths[lane] = bands[0].path;
+    }
+    const lanes =
+      paths.length > 1
+        ? paths.map(path => PathExt.basename(path))
+        : [this._trans.__('cells')];
+    if (lanes.join('\n') !== this._lanes.join('\n')) {
+      this._label.replaceChildren();
+      for (const name of lanes) {
+        const node = element(this._label, '');
+        node.textContent = node.title = name;
+      }
+    }
+    this._lanes = lanes;
   }
 
   /** Have all labels written anew. */
@@ -125,26 +122,44 @@ export class BandStrip {
   }
 
   private _write({ node, chip }: IShown, colours: IColours): void {
-    const { left, right, lane, bands, isRunning } = chip;
-    const { now, pools } = this._model;
-    const { title } =
-      bands.length > 1
-        ? sayBands(bands, this._trans)
-        : sayBand(bands[0], now, pools, this._trans);
+    const { left, right, lane, isRunning } = chip;
+    const { parts, title } = this._say(chip);
     node.style.left = `${left}px`;
     node.style.width = `${right - left}px`;
     node.style.top = `${lane * LANE + (LANE - CHIP) / 2}px`;
     node.classList.toggle('jp-mod-running', isRunning);
     node.title = title;
     node.setAttribute('aria-label', title);
-    const parts = this.label(chip, colours);
     node.replaceChildren(
-      ...parts.map(part => {
+      ...this._fit(chip, parts, colours).map(part => {
         const span = document.createElement('span');
         span.textContent = part;
         return span;
       })
     );
+  }
+
+  private _say({ bands }: IChip): IBandWords {
+    const { now, pools } = this._model;
+    return bands.length > 1
+      ? sayBands(bands, this._trans)
+      : sayBand(bands[0], now, pools, this._trans);
+  }
+
+  private _fit(
+    { left, room }: IChip,
+    parts: readonly string[],
+    colours: IColours
+  ): string[] {
+    this._ctx ??= document.createElement('canvas').getContext('2d');
+    const ctx = this._ctx;
+    return fitLabel(parts, room - left - 2 * CHIP_MARGIN, CHIP_MARGIN, part => {
+      if (!ctx) {
+        return 0;
+      }
+      ctx.font = chipFont(colours, parts.indexOf(part));
+      return ctx.measureText(part).width;
+    });
   }
 
   private _onClick({ bands }: IChip): void {
@@ -175,6 +190,7 @@ export class BandStrip {
   };
 
   private _shown: IShown[] = [];
+  private _lanes: readonly string[] = [];
   private _ctx: CanvasRenderingContext2D | null = null;
 }
 

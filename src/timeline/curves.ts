@@ -20,6 +20,7 @@ import {
 } from './sizes';
 import { tickStep } from './ticks';
 import { Tiles } from './tiles';
+import { Values } from './values';
 
 /**
  * Pixels by which everything moves at once. Until then curves grow into the room that is left, as a
@@ -41,11 +42,10 @@ export class Curves {
   ) {
     const zoom = (from: number, to: number) => _model.zoomTo(from, to);
     const strip = this._addStrip('jp-mod-bands');
-    this._stripLabel = strip.label;
     this._stripNode = strip.node;
     strip.moving.setAttribute('role', 'group');
     strip.moving.setAttribute('aria-label', _trans.__('Cells on ranks'));
-    this._strip = new BandStrip(strip.moving, _model, _trans, {
+    this._strip = new BandStrip(strip.label, strip.moving, _model, _trans, {
       ...options,
       zoom
     });
@@ -53,6 +53,7 @@ export class Curves {
     const plots = element(this._rowsNode, 'jp-dist-Timeline-plots');
     const drawn = element(plots, 'jp-dist-Timeline-moving');
     this._tiles = new Tiles(drawn);
+    this._values = new Values(this._rowsNode);
     const layer = element(this._rowsNode, 'jp-dist-Timeline-pointer');
     const axis = this._addStrip('jp-mod-axis');
     axis.node.setAttribute('aria-hidden', 'true');
@@ -99,7 +100,10 @@ export class Curves {
     this._from = from;
     const pixels: Stretch = [from, from + this._width];
     this._strip.draw(this._scale, pixels, colours);
-    this._fitLanes();
+    if (this._strip.lanes.length !== this._lanes) {
+      this._lanes = this._strip.lanes.length;
+      this._layOut();
+    }
     const changed = this._model.takeChanged();
     const { end } = this._model.recording;
     if (isNew || isMoved || changed < Infinity || end !== this._drawnEnd) {
@@ -216,24 +220,6 @@ export class Curves {
     this._isLaidOut = false;
   }
 
-  private _fitLanes(): void {
-    const { lanes } = this._strip;
-    const key = lanes.join('\n');
-    if (key === this._lanesKey) {
-      return;
-    }
-    this._lanesKey = key;
-    this._stripLabel.replaceChildren();
-    for (const name of lanes) {
-      const node = element(this._stripLabel, '');
-      node.textContent = node.title = name;
-    }
-    if (lanes.length !== this._lanes) {
-      this._lanes = lanes.length;
-      this._layOut();
-    }
-  }
-
   private _layOut(): void {
     const { clientWidth, clientHeight, scrollTop } = this._body;
     this._height = clientHeight;
@@ -248,6 +234,7 @@ export class Curves {
     for (const { node } of this._rows) {
       node.style.height = `${this._rowHeight}px`;
     }
+    this._values.resize(this._rows.length, this._rowHeight);
     this._isLaidOut = clientWidth > 0;
   }
 
@@ -266,17 +253,23 @@ export class Curves {
         ? null
         : { index: nearest(times, time), x };
     this._rows.forEach(row => row.showValue(cursor));
+    if (this._colours) {
+      this._values.draw(
+        this._rows.map(row => row.value),
+        this._colours
+      );
+    }
     this.pointer.refresh();
   }
 
   private readonly _stripNode: HTMLElement;
-  private readonly _stripLabel: HTMLElement;
   private readonly _rowsNode: HTMLElement;
   private readonly _now: HTMLElement;
   private readonly _moving: readonly HTMLElement[];
   private readonly _strip: BandStrip;
   private readonly _tiles: Tiles;
   private readonly _axis: Axis;
+  private readonly _values: Values;
   private _rows: Row[] = [];
   /** The GPUs that the rows are of. */
   private _key = '';
@@ -291,7 +284,6 @@ export class Curves {
   /** The newest value that is drawn. */
   private _drawnEnd: number | null = null;
   private _lanes = 1;
-  private _lanesKey = '';
   private _isLaidOut = false;
   private _width = 1;
   private _height = 1;

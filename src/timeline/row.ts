@@ -25,10 +25,8 @@ export class Row {
   ) {
     this.node = element(parent, 'jp-dist-TimelineRow');
     const label = element(this.node, 'jp-dist-TimelineRow-label');
-    const head = element(label, 'jp-dist-TimelineRow-head');
     this._name = _trans.__('GPU %1', labelOf(_gpu));
-    element(head, '', 'strong').textContent = this._name;
-    this._value = textOf(element(head, 'jp-dist-TimelineRow-value', 'span'));
+    element(label, 'jp-dist-TimelineRow-name').textContent = this._name;
     const who = element(label, 'jp-dist-quiet');
     this._who = new Text(text => (who.textContent = who.title = text));
     this._memory = textOf(element(label, 'jp-dist-quiet'));
@@ -48,7 +46,12 @@ export class Row {
 
   /** What the label says, line by line. */
   get lines(): string[] {
-    return [this._name, this._value.text, this._who.text, this._memory.text];
+    return [this._name, this._value, this._who.text, this._memory.text];
+  }
+
+  /** The value that is shown. */
+  get value(): string {
+    return this._value;
   }
 
   /** What the upper edge of the curve means. */
@@ -112,7 +115,7 @@ export class Row {
   /** The value at a cursor that stands `x` pixels from the left, or else the newest. */
   showValue(cursor: { index: number; x: number } | null): void {
     const value = cursor && (this._values[cursor.index] ?? null);
-    this._value.set(cursor ? this._format(value) : this._latest);
+    this._value = cursor ? this._format(value) : this._latest;
     hide(this._dot, value === null);
     if (cursor && value !== null) {
       const share = Math.min(1, Math.max(0, value / this._topValue));
@@ -158,7 +161,6 @@ export class Row {
 
   private readonly _name: string;
   private readonly _label: Text;
-  private readonly _value: Text;
   private readonly _who: Text;
   private readonly _memory: Text;
   private readonly _top: Text;
@@ -167,6 +169,7 @@ export class Row {
   private _seats: ISeat[] = [];
   private _topValue = 1;
   private _latest = '';
+  private _value = '';
   /** What the next two are for. */
   private _key = '';
   private _words = '';

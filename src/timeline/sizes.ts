@@ -1,5 +1,7 @@
 /** Pixels, which the style sheet has too. */
 export const LABEL_WIDTH = 148;
+/** Of the value in a row's label, which ends with its margin. */
+export const VALUE_WIDTH = 64;
 export const AXIS_HEIGHT = 24;
 /** Of a lane of chips, and of a chip in it. */
 export const LANE = 24;
