@@ -103,7 +103,7 @@ describe('bands', () => {
     const words = sayBand(bands.all[1], 241, model, trans);
     expect(words.parts).toEqual(['[7]', 'running 41 s', 'rank 0 waits for 1']);
     expect(words.title).toMatch(
-      /^Cell \[7\] runs for 41 s on ranks 0–1, since .* rank 0 waits for 1\. .* in work\/train\.ipynb\.$/
+      /^Cell \[7\] runs on ranks 0–1 since .* rank 0 waits for 1\. .* in work\/train\.ipynb\.$/
     );
     expect(sayBand(bands.all[0], 241, model, trans).parts).toEqual([
       '[6]',

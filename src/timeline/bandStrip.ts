@@ -128,15 +128,20 @@ export class BandStrip {
     node.style.width = `${right - left}px`;
     node.style.top = `${lane * LANE + (LANE - CHIP) / 2}px`;
     node.classList.toggle('jp-mod-running', isRunning);
-    node.title = title;
-    node.setAttribute('aria-label', title);
-    node.replaceChildren(
-      ...this._fit(chip, parts, colours).map(part => {
-        const span = document.createElement('span');
+    if (node.title !== title) {
+      node.title = title;
+      node.setAttribute('aria-label', title);
+    }
+    const fitting = this._fit(chip, parts, colours);
+    while (node.childElementCount > fitting.length) {
+      node.lastElementChild?.remove();
+    }
+    fitting.forEach((part, index) => {
+      const span = node.children[index] ?? element(node, '', 'span');
+      if (span.textContent !== part) {
         span.textContent = part;
-        return span;
-      })
-    );
+      }
+    });
   }
 
   private _say({ bands }: IChip): IBandWords {

@@ -40,7 +40,8 @@ export function sayBand(
   const since = formatClock(band.start, true);
   const sentences =
     end === null
-      ? [trans.__('%1 runs for %2 on %3, since %4.', cell, took, ranks, since)]
+      ? // Without how long: whoever hears it would hear it anew each second.
+        [trans.__('%1 runs on %2 since %3.', cell, ranks, since)]
       : [
           trans.__(
             '%1 ran for %2 on %3, %4–%5.',

@@ -102,6 +102,7 @@ export class TimelineModel implements IDisposable {
       this.bands.changed.connect(this._onBands, this);
       // What happened meanwhile was not followed.
       this._changedSince = -Infinity;
+      this._poolsRevision += 1;
       this._keys = this._uuids();
       if (this.isFollowing) {
         this._load();
@@ -118,6 +119,11 @@ export class TimelineModel implements IDisposable {
 
   get gpus(): readonly IGpu[] {
     return this.pools.gpus?.gpus ?? [];
+  }
+
+  /** Another number after each change of the pools. */
+  get poolsRevision(): number {
+    return this._poolsRevision;
   }
 
   get recording(): Recording {
@@ -236,6 +242,7 @@ export class TimelineModel implements IDisposable {
   }
 
   private _onPools(): void {
+    this._poolsRevision += 1;
     const keys = this._uuids();
     const { state } = this.pools.connection;
     const isBack = state === 'live' && this._connection !== 'live';
@@ -277,6 +284,7 @@ export class TimelineModel implements IDisposable {
   /** The end of the whole when it was zoomed. */
   private _zoomedAt = 0;
   private _changedSince = -Infinity;
+  private _poolsRevision = 0;
   private _keys = '';
   private _connection: Connection['state'] = 'live';
   private _isDisposed = false;

@@ -81,7 +81,10 @@ export class Row {
     const { metric, pools } = this._model;
     const { uuid, memory_total } = this._gpu;
     const reading = pools.telemetry.gpu(uuid);
-    this._seats = seatsOn(uuid, pools.pools.values(), pools.pool);
+    if (this._revision !== this._model.poolsRevision) {
+      this._revision = this._model.poolsRevision;
+      this._seats = seatsOn(uuid, pools.pools.values(), pools.pool);
+    }
     const ranks = this._seats.map(({ rank }) => rank);
     if (ranks.length) {
       this._who.setFor(ranks.join(), () =>
@@ -167,6 +170,8 @@ export class Row {
   private readonly _colour: Text;
   private readonly _dot: HTMLElement;
   private _seats: ISeat[] = [];
+  /** Of the pools, when the seats were found. */
+  private _revision = -1;
   private _topValue = 1;
   private _latest = '';
   private _value = '';
