@@ -53,7 +53,9 @@ test('an update of the timeline: 16 GPUs, 15 minutes', async ({ page }) => {
   const [bare] = page.context().pages();
   const meter = await Meter.on(bare);
   const command = (id: string) =>
-    page.evaluate(id => window.jupyterapp.commands.execute(id), id);
+    page.evaluate(async id => {
+      await window.jupyterapp.commands.execute(id);
+    }, id);
   const timeline = page.locator('#jupyter-dist-timeline');
   const floor = (name: Floor) => async () => {
     await showFloor(bare, name);
