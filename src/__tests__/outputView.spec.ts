@@ -8,6 +8,7 @@ import { Widget } from '@lumino/widgets';
 
 import { MARK } from '../outputs/item';
 import { addRenderers } from '../outputs/renderers';
+import { until } from './samples';
 
 const mark = (failed?: Record<string, string>) => ({
   output_type: 'display_data',
@@ -153,9 +154,7 @@ describe('an output area with a mark', () => {
     make([mark(), stream('[0-2] all\n[1]   odd\n')]);
     await drawn();
     expect(tabs()).toEqual(['Merged', '0', '1', '2']);
-    await new Promise(resolve => setTimeout(resolve, 1100));
-    await drawn();
-    expect(tabs()).toEqual(['Merged', '0', '1○', '2']);
+    await until(() => tabs().join() === 'Merged,0,1○,2');
   });
 
   it('goes through its tabs by keyboard', async () => {

@@ -108,6 +108,6 @@ describe('a click on a band', () => {
     const lost = await jump({ ...BAND, path: 'away/a.ipynb' }, [], {
       isOpen: false
     });
-    expect(lost.said[0]).toBe('a.ipynb could not be opened.');
+    expect(lost.said[0]).toBe('a.ipynb could not be opened: No such file.');
   });
 });

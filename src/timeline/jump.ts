@@ -21,7 +21,16 @@ export async function jumpTo(
   trans: TranslationBundle
 ): Promise<void> {
   const name = PathExt.basename(band.path);
-  const panel = await openNotebook(band, app, tracker);
+  let panel: NotebookPanel | null;
+  try {
+    panel = await openNotebook(band, app, tracker);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    Notification.error(trans.__('%1 could not be opened: %2', name, why), {
+      autoClose: LONG
+    });
+    return;
+  }
   if (!panel) {
     Notification.warning(
       name
@@ -63,14 +72,9 @@ async function openNotebook(
   if (!path) {
     return null;
   }
-  try {
-    const panel = await commands.execute('docmanager:open', { path });
-    await panel?.context?.ready;
-    return tracker.find(one => one === panel) ?? null;
-  } catch {
-    // The document manager has told the user why.
-    return null;
-  }
+  const panel = await commands.execute('docmanager:open', { path });
+  await panel?.context?.ready;
+  return tracker.find(one => one === panel) ?? null;
 }
 
 function findCell(band: IBand, panel: NotebookPanel): Cell | undefined {
