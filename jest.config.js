@@ -17,6 +17,11 @@ const esModules = [
 module.exports = {
   ...jestJupyterLab(__dirname),
   reporters: ['default'],
+  // Jest's page has neither workers nor `import.meta`.
+  moduleNameMapper: {
+    ...jestJupyterLab(__dirname).moduleNameMapper,
+    '/startPainter$': '<rootDir>/src/__tests__/paintInPage.ts'
+  },
   testRegex: 'src/__tests__/.*\\.spec\\.tsx?$',
   transformIgnorePatterns: [`/node_modules/(?!${esModules}).+`]
 };

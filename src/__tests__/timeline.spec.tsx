@@ -31,6 +31,9 @@ HTMLCanvasElement.prototype.getContext = function (this: HTMLCanvasElement) {
   context.canvas = this;
   return context;
 } as unknown as HTMLCanvasElement['getContext'];
+HTMLCanvasElement.prototype.transferControlToOffscreen = function () {
+  return this as unknown as OffscreenCanvas;
+};
 Object.assign(globalThis, {
   Path2D: class {
     moveTo = nothing;
@@ -124,10 +127,10 @@ describe('the GPU timeline', () => {
       { command: CommandIDs.openTimeline, category: 'Other' }
     ]);
     expect(urls[0]).toMatch(/jupyter-dist\/gpus\/history\?since=-900&step=1\b/);
-    await until(() => labels()[0] === 'GPU 0, rank 0: Utilisation 20 %');
+    await until(() => labels()[0] === 'GPU 0, rank 0: Utilisation 20 %, memory – / 80 GB');
     await tell(1001, [55, 4]);
-    await until(() => labels()[0] === 'GPU 0, rank 0: Utilisation 55 %');
-    expect(labels()[1]).toBe('GPU 1: Utilisation 4 %');
+    await until(() => labels()[0] === 'GPU 0, rank 0: Utilisation 55 %, memory – / 80 GB');
+    expect(labels()[1]).toBe('GPU 1: Utilisation 4 %, memory – / 80 GB');
   });
 
   it('is opened once, as it was left', async () => {
@@ -137,7 +140,7 @@ describe('the GPU timeline', () => {
     );
     expect(widget.content.model.metric).toBe('power');
     expect(urls.at(-1)).toMatch(/since=-3600&step=4\b/);
-    await until(() => labels()[0] === 'GPU 0: Power 71 W');
+    await until(() => labels()[0] === 'GPU 0: Power 71 W, memory – / 80 GB');
     expect(await commands.execute(CommandIDs.openTimeline)).toBe(widget);
     const choice = (name: string) =>
       document.querySelector<HTMLSelectElement>(`select[aria-label=${name}]`);
@@ -148,7 +151,7 @@ describe('the GPU timeline', () => {
   it('zooms with the keyboard', async () => {
     const { widget } = await open();
     const { model } = widget.content;
-    await until(() => labels()[0] === 'GPU 0: Utilisation 20 %');
+    await until(() => labels()[0] === 'GPU 0: Utilisation 20 %, memory – / 80 GB');
     const press = (key: string) =>
       act(() => {
         widget.content.node.dispatchEvent(

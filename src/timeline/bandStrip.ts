@@ -13,12 +13,16 @@ import type { Scale } from './scale';
 import { CHIP, CHIP_MARGIN, LANE } from './sizes';
 
 const TEXT = 11.5;
+/** Seconds after which a running cell's words are written anew, where they do not show its time. */
+const SELDOM = 5;
 
 /** What a chip shows, when it was written last. */
 interface IShown {
   node: HTMLButtonElement;
   key: string;
   chip: IChip;
+  /** Whether there is room for how long it took. */
+  hasTime: boolean;
 }
 
 export interface IBandStripOptions {
@@ -69,7 +73,8 @@ export class BandStrip {
       shown.chip = chip;
       const { left, right, room, lane, bands, isRunning } = chip;
       // Those that are over are written once.
-      const time = isRunning ? Math.floor(now - start) : '';
+      const step = shown.hasTime ? 1 : SELDOM;
+      const time = isRunning ? Math.floor((now - start) / step) : '';
       const ranks = bands.map(({ stretches }) => stretches.length).join();
       const key = `${left} ${right} ${room} ${lane} ${ranks} ${time}`;
       if (key !== shown.key) {
@@ -115,13 +120,14 @@ export class BandStrip {
     const node = element(this._parent, 'jp-dist-Timeline-chip', 'button');
     node.type = 'button';
     node.tabIndex = -1;
-    const shown = { node, key: '', chip };
+    const shown = { node, key: '', chip, hasTime: false };
     node.addEventListener('click', () => this._onClick(shown.chip));
     node.addEventListener('focus', () => this._focusable(node));
     return shown;
   }
 
-  private _write({ node, chip }: IShown, colours: IColours): void {
+  private _write(shown: IShown, colours: IColours): void {
+    const { node, chip } = shown;
     const { left, right, lane, isRunning } = chip;
     const { parts, title } = this._say(chip);
     node.style.left = `${left}px`;
@@ -133,6 +139,7 @@ export class BandStrip {
       node.setAttribute('aria-label', title);
     }
     const fitting = this._fit(chip, parts, colours);
+    shown.hasTime = fitting.length > 1;
     while (node.childElementCount > fitting.length) {
       node.lastElementChild?.remove();
     }

@@ -7,6 +7,7 @@ import type { IColours } from './colours';
 import { element, hide } from './element';
 import type { TimelineModel } from './model';
 import type { IScene, Stretch } from './paint';
+import type { IPainter } from './painter';
 import { drawPicture } from './picture';
 import { Pointer } from './pointer';
 import { Row } from './row';
@@ -38,6 +39,7 @@ export class Curves {
     private readonly _body: HTMLElement,
     private readonly _model: TimelineModel,
     private readonly _trans: TranslationBundle,
+    private readonly _painter: IPainter,
     options: Pick<IBandStripOptions, 'jump'>
   ) {
     const zoom = (from: number, to: number) => _model.zoomTo(from, to);
@@ -52,8 +54,8 @@ export class Curves {
     this._rowsNode = element(_body, 'jp-dist-Timeline-rows');
     const plots = element(this._rowsNode, 'jp-dist-Timeline-plots');
     const drawn = element(plots, 'jp-dist-Timeline-moving');
-    this._tiles = new Tiles(drawn);
-    this._values = new Values(this._rowsNode);
+    this._tiles = new Tiles(drawn, _painter);
+    this._values = new Values(this._rowsNode, _painter);
     const layer = element(this._rowsNode, 'jp-dist-Timeline-pointer');
     const axis = this._addStrip('jp-mod-axis');
     axis.node.setAttribute('aria-hidden', 'true');
@@ -74,6 +76,7 @@ export class Curves {
 
   dispose(): void {
     cancelAnimationFrame(this._frame);
+    this._painter.dispose();
   }
 
   /** Show what it has been scrolled to. */
@@ -115,6 +118,10 @@ export class Curves {
         this._scale.place(Math.min(changed, this._drawnTo)) - 2
       );
       this._drawnTo = this._model.recording.times.at(-2) ?? -Infinity;
+    }
+    const { isFollowing } = this._model;
+    if (isNew || isMoved || isFollowing === this._now.hidden) {
+      hide(this._now, !isFollowing);
       this._drawAxis();
     }
     if (isNew || isMoved) {
@@ -131,6 +138,7 @@ export class Curves {
       rows: this._rows,
       strip: this._strip,
       scene: this._scene(colours),
+      colours,
       from: this._from,
       width: this._width,
       trans: this._trans
@@ -191,7 +199,6 @@ export class Curves {
 
   private _drawAxis(): void {
     const { isFollowing } = this._model;
-    hide(this._now, !isFollowing);
     const step = tickStep(this._scale.perPixel);
     this._axis.draw(
       labelsIn(this._scale, step, this._from, this._width, isFollowing),
@@ -254,10 +261,7 @@ export class Curves {
         : { index: nearest(times, time), x };
     this._rows.forEach(row => row.showValue(cursor));
     if (this._colours) {
-      this._values.draw(
-        this._rows.map(row => row.value),
-        this._colours
-      );
+      this._values.draw(this._rows, this._colours);
     }
     this.pointer.refresh();
   }

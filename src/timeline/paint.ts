@@ -24,8 +24,12 @@ export interface IScene {
   tickStep: number;
   /** Pixels, with the line below. */
   rowHeight: number;
-  colours: IColours;
+  colours: Pick<IColours, 'background' | 'band' | 'grid' | 'border'>;
 }
+
+/** A page's canvas, or a worker's. */
+export type Context =
+  CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
 /** From, and to but without it. */
 export type Stretch = readonly [number, number];
@@ -34,7 +38,7 @@ export type Stretch = readonly [number, number];
  * Draw some rows between two pixels of the scale, where `edge` is the pixel at the left edge.
  */
 export function paint(
-  ctx: CanvasRenderingContext2D,
+  ctx: Context,
   scene: IScene,
   edge: number,
   [from, to]: Stretch,
@@ -90,7 +94,7 @@ export function paint(
 }
 
 function drawCurve(
-  ctx: CanvasRenderingContext2D,
+  ctx: Context,
   { scale, times, rowHeight }: IScene,
   { values, top, colours }: ICurve,
   [start, stop]: Stretch,
@@ -131,7 +135,7 @@ function drawCurve(
  * One shape with as many corners as the line takes a browser without a GPU several times longer.
  */
 function fillBelow(
-  ctx: CanvasRenderingContext2D,
+  ctx: Context,
   [x0, y0]: readonly [number, number],
   [x1, y1]: readonly [number, number],
   bottom: number

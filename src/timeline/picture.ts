@@ -4,6 +4,7 @@ import { labelsIn } from './axis';
 import { chipFont } from './bandStrip';
 import type { BandStrip } from './bandStrip';
 import { nameMetric } from './metrics';
+import type { IColours } from './colours';
 import type { TimelineModel } from './model';
 import { paint } from './paint';
 import type { IScene } from './paint';
@@ -14,13 +15,13 @@ import {
   CHIP_MARGIN,
   LABEL_WIDTH,
   LANE,
-  stripHeight
+  stripHeight,
+  TEXT
 } from './sizes';
 import { formatClock } from './ticks';
 
 const TITLE_HEIGHT = 34;
 const MARGIN = 12;
-const TEXT = 12;
 const LINE = 17;
 
 interface IParts {
@@ -28,6 +29,7 @@ interface IParts {
   rows: readonly Row[];
   strip: BandStrip;
   scene: IScene;
+  colours: IColours;
   /** Pixels of the scale: the left edge, and how many there are. */
   from: number;
   width: number;
@@ -38,8 +40,8 @@ interface IParts {
  * Draw a timeline with its labels, as sharp as it is on the screen.
  */
 export function drawPicture(parts: IParts): HTMLCanvasElement {
-  const { rows, scene, strip, from, width } = parts;
-  const { colours, rowHeight } = scene;
+  const { rows, scene, strip, from, width, colours } = parts;
+  const { rowHeight } = scene;
   const ratio = window.devicePixelRatio;
   const heights = [
     TITLE_HEIGHT,
@@ -95,7 +97,7 @@ export function drawPicture(parts: IParts): HTMLCanvasElement {
 
 function write(
   ctx: CanvasRenderingContext2D,
-  { scene: { colours } }: IParts,
+  { colours }: IParts,
   text: string,
   x: number,
   y: number,
@@ -120,8 +122,7 @@ function drawTitle(ctx: CanvasRenderingContext2D, parts: IParts): void {
 }
 
 function drawChips(ctx: CanvasRenderingContext2D, parts: IParts): void {
-  const { strip, from, scene } = parts;
-  const { colours } = scene;
+  const { strip, from, colours } = parts;
   for (const chip of strip.chips) {
     const [left, top] = [
       chip.left - from,

@@ -26,10 +26,10 @@ export class Row {
     this.node = element(parent, 'jp-dist-TimelineRow');
     const label = element(this.node, 'jp-dist-TimelineRow-label');
     this._name = _trans.__('GPU %1', labelOf(_gpu));
+    this._total = formatMemory(_gpu.memory_total, _trans);
     element(label, 'jp-dist-TimelineRow-name').textContent = this._name;
     const who = element(label, 'jp-dist-quiet');
     this._who = new Text(text => (who.textContent = who.title = text));
-    this._memory = textOf(element(label, 'jp-dist-quiet'));
     label.title = shortName(_gpu);
     const plot = element(this.node, 'jp-dist-TimelineRow-plot');
     plot.setAttribute('role', 'img');
@@ -46,12 +46,17 @@ export class Row {
 
   /** What the label says, line by line. */
   get lines(): string[] {
-    return [this._name, this._value, this._who.text, this._memory.text];
+    return [this._name, this._value, this._who.text, this._memory];
   }
 
   /** The value that is shown. */
   get value(): string {
     return this._value;
+  }
+
+  /** What of its memory is used. */
+  get memory(): string {
+    return this._memory;
   }
 
   /** What the upper edge of the curve means. */
@@ -79,7 +84,7 @@ export class Row {
   /** Say who has it, and the newest values. */
   label(): void {
     const { metric, pools } = this._model;
-    const { uuid, memory_total } = this._gpu;
+    const { uuid } = this._gpu;
     const reading = pools.telemetry.gpu(uuid);
     if (this._revision !== this._model.poolsRevision) {
       this._revision = this._model.poolsRevision;
@@ -97,10 +102,7 @@ export class Row {
     const { memory_used } = reading.values;
     const used =
       typeof memory_used === 'number' ? formatUsed(memory_used) : '–';
-    this._memory.setFor(
-      used,
-      () => `${used} / ${formatMemory(memory_total, this._trans)}`
-    );
+    this._memory = `${used} / ${this._total}`;
     this._topValue = topOf(metric, this._gpu, reading.values);
     this._top.setFor(`${metric} ${this._topValue}`, () =>
       formatTop(metric, this._topValue, this._trans)
@@ -112,7 +114,9 @@ export class Row {
     );
     this._findWords();
     this._latest = this._format(this._values.at(-1) ?? null);
-    this._label.set(this._words.replace('%1', this._latest));
+    this._label.set(
+      this._words.replace('%1', this._latest).replace('%2', this._memory)
+    );
   }
 
   /** The value at a cursor that stands `x` pixels from the left, or else the newest. */
@@ -150,10 +154,11 @@ export class Row {
       this._key = key;
       this._write = valueFormat(metric, this._trans);
       this._words = this._trans.__(
-        '%1: %2 %3',
+        '%1: %2 %3, memory %4',
         [this._name, who].filter(Boolean).join(', '),
         nameMetric(metric, this._trans),
-        '%1'
+        '%1',
+        '%2'
       );
     }
   }
@@ -163,9 +168,9 @@ export class Row {
   }
 
   private readonly _name: string;
+  private readonly _total: string;
   private readonly _label: Text;
   private readonly _who: Text;
-  private readonly _memory: Text;
   private readonly _top: Text;
   private readonly _colour: Text;
   private readonly _dot: HTMLElement;
@@ -174,6 +179,7 @@ export class Row {
   private _revision = -1;
   private _topValue = 1;
   private _latest = '';
+  private _memory = '';
   private _value = '';
   /** What the next two are for. */
   private _key = '';

@@ -5,17 +5,17 @@
 export class Scale {
   constructor(
     /** Unix seconds, at pixel 0. */
-    private readonly _base: number,
+    readonly base: number,
     /** Seconds. */
     readonly perPixel: number
   ) {}
 
   place(time: number): number {
-    return (time - this._base) / this.perPixel;
+    return (time - this.base) / this.perPixel;
   }
 
   timeAt(pixel: number): number {
-    return this._base + pixel * this.perPixel;
+    return this.base + pixel * this.perPixel;
   }
 }
 

@@ -1,7 +1,9 @@
 /** Pixels, which the style sheet has too. */
 export const LABEL_WIDTH = 148;
-/** Of the value in a row's label, which ends with its margin. */
-export const VALUE_WIDTH = 64;
+/** Of a label without its margins, and of the value at the right of it. */
+export const [WORDS_WIDTH, VALUE_WIDTH] = [125, 64];
+/** Of the words in a label, and of a line of them. */
+export const [TEXT, LINE] = [12, 18];
 export const AXIS_HEIGHT = 24;
 /** Of a lane of chips, and of a chip in it. */
 export const LANE = 24;

@@ -1,24 +1,23 @@
-import { paint } from './paint';
+import { Canvas } from './canvas';
+import { cut } from './orders';
 import type { IScene, Stretch } from './paint';
+import type { IPainter } from './painter';
+
+/** Pixels of a tile: whenever something on it has changed, all of it is copied to the screen. */
+const WIDTH = 128;
 
 /**
- * Pixels. A wider one takes longer to copy; but the browser looks at each of them whenever anything
- * on the page has changed.
- */
-const WIDTH = 256;
-
-/**
- * The drawn past, in pieces side by side that stay as they are while time moves them to the left.
- *
- * Without a GPU the browser copies a canvas whenever something on it has changed, in the page's own
- * thread; so all rows share the canvases, and only the last of these changes.
+ * What is drawn, in pieces side by side that stay as they are while time moves them to the left.
  */
 export class Tiles {
-  constructor(private readonly _parent: HTMLElement) {}
+  constructor(
+    private readonly _parent: HTMLElement,
+    private readonly _painter: IPainter
+  ) {}
 
   /** Forget what is drawn. */
   clear(): void {
-    this._stale = true;
+    this._isStale = true;
   }
 
   /**
@@ -26,63 +25,49 @@ export class Tiles {
    *
    * `changed` is the pixel from which on it has.
    */
-  draw(scene: IScene, [from, to]: Stretch, rows: Stretch, changed: number) {
-    const height = scene.curves.length * scene.rowHeight;
+  draw(
+    scene: IScene,
+    [from, to]: Stretch,
+    rows: Stretch,
+    changed: number
+  ): void {
     const first = Math.floor(from / WIDTH);
     const last = Math.floor((to - 1) / WIDTH);
-    const spare: HTMLCanvasElement[] = [];
     for (const [index, canvas] of this._tiles) {
       if (index < first || index > last) {
         this._tiles.delete(index);
-        spare.push(canvas);
+        canvas.remove();
       }
     }
+    const height = scene.curves.length * scene.rowHeight;
     for (let index = first; index <= last; index++) {
-      const known = this._tiles.get(index);
-      if (known && !this._stale && (index + 1) * WIDTH <= changed) {
-        continue;
-      }
-      const canvas = known ?? spare.pop() ?? this._make();
-      if (!known) {
-        this._tiles.set(index, canvas);
-        canvas.style.left = `${index * WIDTH}px`;
-      }
-      this._fit(canvas, height);
-      const ctx = canvas.getContext('2d', { alpha: false });
-      if (ctx) {
-        const ratio = window.devicePixelRatio;
-        ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-        const edge = index * WIDTH;
-        const isOld = known && !this._stale;
-        paint(
-          ctx,
-          scene,
+      const edge = index * WIDTH;
+      const isNew = this._isStale || !this._tiles.has(index);
+      const start = isNew ? edge : Math.max(edge, Math.floor(changed));
+      if (start < edge + WIDTH) {
+        const canvas = this._tiles.get(index) ?? this._make(index);
+        canvas.resize(WIDTH, height);
+        const stretch = [start, edge + WIDTH] as const;
+        this._painter.obey({
+          type: 'paint',
+          ...canvas.size,
+          part: cut(scene, stretch, rows),
           edge,
-          [isOld ? Math.max(edge, Math.floor(changed)) : edge, edge + WIDTH],
+          stretch,
           rows
-        );
+        });
       }
     }
-    spare.forEach(canvas => canvas.remove());
-    this._stale = false;
+    this._isStale = false;
   }
 
-  private _make(): HTMLCanvasElement {
-    const canvas = document.createElement('canvas');
-    canvas.style.width = `${WIDTH}px`;
-    return this._parent.appendChild(canvas);
+  private _make(index: number): Canvas {
+    const canvas = new Canvas(this._parent, this._painter);
+    canvas.node.style.left = `${index * WIDTH}px`;
+    this._tiles.set(index, canvas);
+    return canvas;
   }
 
-  private _fit(canvas: HTMLCanvasElement, height: number): void {
-    const ratio = window.devicePixelRatio;
-    const [wide, high] = [WIDTH * ratio, height * ratio].map(Math.round);
-    if (canvas.width !== wide || canvas.height !== high) {
-      canvas.width = wide;
-      canvas.height = high;
-      canvas.style.height = `${height}px`;
-    }
-  }
-
-  private readonly _tiles = new Map<number, HTMLCanvasElement>();
-  private _stale = true;
+  private readonly _tiles = new Map<number, Canvas>();
+  private _isStale = true;
 }

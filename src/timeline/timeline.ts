@@ -12,6 +12,7 @@ import { obeyKey } from './keys';
 import type { TimelineModel } from './model';
 import { sayNothing, sayTrouble } from './notes';
 import type { INothing } from './notes';
+import { startPainter } from './startPainter';
 
 /**
  * The curves of all GPUs, or why there are none; it draws only while it can be seen, once a frame
@@ -39,7 +40,14 @@ export class Timeline extends Widget {
         'Curves of the GPUs. Plus and minus zoom, arrow keys move, with Shift they read values, 0 shows all.'
       )
     );
-    this._curves = new Curves(this._body, model, _trans, { jump });
+    const painter = startPainter(reason => {
+      this._failure = _trans.__(
+        'The curves cannot be drawn; reload the page. %1',
+        reason
+      );
+      this._schedule();
+    });
+    this._curves = new Curves(this._body, model, _trans, painter, { jump });
     this.node.addEventListener('keydown', this._onKey);
     this._body.addEventListener('scroll', this._onScroll);
     document.addEventListener('visibilitychange', this._onVisibility);
@@ -126,7 +134,7 @@ export class Timeline extends Widget {
 
   private _draw(): void {
     const { pools } = this.model;
-    const trouble = sayTrouble(this.model, this._trans);
+    const trouble = this._failure || sayTrouble(this.model, this._trans);
     if (this._note.textContent !== trouble) {
       this._note.textContent = trouble;
     }
@@ -141,7 +149,11 @@ export class Timeline extends Widget {
     const isStale =
       pools.connection.state === 'stale' ||
       (pools.telemetry.trouble?.since ?? null) !== null;
-    this.toggleClass('jp-mod-stale', isStale);
+    if (this.hasClass('jp-mod-stale') !== isStale)
+      // Toggling it costs also where it is so already.
+      if (this.hasClass('jp-mod-stale') !== isStale) {
+        this.toggleClass('jp-mod-stale', isStale);
+      }
     this._colours ??= readColours(this.node);
     this._curves.draw(this._colours);
   }
@@ -175,5 +187,7 @@ export class Timeline extends Widget {
   private _colours: IColours | null = null;
   /** Why there is nothing, if there was nothing. */
   private _said = '';
+  /** Why nothing can be drawn. */
+  private _failure = '';
   private _frame = 0;
 }

@@ -1,9 +1,17 @@
+import { Canvas } from './canvas';
 import type { IColours } from './colours';
-import { VALUE_WIDTH } from './sizes';
+import type { IWords } from './orders';
+import type { IPainter } from './painter';
+import { WORDS_WIDTH } from './sizes';
 
-const TEXT = 12;
-/** Pixels from a row's upper edge to the middle of the text. */
-const MIDDLE = 16;
+/** Pixels from a row's upper edge to the middle of the first and of the third line. */
+const [FIRST, THIRD] = [16, 50];
+
+/** What changes all the time beside a curve. */
+export interface IReadout {
+  readonly value: string;
+  readonly memory: string;
+}
 
 /**
  * The values beside the curves.
@@ -12,51 +20,57 @@ const MIDDLE = 16;
  * which takes longer than all curves together. Screen readers find them in the curves' names.
  */
 export class Values {
-  constructor(parent: HTMLElement) {
-    this._canvas = parent.appendChild(document.createElement('canvas'));
-    this._canvas.className = 'jp-dist-Timeline-values';
-    this._canvas.setAttribute('aria-hidden', 'true');
+  constructor(
+    parent: HTMLElement,
+    private readonly _painter: IPainter
+  ) {
+    this._canvas = new Canvas(parent, _painter);
+    this._canvas.node.className = 'jp-dist-Timeline-values';
+    this._canvas.node.setAttribute('aria-hidden', 'true');
   }
 
   /** Have all of them drawn anew. */
   resize(rows: number, rowHeight: number): void {
-    const ratio = window.devicePixelRatio;
     this._rowHeight = rowHeight;
-    this._canvas.width = Math.round(VALUE_WIDTH * ratio);
-    this._canvas.height = Math.round(rows * rowHeight * ratio);
-    this._canvas.style.height = `${rows * rowHeight}px`;
+    this._canvas.resize(WORDS_WIDTH, rows * rowHeight);
     this._drawn = [];
   }
 
-  draw(values: readonly string[], colours: IColours): void {
+  draw(rows: readonly IReadout[], colours: IColours): void {
     if (colours !== this._colours) {
       this._colours = colours;
       this._drawn = [];
     }
-    const ctx = values.some((value, row) => value !== this._drawn[row])
-      ? this._canvas.getContext('2d')
-      : null;
-    if (!ctx) {
-      return;
+    const words = [
+      ...this._changed(rows, 'value', FIRST),
+      ...this._changed(rows, 'memory', THIRD)
+    ];
+    if (words.length) {
+      const { text, quiet, font } = colours;
+      this._drawn = rows.map(({ value, memory }) => ({ value, memory }));
+      this._painter.obey({
+        type: 'write',
+        ...this._canvas.size,
+        words,
+        colours: { text, quiet, font }
+      });
     }
-    const ratio = window.devicePixelRatio;
-    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    ctx.font = `600 ${TEXT}px ${colours.font}`;
-    ctx.textAlign = 'right';
-    ctx.textBaseline = 'middle';
-    ctx.fillStyle = colours.text;
-    values.forEach((value, row) => {
-      if (value !== this._drawn[row]) {
-        const top = row * this._rowHeight;
-        ctx.clearRect(0, top, VALUE_WIDTH, this._rowHeight);
-        ctx.fillText(value, VALUE_WIDTH, top + MIDDLE);
-      }
-    });
-    this._drawn = values;
   }
 
-  private readonly _canvas: HTMLCanvasElement;
+  private _changed(
+    rows: readonly IReadout[],
+    style: IWords['style'],
+    middle: number
+  ): IWords[] {
+    return rows.flatMap((readout, row) =>
+      readout[style] === this._drawn[row]?.[style]
+        ? []
+        : [{ text: readout[style], style, y: row * this._rowHeight + middle }]
+    );
+  }
+
+  private readonly _canvas: Canvas;
   private _colours: IColours | null = null;
   private _rowHeight = 1;
-  private _drawn: readonly string[] = [];
+  private _drawn: readonly IReadout[] = [];
 }

@@ -62,9 +62,9 @@ test.describe('on a pretend machine', () => {
     const timeline = new Timeline(page);
     await timeline.open();
     await expect(timeline.chart(7)).toBeVisible();
-    await expect(timeline.chart(6)).toHaveAccessibleName(/Utilisation 64 %$/);
+    await expect(timeline.chart(6)).toHaveAccessibleName(/Utilisation 64 %, memory /);
     await timeline.root.getByLabel('Metric').selectOption('Temperature');
-    await expect(timeline.chart(6)).toHaveAccessibleName(/Temperature 84 °C$/);
+    await expect(timeline.chart(6)).toHaveAccessibleName(/Temperature 84 °C, memory /);
     await timeline.root.getByLabel('Range').selectOption('last 1 minute');
 
     await test.step('zoom', async () => {
@@ -117,10 +117,19 @@ test.describe('on a pretend machine', () => {
     await test.step('it is there again after a reload', async () => {
       await page.reload();
       await expect(timeline.chart(6)).toHaveAccessibleName(
-        /Temperature 84 °C$/
+        /Temperature 84 °C, memory /
       );
       await page.theme.setLightTheme();
     });
+  });
+
+  test('it says when it cannot draw', async ({ page }) => {
+    await page.route(/static\/painter\./, route => route.abort());
+    const timeline = new Timeline(page);
+    await timeline.open();
+    await expect(timeline.root.getByRole('status')).toContainText(
+      'The curves cannot be drawn; reload the page.'
+    );
   });
 
   test('it asks for samples while it can be seen, and only then', async ({
