@@ -127,9 +127,13 @@ describe('the GPU timeline', () => {
       { command: CommandIDs.openTimeline, category: 'Other' }
     ]);
     expect(urls[0]).toMatch(/jupyter-dist\/gpus\/history\?since=-900&step=1\b/);
-    await until(() => labels()[0] === 'GPU 0, rank 0: Utilisation 20 %, memory – / 80 GB');
+    await until(
+      () => labels()[0] === 'GPU 0, rank 0: Utilisation 20 %, memory – / 80 GB'
+    );
     await tell(1001, [55, 4]);
-    await until(() => labels()[0] === 'GPU 0, rank 0: Utilisation 55 %, memory – / 80 GB');
+    await until(
+      () => labels()[0] === 'GPU 0, rank 0: Utilisation 55 %, memory – / 80 GB'
+    );
     expect(labels()[1]).toBe('GPU 1: Utilisation 4 %, memory – / 80 GB');
   });
 
@@ -151,7 +155,9 @@ describe('the GPU timeline', () => {
   it('zooms with the keyboard', async () => {
     const { widget } = await open();
     const { model } = widget.content;
-    await until(() => labels()[0] === 'GPU 0: Utilisation 20 %, memory – / 80 GB');
+    await until(
+      () => labels()[0] === 'GPU 0: Utilisation 20 %, memory – / 80 GB'
+    );
     const press = (key: string) =>
       act(() => {
         widget.content.node.dispatchEvent(
