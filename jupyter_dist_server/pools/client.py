@@ -67,8 +67,15 @@ class PoolClient:
         self._queries = Queries()
         self._greeted = {rank: asyncio.Event() for rank in range(self.world_size)}
 
-    async def connect(self, timeout: float = 10.0) -> None:
+    async def connect(self, timeout: float = 10.0, *, outputs: bool = True) -> None:
         """Connect to the agent and every living rank, until no output can be missed any more.
+
+        Parameters
+        ----------
+        timeout : float
+            Seconds.
+        outputs : bool
+            Whether outputs matter; else ranks that do not even greet are not waited for.
 
         Raises
         ------
@@ -76,7 +83,7 @@ class PoolClient:
             If the pool does not answer within `timeout` seconds.
         """
         try:
-            await asyncio.wait_for(self._connect(), timeout)
+            await asyncio.wait_for(self._connect(outputs), timeout)
         except (asyncio.TimeoutError, OSError) as error:
             await self.close()
             raise DistError(
@@ -85,13 +92,14 @@ class PoolClient:
                 "Stop it with %dist_shutdown and start a new one.",
             ) from error
 
-    async def _connect(self) -> None:
+    async def _connect(self, outputs: bool) -> None:
         await self.link.connect(self.folder)
         await self.link.first.wait()
         self._tasks.add(self._end_queries_when_closed())
         sockets = [self._channels.open(rank) for rank in range(self.world_size)]
-        for rank, greeted in self._greeted.items():
-            await wait_for_greeting(greeted, sockets[rank])
+        if outputs:
+            for rank, greeted in self._greeted.items():
+                await wait_for_greeting(greeted, sockets[rank])
         if self.dead:
             self.group.break_up()  # perhaps nobody was there to do so when they died
 

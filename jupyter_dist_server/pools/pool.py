@@ -163,7 +163,8 @@ class Pool:
         """
         client = PoolClient(Path(self.record.folder))
         try:
-            await client.connect()
+            # A rank that is stuck greets nobody, and the others must not wait for it.
+            await client.connect(outputs=False)
             await free(client)
         except OSError:
             return  # the pool has ended meanwhile

@@ -11,6 +11,14 @@ from jupyter_dist_server.pools.execution import Execution
 from .test_pool import client_of, request, running
 
 CELLS = 150
+STUCK = """import ctypes
+print("in", flush=True)
+if rank == 2:
+    mutex = ctypes.create_string_buffer(64)
+    [ctypes.PyDLL(None).pthread_mutex_lock(mutex) for _ in "12"]
+dist.all_reduce(torch.ones(1))
+"""
+"""Rank 2 waits in C with Python's lock held; the others wait for it."""
 
 
 def test_an_interrupt_at_the_end_of_a_cell_ends_no_rank(tmp_path: Path) -> None:
@@ -28,5 +36,29 @@ def test_an_interrupt_at_the_end_of_a_cell_ends_no_rank(tmp_path: Path) -> None:
 
         replies = await client.execute("pass", [0, 1], lambda *_: None, started=cancel_soon)
         return {"error" if r.status == "aborted" else r.status for r in replies.values()}
+
+    asyncio.run(check())
+
+
+def test_an_interrupt_from_outside_frees_those_that_wait_for_a_stuck_rank(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path, num_ranks=3)) as pool, client_of(pool) as client:
+            waiting = asyncio.Event()
+            seen: set[int] = set()
+
+            def heard(rank: int, *_: object) -> None:
+                seen.add(rank)
+                if seen >= {0, 1}:
+                    waiting.set()
+
+            running_cell = asyncio.create_task(client.execute(STUCK, range(3), heard))
+            await asyncio.wait_for(waiting.wait(), 20)
+            pool.interrupt()
+            await pool.free()
+            status = await client.status(timeout=2)
+            assert {rank: said["state"] for rank, said in status.items()} == {0: "idle", 1: "idle"}
+            pool.kill([2])
+            replies = await running_cell
+            assert [replies[rank].status for rank in range(3)] == ["error", "error", "dead"]
 
     asyncio.run(check())
