@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 from jupyter_server.base.websocket import WebSocketMixin
@@ -66,7 +67,9 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
     async def _send(self) -> None:
         try:
             pools = [pool.record.to_json() for pool in self.manager.pools.values()]
-            await self.write_message(json.dumps({"type": "pools", "pools": pools}))
+            # Browsers' clocks are not ours, and all of our times are by ours.
+            first = {"type": "pools", "pools": pools, "time": time.time()}
+            await self.write_message(json.dumps(first))
             while True:
                 await self._news.wait()
                 await asyncio.sleep(FRAME_INTERVAL)  # ranks go busy one by one: one frame for all

@@ -46,7 +46,11 @@ export class FakeServer {
   /** What the streams have been sent. */
   readonly asked: unknown[] = [];
   /** Sent to every new stream. */
-  greeting: StreamMessage = { type: 'pools', pools: [] };
+  greeting: StreamMessage = {
+    type: 'pools',
+    pools: [],
+    time: Date.now() / 1000
+  };
 
   get settings(): ServerConnection.ISettings {
     const host = `127.0.0.1:${this._port}/base/`;

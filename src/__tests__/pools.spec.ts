@@ -4,6 +4,7 @@ import { Signal } from '@lumino/signaling';
 import { Client } from '../model/client';
 import type { INotebookFollower } from '../model/notebook';
 import { PoolsModel } from '../model/pools';
+import { serverTime } from '../model/serverTime';
 import { Stream } from '../model/stream';
 import { Telemetry } from '../model/telemetry';
 import type { INotebook } from '../tokens';
@@ -237,9 +238,24 @@ describe('PoolsModel', () => {
   it('takes the list after a reconnect as it is', async () => {
     server.push({ type: 'pool', pool: makePool({ version: 5 }) });
     await until(() => model.pool?.version === 5);
-    server.greeting = { type: 'pools', pools: [makePool({ version: 1 })] };
+    server.greeting = {
+      type: 'pools',
+      pools: [makePool({ version: 1 })],
+      time: 1000
+    };
     server.dropStreams();
     await until(() => model.pool?.version === 1);
+  });
+
+  it('learns what time it is for the server', async () => {
+    const ahead = 3600;
+    server.greeting = {
+      type: 'pools',
+      pools: [],
+      time: Date.now() / 1000 + ahead
+    };
+    server.dropStreams();
+    await until(() => serverTime() > Date.now() / 1000 + ahead - 60);
   });
 
   it('offers one rank per GPU, two without, or what the user prefers', async () => {

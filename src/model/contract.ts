@@ -170,7 +170,12 @@ export interface ILog {
 }
 
 export type StreamMessage =
-  | { type: 'pools'; pools: IPool[] }
+  | {
+      type: 'pools';
+      pools: IPool[];
+      /** What time it is for the server, in Unix seconds. */
+      time: number;
+    }
   | { type: 'pool'; pool: IPool }
   | { type: 'pool_removed'; id: string }
   | TelemetryMessage;

@@ -19,6 +19,7 @@ import type {
 import type { IInventory } from './gpuContract';
 import { countFree } from './holders';
 import type { INotebookFollower } from './notebook';
+import { setServerTime } from './serverTime';
 import type { Stream } from './stream';
 import type { ITelemetry } from './telemetry';
 
@@ -218,6 +219,7 @@ export class PoolsModel implements IPoolsModel {
   private _onMessage(_: Stream, message: StreamMessage): void {
     switch (message.type) {
       case 'pools':
+        setServerTime(message.time);
         this._pools = new Map(
           message.pools.map(pool => [pool.id, this._withKnownRanks(pool)])
         );

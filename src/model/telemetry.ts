@@ -17,6 +17,7 @@ import type {
   Values
 } from './gpuContract';
 import { Series } from './series';
+import { serverTime } from './serverTime';
 
 /** Seconds that a curve reaches back. */
 export const SPAN = 900;
@@ -204,7 +205,7 @@ export class Telemetry implements ITelemetry {
   }
 
   private _onUsage({ pools }: IUsageMessage): void {
-    const now = Date.now() / 1000;
+    const now = serverTime();
     const before = this._ranks;
     this._ranks = new Map();
     for (const [pool, usages] of Object.entries(pools)) {

@@ -1,10 +1,12 @@
 import { useSyncExternalStore } from 'react';
 
+import { serverTime } from '../model/serverTime';
+
 /**
  * The one timer of the panel: it runs only while it is on and somebody shows a time.
  */
 export class Clock {
-  /** Unix seconds. */
+  /** Unix seconds, by the server's clock. */
   readonly now = (): number => this._now;
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -58,5 +60,5 @@ export function useNow(clock: Clock): number {
 }
 
 function seconds(): number {
-  return Math.floor(Date.now() / 1000);
+  return Math.floor(serverTime());
 }

@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useReducer } from 'react';
 
 import type { IPool } from '../model/contract';
+import { serverTime } from '../model/serverTime';
 import { findLongWait, waitsSince } from '../model/waiting';
 import type { ILongWait } from '../model/waiting';
 import { useTelemetry } from '../panel/useTelemetry';
@@ -18,9 +19,7 @@ export function useLongWait(pool: IPool, model: IPoolsModel): ILongWait | null {
   const found = useTelemetry(telemetry, telemetry =>
     isStale
       ? 'null'
-      : JSON.stringify(
-          findLongWait(pool, telemetry, Date.now() / 1000, waitLimit)
-        )
+      : JSON.stringify(findLongWait(pool, telemetry, serverTime(), waitLimit))
   );
   // While ranks wait the server may have nothing new to say, so we look when the limit is over.
   const since = useTelemetry(telemetry, telemetry =>
@@ -28,7 +27,7 @@ export function useLongWait(pool: IPool, model: IPoolsModel): ILongWait | null {
   );
   const [, look] = useReducer((looks: number) => looks + 1, 0);
   useEffect(() => {
-    const left = ((since ?? 0) + waitLimit) * 1000 - Date.now();
+    const left = 1000 * ((since ?? 0) + waitLimit - serverTime());
     if (left > 0) {
       const timer = setTimeout(look, left + MARGIN);
       return () => clearTimeout(timer);

@@ -3,6 +3,7 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
 import type { IGpu } from '../model/gpuContract';
+import { serverTime } from '../model/serverTime';
 import type { Connection, IPoolsModel } from '../tokens';
 import type { Bands } from './bands';
 import type { IPast } from './history';
@@ -207,7 +208,7 @@ export class TimelineModel implements IDisposable {
   }
 
   private get _end(): number {
-    return this.recording.end ?? this.pools.telemetry.time ?? Date.now() / 1000;
+    return this.recording.end ?? this.pools.telemetry.time ?? serverTime();
   }
 
   private get _whole(): View {

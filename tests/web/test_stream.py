@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from typing import Any
 
 from tornado.httpclient import HTTPRequest
@@ -52,7 +53,9 @@ async def follow_a_life(client: Client) -> None:
     kernel = client.raw("POST", "api/kernels", body={"name": "python3"}).body["id"]
     listed = client.get("pools")["pools"]
     stream = await connect(client)
-    assert await read(stream) == {"type": "pools", "pools": listed}
+    before, first, after = time.time(), await read(stream), time.time()
+    assert first == {"type": "pools", "pools": listed, "time": first["time"]}
+    assert before - 1 < first["time"] < after
 
     # From here on nothing is asked for: all news are pushed.
     request = {"kernel_id": kernel, "num_ranks": 2}
