@@ -36,6 +36,9 @@ const label = (text: string) => display(text, { jupyter_dist_kind: 'label' });
 const redrawn = (text: string) =>
   display(text, { jupyter_dist_stream: 'stdout' });
 
+// jsdom has no layout.
+Element.prototype.scrollIntoView = () => undefined;
+
 let area: OutputArea;
 
 function makeArea(outputs: object[] = [], limit = Infinity): OutputArea {

@@ -94,7 +94,6 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
       const words = this._describe(value, error, isOdd);
       button.title = words;
       button.setAttribute('aria-label', words);
-      button.classList.toggle('jp-mod-failed', error !== undefined);
       return value;
     });
     this._current = tab;
@@ -116,13 +115,24 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
     this._marks = ranks.length < MANY ? [] : ranks.filter(isMarked);
     const bad = this._marks.filter(rank => rank in failed).length;
     const other = this._marks.length - bad;
-    const words = [
-      bad && `${FAILED} ${this._trans._n('%1 failed', '%1 failed', bad)}`,
-      other && `${ODD} ${this._trans._n('%1 differs', '%1 differ', other)}`
-    ];
-    this._marked.hidden = this._marks.length === 0;
-    this._marked.textContent = words.filter(Boolean).join('  ');
-    this._marked.classList.toggle('jp-mod-failed', bad > 0);
+    const parts: [string, string][] = [];
+    if (bad > 0) {
+      parts.push([FAILED, this._trans._n('%1 failed', '%1 failed', bad)]);
+    }
+    if (other > 0) {
+      parts.push([ODD, this._trans._n('%1 differs', '%1 differ', other)]);
+    }
+    const words = parts.map(part => part.join(' ')).join('  ');
+    if (this._marked.textContent !== words) {
+      this._marked.replaceChildren(
+        ...parts.flatMap(([mark, text], index) => [
+          index ? '  ' : '',
+          makeMark(mark),
+          ` ${text}`
+        ])
+      );
+    }
+    this._marked.hidden = parts.length === 0;
   }
 
   /**
@@ -166,7 +176,10 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
 
   private _choose(index: number): void {
     this._view?.choose(this._tabs[index]);
-    this._button(index).focus();
+    const button = this._button(index);
+    button.focus();
+    // The focus alone is content with an edge of it.
+    button.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 
   /** The first marked rank behind the current one, or else of all. */
@@ -236,10 +249,17 @@ function setText(button: HTMLButtonElement, name: string, mark: string): void {
   if (words && words.textContent !== name + mark) {
     words.textContent = name;
     if (mark) {
-      const node = document.createElement('span');
-      node.className = 'jp-dist-OutputTab-mark';
-      node.textContent = mark;
-      words.append(node);
+      words.append(makeMark(mark));
     }
   }
+}
+
+function makeMark(mark: string): HTMLElement {
+  const node = document.createElement('span');
+  node.className = 'jp-dist-OutputTab-mark';
+  node.classList.toggle('jp-mod-failed', mark === FAILED);
+  node.textContent = mark;
+  // Words say it, too.
+  node.setAttribute('aria-hidden', 'true');
+  return node;
 }
