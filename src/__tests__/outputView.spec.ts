@@ -10,10 +10,14 @@ import { MARK } from '../outputs/item';
 import { addRenderers } from '../outputs/renderers';
 import { until } from './samples';
 
-const mark = (failed?: Record<string, string>) => ({
+const mark = (failed?: Record<string, string>, size = 3) => ({
   output_type: 'display_data',
   data: {
-    [MARK]: { ranks: '0-2', world_size: 3, ...(failed && { failed }) },
+    [MARK]: {
+      ranks: `0-${size - 1}`,
+      world_size: size,
+      ...(failed && { failed })
+    },
     'text/html': ''
   },
   metadata: {}
@@ -32,16 +36,24 @@ const label = (text: string) => display(text, { jupyter_dist_kind: 'label' });
 const redrawn = (text: string) =>
   display(text, { jupyter_dist_stream: 'stdout' });
 
+// jsdom has no layout.
+Element.prototype.scrollIntoView = () => undefined;
+
 let area: OutputArea;
 
-function make(outputs: object[] = [], limit = Infinity): void {
+function makeArea(outputs: object[] = [], limit = Infinity): OutputArea {
   const rendermime = new RenderMimeRegistry({
     initialFactories: standardRendererFactories
   });
   addRenderers(rendermime, nullTranslator.load('jupyter_dist_server'));
   const model = new OutputAreaModel({ values: outputs as never });
-  area = new OutputArea({ model, rendermime, maxNumberOutputs: limit });
-  Widget.attach(area, document.body);
+  const made = new OutputArea({ model, rendermime, maxNumberOutputs: limit });
+  Widget.attach(made, document.body);
+  return made;
+}
+
+function make(outputs: object[] = [], limit = Infinity): void {
+  area = makeArea(outputs, limit);
 }
 
 async function drawn(): Promise<void> {
@@ -178,6 +190,72 @@ describe('an output area with a mark', () => {
     expect([0, 1, 2, 3].map(index => tab(index).tabIndex)).toEqual([
       0, -1, -1, -1
     ]);
+  });
+
+  it('has what a tab shows in a panel, which is named as the tab', async () => {
+    const outputs = [
+      mark(),
+      stream('[0-1] text\n'),
+      label('[0]'),
+      display('<b>mine</b>', {}, 'text/html')
+    ];
+    make(outputs);
+    const twin = makeArea(outputs);
+    await drawn();
+    const panel = area.node.querySelector('[role=tabpanel]')!;
+    const node = (id: string) => document.querySelectorAll(`[id="${id}"]`);
+    const owned = () =>
+      panel
+        .getAttribute('aria-owns')!
+        .split(' ')
+        .filter(id => id)
+        .map(id => {
+          expect(node(id)).toHaveLength(1);
+          return area.node.contains(node(id)[0]) && node(id)[0].textContent;
+        });
+    const expectNamedBy = (index: number) => {
+      expect(panel.getAttribute('aria-labelledby')).toBe(tab(index).id);
+      expect(node(tab(index).id)).toHaveLength(1);
+      expect(tab(index).getAttribute('aria-controls')).toBe(panel.id);
+      expect(node(panel.id)).toHaveLength(1);
+    };
+    expectNamedBy(0);
+    expect(owned()).toEqual(['0–1text', '0', 'mine']);
+    tab(2).click();
+    expectNamedBy(2);
+    expect(owned()).toEqual(['text']);
+    tab(3).click();
+    expectNamedBy(3);
+    expect(owned()).toEqual([]);
+    expect(panel.textContent).toBe('Rank 2 has shown nothing.');
+    twin.dispose();
+  });
+
+  it('counts the marked among many ranks, and turns from one to the next', async () => {
+    const marked = () =>
+      area.node.querySelector<HTMLElement>('.jp-dist-OutputTabs-marked')!;
+    make([mark(undefined, 16), stream('[0-15] all\n')]);
+    await drawn();
+    expect(marked().hidden).toBe(true);
+    area.model.set(0, mark({ 3: 'E' }, 16) as never);
+    await add(stream('[11] odd\n[14] odd\n'));
+    await until(() => marked().textContent === '● 1 failed  ○ 2 differ');
+    expect(marked().hidden).toBe(false);
+    for (const rank of [3, 11, 14, 3]) {
+      marked().click();
+      expect(document.activeElement).toBe(tab(rank + 1));
+      expect(tab(rank + 1).getAttribute('aria-selected')).toBe('true');
+    }
+    expect(seen()).toEqual(['all']);
+  });
+
+  it('does not count the marked among few', async () => {
+    make([mark({ 2: 'E' }), stream('[0-2] all\n')]);
+    await drawn();
+    const button = area.node.querySelector<HTMLElement>(
+      '.jp-dist-OutputTabs-marked'
+    );
+    expect(button?.hidden).toBe(true);
   });
 
   it('keeps its tab when the cell runs again, also after a clear', async () => {

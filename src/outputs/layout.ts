@@ -78,6 +78,13 @@ export class Layout {
     return isAny;
   }
 
+  /** The outputs that are to be seen, without the one that the tabs are in. */
+  shown(bar: Widget): Widget[] {
+    return this._area.widgets.filter(
+      output => !output.hasClass(HIDDEN) && !output.contains(bar)
+    );
+  }
+
   private _drawText(
     index: number,
     item: Text,

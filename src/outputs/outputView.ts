@@ -113,7 +113,8 @@ export class OutputView {
         tab: this._tab,
         failed,
         odd: this._odd,
-        isEmpty
+        isEmpty,
+        outputs: this._layout.shown(this._bar)
       });
     }
   }

@@ -1,4 +1,4 @@
-import { Clipboard } from '@jupyterlab/apputils';
+import { Clipboard, DOMUtils } from '@jupyterlab/apputils';
 import { OutputArea } from '@jupyterlab/outputarea';
 import type { IRenderMime } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -10,6 +10,11 @@ import type { IMark } from './item';
 import type { Tab } from './lines';
 import { OutputView } from './outputView';
 
+/** From so many ranks on the marked ones are counted: their tabs may be out of sight. */
+const MANY = 12;
+const FAILED = '●';
+const ODD = '○';
+
 /** What the tabs show. */
 export interface ITabs {
   ranks: readonly number[];
@@ -18,6 +23,8 @@ export interface ITabs {
   odd: ReadonlySet<number>;
   /** Whether the tab has nothing in it. */
   isEmpty: boolean;
+  /** The outputs that it has in it. */
+  outputs: readonly Widget[];
 }
 
 /**
@@ -35,10 +42,17 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
     // The notebook would take the arrow keys.
     this._list.dataset.lmSuppressShortcuts = 'true';
     this._list.addEventListener('keydown', event => this._onKey(event));
-    bar.append(this._list, this._makeCopyButton());
+    this._marked.type = 'button';
+    this._marked.className = 'jp-dist-OutputTabs-marked';
+    this._marked.title = this._trans.__('Turn to the next of them');
+    this._marked.addEventListener('click', () => this._chooseMarked());
+    bar.append(this._list, this._marked, this._makeCopyButton());
     this._note.className = 'jp-dist-OutputTabs-note';
     this._note.hidden = true;
-    this.node.append(bar, this._note);
+    this._panel.id = DOMUtils.createDomID();
+    this._panel.setAttribute('role', 'tabpanel');
+    this._panel.append(this._note);
+    this.node.append(bar, this._panel);
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
@@ -60,7 +74,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
   }
 
   /** Show the tabs; what is there already stays, and keeps the focus. */
-  draw({ ranks, tab, failed, odd, isEmpty }: ITabs): void {
+  draw({ ranks, tab, failed, odd, isEmpty, outputs }: ITabs): void {
     const all: Tab[] = [null, ...ranks];
     while (this._list.children.length > all.length) {
       this._list.lastElementChild?.remove();
@@ -75,19 +89,61 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
       setText(
         button,
         value === null ? this._trans.__('Merged') : `${value}`,
-        error !== undefined ? '●' : isOdd ? '○' : ''
+        error !== undefined ? FAILED : isOdd ? ODD : ''
       );
       const words = this._describe(value, error, isOdd);
       button.title = words;
       button.setAttribute('aria-label', words);
-      button.classList.toggle('jp-mod-failed', error !== undefined);
       return value;
     });
     this._current = tab;
+    this._count(ranks, failed, odd);
+    this._own(outputs);
     this._note.hidden = !isEmpty || tab === null;
     this._note.textContent = this._note.hidden
       ? ''
       : this._trans.__('Rank %1 has shown nothing.', tab);
+  }
+
+  /** Say how many ranks are marked. */
+  private _count(
+    ranks: readonly number[],
+    failed: Record<string, string>,
+    odd: ReadonlySet<number>
+  ): void {
+    const isMarked = (rank: number) => rank in failed || odd.has(rank);
+    this._marks = ranks.length < MANY ? [] : ranks.filter(isMarked);
+    const bad = this._marks.filter(rank => rank in failed).length;
+    const other = this._marks.length - bad;
+    const parts: [string, string][] = [];
+    if (bad > 0) {
+      parts.push([FAILED, this._trans._n('%1 failed', '%1 failed', bad)]);
+    }
+    if (other > 0) {
+      parts.push([ODD, this._trans._n('%1 differs', '%1 differ', other)]);
+    }
+    const words = parts.map(part => part.join(' ')).join('  ');
+    if (this._marked.textContent !== words) {
+      this._marked.replaceChildren(
+        ...parts.flatMap(([mark, text], index) => [
+          index ? '  ' : '',
+          makeMark(mark),
+          ` ${text}`
+        ])
+      );
+    }
+    this._marked.hidden = parts.length === 0;
+  }
+
+  /**
+   * Outputs are not below us in the page, where the area has them, but are so for assistive
+   * technology: what the tab shows is one panel.
+   */
+  private _own(outputs: readonly Widget[]): void {
+    const ids = outputs.map(output => (output.id ||= DOMUtils.createDomID()));
+    const chosen = this._button(this._tabs.indexOf(this._current)).id;
+    setAttribute(this._panel, 'aria-labelledby', chosen);
+    setAttribute(this._panel, 'aria-owns', ids.join(' '));
   }
 
   private _describe(value: Tab, error: string | undefined, isOdd: boolean) {
@@ -111,6 +167,8 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
     button.type = 'button';
     button.className = 'jp-dist-OutputTab';
     button.setAttribute('role', 'tab');
+    button.setAttribute('aria-controls', this._panel.id);
+    button.id = `${this._panel.id}-${index}`;
     button.append(document.createElement('span'));
     button.addEventListener('click', () => this._choose(index));
     return this._list.appendChild(button);
@@ -118,7 +176,17 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
 
   private _choose(index: number): void {
     this._view?.choose(this._tabs[index]);
-    this._button(index).focus();
+    const button = this._button(index);
+    button.focus();
+    // The focus alone is content with an edge of it.
+    button.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }
+
+  /** The first marked rank behind the current one, or else of all. */
+  private _chooseMarked(): void {
+    const current = this._current ?? -1;
+    const next = this._marks.find(rank => rank > current) ?? this._marks[0];
+    this._choose(this._tabs.indexOf(next));
   }
 
   private _onKey(event: KeyboardEvent): void {
@@ -152,10 +220,13 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
   }
 
   private readonly _list = document.createElement('div');
+  private readonly _marked = document.createElement('button');
+  private readonly _panel = document.createElement('div');
   private readonly _note = document.createElement('div');
   private _view: OutputView | null = null;
   private _tabs: Tab[] = [null];
   private _current: Tab = null;
+  private _marks: number[] = [];
 }
 
 /** The output area that a renderer is in. */
@@ -167,15 +238,28 @@ export function areaOf(widget: Widget): OutputArea | null {
   return parent;
 }
 
+function setAttribute(node: Element, name: string, value: string): void {
+  if (node.getAttribute(name) !== value) {
+    node.setAttribute(name, value);
+  }
+}
+
 function setText(button: HTMLButtonElement, name: string, mark: string): void {
   const words = button.firstElementChild;
   if (words && words.textContent !== name + mark) {
     words.textContent = name;
     if (mark) {
-      const node = document.createElement('span');
-      node.className = 'jp-dist-OutputTab-mark';
-      node.textContent = mark;
-      words.append(node);
+      words.append(makeMark(mark));
     }
   }
+}
+
+function makeMark(mark: string): HTMLElement {
+  const node = document.createElement('span');
+  node.className = 'jp-dist-OutputTab-mark';
+  node.classList.toggle('jp-mod-failed', mark === FAILED);
+  node.textContent = mark;
+  // Words say it, too.
+  node.setAttribute('aria-hidden', 'true');
+  return node;
 }

@@ -2,6 +2,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 
 import { expect, test } from '../tests/support';
 import { measureTasks, sayTasks } from './mainThread';
+import { Tape } from './tape';
 
 const MARK = 'application/vnd.jupyter-dist.ranks+json';
 const CELL = `%%distributed
@@ -15,8 +16,13 @@ test('8 ranks print 20,000 different lines each', async ({
   page,
   notebooks
 }) => {
+  // The fixture's page is a proxy, which hears no events.
+  const tape = new Tape(page.context().pages()[0]);
+  await tape.install();
+  await page.reload();
   await notebooks.open('long.ipynb', [
     '%load_ext jupyter_dist_server\n%dist_init -n 8',
+    CELL,
     CELL,
     CELL
   ]);
@@ -29,12 +35,25 @@ test('8 ranks print 20,000 different lines each', async ({
       await commands.execute('notebook:run-cell');
     }, cell);
 
-  const live = await measureTasks(browser, page, () => run(1));
-  sayTasks('While the cell runs', live);
-  const output = notebooks.output(1);
-  const all = output.getByRole('group', { name: 'Output, 160000 lines' });
-  const ones = output.getByRole('group', { name: 'Output, 20000 lines' });
-  await expect(all).toBeVisible();
+  const lines = (cell: number, count: number) =>
+    notebooks
+      .output(cell)
+      .getByRole('group', { name: `Output, ${count} lines` });
+  const printed = (cell: number) =>
+    measureTasks(browser, page, async () => {
+      await run(cell);
+      await expect(lines(cell, 160_000)).toBeVisible();
+    });
+
+  // The clock then also tells how long eight ranks, the kernel, and the server keep the page from
+  // the processor.
+  const live = await printed(1);
+  sayTasks('While the cell runs, on as many cores as there are', live);
+  await tape.play();
+  const replayed = await printed(2);
+  sayTasks('The same messages again, while the ranks are idle', replayed);
+  const output = notebooks.output(2);
+  const [all, ones] = [lines(2, 160_000), lines(2, 20_000)];
   expect(await all.locator('.jp-dist-Row').count()).toBeLessThan(200);
 
   const turning = await measureTasks(browser, page, async () => {
@@ -61,13 +80,14 @@ test('8 ranks print 20,000 different lines each', async ({
     const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
     panel.content.rendermime.removeMimeType(mark);
   }, MARK);
-  const stock = await measureTasks(browser, page, () => run(2));
+  const stock = await measureTasks(browser, page, () => run(3));
   sayTasks(
-    "JupyterLab's own renderers, which show 50 of about 240 parts",
+    "JupyterLab's own renderers, which show 50 of about 240 parts, replayed",
     stock
   );
 
-  for (const { cpu } of [live, turning, scrolling]) {
-    expect(cpu[0]).toBeLessThan(LIMIT);
+  expect(live.cpu[0]).toBeLessThan(LIMIT);
+  for (const { clock } of [replayed, turning, scrolling]) {
+    expect(clock[0]).toBeLessThan(LIMIT);
   }
 });

@@ -1,3 +1,4 @@
+import { galata } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import AxeBuilder from '@axe-core/playwright';
 import type { Locator, Page } from '@playwright/test';
@@ -107,6 +108,17 @@ test('what ranks put out is merged, or shown for one rank', async ({
     await expect(tab(output, /^Rank 2/)).toHaveAttribute('tabindex', '-1');
   });
 
+  await test.step('what a tab shows is its panel', async () => {
+    await expect(output).toMatchAriaSnapshot(`
+      - tabpanel "Merged": /loaded .* table 0/
+    `);
+    await tab(output, 'Rank 1').click();
+    await expect(output).toMatchAriaSnapshot(`
+      - tabpanel "Rank 1": loaded mine 1 odd table 1
+    `);
+    await tab(output, 'Merged').click();
+  });
+
   await test.step('nothing in it is a barrier, in either theme', async () => {
     await page.theme.setLightTheme();
     await expectAccessible(page);
@@ -132,6 +144,56 @@ test('what ranks put out is merged, or shown for one rank', async ({
       'true'
     );
   });
+});
+
+test('the marked among many ranks are at hand', async ({ page, tmpPath }) => {
+  const { makeCell, makeNotebook } = galata.Notebook;
+  const mark = {
+    output_type: 'display_data',
+    metadata: {},
+    data: {
+      'application/vnd.jupyter-dist.ranks+json': {
+        ranks: '0-63',
+        world_size: 64,
+        failed: { 61: 'ValueError: too warm' }
+      },
+      'text/html': ''
+    }
+  };
+  const text = '[0-63] loaded\n[37]   odd\n[51]   odd\n';
+  const outputs = [mark, { output_type: 'stream', name: 'stdout', text }];
+  const path = `${tmpPath}/many.ipynb`;
+  const notebook = makeNotebook([makeCell({ outputs: outputs as never })]);
+  await page.contents.uploadContent(JSON.stringify(notebook), 'text', path);
+  await page.evaluate(
+    path =>
+      window.jupyterapp.commands.execute('docmanager:open', {
+        path,
+        kernel: { name: null, shouldStart: false }
+      }),
+    path
+  );
+  const next = page.getByRole('button', { name: '1 failed 2 differ' });
+  await next.focus();
+  for (const name of [
+    'Rank 37, differs from most ranks',
+    'Rank 51, differs from most ranks',
+    'Rank 61, failed: ValueError: too warm',
+    'Rank 37, differs from most ranks'
+  ]) {
+    const goal = page.getByRole('tab', { name, exact: true });
+    await expect(goal).not.toBeInViewport({ ratio: 0.9 });
+    await page.keyboard.press('Enter');
+    await expect(goal).toBeInViewport({ ratio: 0.9 });
+    await expect(goal).toBeFocused();
+    await expect(goal).toHaveAttribute('aria-selected', 'true');
+    await page.keyboard.press('Tab');
+    await expect(next).toBeFocused();
+  }
+  await page.theme.setDarkTheme();
+  await expectAccessible(page);
+  await page.theme.setLightTheme();
+  await expectAccessible(page);
 });
 
 test('much output is a box that scrolls, and stays in the file as text', async ({
