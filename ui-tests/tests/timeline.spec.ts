@@ -188,6 +188,14 @@ test.describe('on a pretend machine', () => {
       );
     });
 
+    await test.step('also after the page was loaded again', async () => {
+      await page.reload();
+      await timeline.open();
+      await expect(
+        timeline.cell(/^Cell \[2\] ran for \d+ s on ranks 0–1/)
+      ).toBeVisible();
+    });
+
     const marked = page.locator('.jp-NotebookPanel:visible .jp-mod-active');
     await test.step('to the cell, also if the notebook is closed', async () => {
       await page.evaluate(async () => {
