@@ -207,7 +207,7 @@ describe('bands that the server tells of', () => {
 
   it('replace what was not seen exactly, and leave other pools alone', () => {
     const { bands, pools, changed, say, since } = follow();
-    const ranks = [makeRank(0, { state: 'busy', since: 5, gpu: gpu(0) })];
+    const ranks = [makeRank(0, { state: 'busy', since: 15, gpu: gpu(0) })];
     pools.set('p2', makePool({ id: 'p2', ranks }));
     say(['busy', 10]);
     // What came between has not been told.
@@ -215,21 +215,32 @@ describe('bands that the server tells of', () => {
     since.length = 0;
     bands.merge(cells([0, 6, 10, 12], [0, 7, 20, 25], [0, 8, 30, null]));
     expect(shown(bands)).toEqual([
-      [null, 5, null, 1],
       [6, 10, 12, 1],
+      [null, 15, null, 1],
       [7, 20, 25, 1],
       [null, 30, null, 1]
     ]);
     expect(bands.on('GPU-0').map(({ end }) => end)).toEqual([
-      null,
       12,
+      null,
       25,
       null
     ]);
     expect(since).toEqual([10]);
     pools.delete('p2');
     changed.emit();
-    expect(endOf(bands.all[0])).not.toBeNull();
+    expect(endOf(bands.all[1])).not.toBeNull();
+  });
+
+  it('are left to the stream while they run', () => {
+    const { bands, say } = follow();
+    bands.merge(cells([0, null, 10, null]));
+    expect(bands.all).toHaveLength(0);
+    say(['busy', 10]);
+    bands.merge(cells([0, null, 10, 11]));
+    expect(shown(bands)).toEqual([[null, 10, null, 1]]);
+    say(['idle', 11]);
+    expect(shown(bands)).toEqual([[null, 10, 11, 1]]);
   });
 
   it('go on if the server was started anew meanwhile', () => {
