@@ -7,8 +7,8 @@ import { exclude, newsOf } from './stretches';
 
 /** Seconds for which bands are kept: the longest range of the timeline. */
 const KEEP = 3600;
-/** And no more of them than this. */
-const MOST = 2000;
+/** And no more of them than this: as many as the server tells of. */
+const MOST = 4000;
 /** Seconds within which the ranks begin one and the same cell that has no number. */
 const TOGETHER = 2;
 
@@ -136,6 +136,9 @@ export class Bands {
       return this._replace(owner, [stretch]);
     }
     this._add(owner, stretch);
+    if (uuid !== null) {
+      this._byGpu.set(uuid, [...this.on(uuid), stretch]);
+    }
     return Math.min(begin, since);
   }
 
@@ -148,30 +151,32 @@ export class Bands {
     );
     const ids = new Map(known.map(band => [nameOf(band), band.id]));
     this._all = this._all.filter(({ pool }) => pool !== owner.pool);
+    const byGpu = new Map<string, IStretch[]>();
     for (const [gpu, stretches] of this._byGpu) {
-      this._byGpu.set(
+      byGpu.set(
         gpu,
         stretches.filter(one => !old.has(one))
       );
     }
     wrong.forEach(one => old.delete(one));
-    [...old, ...news]
-      .sort(byStart)
-      .forEach(stretch => this._add(owner, stretch, ids));
-    this._all.sort(byStart);
-    for (const [gpu, stretches] of this._byGpu) {
-      this._byGpu.set(gpu, [...stretches].sort(byStart));
+    for (const stretch of [...old, ...news].sort(byStart)) {
+      this._add(owner, stretch, ids);
+      const { gpu } = stretch;
+      if (gpu !== null) {
+        byGpu
+          .set(gpu, byGpu.get(gpu) ?? [])
+          .get(gpu)
+          ?.push(stretch);
+      }
     }
+    this._all.sort(byStart);
+    byGpu.forEach((all, gpu) => this._byGpu.set(gpu, all.sort(byStart)));
     return Math.min(...[...wrong, ...news].map(({ start }) => start));
   }
 
   private _add(owner: Owner, stretch: IStretch, ids?: Map<string, number>) {
-    const { rank, gpu } = stretch;
-    this._newest.set(`${owner.pool} ${rank}`, stretch);
+    this._newest.set(`${owner.pool} ${stretch.rank}`, stretch);
     this._bandFor(owner, stretch, ids).stretches.push(stretch);
-    if (gpu !== null) {
-      this._byGpu.set(gpu, [...this.on(gpu), stretch]);
-    }
   }
 
   /** The band that the other ranks have begun, or a new one. */

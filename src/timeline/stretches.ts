@@ -18,13 +18,17 @@ export function newsOf(
   known: readonly IStretch[],
   told: readonly IStretch[]
 ): IStretch[] {
-  const keyOf = ({ rank, start, end }: IStretch) => `${rank} ${start} ${end}`;
-  const keys = new Set(known.map(keyOf));
+  const byStart = new Map<number, IStretch[]>();
+  for (const one of known) {
+    byStart.set(one.start, [...(byStart.get(one.start) ?? []), one]);
+  }
+  const isKnown = ({ rank, start, end }: IStretch) =>
+    byStart.get(start)?.some(one => one.rank === rank && one.end === end);
   const running = known.filter(({ end }) => end === null);
   return told.filter(
     stretch =>
       stretch.end !== null &&
-      !keys.has(keyOf(stretch)) &&
+      !isKnown(stretch) &&
       !running.some(one => exclude(one, stretch))
   );
 }
