@@ -14,6 +14,7 @@ from traitlets import Bool, Float
 
 from .discovery import write_discovery_file
 from .gpus.telemetry import Telemetry
+from .pools.cell_history import CellHistory
 from .pools.holders import SERVER, Owner
 from .pools.manager import PoolManager
 from .pools.pool import DEFAULT_TIMEOUT
@@ -109,6 +110,7 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         self._tasks = tasks = Tasks()
         self.settings.update(
             jupyter_dist_manager=self._manager,
+            jupyter_dist_cells=CellHistory(self._manager),
             jupyter_dist_secret=self._secret,
             jupyter_dist_clients=self._clients,
             jupyter_dist_gpus=self._gpus,

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import __version__
 from .base import DistHandler, StatusHandler
+from .cells import CellsHandler
 from .execute import ExecuteHandler
 from .gpu_export import GpuCsvHandler, GpuLinesHandler
 from .gpus import GpuHistoryHandler, GpusHandler
@@ -56,6 +57,7 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_POOL + "/execute", ExecuteHandler),
     (_RANK + "/stack", StackHandler),
     (_RANK + "/log", LogHandler),
+    (r"jupyter-dist/cells", CellsHandler),
     (r"jupyter-dist/kernels/(?P<kernel_id>[\w-]+)/pool", KernelPoolHandler),
     (r"jupyter-dist/stream", StreamHandler),
 ]

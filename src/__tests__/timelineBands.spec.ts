@@ -1,11 +1,18 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
-import type { IPool, IRank, RankState } from '../model/contract';
+import type {
+  ICells,
+  ICellStretch,
+  IPool,
+  IRank,
+  RankState
+} from '../model/contract';
 import { Telemetry } from '../model/telemetry';
 import { Bands, endOf } from '../timeline/bands';
 import { sayBand } from '../timeline/bandWords';
-import type { IPoolsModel } from '../tokens';
+import { EarlierCells } from '../timeline/earlier';
+import type { Connection, IPoolsModel } from '../tokens';
 import { FakeStream, makeUsage } from './gpuSamples';
 import { makeModel, makePool, makeRank } from './samples';
 
@@ -33,8 +40,29 @@ function follow(changes: Partial<IPoolsModel> = {}) {
     );
     changed.emit();
   };
-  return { bands, model, pools, changed, say };
+  const since: number[] = [];
+  bands.changed.connect((_, from) => since.push(from));
+  return { bands, model, pools, changed, say, since };
 }
+
+/** What the server tells of a pool: rank, cell, start, end of each stretch. */
+function cells(
+  ...all: [number, number | null, number, number | null][]
+): ICells {
+  const stretches = all.map(([rank, cell, start, end]): ICellStretch => ({
+    rank,
+    gpu: `GPU-${rank}`,
+    cell,
+    start,
+    end
+  }));
+  const pool = { id: 'p1', kernel_id: 'k1', name: 'a.ipynb', stretches };
+  return { pools: [pool] };
+}
+
+/** Cell, start and end of each band, and how many ranks it has. */
+const shown = ({ all }: Bands) =>
+  all.map(band => [band.cell, band.start, endOf(band), band.stretches.length]);
 
 describe('bands', () => {
   it('say which ranks were busy together, and where', () => {
@@ -131,5 +159,152 @@ describe('bands', () => {
     say(['busy', 5000]);
     expect(bands.all.map(({ start }) => start)).toEqual([5000]);
     expect(bands.on('GPU-0')).toHaveLength(1);
+  });
+});
+
+describe('bands that the server tells of', () => {
+  it('are those of pools that nobody has seen here', () => {
+    const { bands, since } = follow();
+    bands.merge(cells([0, 6, 10, 14], [1, 6, 10.1, 15], [0, 7, 14, 20]));
+    expect(shown(bands)).toEqual([
+      [6, 10, 15, 2],
+      [7, 14, 20, 1]
+    ]);
+    expect(bands.all[0]).toMatchObject({ path: 'a.ipynb', kernelId: 'k1' });
+    expect(bands.on('GPU-0').map(({ start }) => start)).toEqual([10, 14]);
+    expect(since).toEqual([10]);
+  });
+
+  it('are not there twice', () => {
+    const { bands, say, since } = follow();
+    say(['busy', 10], ['busy', 10.2]);
+    say(['idle', 14], ['busy', 10.2]);
+    since.length = 0;
+    bands.merge(cells([0, null, 10, 14], [1, null, 10.2, null]));
+    bands.merge(cells([0, null, 10, 14], [1, null, 10.2, 15]));
+    expect(shown(bands)).toEqual([[null, 10, null, 2]]);
+    expect(since).toEqual([]);
+    say(['idle', 14], ['idle', 15]);
+    expect(shown(bands)).toEqual([[null, 10, 15, 2]]);
+  });
+
+  it('have the ranks that were done before, and stay the same', () => {
+    const { bands, say, since } = follow();
+    say(['idle', 4], ['busy', 3]);
+    const [{ id }] = bands.all;
+    bands.merge(cells([0, null, 3, 4], [1, null, 1, 2], [1, null, 3, null]));
+    expect(shown(bands)).toEqual([
+      [null, 1, 2, 1],
+      [null, 3, null, 2]
+    ]);
+    expect(bands.all[1].id).toBe(id);
+    expect(bands.all[0].id).not.toBe(id);
+    expect(since).toEqual([3, 1]);
+    say(['idle', 4], ['idle', 9]);
+    expect(endOf(bands.all[1])).toBe(9);
+    expect(bands.on('GPU-1').map(({ end }) => end)).toEqual([2, 9]);
+  });
+
+  it('replace what was not seen exactly, and leave other pools alone', () => {
+    const { bands, pools, changed, say, since } = follow();
+    const ranks = [makeRank(0, { state: 'busy', since: 15, gpu: gpu(0) })];
+    pools.set('p2', makePool({ id: 'p2', ranks }));
+    say(['busy', 10]);
+    // What came between has not been told.
+    say(['busy', 30]);
+    since.length = 0;
+    bands.merge(cells([0, 6, 10, 12], [0, 7, 20, 25], [0, 8, 30, null]));
+    expect(shown(bands)).toEqual([
+      [6, 10, 12, 1],
+      [null, 15, null, 1],
+      [7, 20, 25, 1],
+      [null, 30, null, 1]
+    ]);
+    expect(bands.on('GPU-0').map(({ end }) => end)).toEqual([
+      12,
+      null,
+      25,
+      null
+    ]);
+    expect(since).toEqual([10]);
+    pools.delete('p2');
+    changed.emit();
+    expect(endOf(bands.all[1])).not.toBeNull();
+  });
+
+  it('are left to the stream while they run', () => {
+    const { bands, say } = follow();
+    bands.merge(cells([0, null, 10, null]));
+    expect(bands.all).toHaveLength(0);
+    say(['busy', 10]);
+    bands.merge(cells([0, null, 10, 11]));
+    expect(shown(bands)).toEqual([[null, 10, null, 1]]);
+    say(['idle', 11]);
+    expect(shown(bands)).toEqual([[null, 10, 11, 1]]);
+  });
+
+  it('go on if the server was started anew meanwhile', () => {
+    const { bands, pools, changed, say } = follow();
+    say(['busy', 10]);
+    const pool = pools.get('p1')!;
+    pools.clear();
+    changed.emit();
+    expect(endOf(bands.all[0])).not.toBeNull();
+    // The rank itself says since when, which is not to the millisecond what the old server saw.
+    pools.set('p1', {
+      ...pool,
+      ranks: [{ ...pool.ranks[0], since: 9.99 }]
+    });
+    changed.emit();
+    expect(shown(bands)).toEqual([[null, 9.99, null, 1]]);
+    // The new server does not know what came before.
+    bands.merge({ pools: [] });
+    expect(bands.all).toHaveLength(1);
+  });
+});
+
+describe('earlier cells', () => {
+  it('are asked for once somebody looks, and again after a loss', async () => {
+    const { bands, changed, ...others } = follow({
+      connection: { state: 'connecting' }
+    });
+    const model: IPoolsModel & { connection: Connection } = others.model;
+    const set = (state: 'live' | 'stale') => {
+      model.connection = state === 'live' ? { state } : { state, since: 0 };
+      changed.emit();
+    };
+    const loadCells = jest.fn(async () => cells([0, 6, 10, 14]));
+    const earlier = new EarlierCells(model, bands, {
+      load: jest.fn(),
+      loadCells
+    });
+    earlier.isWanted = true;
+    expect(loadCells).not.toHaveBeenCalled();
+    set('live');
+    set('live');
+    expect(loadCells).toHaveBeenCalledTimes(1);
+    await new Promise(process.nextTick);
+    expect(bands.all).toHaveLength(1);
+    earlier.isWanted = false;
+    earlier.isWanted = true;
+    expect(loadCells).toHaveBeenCalledTimes(1);
+    earlier.isWanted = false;
+    set('stale');
+    set('live');
+    expect(loadCells).toHaveBeenCalledTimes(1);
+    loadCells.mockRejectedValueOnce(new Error('Forbidden.'));
+    earlier.isWanted = true;
+    expect(loadCells).toHaveBeenCalledTimes(2);
+    await new Promise(process.nextTick);
+    expect(earlier.error).toBe('Forbidden.');
+    set('stale');
+    set('live');
+    await new Promise(process.nextTick);
+    expect(loadCells).toHaveBeenCalledTimes(3);
+    expect(earlier.error).toBeNull();
+    earlier.dispose();
+    set('stale');
+    set('live');
+    expect(loadCells).toHaveBeenCalledTimes(3);
   });
 });

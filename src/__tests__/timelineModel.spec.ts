@@ -26,7 +26,8 @@ function makeTimeline() {
           answer instanceof Error ? reject(answer) : resolve(answer)
         )
       );
-    }
+    },
+    loadCells: async () => ({ pools: [] })
   });
   stream.received.emit(makeGpusMessage());
   const sample = (time: number, value: number) =>

@@ -101,6 +101,34 @@ export interface IPool {
   ranks: IRank[];
 }
 
+/** A time in which a rank was busy with one cell. */
+export interface ICellStretch {
+  rank: number;
+  /** The UUID of its GPU. */
+  gpu: string | null;
+  /** The notebook's number of the cell; null if that has none. */
+  cell: number | null;
+  /** Unix seconds. */
+  start: number;
+  /** Null while it lasts. */
+  end: number | null;
+}
+
+/** What the server knows of a pool's cells, also if the pool has ended. */
+export interface IPoolCells {
+  id: string;
+  kernel_id: string | null;
+  /** The notebook's path, empty when there is none. */
+  name: string;
+  /** By their start. */
+  stretches: ICellStretch[];
+}
+
+/** Which cell ran on which ranks when, in the last hour. */
+export interface ICells {
+  pools: IPoolCells[];
+}
+
 export interface IServerStatus {
   version: string;
   host: string;

@@ -2,6 +2,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import type { ICells } from '../model/contract';
 import type { IHistory } from './recording';
 
 /** Where a timeline gets the past from. */
@@ -13,6 +14,9 @@ export interface IPast {
    * of the answer sums up `step` seconds. Throws an error with a sentence for the user.
    */
   load(since: number, step: number): Promise<IHistory>;
+
+  /** Which cell ran on which ranks when. Throws an error with a sentence for the user. */
+  loadCells(): Promise<ICells>;
 }
 
 /**
@@ -25,24 +29,26 @@ export class Past implements IPast {
   ) {}
 
   async load(since: number, step: number): Promise<IHistory> {
-    const url = URLExt.join(
-      this._settings.baseUrl,
-      'jupyter-dist/gpus/history'
-    );
+    const query = URLExt.objectToQueryString({ since, step });
+    return (await this._get(`gpus/history${query}`)) as IHistory;
+  }
+
+  async loadCells(): Promise<ICells> {
+    return (await this._get('cells')) as ICells;
+  }
+
+  private async _get(route: string): Promise<unknown> {
+    const url = URLExt.join(this._settings.baseUrl, 'jupyter-dist', route);
     let answer: Response;
     try {
-      answer = await ServerConnection.makeRequest(
-        url + URLExt.objectToQueryString({ since, step }),
-        {},
-        this._settings
-      );
+      answer = await ServerConnection.makeRequest(url, {}, this._settings);
     } catch {
       throw new Error(this._trans.__('The Jupyter server does not answer.'));
     }
     if (!answer.ok) {
       throw new Error(await this._reason(answer));
     }
-    return (await answer.json()) as IHistory;
+    return answer.json();
   }
 
   /** Proxies and Jupyter itself answer with bodies that are not ours. */

@@ -6,6 +6,7 @@ import type { IGpu } from '../model/gpuContract';
 import { serverTime } from '../model/serverTime';
 import type { Connection, IPoolsModel } from '../tokens';
 import type { Bands } from './bands';
+import { EarlierCells } from './earlier';
 import type { IPast } from './history';
 import type { ChartMetric } from './metrics';
 import type { Recording } from './recording';
@@ -31,6 +32,8 @@ export class TimelineModel implements IDisposable {
   ) {
     this._records = new Records(pools, past, this.span);
     this._records.loaded.connect(this._emit, this);
+    this._earlier = new EarlierCells(pools, bands, past);
+    this._earlier.loaded.connect(this._emit, this);
   }
 
   /** Emitted after any change. */
@@ -95,6 +98,7 @@ export class TimelineModel implements IDisposable {
     if (isShown === this.isShown || this._isDisposed) {
       return;
     }
+    this._earlier.isWanted = isShown;
     const { telemetry, changed } = this.pools;
     if (isShown) {
       this._watching = telemetry.watch('gpus');
@@ -136,7 +140,7 @@ export class TimelineModel implements IDisposable {
 
   /** Why there is no past, in a sentence. */
   get error(): string | null {
-    return this._records.error;
+    return this._records.error ?? this._earlier.error;
   }
 
   /** The time at which it stands. */
@@ -204,6 +208,7 @@ export class TimelineModel implements IDisposable {
     this.isShown = false;
     this._isDisposed = true;
     this._records.dispose();
+    this._earlier.dispose();
     Signal.clearData(this);
   }
 
@@ -279,6 +284,7 @@ export class TimelineModel implements IDisposable {
   private _metric: ChartMetric = 'utilization';
   private _minutes = 15;
   private readonly _records: Records;
+  private readonly _earlier: EarlierCells;
   private _watching: IDisposable | null = null;
   private _pausedAt: number | null = null;
   private _zoom: View | null = null;

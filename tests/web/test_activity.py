@@ -19,7 +19,7 @@ def test_looking_is_no_activity_and_working_is(client: Client) -> None:
 
     before = last_activity(client)
     gpus = ("gpus", "gpus/history", "gpus/export.csv", "gpus/export.jsonl")
-    for route in ("status", *gpus, "pools", f"pools/{pool['id']}", "kernels/none/pool"):
+    for route in ("status", *gpus, "cells", "pools", f"pools/{pool['id']}", "kernels/none/pool"):
         client.call("GET", route)
     asyncio.run(watch(client))
     assert last_activity(client) == before

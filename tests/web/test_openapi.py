@@ -55,6 +55,7 @@ def test_server_answers_are_as_described(client: Client) -> None:
     validate_named("Gpus", client.get("gpus"))
     validate_named("GpuHistory", client.get("gpus/history"))
     validate_named("Pools", client.get("pools"))
+    validate_named("Cells", client.get("cells"))
 
 
 def test_a_pool_is_as_described_in_every_state(client: Client) -> None:

@@ -214,6 +214,15 @@ test.describe('on a pretend machine', () => {
       await expect(marked.filter({ hasText: 'time.sleep' })).toBeVisible();
     });
 
+    await test.step('after the page was loaded again', async () => {
+      await page.reload();
+      await timeline.open();
+      await timeline
+        .cell(/^Cell \[2\] ran for \d+ s on ranks 0–1/)
+        .press('Enter');
+      await expect(marked.filter({ hasText: 'time.sleep' })).toBeVisible();
+    });
+
     await test.step('it says so if the cell is gone', async () => {
       await page.evaluate(async () => {
         await window.jupyterapp.commands.execute('notebook:delete-cell');
