@@ -2,6 +2,7 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
 import type { ICells, IPool, IRank } from '../model/contract';
+import { serverTime } from '../model/serverTime';
 import type { IPoolsModel } from '../tokens';
 import { exclude, newsOf } from './stretches';
 
@@ -199,7 +200,7 @@ export class Bands {
 
   /** A pool that nobody tells of any more has ended, at the latest now. */
   private _closeAll(pool: IPool): number {
-    const end = pool.ended ?? this._model.telemetry.time ?? Date.now() / 1000;
+    const end = pool.ended ?? this._model.telemetry.time ?? serverTime();
     let since = Infinity;
     for (const { rank } of pool.ranks) {
       const newest = this._newest.get(`${pool.id} ${rank}`);
