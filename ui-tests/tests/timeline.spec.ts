@@ -216,10 +216,16 @@ test.describe('on a pretend machine', () => {
 
     await test.step('after the page was loaded again', async () => {
       await page.reload();
-      await timeline.open();
-      await timeline
-        .cell(/^Cell \[2\] ran for \d+ s on ranks 0–1/)
-        .press('Enter');
+      // JupyterLab brings the notebook to the front again when it is restored, however late.
+      await expect(async () => {
+        await timeline.open();
+        await timeline.root
+          .getByLabel('Range')
+          .selectOption('last 5 minutes', { timeout: 1000 });
+        await timeline
+          .cell(/^Cell \[2\] ran for \d+ s on ranks 0–1/)
+          .press('Enter', { timeout: 1000 });
+      }).toPass();
       await expect(marked.filter({ hasText: 'time.sleep' })).toBeVisible();
     });
 
