@@ -1,7 +1,7 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import AxeBuilder from '@axe-core/playwright';
 import type { Locator, Page } from '@playwright/test';
 
+import { AROUND, expectAccessibleInBothThemes } from './accessibility';
 import { expect, test } from './support';
 
 const INIT = '%load_ext jupyter_dist_server\n%dist_init -n 2';
@@ -31,19 +31,6 @@ function mark(page: Page, cell: number): Locator {
 
 function menuItem(page: Page, name: string): Locator {
   return page.getByRole('menuitem', { name });
-}
-
-async function expectAccessible(page: Page): Promise<void> {
-  const { violations } = await new AxeBuilder({ page })
-    .include('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-dist-RanksItem')
-    .include('.jp-dist-StatusItem')
-    .include('.jp-dist-CellMark')
-    .analyze();
-  expect(
-    violations.flatMap(({ id, nodes }) =>
-      nodes.map(node => `${id}: ${node.html}`)
-    )
-  ).toEqual([]);
 }
 
 test('ranks in the toolbar, the status bar and the Running panel', async ({
@@ -92,9 +79,7 @@ test('ranks in the toolbar, the status bar and the Running panel', async ({
     process.kill(pid, 'SIGKILL');
     await expect(button).toHaveText('Ranks: 2, rank 1 died');
     await expect(status(page)).toContainText('2 ranks · rank 1 died');
-    await expectAccessible(page);
-    await page.theme.setDarkTheme();
-    await expectAccessible(page);
+    await expectAccessibleInBothThemes(page, AROUND);
     await button.focus();
     await page.keyboard.press('Enter');
     await expect(menuItem(page, 'Restart Ranks…')).toBeVisible();

@@ -2,6 +2,7 @@ import { galata } from '@jupyterlab/galata';
 import type { Page } from '@playwright/test';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
+import { expectAccessibleInBothThemes } from './accessibility';
 import { PretendedPool } from './pretendedPool';
 import type { ISaid } from './pretendedPool';
 import { expect, Panel, test } from './support';
@@ -54,6 +55,7 @@ test('a rank that others wait for, and all that can be done with one', async ({
     const together = dialog.getByRole('region', { name: 'ranks 0–1' });
     await expect(together).toContainText('all_reduce');
     await expect(dialog.getByRole('region', { name: 'rank 2' })).toBeVisible();
+    await expectAccessibleInBothThemes(page, ['.jp-Dialog']);
     await dialog.getByRole('button', { name: 'Copy' }).click();
     const copied = await page.evaluate(() => navigator.clipboard.readText());
     expect(copied).toMatch(/^ranks 0–1:\n[^]*\n\nrank 2:\n/);
@@ -77,6 +79,7 @@ test('a rank that others wait for, and all that can be done with one', async ({
     await menuItem(page, 'Show Log').click();
     await expect(dialog).toContainText('Log of rank 1');
     await expect(dialog.locator('pre')).toBeVisible();
+    await expectAccessibleInBothThemes(page, ['.jp-Dialog']);
     await page.keyboard.press('Escape');
   });
 
