@@ -225,14 +225,36 @@ test.describe('on a pretend machine', () => {
       panel.pool.evaluate(node => node.scrollHeight > node.clientHeight);
     await expect.poll(isClipped).toBe(false);
 
+    const kept = (what: string) =>
+      page.waitForResponse(
+        response =>
+          response.url().includes('api/workspaces') &&
+          Boolean(response.request().postData()?.includes(what))
+      );
+    const height = async () => (await panel.pool.boundingBox())!.height;
+
+    await test.step('as high as the user made them', async () => {
+      const before = await height();
+      const handle = panel.root.locator('.lm-SplitPanel-handle').first();
+      await handle.hover();
+      await page.mouse.down();
+      const { x, y } = (await handle.boundingBox())!;
+      await page.mouse.move(x + 20, y - 80, { steps: 4 });
+      const saved = kept('"closed":[false,false,true],"sizes":[');
+      await page.mouse.up();
+      const after = await height();
+      expect(after).toBeLessThan(before - 60);
+      await saved;
+      await page.reload();
+      await expect(panel.form).toBeVisible();
+      await expect.poll(height).toBeCloseTo(after, 0);
+    });
+
     const title = panel.root.getByRole('heading', { name: 'GPUs Section' });
     await expect(title).toHaveAttribute('aria-expanded', 'true');
     await title.click();
     await expect(panel.gpus).toBeHidden();
-    // Kept after a moment, when there may be more to keep.
-    await page.waitForResponse(response =>
-      /api\/workspaces/.test(response.url())
-    );
+    await kept('"closed":[false,true,');
     await page.reload();
     await expect(panel.root).toBeVisible();
     await expect(title).toHaveAttribute('aria-expanded', 'false');
