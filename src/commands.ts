@@ -3,6 +3,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
 import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
@@ -183,9 +184,10 @@ async function mayLose(
   return ask(
     isStop ? trans.__('Stop all ranks?') : trans.__('Restart all ranks?'),
     trans._n(
-      'The variables on %1 rank will be lost.',
-      'The variables on all %1 ranks will be lost.',
-      living
+      'The variables on %1 rank of %2 will be lost.',
+      'The variables on all %1 ranks of %2 will be lost.',
+      living,
+      PathExt.basename(pool.name) || pool.id
     ),
     isStop ? trans.__('Stop') : trans.__('Restart'),
     trans

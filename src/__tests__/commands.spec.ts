@@ -23,7 +23,12 @@ function addCommands(model: IPoolsModel): CommandRegistry {
 
 describe('commands', () => {
   const pool = makePool({ state: 'CONFIGURING' });
-  const orphan = makePool({ id: 'p2', kernel_id: 'k2', orphaned: 90 });
+  const orphan = makePool({
+    id: 'p2',
+    kernel_id: 'k2',
+    name: 'old/eval.ipynb',
+    orphaned: 90
+  });
   const pools = new Map([pool, orphan].map(pool => [pool.id, pool]));
 
   it('are about the pool that they name, or the current one', async () => {
@@ -46,6 +51,9 @@ describe('commands', () => {
     const done = addCommands(model).execute(command, { pool: 'p2' });
     await until(() => document.querySelector('.jp-Dialog') !== null);
     expect(model[action]).not.toHaveBeenCalled();
+    expect(document.querySelector('.jp-Dialog')?.textContent).toContain(
+      'The variables on all 2 ranks of eval.ipynb will be lost.'
+    );
     document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-warn')?.click();
     await done;
     expect(model[action]).toHaveBeenCalledWith('p2');

@@ -57,6 +57,8 @@ test('what a newcomer does first, on a machine with eight GPUs', async ({
       shell.add(timeline, 'main', { mode: 'split-bottom' });
     });
     await notebooks.turnTo(EXAMPLE);
+    // The button was below all GPUs.
+    await panel.gpus.evaluate(node => node.scrollTo(0, 0));
   });
 
   await test.step('runs the example, and sees its cells on the timeline', async () => {

@@ -1,7 +1,7 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import AxeBuilder from '@axe-core/playwright';
 import type { Locator, Page } from '@playwright/test';
 
+import { AROUND, expectAccessibleInBothThemes } from './accessibility';
 import { expect, test } from './support';
 
 const INIT = '%load_ext jupyter_dist_server\n%dist_init -n 2';
@@ -9,6 +9,13 @@ const LOOP = `%%distributed
 import time
 for _ in range(600):
     time.sleep(0.1)`;
+const TWICE = `%%distributed
+import os
+print('before', rank)
+while not os.path.exists('go'):
+    time.sleep(0.05)
+print('after', rank)`;
+const MANY = Array.from({ length: 40 }, () => 'x = 1\n'.repeat(10));
 
 function ranksButton(page: Page): Locator {
   return page
@@ -33,25 +40,12 @@ function menuItem(page: Page, name: string): Locator {
   return page.getByRole('menuitem', { name });
 }
 
-async function expectAccessible(page: Page): Promise<void> {
-  const { violations } = await new AxeBuilder({ page })
-    .include('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-dist-RanksItem')
-    .include('.jp-dist-StatusItem')
-    .include('.jp-dist-CellMark')
-    .analyze();
-  expect(
-    violations.flatMap(({ id, nodes }) =>
-      nodes.map(node => `${id}: ${node.html}`)
-    )
-  ).toEqual([]);
-}
-
 test('ranks in the toolbar, the status bar and the Running panel', async ({
   page,
   panel,
   notebooks
 }) => {
-  await notebooks.open('around.ipynb', [INIT, LOOP]);
+  await notebooks.open('around.ipynb', [INIT, LOOP, TWICE, ...MANY]);
   const button = ranksButton(page);
 
   await test.step('start from the toolbar', async () => {
@@ -87,14 +81,43 @@ test('ranks in the toolbar, the status bar and the Running panel', async ({
     await expect(busy).toBeHidden();
   });
 
+  await test.step('a cell that is out of sight while it runs stays as it was', async () => {
+    const cell = page.locator('.jp-Cell').filter({ hasText: "'before', rank" });
+    const scrollTo = (index: number) =>
+      page.evaluate(async index => {
+        const { shell } = window.jupyterapp;
+        const { content } = shell.currentWidget as NotebookPanel;
+        const windowingMode = 'full';
+        content.notebookConfig = { ...content.notebookConfig, windowingMode };
+        content.activeCellIndex = index;
+        await content.scrollToItem(index);
+      }, index);
+    await notebooks.run(2);
+    await cell.getByRole('tab', { name: 'Rank 1' }).click();
+    await expect(cell.getByText('before 1')).toBeVisible();
+    await scrollTo(42);
+    await expect(cell).toBeHidden();
+    await notebooks.write('go', '');
+    await panel.expectRunning(2);
+    await scrollTo(2);
+    await expect(
+      cell.getByRole('img', { name: 'Runs on all ranks' })
+    ).toBeVisible();
+    await expect(cell.getByRole('tab', { name: 'Rank 1' })).toHaveAttribute(
+      'aria-selected',
+      'true'
+    );
+    await expect(cell.locator('.jp-dist-Row-text:visible')).toHaveText(
+      /^before 1\s*after 1\s*$/
+    );
+  });
+
   await test.step('a rank that dies is told', async () => {
     const [, pid] = await panel.pids();
     process.kill(pid, 'SIGKILL');
     await expect(button).toHaveText('Ranks: 2, rank 1 died');
     await expect(status(page)).toContainText('2 ranks · rank 1 died');
-    await expectAccessible(page);
-    await page.theme.setDarkTheme();
-    await expectAccessible(page);
+    await expectAccessibleInBothThemes(page, AROUND);
     await button.focus();
     await page.keyboard.press('Enter');
     await expect(menuItem(page, 'Restart Ranks…')).toBeVisible();

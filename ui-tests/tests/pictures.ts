@@ -50,11 +50,22 @@ export async function tidy(page: IJupyterLabPageFixture): Promise<void> {
   });
 }
 
-export async function draw(of: Page | Locator, name: string): Promise<void> {
-  if (process.env.JUPYTER_DIST_SCREENSHOTS) {
-    await of.screenshot({
-      path: `${IMAGES}/${name}.png`,
+/** Draws the page, or a part of it, in the light theme and in the dark one. */
+export async function draw(
+  page: IJupyterLabPageFixture,
+  name: string,
+  of: Page | Locator = page
+): Promise<void> {
+  if (!process.env.JUPYTER_DIST_SCREENSHOTS) {
+    return;
+  }
+  const shoot = (theme: string) =>
+    of.screenshot({
+      path: `${IMAGES}/${name}-${theme}.png`,
       animations: 'disabled'
     });
-  }
+  await shoot('light');
+  await page.theme.setDarkTheme();
+  await shoot('dark');
+  await page.theme.setLightTheme();
 }

@@ -16,20 +16,38 @@ export interface ISaid {
  * run, in any state. Everything else passes through to the real server.
  */
 export class PretendedPool {
+  private constructor(private readonly _page: Page) {}
+
   /** To be called before the page is loaded. */
   static async follow(page: Page): Promise<PretendedPool> {
-    const pretended = new PretendedPool();
+    const pretended = new PretendedPool(page);
     await page.routeWebSocket(/jupyter-dist\/stream/, socket => {
       pretended._socket = socket;
       const server = socket.connectToServer();
       server.onMessage(message => {
+        const said = JSON.parse(String(message));
+        if (said.type === 'gpus') {
+          pretended._gpus = said;
+        }
         // What the real ranks use would say that these use nothing.
-        if (JSON.parse(String(message)).type !== 'usage') {
+        if (said.type !== 'usage') {
           socket.send(message);
         }
       });
     });
     return pretended;
+  }
+
+  /** There are no new readings of the GPUs, for this reason. */
+  sayStale(trouble: string): void {
+    const stale_since = Math.floor(Date.now() / 1000) - 60;
+    this._send({ ...this._gpus, stale_since, trouble });
+  }
+
+  /** The server cannot be reached any more. */
+  async loseConnection(): Promise<void> {
+    await this._page.route(/jupyter-dist\/status/, route => route.abort());
+    await this._socket?.close();
   }
 
   say(kernelId: string, ranks: ISaid[], changes: object = {}): void {
@@ -67,7 +85,7 @@ export class PretendedPool {
           gpu: {
             index: rank % 8,
             label: `${rank % 8}`,
-            uuid: `GPU-${rank % 8}`,
+            uuid: this._uuid(rank),
             name: 'NVIDIA H100 80GB HBM3'
           },
           pid: 10_000 + rank,
@@ -91,7 +109,7 @@ export class PretendedPool {
                 pid: 10_000 + rank,
                 cpu: 50,
                 memory: 2 ** 30,
-                gpu_uuid: `GPU-${rank % 8}`,
+                gpu_uuid: this._uuid(rank),
                 allocated: 31.2 * 2 ** 30,
                 reserved: 33 * 2 ** 30,
                 call: waits?.[0] ?? null,
@@ -103,10 +121,17 @@ export class PretendedPool {
     });
   }
 
+  /** Of a GPU of the real server, once it has told of them. */
+  private _uuid(rank: number): string {
+    const gpus = this._gpus?.inventory.gpus;
+    return gpus?.[rank % gpus.length]?.uuid ?? `GPU-${rank % 8}`;
+  }
+
   private _send(message: object): void {
     this._socket?.send(JSON.stringify(message));
   }
 
   private _socket: WebSocketRoute | null = null;
+  private _gpus: { inventory: { gpus: { uuid: string }[] } } | null = null;
   private _version = 0;
 }

@@ -2,6 +2,7 @@ import { galata } from '@jupyterlab/galata';
 import type { Page } from '@playwright/test';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
+import { expectAccessibleInBothThemes } from './accessibility';
 import { PretendedPool } from './pretendedPool';
 import type { ISaid } from './pretendedPool';
 import { expect, Panel, test } from './support';
@@ -54,6 +55,7 @@ test('a rank that others wait for, and all that can be done with one', async ({
     const together = dialog.getByRole('region', { name: 'ranks 0–1' });
     await expect(together).toContainText('all_reduce');
     await expect(dialog.getByRole('region', { name: 'rank 2' })).toBeVisible();
+    await expectAccessibleInBothThemes(page, ['.jp-Dialog']);
     await dialog.getByRole('button', { name: 'Copy' }).click();
     const copied = await page.evaluate(() => navigator.clipboard.readText());
     expect(copied).toMatch(/^ranks 0–1:\n[^]*\n\nrank 2:\n/);
@@ -77,6 +79,7 @@ test('a rank that others wait for, and all that can be done with one', async ({
     await menuItem(page, 'Show Log').click();
     await expect(dialog).toContainText('Log of rank 1');
     await expect(dialog.locator('pre')).toBeVisible();
+    await expectAccessibleInBothThemes(page, ['.jp-Dialog']);
     await page.keyboard.press('Escape');
   });
 
@@ -222,14 +225,36 @@ test.describe('on a pretend machine', () => {
       panel.pool.evaluate(node => node.scrollHeight > node.clientHeight);
     await expect.poll(isClipped).toBe(false);
 
+    const kept = (what: string) =>
+      page.waitForResponse(
+        response =>
+          response.url().includes('api/workspaces') &&
+          Boolean(response.request().postData()?.includes(what))
+      );
+    const height = async () => (await panel.pool.boundingBox())!.height;
+
+    await test.step('as high as the user made them', async () => {
+      const before = await height();
+      const handle = panel.root.locator('.lm-SplitPanel-handle').first();
+      await handle.hover();
+      await page.mouse.down();
+      const { x, y } = (await handle.boundingBox())!;
+      await page.mouse.move(x + 20, y - 80, { steps: 4 });
+      const saved = kept('"closed":[false,false,true],"sizes":[');
+      await page.mouse.up();
+      const after = await height();
+      expect(after).toBeLessThan(before - 60);
+      await saved;
+      await page.reload();
+      await expect(panel.form).toBeVisible();
+      await expect.poll(height).toBeCloseTo(after, 0);
+    });
+
     const title = panel.root.getByRole('heading', { name: 'GPUs Section' });
     await expect(title).toHaveAttribute('aria-expanded', 'true');
     await title.click();
     await expect(panel.gpus).toBeHidden();
-    // Kept after a moment, when there may be more to keep.
-    await page.waitForResponse(response =>
-      /api\/workspaces/.test(response.url())
-    );
+    await kept('"closed":[false,true,');
     await page.reload();
     await expect(panel.root).toBeVisible();
     await expect(title).toHaveAttribute('aria-expanded', 'false');

@@ -1,14 +1,17 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { SPARE_PORT } from '../playwright.config';
 import { expect, test } from './support';
 
-const URL = `http://localhost:${SPARE_PORT}`;
+/** Where JupyterHub has the server of a user called Ada. */
+const PREFIX = '/user/ada/';
+const FOLDER = 'notebooks';
+const URL = `http://localhost:${SPARE_PORT}${PREFIX}`;
 
 let server: ChildProcess;
 let folder: string;
@@ -17,7 +20,11 @@ let folder: string;
 async function serve(): Promise<void> {
   server = spawn(
     'jupyter',
-    ['lab', '--config', 'jupyter_server_test_config.py'],
+    [
+      'lab',
+      '--config=jupyter_server_test_config.py',
+      `--ServerApp.base_url=${PREFIX}`
+    ],
     {
       env: {
         ...process.env,
@@ -29,7 +36,7 @@ async function serve(): Promise<void> {
   );
   await expect
     .poll(() =>
-      fetch(`${URL}/api`).then(
+      fetch(`${URL}api`).then(
         ({ ok }) => ok,
         () => false
       )
@@ -46,6 +53,9 @@ async function end(signal: NodeJS.Signals): Promise<void> {
 // What Galata puts before the server would fail while that is away.
 test.use({
   baseURL: URL,
+  appPath: 'lab',
+  // Galata would make one without the prefix.
+  tmpPath: FOLDER,
   kernels: null,
   sessions: null,
   terminals: null,
@@ -56,6 +66,7 @@ test.use({
 });
 test.beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'restart-'));
+  await mkdir(join(folder, FOLDER));
   await serve();
 });
 test.afterAll(async () => {
@@ -63,16 +74,19 @@ test.afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-test('the server is killed and comes back: the panel says so, and knows the pool again', async ({
+test('below a prefix, the server is killed and comes back: the panel says so, and knows the pool again', async ({
   page,
   panel,
   notebooks
 }) => {
-  await notebooks.open('restart.ipynb', [
-    '%load_ext jupyter_dist_server\n%dist_init -n 2'
-  ]);
-  await notebooks.run(0);
+  await notebooks.open('restart.ipynb', ['%%distributed\nprint("I am", rank)']);
+  await panel.start(2);
   await panel.expectRunning(2);
+  await notebooks.run(0);
+  const output = notebooks.output(0);
+  await output.getByRole('tab', { name: 'Rank 1', exact: true }).click();
+  await expect(output.getByText('I am 1')).toBeVisible();
+  await expect(output.getByText('I am 0')).toBeHidden();
   const pids = await panel.pids();
   // JupyterLab says it too, and more than once.
   const told = page.getByRole('dialog', { name: /^Server Connection Error/ });

@@ -57,31 +57,9 @@ test('a notebook with four ranks', async ({ page, panel, notebooks }) => {
   await panel.expectRunning(4);
   await notebooks.run(4);
   await expect(panel.tile(0)).toContainText(/busy \d\d s in cell/);
-  await draw(page, 'panel-light');
-  await page.theme.setDarkTheme();
-  await draw(page, 'panel-dark');
+  await draw(page, 'panel');
   await panel.button('Interrupt').click();
   await panel.expectRunning(4);
-});
-
-test('the panel before a start, and after one that failed', async ({
-  page,
-  panel,
-  notebooks
-}) => {
-  await notebooks.open('digits.ipynb', [
-    '%load_ext jupyter_dist_server\n%dist_init -n 4 --timeout 0.5'
-  ]);
-  await tidy(page);
-  await page.setViewportSize({ width: 1280, height: 500 });
-  await panel.stepper.fill('4');
-  await panel.stepper.blur();
-  await draw(panel.root, 'panel-start');
-
-  await page.setViewportSize({ width: 1280, height: 750 });
-  await notebooks.run(0);
-  await expect(panel.state('Failed')).toBeVisible();
-  await draw(panel.root, 'panel-failed');
 });
 
 test.describe('on a pretend machine', () => {
@@ -110,10 +88,7 @@ test.describe('on a pretend machine', () => {
     await expect(panel.pool.getByText(/on all ranks, 4\d s/)).toBeVisible({
       timeout: 70_000
     });
-    await draw(page, 'panel-gpus-light');
-    await page.theme.setDarkTheme();
-    await draw(page, 'panel-gpus-dark');
-    await page.theme.setLightTheme();
+    await draw(page, 'panel-gpus');
     await panel.button('Interrupt').click();
     await panel.expectRunning(4);
     await notebooks.run(3);
@@ -123,6 +98,6 @@ test.describe('on a pretend machine', () => {
     const timeline = page.locator('#jupyter-dist-timeline');
     await timeline.getByLabel('Range').selectOption('5');
     await expect(timeline.getByRole('img', { name: /^GPU 7/ })).toBeVisible();
-    await draw(timeline, 'timeline-light');
+    await draw(page, 'timeline', timeline);
   });
 });

@@ -1,8 +1,9 @@
 import { expect, galata, test as base } from '@jupyterlab/galata';
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import AxeBuilder from '@axe-core/playwright';
 import type { Locator } from '@playwright/test';
+
+import { expectAccessible } from './accessibility';
 
 export { expect };
 
@@ -101,14 +102,7 @@ export class Panel {
   }
 
   async expectAccessible(): Promise<void> {
-    const { violations } = await new AxeBuilder({ page: this.page })
-      .include('#jupyter-dist-panel')
-      .analyze();
-    expect(
-      violations.flatMap(({ id, nodes }) =>
-        nodes.map(node => `${id}: ${node.html} ${node.failureSummary}`)
-      )
-    ).toEqual([]);
+    await expectAccessible(this.page, ['#jupyter-dist-panel']);
   }
 }
 

@@ -26,7 +26,14 @@ test('eight GPUs, live', async ({ panel }) => {
   // Those that nobody uses are folded away, all but a few.
   await expect(cards).toHaveCount(3);
   await expect(card(panel, 6)).toBeVisible();
-  await panel.gpus.getByRole('button', { name: 'Show 5 more' }).click();
+  const [more, fewer] = ['Show 5 more', 'Show fewer'].map(name =>
+    panel.gpus.getByRole('button', { name })
+  );
+  await more.click();
+  await expect(cards).toHaveCount(8);
+  await fewer.click();
+  await expect(cards).toHaveCount(3);
+  await more.click();
   await expect(cards).toHaveCount(8);
 
   await expect(card(panel, 3)).toContainText('H100 80GB HBM3');
