@@ -25,6 +25,8 @@ export class Meter {
 
   /** What each of so many updates costs: all tasks of the main thread meanwhile. */
   async cost(updates: number, run: () => Promise<void>): Promise<ICost> {
+    // What others have left would be collected now.
+    await this._collectGarbage();
     const before = await this._read();
     await run();
     const after = await this._read();
@@ -35,10 +37,14 @@ export class Meter {
 
   /** Bytes in use, without what nobody holds any more. */
   async heap(): Promise<number> {
+    await this._collectGarbage();
+    return (await this._read()).JSHeapUsedSize;
+  }
+
+  private async _collectGarbage(): Promise<void> {
     for (let count = 0; count < 3; count++) {
       await this._session.send('HeapProfiler.collectGarbage');
     }
-    return (await this._read()).JSHeapUsedSize;
   }
 
   private async _read(): Promise<Record<string, number>> {
