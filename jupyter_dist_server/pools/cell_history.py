@@ -14,7 +14,7 @@ from .records import PoolRecord, RankRecord
 KEEP = 3600.0
 """Seconds for which it is known what a rank did: the longest range of the panel's timeline."""
 MOST = 4000
-"""No more stretches are kept, however quick the cells and however many the ranks."""
+"""No more stretches are kept of a pool, however quick the cells and however many the ranks."""
 
 
 @dataclass
@@ -48,14 +48,15 @@ class CellHistory:
 
     def __init__(self, manager: PoolManager) -> None:
         self._running: dict[tuple[str, int], Stretch] = {}
-        self._over: deque[Stretch] = deque(maxlen=MOST)
-        """By their end."""
+        self._over: dict[str, deque[Stretch]] = {}
+        """By pool, each by their end."""
         manager.listen(self._on_change, self._on_removal)
 
     def to_json(self) -> dict[str, Any]:
         """Return the body of ``GET /cells``: of each pool its stretches, by their start."""
         self._forget()
-        known = sorted((*self._over, *self._running.values()), key=lambda one: one.start)
+        over = (one for stretches in self._over.values() for one in stretches)
+        known = sorted((*over, *self._running.values()), key=lambda one: one.start)
         pools: dict[str, dict[str, Any]] = {}
         for stretch in known:
             pool = stretch.pool
@@ -86,10 +87,13 @@ class CellHistory:
     def _close(self, pool_id: str, rank: int, end: float) -> None:
         if stretch := self._running.pop((pool_id, rank), None):
             stretch.end = max(stretch.start, end)
-            self._over.append(stretch)
+            self._over.setdefault(pool_id, deque(maxlen=MOST)).append(stretch)
             self._forget()
 
     def _forget(self) -> None:
         oldest = time.time() - KEEP
-        while self._over and (self._over[0].end or 0.0) < oldest:
-            self._over.popleft()
+        for pool, stretches in list(self._over.items()):
+            while stretches and (stretches[0].end or 0.0) < oldest:
+                stretches.popleft()
+            if not stretches:
+                del self._over[pool]

@@ -264,6 +264,29 @@ describe('bands that the server tells of', () => {
 });
 
 describe('earlier cells', () => {
+  it('are not said to be missing because an answer came too late', async () => {
+    const { bands, changed, ...others } = follow();
+    const model: IPoolsModel & { connection: Connection } = others.model;
+    let refuse: (reason: Error) => void = () => undefined;
+    const loadCells = jest.fn(async () => cells([0, 6, 10, 14]));
+    loadCells.mockReturnValueOnce(
+      new Promise((_, reject) => (refuse = reject))
+    );
+    const past = { load: jest.fn(), loadCells };
+    const earlier = new EarlierCells(model, bands, past);
+    earlier.isWanted = true;
+    model.connection = { state: 'stale', since: 0 };
+    changed.emit();
+    model.connection = { state: 'live' };
+    changed.emit();
+    await new Promise(process.nextTick);
+    refuse(new Error('Gone.'));
+    await new Promise(process.nextTick);
+    expect(loadCells).toHaveBeenCalledTimes(2);
+    expect(bands.all).toHaveLength(1);
+    expect(earlier.error).toBeNull();
+  });
+
   it('are asked for once somebody looks, and again after a loss', async () => {
     const { bands, changed, ...others } = follow({
       connection: { state: 'connecting' }

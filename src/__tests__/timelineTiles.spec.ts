@@ -1,5 +1,6 @@
 import type { IPaintOrder, Order } from '../timeline/orders';
 import type { IScene } from '../timeline/paint';
+import { queue } from '../timeline/queue';
 import { Scale } from '../timeline/scale';
 import { Tiles } from '../timeline/tiles';
 
@@ -48,6 +49,61 @@ function make() {
 
 const stretches = (orders: IPaintOrder[]) =>
   orders.map(({ edge, stretch }) => [edge, ...stretch]);
+
+describe('orders that wait', () => {
+  const whole = (id: number, start = 0): Order => ({
+    ...make().draw(0, 100)[0],
+    id,
+    stretch: [start, 128]
+  });
+  const words = (isAll: boolean): Order => ({
+    type: 'write',
+    id: 3,
+    width: 1,
+    height: 1,
+    ratio: 1,
+    isAll,
+    words: [],
+    colours: { text: '', quiet: '', font: '' }
+  });
+  const take = (id: number): Order => ({
+    type: 'take',
+    id,
+    canvas: {} as OffscreenCanvas
+  });
+
+  it('are left out if a later one draws over them', () => {
+    const all = [
+      take(1),
+      whole(1),
+      whole(1, 100),
+      take(2),
+      whole(2),
+      words(true),
+      words(false)
+    ];
+    const waiting = all.reduce<Order[]>(queue, []);
+    expect(waiting).toEqual(all);
+    const again = whole(1);
+    expect(queue(waiting, again)).toEqual([
+      take(1),
+      take(2),
+      all[4],
+      ...all.slice(5),
+      again
+    ]);
+    expect(queue(waiting, words(true))).toEqual([
+      ...all.slice(0, 5),
+      words(true)
+    ]);
+    const gone: Order = { type: 'forget', id: 2 };
+    expect(queue(waiting, gone)).toEqual([
+      ...all.slice(0, 4),
+      ...all.slice(5),
+      gone
+    ]);
+  });
+});
 
 describe('the tiles', () => {
   it('are drawn once, and from there on where something is new', () => {

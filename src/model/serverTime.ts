@@ -3,7 +3,10 @@ let ahead = 0;
 
 /** Learn what time it is there, in Unix seconds. */
 export function setServerTime(time: number): void {
-  ahead = time - Date.now() / 1000;
+  // A server that is older than this page does not say.
+  if (Number.isFinite(time)) {
+    ahead = time - Date.now() / 1000;
+  }
 }
 
 /**

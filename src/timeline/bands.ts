@@ -8,7 +8,7 @@ import { exclude, newsOf } from './stretches';
 
 /** Seconds for which bands are kept: the longest range of the timeline. */
 const KEEP = 3600;
-/** And no more of them than this: as many as the server tells of. */
+/** And no more of them than this. */
 const MOST = 4000;
 /** Seconds within which the ranks begin one and the same cell that has no number. */
 const TOGETHER = 2;

@@ -105,7 +105,11 @@ export class Curves {
     this._strip.draw(this._scale, pixels, colours);
     if (this._strip.lanes.length !== this._lanes) {
       this._lanes = this._strip.lanes.length;
-      this._layOut();
+      // There is another room for the rows, so they are drawn anew.
+      this._isLaidOut = false;
+      this._look = '';
+      this.draw(colours);
+      return;
     }
     const changed = this._model.takeChanged();
     const { end } = this._model.recording;

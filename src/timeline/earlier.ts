@@ -61,13 +61,14 @@ export class EarlierCells implements IDisposable {
   }
 
   private async _load(): Promise<void> {
+    const round = ++this._round;
     let error: string | null = null;
     try {
       this._bands.merge(await this._past.loadCells());
     } catch (reason) {
       error = reason instanceof Error ? reason.message : String(reason);
     }
-    if (!this._isDisposed) {
+    if (round === this._round && !this._isDisposed) {
       this._error = error;
       this._loaded.emit();
     }
@@ -76,6 +77,8 @@ export class EarlierCells implements IDisposable {
   private readonly _loaded = new Signal<this, void>(this);
   private _error: string | null = null;
   private _isWanted = false;
+  /** How often it was asked for. */
+  private _round = 0;
   /** Since the connection was made. */
   private _isAsked = false;
   private _isDisposed = false;

@@ -40,6 +40,8 @@ export interface IWords {
 /** Write what stands beside the curves. */
 export interface IWriteOrder extends ISize {
   type: 'write';
+  /** Whether it is all that is to stand there. */
+  isAll: boolean;
   words: readonly IWords[];
   colours: Pick<IColours, 'text' | 'quiet' | 'font'>;
 }

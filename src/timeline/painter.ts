@@ -20,7 +20,7 @@ export class Painter implements IPainter {
         this._canvases.set(order.id, order.canvas);
         return;
       case 'forget':
-        this._canvases.delete(order.id);
+        this._forget(order.id);
         return;
       case 'paint':
         this._paint(order);
@@ -32,6 +32,15 @@ export class Painter implements IPainter {
 
   dispose(): void {
     this._canvases.clear();
+  }
+
+  private _forget(id: number): void {
+    const canvas = this._canvases.get(id);
+    if (canvas) {
+      // Its pixels would stay until garbage is collected, which may take long.
+      canvas.width = canvas.height = 0;
+      this._canvases.delete(id);
+    }
   }
 
   private _paint(order: IPaintOrder): void {
@@ -49,6 +58,9 @@ export class Painter implements IPainter {
       return;
     }
     const { font, text, quiet } = order.colours;
+    if (order.isAll) {
+      ctx.clearRect(0, 0, order.width, order.height);
+    }
     ctx.textBaseline = 'middle';
     let style: IWords['style'] | null = null;
     for (const words of order.words) {

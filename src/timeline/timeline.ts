@@ -149,11 +149,10 @@ export class Timeline extends Widget {
     const isStale =
       pools.connection.state === 'stale' ||
       (pools.telemetry.trouble?.since ?? null) !== null;
-    if (this.hasClass('jp-mod-stale') !== isStale)
-      // Toggling it costs also where it is so already.
-      if (this.hasClass('jp-mod-stale') !== isStale) {
-        this.toggleClass('jp-mod-stale', isStale);
-      }
+    // Toggling it costs also where it is so already.
+    if (this.hasClass('jp-mod-stale') !== isStale) {
+      this.toggleClass('jp-mod-stale', isStale);
+    }
     this._colours ??= readColours(this.node);
     this._curves.draw(this._colours);
   }

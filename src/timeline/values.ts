@@ -21,24 +21,26 @@ export interface IReadout {
  */
 export class Values {
   constructor(
-    parent: HTMLElement,
+    private readonly _parent: HTMLElement,
     private readonly _painter: IPainter
-  ) {
-    this._canvas = new Canvas(parent, _painter);
-    this._canvas.node.className = 'jp-dist-Timeline-values';
-    this._canvas.node.setAttribute('aria-hidden', 'true');
-  }
+  ) {}
 
   /** Have all of them drawn anew. */
   resize(rows: number, rowHeight: number): void {
     this._rowHeight = rowHeight;
+    this._canvas ??= this._make();
     this._canvas.resize(WORDS_WIDTH, rows * rowHeight);
     this._drawn = [];
   }
 
   draw(rows: readonly IReadout[], colours: IColours): void {
-    if (colours !== this._colours) {
+    if (!this._canvas) {
+      return;
+    }
+    const { size } = this._canvas;
+    if (colours !== this._colours || size.ratio !== this._ratio) {
       this._colours = colours;
+      this._ratio = size.ratio;
       this._drawn = [];
     }
     const words = [
@@ -47,14 +49,22 @@ export class Values {
     ];
     if (words.length) {
       const { text, quiet, font } = colours;
-      this._drawn = rows.map(({ value, memory }) => ({ value, memory }));
       this._painter.obey({
         type: 'write',
-        ...this._canvas.size,
+        ...size,
+        isAll: this._drawn.length === 0,
         words,
         colours: { text, quiet, font }
       });
+      this._drawn = rows.map(({ value, memory }) => ({ value, memory }));
     }
+  }
+
+  private _make(): Canvas {
+    const canvas = new Canvas(this._parent, this._painter);
+    canvas.node.className = 'jp-dist-Timeline-values';
+    canvas.node.setAttribute('aria-hidden', 'true');
+    return canvas;
   }
 
   private _changed(
@@ -69,7 +79,8 @@ export class Values {
     );
   }
 
-  private readonly _canvas: Canvas;
+  private _canvas: Canvas | null = null;
+  private _ratio = 0;
   private _colours: IColours | null = null;
   private _rowHeight = 1;
   private _drawn: readonly IReadout[] = [];
