@@ -82,13 +82,13 @@ def test_a_cell_of_a_pool_that_is_let_go_has_an_end() -> None:
 
 
 def test_what_is_older_than_an_hour_is_forgotten() -> None:
-    one = Followed()
-    one.turn(0, "busy", 5, NOW - 8000)
-    one.turn(0, "idle", 5, NOW - 3700)
-    one.turn(0, "busy", 6, NOW - 3650)
-    one.turn(0, "idle", 6, NOW - 3500)
-    one.turn(1, "busy", 4, NOW - 8000)
-    assert one.shown() == [(1, 4, NOW - 8000, None), (0, 6, NOW - 3650, NOW - 3500)]
+    one, now = Followed(), time.time()
+    one.turn(0, "busy", 5, now - 8000)
+    one.turn(0, "idle", 5, now - 3700)
+    one.turn(0, "busy", 6, now - 3650)
+    one.turn(0, "idle", 6, now - 3500)
+    one.turn(1, "busy", 4, now - 8000)
+    assert one.shown() == [(1, 4, now - 8000, None), (0, 6, now - 3650, now - 3500)]
 
 
 def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

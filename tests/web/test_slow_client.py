@@ -30,8 +30,9 @@ def jp_server_config() -> Config:
 
 
 def handlers(manager: Any) -> list[StreamHandler]:
-    """Return who listens for changes of pools."""
-    return [listener.__self__ for listener in manager._listeners]
+    """Return the streams that listen for changes of pools."""
+    listeners = [listener.__self__ for listener in manager._listeners]
+    return [one for one in listeners if isinstance(one, StreamHandler)]
 
 
 def buffered(handler: StreamHandler) -> int:

@@ -123,11 +123,7 @@ export class Notebooks {
       ...cells.map(source => makeCell({ source: [source] }))
     ]);
     const path = `${this._folder}/${name}`;
-    await this._page.contents.uploadContent(
-      JSON.stringify(notebook),
-      'text',
-      path
-    );
+    await this._upload(JSON.stringify(notebook), path);
     await this._page.evaluate(async path => {
       const panel = await window.jupyterapp.commands.execute(
         'docmanager:open',
@@ -153,11 +149,15 @@ export class Notebooks {
   /** Writes a file beside the notebooks; answers its path on the server. */
   async write(name: string, text: string): Promise<string> {
     const path = `${this._folder}/${name}`;
+    await this._upload(text, path);
+    return `${await this._page.getServerRoot()}/${path}`;
+  }
+
+  private async _upload(text: string, path: string): Promise<void> {
     // It says so, and no more, if the server was too busy to take it.
     await expect
       .poll(() => this._page.contents.uploadContent(text, 'text', path))
       .toBe(true);
-    return `${await this._page.getServerRoot()}/${path}`;
   }
 
   /** An environment whose torch is this module. */
