@@ -39,7 +39,12 @@ export default defineConfig({
   expect: { timeout: 45_000 },
   reporter: [['list'], ['html', { open: 'never' }]],
   projects: [
-    { name: 'tests', testIgnore: 'screenshots.spec.ts' },
+    {
+      name: 'tests',
+      testIgnore: ['screenshots.spec.ts', 'restart.spec.ts']
+    },
+    // In a process of its own: Galata keeps the base URL of the first page that a process sees.
+    { name: 'prefix', testMatch: 'restart.spec.ts' },
     // Only on demand: `jlpm screenshots` draws the pictures of the documentation anew.
     ...(process.env.JUPYTER_DIST_SCREENSHOTS
       ? [
