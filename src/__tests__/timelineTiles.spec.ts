@@ -143,7 +143,7 @@ describe('the tiles', () => {
     expect(part.times[0]).toBe(296);
     expect(part.times.at(-1)).toBe(384);
     expect(part.curves[0].values).toEqual(part.times);
-    expect(part.curves[0].bands).toEqual([band(290, 310)]);
+    expect(part.curves[0].bands).toEqual([{ start: 290, end: 310 }]);
     // The second row is scrolled away.
     expect(part.curves[1].values).toEqual([]);
     expect(JSON.parse(JSON.stringify(part))).toEqual(part);

@@ -75,9 +75,11 @@ export function cut(
         ...curve,
         values: isSeen ? values.slice(start, stop) : [],
         bands: isSeen
-          ? bands.filter(
-              one => one.start < end && (one.end === null || one.end > begin)
-            )
+          ? bands
+              .filter(
+                one => one.start < end && (one.end === null || one.end > begin)
+              )
+              .map(one => ({ start: one.start, end: one.end }))
           : []
       };
     }),

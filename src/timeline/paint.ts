@@ -11,7 +11,7 @@ export interface ICurve {
   /** The value at the upper edge. */
   top: number;
   /** When the GPU's ranks were busy. */
-  bands: readonly IStretch[];
+  bands: readonly Pick<IStretch, 'start' | 'end'>[];
   colours: ICurveColours;
 }
 

@@ -62,6 +62,11 @@ export function startPainter(failed: (reason: string) => void): IPainter {
         queueMicrotask(send);
       }
     },
-    dispose: () => worker?.terminate()
+    dispose: () => {
+      // What still waits must not start it again.
+      isBroken = true;
+      orders = [];
+      worker?.terminate();
+    }
   };
 }
