@@ -150,7 +150,12 @@ export class Notebooks {
   async write(name: string, text: string): Promise<string> {
     const path = `${this._folder}/${name}`;
     await this._upload(text, path);
-    return `${await this._page.getServerRoot()}/${path}`;
+    // Galata's own answer is of the first page that this process has seen, perhaps of another server.
+    const root = await this._page.evaluate(() => {
+      const config = document.getElementById('jupyter-config-data');
+      return JSON.parse(config!.textContent!).serverRoot;
+    });
+    return `${root}/${path}`;
   }
 
   private async _upload(text: string, path: string): Promise<void> {
