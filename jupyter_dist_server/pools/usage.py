@@ -21,10 +21,10 @@ _PATIENCE = 1.0
 """Seconds within which a rank answers; its CPU and memory are known without."""
 
 Usage = dict[str, Any]
-"""``{rank, pid, host_pid, cpu, memory, gpu_uuid, allocated, reserved, line, call, waiting_since}``:
-`cpu` in percent of one core, `memory` resident bytes, torch's memory on its GPU in bytes, `line` of
-the cell that it runs, `call` the collective that it is in, and since when it waits in that; what is
-not known is `None`."""
+"""``{rank, pid, host_pid, cpu, memory, gpu_uuid, allocated, reserved, line, call, calls,
+waiting_since}``: `cpu` in percent of one core, `memory` resident bytes, torch's memory on its GPU
+in bytes, `line` of the cell that it runs, `call` the collective that it is in, `calls` how many it
+has begun, and since when it waits in this one; what is not known is `None`."""
 
 
 class RankUsage:
@@ -137,6 +137,7 @@ class RankUsage:
             "reserved": gpu.get("reserved"),
             "line": said.get("line"),
             "call": said.get("call"),
+            "calls": said["calls"] if said.get("call") else None,
             "waiting_since": self._waiting_since(reference, said),
         }
 

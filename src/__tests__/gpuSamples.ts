@@ -75,6 +75,7 @@ export function makeUsage(rank: number, changes: Partial<IUsage> = {}): IUsage {
     allocated: null,
     reserved: null,
     call: null,
+    calls: null,
     line: null,
     waiting_since: null,
     ...changes

@@ -10,7 +10,9 @@ const trans = nullTranslator.load('');
 const NOW = 1000;
 
 /** What a rank does: a collective and since how many seconds, or a state. */
-type Doing = [call: string, seconds: number, line?: number] | string;
+type Doing =
+  | [call: string, seconds: number, line?: number, calls?: number]
+  | string;
 
 function say(doings: Doing[], changes: Partial<IPool> = {}): string | null {
   const pool = makePool({
@@ -35,7 +37,8 @@ function say(doings: Doing[], changes: Partial<IPool> = {}): string | null {
           : makeUsage(rank, {
               call: doing[0],
               waiting_since: NOW - doing[1],
-              line: doing[2] ?? 12
+              line: doing[2] ?? 12,
+              calls: doing[3] ?? null
             })
       )
     }
@@ -82,6 +85,21 @@ it.each<[Doing[], string]>([
   [
     [waits, ['all_reduce', 2, 13], 'idle'],
     'Rank 2 never joined all_reduce. It is idle; ranks 0–1 wait in cell [7].'
+  ],
+  [
+    [['all_reduce', 11, 12, 412], ['all_reduce', 2, 12, 412], 'idle'],
+    'Rank 2 never joined all_reduce #412. It is idle; ranks 0–1 wait at cell [7] line 12.'
+  ],
+  [
+    [['all_reduce', 11, 12, 412], ['all_reduce', 2, 12, 413], 'idle'],
+    'Rank 2 never joined all_reduce. It is idle; ranks 0–1 wait at cell [7] line 12.'
+  ],
+  [
+    [
+      ['all_reduce', 11, 12, 5],
+      ['broadcast', 3, 15, 6]
+    ],
+    'The ranks wait in different collectives. Rank 0 waits in all_reduce #5 at cell [7] line 12; rank 1 waits in broadcast #6 at cell [7] line 15.'
   ],
   [
     [waits, ...Array.from({ length: 11 }, (_, i) => (i % 2 ? waits : 'idle'))],

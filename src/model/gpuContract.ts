@@ -103,6 +103,8 @@ export interface IUsage {
   reserved: number | null;
   /** The collective that it waits in, such as `all_reduce`. */
   call: string | null;
+  /** How many collectives it has begun, this one included. */
+  calls: number | null;
   /** The line of the cell that it is at, while it waits. */
   line: number | null;
   /** Unix seconds: it was seen there first. */

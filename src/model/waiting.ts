@@ -10,6 +10,8 @@ export interface IWait {
   /** Null where it is not known, or not the same for all. */
   cell: number | null;
   line: number | null;
+  /** How many collectives each of them has begun, this one included. */
+  calls: number | null;
   /** Unix seconds: the first of them was seen there. */
   since: number;
 }
@@ -66,7 +68,7 @@ export function findLongWait(
     const { usage } = telemetry.rank(pool.id, rank.rank);
     const wait = waitOf(rank, usage);
     if (wait) {
-      join(waits, wait, rank, usage?.line ?? null);
+      join(waits, wait, rank, usage);
     } else {
       const state =
         rank.state === 'busy' && usage === null ? 'silent' : rank.state;
@@ -89,15 +91,17 @@ function join(
   waits: Map<string, IWait>,
   { call, since }: { call: string; since: number },
   { rank, cell }: IRank,
-  line: number | null
+  usage: IUsage | null
 ): void {
+  const { line = null, calls = null } = usage ?? {};
   const wait = waits.get(call);
   if (!wait) {
-    waits.set(call, { call, ranks: [rank], cell, line, since });
+    waits.set(call, { call, ranks: [rank], cell, line, calls, since });
     return;
   }
   wait.ranks.push(rank);
   wait.cell = wait.cell === cell ? cell : null;
   wait.line = wait.line === line ? line : null;
+  wait.calls = wait.calls === calls ? calls : null;
   wait.since = Math.min(wait.since, since);
 }

@@ -10,7 +10,7 @@ interface IWaitWords {
 }
 
 /**
- * What keeps ranks waiting: `Rank 3 never joined all_reduce.`, `It is idle; ranks 0–2 wait at cell [7] line 12.`
+ * What keeps ranks waiting: `Rank 3 never joined all_reduce #412.`, `It is idle; ranks 0–2 wait at cell [7] line 12.`
  */
 export function sayLongWait(
   { waits, absences }: ILongWait,
@@ -40,12 +40,12 @@ export function sayLongWait(
             '%2 have not joined %3 yet.',
             ranks.length,
             capital(sayRanks(ranks, trans)),
-            longest.call
+            sayCall(longest, trans)
           )
         : trans.__(
             '%1 never joined %2.',
             capital(sayRanks(ranks, trans)),
-            longest.call
+            sayCall(longest, trans)
           ),
     rest: `${sayWhereabouts(away, trans)}; ${sayWaitAt(longest, trans)}.`
   };
@@ -128,9 +128,14 @@ function sayWaitIn(wait: IWait, trans: TranslationBundle): string {
     '%2 wait in %3',
     wait.ranks.length,
     sayRanks(wait.ranks, trans),
-    wait.call
+    sayCall(wait, trans)
   );
   return where ? `${waits} ${where}` : waits;
+}
+
+/** `all_reduce #412`, as torch counts them too. */
+function sayCall({ call, calls }: IWait, trans: TranslationBundle): string {
+  return calls === null ? call : trans.__('%1 #%2', call, calls);
 }
 
 function sayPlace({ cell, line }: IWait, trans: TranslationBundle): string {

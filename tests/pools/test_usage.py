@@ -67,11 +67,16 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
         one = usage.latest[pool.record.id][rank]
         return one and one["waiting_since"]
 
+    def count(rank: int) -> int | None:
+        one = usage.latest[pool.record.id][rank]
+        return one and one["calls"]
+
     begun = time.time()
     running = asyncio.create_task(client.execute(WAITING, [0, 1], lambda *_: None))
     waits = await news(usage, lambda: place(1) == (5, None) and since(0))
     assert begun < waits < time.time()
     assert (place(0), place(1), since(1)) == ((4, "all_reduce"), (5, None), None)
+    assert (count(0), count(1)) == (1, None)
     pool.interrupt()
     client.group.break_up()  # at once: rank 0 may be in a collective
     await running
@@ -79,8 +84,10 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
 
     running = asyncio.create_task(client.execute(IN_STEP, [0, 1], lambda *_: None))
     first = await news(usage, lambda: place(0)[1] == "all_reduce" and since(0))
+    number = count(0)
     another = news(usage, lambda: since(0) not in (None, first))
     await asyncio.wait_for(another, 10)  # at the same line all the time, but not stuck there
+    assert number is not None and (count(0) or 0) > number
     pool.interrupt()
     client.group.break_up()  # at once: rank 0 may be in a collective
     await running
@@ -122,7 +129,7 @@ def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None
         assert idle
         assert idle["cpu"] < busy["cpu"]
         assert busy["line"] in (3, 4)
-        assert busy["call"] is busy["waiting_since"] is None
+        assert busy["call"] is busy["calls"] is busy["waiting_since"] is None
         assert idle["line"] is idle["call"] is idle["waiting_since"] is None
         pool.interrupt()
         await running

@@ -113,6 +113,7 @@ export class PretendedPool {
                 allocated: 31.2 * 2 ** 30,
                 reserved: 33 * 2 ** 30,
                 call: waits?.[0] ?? null,
+                calls: waits ? 412 : null,
                 line: waits?.[1] ?? null,
                 waiting_since: waits ? now - waits[2] : null
               }

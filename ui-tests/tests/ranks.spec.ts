@@ -36,7 +36,7 @@ test('a rank that others wait for, and all that can be done with one', async ({
     for (const index of [0, 1, 2]) {
       await notebooks.run(index);
     }
-    await expect(panel.state('Rank 2 never joined all_reduce.')).toContainText(
+    await expect(panel.state('Rank 2 never joined all_reduce #1.')).toContainText(
       /It is idle; ranks 0–1 wait at cell \[3\] line \d\./
     );
     await expect(panel.tile(0)).toContainText(/waits in all_reduce · \d+ s/);
@@ -45,7 +45,7 @@ test('a rank that others wait for, and all that can be done with one', async ({
       panel.pool.getByText('cell [3] on ranks 0–1, rank 2 is idle')
     ).toBeVisible();
     await expect(
-      page.getByRole('button', { name: 'rank 2 never joined all_reduce' })
+      page.getByRole('button', { name: 'rank 2 never joined all_reduce #1' })
     ).toBeVisible();
     await panel.expectAccessible();
   });
