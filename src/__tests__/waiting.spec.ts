@@ -11,8 +11,7 @@ const NOW = 1000;
 
 /** What a rank does: a collective and since how many seconds, or a state. */
 type Doing =
-  | [call: string, seconds: number, line?: number, calls?: number]
-  | string;
+  [call: string, seconds: number, line?: number, calls?: number] | string;
 
 function say(doings: Doing[], changes: Partial<IPool> = {}): string | null {
   const pool = makePool({
