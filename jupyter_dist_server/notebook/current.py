@@ -42,7 +42,8 @@ class CurrentPool:
         self._failure: DistError | None = None
         self._calls: set[Future[Any]] = set()
         self._cells = 0
-        self._all_cells = False
+        self._all_cells: str | None = None
+        """Id of the pool to which cells without a magic of ours go too."""
 
     @property
     def loop(self) -> LoopThread:
@@ -51,12 +52,18 @@ class CurrentPool:
 
     @property
     def all_cells(self) -> bool:
-        """Whether cells without a magic of ours go to the ranks too; the pool's holders say so."""
-        return self._all_cells
+        """Whether cells without a magic of ours go to the ranks too, until their pool ends.
+
+        The pool's holders say so.
+        """
+        if self._all_cells and self._client and self._client.link.closed.is_set():
+            with contextlib.suppress(DistError):  # the cell will fail, and say why
+                self.attach()
+        return self._all_cells is not None
 
     @all_cells.setter
     def all_cells(self, on: bool) -> None:
-        self._all_cells = on
+        self._all_cells = self._record["id"] if on and self._record else None
         if self._client:
             who = _who(on)
             self._loop.call(lambda link: link.send("hold", who=who), self._client.link)
@@ -195,7 +202,9 @@ class CurrentPool:
 
     def _connect(self, record: Record) -> None:
         self._disconnect()
-        who = _who(self._all_cells)
+        if self._all_cells != record["id"]:
+            self._all_cells = None  # it was of a pool that has ended
+        who = _who(self._all_cells is not None)
         self._client = self._loop.run(connected_client(Path(record["folder"]), who))
         self._connected = record["id"], record["generation"]
         self._record = record
@@ -224,6 +233,7 @@ class CurrentPool:
         if self._record and self._record["state"] in ("PENDING", "CONFIGURING"):
             self._follow(self._record, lambda _: None)
         if self._record is None or self._client is None:
+            self._all_cells = None  # the next cell runs where the toolbar says
             raise self._failure or _no_pool()
         return self._record, self._client
 

@@ -67,6 +67,26 @@ def test_the_pool_says_whether_all_cells_of_a_notebook_run_on_it(own_server: Ser
     notebook.close()
 
 
+def test_all_cells_go_to_the_ranks_until_their_pool_ends(own_server: Server) -> None:
+    notebook = started(own_server)
+
+    def end() -> None:
+        pool = own_server.pools()[0]["id"]
+        own_server.api("DELETE", f"jupyter-dist/pools/{pool}?wait=1")
+
+    notebook.ok("%dist_mode -e")
+    assert notebook.ok("print('here')").lines == ["[0-1] here"]
+    end()
+    own_server.api("POST", "jupyter-dist/pools", {"kernel_id": notebook.kernel_id})
+    wait_for(lambda: own_server.pools()[0]["state"] == "RUNNING", "the next pool")
+    assert notebook.ok("print('here')").lines == ["here"]  # as the toolbar says by then
+    notebook.ok("%dist_mode -e")
+    end()
+    assert "Start one with %dist_init." in notebook.fails("print('here')")
+    assert notebook.ok("print('here')").lines == ["here"]
+    notebook.close()
+
+
 def test_what_the_panel_does_is_seen_by_the_magics(own_server: Server) -> None:
     notebook = own_server.notebook()
     pool = own_server.api("POST", "jupyter-dist/pools", {"kernel_id": notebook.kernel_id})
