@@ -50,7 +50,7 @@ lab-fake: $(LINKED)
 	python -m tests.fake_nvml.machine jupyter lab --ServerApp.root_dir=examples $(LAB_OPTIONS)
 
 # The tests in Python take longest, and wait for processes most of the time: the others run beside them.
-test: $(LINKED)
+test: $(INSTALLED)
 	$(MAKE) --jobs=2 py-test lint types ts-test ui-test
 
 lint: $(INSTALLED) $(MODULES)

@@ -59,7 +59,8 @@ export default defineConfig({
     baseURL,
     viewport: { width: 1280, height: 800 },
     video: 'off',
-    trace: 'retain-on-failure',
+    // A trace has every state of the page; pictures besides would be taken all the time.
+    trace: { mode: 'retain-on-failure', screenshots: false },
     permissions: ['clipboard-read', 'clipboard-write'],
     launchOptions: {
       executablePath: process.env.CHROMIUM_PATH || undefined,
