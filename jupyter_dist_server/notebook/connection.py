@@ -1,30 +1,116 @@
-"""What a notebook does with its connection to a pool, in the connection's event loop."""
+"""The notebook's connection to the ranks of its pool."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from ..pools.client import PoolClient
+from ..pools.holders import KERNEL, describe
+from .control import Record, kernel_id
+from .loop import LoopThread
 
 _MEND = 2.0
 """Seconds within which a process group is made again, unless another notebook's cell runs."""
 
 
-async def connected_client(folder: Path, who: dict[str, Any]) -> PoolClient:
-    """Connect to a pool, and hold it as `who`."""
+class Connection:
+    """A client of the ranks in the notebook's loop, and what the pool is told of the notebook.
+
+    Parameters
+    ----------
+    loop : LoopThread
+        Where the client lives.
+
+    Attributes
+    ----------
+    client : PoolClient or None
+        `None` while there is no connection.
+    """
+
+    def __init__(self, loop: LoopThread) -> None:
+        self.client: PoolClient | None = None
+        self._loop = loop
+        self._pool: tuple[str, int] | None = None
+        """Id of the pool, and generation of its ranks."""
+        self._calls: set[Future[Any]] = set()
+        self._all_cells: str | None = None
+        """Id of the pool to which cells without a magic of ours go too."""
+
+    def open(self, record: Record) -> None:
+        """Connect to the ranks of a pool, and hold it.
+
+        Raises
+        ------
+        DistError
+            If the pool does not answer.
+        """
+        self.close()
+        if self._all_cells != record["id"]:
+            self._all_cells = None  # it was of a pool that has ended
+        self.client = self._loop.run(_connected(Path(record["folder"]), self._who()))
+        self._pool = record["id"], record["generation"]
+
+    def close(self) -> None:
+        """Disconnect, if there is a connection."""
+        if self.client:
+            self._loop.run(self.client.close())
+        self.client = self._pool = None
+
+    def is_to(self, record: Record) -> bool:
+        """Tell whether it is to the ranks that a pool has now."""
+        return self._pool == (record["id"], record["generation"])
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the pool's agent at the other end is gone."""
+        return self.client is not None and self.client.link.closed.is_set()
+
+    @property
+    def all_cells(self) -> bool:
+        """Whether cells without a magic of ours go to the ranks too; the pool's holders say so."""
+        return self._all_cells is not None
+
+    @all_cells.setter
+    def all_cells(self, on: bool) -> None:
+        self._all_cells = self._pool[0] if on and self._pool else None
+        if self.client:
+            who = self._who()
+            self._loop.call(lambda link: link.send("hold", who=who), self.client.link)
+
+    def keep_for(self, call: Future[Any]) -> None:
+        """Hear of a call to its end, also if ranks are replaced meanwhile."""
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+
+    @contextlib.contextmanager
+    def replaced(self) -> Iterator[None]:
+        """Give way to a connection to new ranks; this one closes once its calls have ended."""
+        old, self.client, self._pool = self.client, None, None
+        try:
+            yield
+        finally:
+            if old:
+                self._loop.submit(_close_after(list(self._calls), old))
+
+    def _who(self) -> dict[str, Any]:
+        name = os.environ.get("JPY_SESSION_NAME", "")
+        return describe(KERNEL, kernel_id(), name, self.all_cells)
+
+
+async def _connected(folder: Path, who: dict[str, Any]) -> PoolClient:
     client = PoolClient(folder)  # its sockets belong to the loop that makes them
     await client.connect()
     client.link.send("hold", who=who)
     return client
 
 
-async def close_after(calls: Iterable[Future[Any]], client: PoolClient) -> None:
-    """Disconnect once calls have ended, however they did."""
+async def _close_after(calls: Iterable[Future[Any]], client: PoolClient) -> None:
     await asyncio.gather(*map(asyncio.wrap_future, calls), return_exceptions=True)
     await client.close()
 

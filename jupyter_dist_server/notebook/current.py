@@ -8,17 +8,16 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 from ..errors import DistError
 from ..pools.client import PoolClient
-from ..pools.holders import KERNEL, describe
+from ..pools.holders import KERNEL
 from ..pools.ranks import parse_ranks
 from ..pools.stopping import free
 from .cell import Cell, Options
-from .connection import close_after, connected_client, mended
-from .control import Control, LocalControl, Record, kernel_id
+from .connection import Connection, mended
+from .control import Control, LocalControl, Record
 from .loop import LoopThread
 from .server_control import find_server
 
@@ -34,16 +33,11 @@ class CurrentPool:
         self._local = LocalControl(self._loop)
         self._control: Control = self._local
         self._record: Record | None = None
-        self._client: PoolClient | None = None
-        self._connected: tuple[str, int] | None = None
-        """Id and generation of the pool that `_client` talks to."""
+        self._connection = Connection(self._loop)
         self._guest = False
         """Whether the pool is another notebook's."""
         self._failure: DistError | None = None
-        self._calls: set[Future[Any]] = set()
         self._cells = 0
-        self._all_cells: str | None = None
-        """Id of the pool to which cells without a magic of ours go too."""
 
     @property
     def loop(self) -> LoopThread:
@@ -51,22 +45,21 @@ class CurrentPool:
         return self._loop
 
     @property
-    def all_cells(self) -> bool:
-        """Whether cells without a magic of ours go to the ranks too, until their pool ends.
+    def client(self) -> PoolClient | None:
+        """The connection to the ranks, if there is one."""
+        return None if self._connection.is_broken else self._connection.client
 
-        The pool's holders say so.
-        """
-        if self._all_cells and self._client and self._client.link.closed.is_set():
+    @property
+    def all_cells(self) -> bool:
+        """Whether cells without a magic of ours go to the ranks too, until their pool ends."""
+        if self._connection.all_cells and self._connection.is_broken:
             with contextlib.suppress(DistError):  # the cell will fail, and say why
                 self.attach()
-        return self._all_cells is not None
+        return self._connection.all_cells
 
     @all_cells.setter
     def all_cells(self, on: bool) -> None:
-        self._all_cells = self._record["id"] if on and self._record else None
-        if self._client:
-            who = _who(on)
-            self._loop.call(lambda link: link.send("hold", who=who), self._client.link)
+        self._connection.all_cells = on
 
     # -- life -------------------------------------------------------------------------------
 
@@ -132,13 +125,12 @@ class CurrentPool:
     def attach(self) -> Record | None:
         """Make sure that the notebook's running pool is connected, if there is one."""
         record = self._find()
-        agent_is_gone = self._client is not None and self._client.link.closed.is_set()
-        if record and (agent_is_gone or record["state"] == "COMPLETING"):
+        if record and (self._connection.is_broken or record["state"] == "COMPLETING"):
             record = self._wait_for_end(record)
         if record is None:
             self._note_why_it_ended()
             self._disconnect()
-        elif record["state"] == "RUNNING" and not self._is_connected_to(record):
+        elif record["state"] == "RUNNING" and not self._connection.is_to(record):
             try:
                 self._connect(record)
             except DistError:  # it may be ending just now
@@ -187,9 +179,6 @@ class CurrentPool:
                 last = self._control.wait(self._record, 0)
                 self._failure = _why_not(last) if last["ended"] else None
 
-    def _is_connected_to(self, record: Record) -> bool:
-        return self._connected == (record["id"], record["generation"])
-
     def _wait_for_end(self, record: Record) -> Record | None:
         """Follow a pool that is ending, or whose agent is gone and whose owner will notice that."""
         deadline = time.monotonic() + _NEWS
@@ -202,17 +191,12 @@ class CurrentPool:
 
     def _connect(self, record: Record) -> None:
         self._disconnect()
-        if self._all_cells != record["id"]:
-            self._all_cells = None  # it was of a pool that has ended
-        who = _who(self._all_cells is not None)
-        self._client = self._loop.run(connected_client(Path(record["folder"]), who))
-        self._connected = record["id"], record["generation"]
+        self._connection.open(record)
         self._record = record
 
     def _disconnect(self) -> None:
-        if self._client:
-            self._loop.run(self._client.close())
-        self._client = self._connected = self._record = None
+        self._connection.close()
+        self._record = None
 
     def require(self) -> tuple[Record, PoolClient]:
         """Return the running pool.
@@ -222,20 +206,18 @@ class CurrentPool:
         DistError
             If there is none.
         """
-        client = self._client
-        stale = client is None or (
-            client.link.closed.is_set()
-            or len(client.dead) == client.world_size
-            or (self._record and client.generation != self._record["generation"])
+        stale = self.client is None or (
+            len(self.client.dead) == self.client.world_size
+            or (self._record and self.client.generation != self._record["generation"])
         )
         if stale:
             self.attach()
         if self._record and self._record["state"] in ("PENDING", "CONFIGURING"):
             self._follow(self._record, lambda _: None)
-        if self._record is None or self._client is None:
-            self._all_cells = None  # the next cell runs where the toolbar says
+        if self._record is None or self._connection.client is None:
+            self._connection.all_cells = False  # the next cell runs where the toolbar says
             raise self._failure or _no_pool()
-        return self._record, self._client
+        return self._record, self._connection.client
 
     def stop(self) -> tuple[Record, bool]:
         """Stop the pool; if it is another notebook's, leave it to that one.
@@ -271,17 +253,12 @@ class CurrentPool:
         size = record["world_size"]
         chosen = parse_ranks(ranks, size) if ranks.strip() else list(range(size))
         self.attach()  # its server may have gone meanwhile
-        old, self._client, self._connected = self._client, None, None
-        try:
+        with self._connection.replaced():
             return self._follow(self._control.restart(record["id"], chosen), progress)
-        finally:
-            if old:
-                self._loop.submit(close_after(list(self._calls), old))
 
     def keep_connected(self, call: Future[Any]) -> None:
         """Hear of a call to its end, also if ranks are replaced meanwhile."""
-        self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
+        self._connection.keep_for(call)
 
     def mend(self) -> bool:
         """Make the process group whole, if it is not; tell whether it is."""
@@ -346,10 +323,6 @@ class CurrentPool:
         begun = time.perf_counter()
         self.run("dist.barrier()", "", None, False)
         return time.perf_counter() - begun
-
-
-def _who(all_cells: bool) -> dict[str, Any]:
-    return describe(KERNEL, kernel_id(), os.environ.get("JPY_SESSION_NAME", ""), all_cells)
 
 
 def _no_pool() -> DistError:

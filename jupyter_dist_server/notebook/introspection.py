@@ -96,8 +96,8 @@ class Introspection:
 
     def _place(self, code: str, position: int) -> tuple[PoolClient, int, int] | None:
         """Return who answers, and where the code for the ranks begins; `None` if it is IPython."""
-        client = self._cells.pool._client
-        if client is None or client.link.closed.is_set():
+        client = self._cells.pool.client
+        if client is None:
             return None
         if match := _CELL_MAGIC.match(code):
             begin, ranks = match.end(), _chosen(match["name"], match["line"], client.world_size)
