@@ -22,7 +22,7 @@ LIMIT = 5.0
 @pytest.fixture
 def three(notebook: Notebook) -> Notebook:
     """Return the notebook with three ranks that know `kept`."""
-    if "3 ranks" not in notebook.run("%dist_status").text:
+    if notebook.run("%dist_status").text.count(" idle for ") != 3:
         notebook.ok("%dist_reset")
         notebook.ok("%dist_init -n 3")
         notebook.ok("%%distributed\nkept = rank * 10")
@@ -161,7 +161,7 @@ def test_a_blocking_c_call(three: Notebook) -> None:
         assert re.search(r"Rank 1 did not stop[,:] stuck in C code(, or .*)?\.", error)
         assert "Ranks 0,2 stopped; their variables are kept." in error
         assert "Replace it with %dist_restart --ranks 1." in error
-        assert three.ok("%%rank [0,2]\nkept").lines == ["[0]   0", "[2]   20"]
+        assert sorted(three.ok("%%rank [0,2]\nkept").lines) == ["[0]   0", "[2]   20"]
         assert three.ok("%dist_restart --ranks 1").lines == []
         three.ok("%%rank 1\nkept = 10")
         assert is_whole(three)
@@ -181,7 +181,8 @@ def test_a_rank_that_dies_ends_the_collectives_that_wait_for_it(three: Notebook,
     assert f"Rank {rank} died: killed by signal 9 (SIGKILL)." in result.error
     assert f"Replace it with %dist_restart --ranks {rank}." in result.error
     others = [other for other in range(3) if other != rank]
-    assert three.ok(f"%%rank {others}\nkept").lines == [f"[{o}]   {o * 10}" for o in others]
+    expected = [f"[{o}]   {o * 10}" for o in others]
+    assert sorted(three.ok(f"%%rank {others}\nkept").lines) == expected  # both say it at one time
     error = three.fails(f"%%rank {others}\ndist.barrier()")
     assert f"Replace it with %dist_restart --ranks {rank}." in error
     three.ok(f"%dist_restart --ranks {rank}")
