@@ -50,10 +50,10 @@ lab-fake: $(LINKED)
 	python -m tests.fake_nvml.machine jupyter lab --ServerApp.root_dir=examples $(LAB_OPTIONS)
 
 # The tests in Python take longest, and wait for processes most of the time: the others run beside them.
-test: $(INSTALLED)
+test:
 	$(MAKE) --jobs=2 py-test lint types ts-test ui-test
 
-lint: $(INSTALLED) $(MODULES)
+lint: $(INSTALLED) $(MODULES) $(UI_MODULES)
 	ruff check .
 	ruff format --check .
 	jlpm stylelint:check
@@ -67,7 +67,7 @@ types: $(INSTALLED) $(MODULES) $(UI_MODULES)
 
 # Tests wait for processes most of the time. The order is kept, as the longest files come early.
 # As in the browser, a test has a second try: on a busy machine an output may come later than usual.
-py-test: $(INSTALLED)
+py-test: $(INSTALLED) $(FRONT_END)
 	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --reruns 1 $(PYTEST_OPTIONS)
 
 gpu-test: $(INSTALLED)

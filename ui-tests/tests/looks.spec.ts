@@ -124,7 +124,9 @@ test('nothing of ours is a barrier in any state, in the light and in the dark th
     })),
     { cell: 6 }
   ]);
-  await expect(panel.state('Rank 3 never joined all_reduce #412.')).toBeVisible();
+  await expect(
+    panel.state('Rank 3 never joined all_reduce #412.')
+  ).toBeVisible();
   await expect(status).toContainText('rank 3 never joined all_reduce #412');
   await check('waiting');
 

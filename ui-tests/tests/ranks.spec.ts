@@ -36,9 +36,9 @@ test('a rank that others wait for, and all that can be done with one', async ({
     for (const index of [0, 1, 2]) {
       await notebooks.run(index);
     }
-    await expect(panel.state('Rank 2 never joined all_reduce #1.')).toContainText(
-      /It is idle; ranks 0–1 wait at cell \[3\] line \d\./
-    );
+    await expect(
+      panel.state('Rank 2 never joined all_reduce #1.')
+    ).toContainText(/It is idle; ranks 0–1 wait at cell \[3\] line \d\./);
     await expect(panel.tile(0)).toContainText(/waits in all_reduce · \d+ s/);
     await expect(panel.tile(2)).toContainText('idle since cell [3]');
     await expect(

@@ -58,9 +58,13 @@ test.describe('on a pretend machine', () => {
     const timeline = new Timeline(page);
     await timeline.open();
     await expect(timeline.chart(7)).toBeVisible();
-    await expect(timeline.chart(6)).toHaveAccessibleName(/Utilisation 64 %, memory /);
+    await expect(timeline.chart(6)).toHaveAccessibleName(
+      /Utilisation 64 %, memory /
+    );
     await timeline.root.getByLabel('Metric').selectOption('Temperature');
-    await expect(timeline.chart(6)).toHaveAccessibleName(/Temperature 84 °C, memory /);
+    await expect(timeline.chart(6)).toHaveAccessibleName(
+      /Temperature 84 °C, memory /
+    );
     await timeline.root.getByLabel('Range').selectOption('last 1 minute');
 
     await test.step('zoom', async () => {
@@ -224,9 +228,7 @@ test.describe('on a pretend machine', () => {
         await timeline.root
           .getByLabel('Range')
           .selectOption('last 5 minutes', { timeout: 1000 });
-        await timeline
-          .cell(RAN)
-          .press('Enter', { timeout: 1000 });
+        await timeline.cell(RAN).press('Enter', { timeout: 1000 });
       }).toPass();
       await expect(marked.filter({ hasText: 'time.sleep' })).toBeVisible();
     });
