@@ -143,7 +143,8 @@ class CellMagics(Magics):  # type: ignore[misc]
             self.pool.require()
         if options.enable or options.disable:
             self.pool.all_cells = options.enable
-        print("Cells run on all ranks." if self.pool.all_cells else "Cells run in the notebook.")
+        on = self.pool.all_cells and self.pool.attach()
+        print("Cells run on all ranks." if on else "Cells run in the notebook.")
 
     @plain_usage
     @line_magic
@@ -170,7 +171,7 @@ class CellMagics(Magics):  # type: ignore[misc]
     def send_all(self, lines: list[str]) -> list[str]:
         """Put ``%%distributed`` before a cell when all cells go to the ranks."""
         code = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
-        if not self.pool.all_cells or not code or OUR_MAGICS.match(code[0]):
+        if not code or OUR_MAGICS.match(code[0]) or not self.pool.all_cells:
             return lines
         return ["%%distributed\n", *lines]
 

@@ -51,8 +51,7 @@ class Connection:
             If the pool does not answer.
         """
         self.close()
-        if self._all_cells != record["id"]:
-            self._all_cells = None  # it was of a pool that has ended
+        self.end_all_cells_of_others(record["id"])
         self.client = self._loop.run(_connected(Path(record["folder"]), self._who()))
         self._pool = record["id"], record["generation"]
 
@@ -69,7 +68,8 @@ class Connection:
     @property
     def is_broken(self) -> bool:
         """Whether the pool's agent at the other end is gone."""
-        return self.client is not None and self.client.link.closed.is_set()
+        client = self.client
+        return client is not None and client.link.closed.is_set()
 
     @property
     def all_cells(self) -> bool:
@@ -82,6 +82,11 @@ class Connection:
         if self.client:
             who = self._who()
             self._loop.call(lambda link: link.send("hold", who=who), self.client.link)
+
+    def end_all_cells_of_others(self, pool_id: str) -> None:
+        """Have cells go only to the pool for which somebody said so."""
+        if self._all_cells != pool_id:
+            self._all_cells = None
 
     def keep_for(self, call: Future[Any]) -> None:
         """Hear of a call to its end, also if ranks are replaced meanwhile."""

@@ -47,14 +47,16 @@ class CurrentPool:
     @property
     def client(self) -> PoolClient | None:
         """The connection to the ranks, if there is one."""
-        return None if self._connection.is_broken else self._connection.client
+        client = self._connection.client
+        return None if client is None or client.link.closed.is_set() else client
 
     @property
     def all_cells(self) -> bool:
         """Whether cells without a magic of ours go to the ranks too, until their pool ends."""
-        if self._connection.all_cells and self._connection.is_broken:
+        if self._connection.all_cells and self.client is None:
             with contextlib.suppress(DistError):  # the cell will fail, and say why
-                self.attach()
+                if record := self._find():
+                    self._connection.end_all_cells_of_others(record["id"])
         return self._connection.all_cells
 
     @all_cells.setter
@@ -125,7 +127,8 @@ class CurrentPool:
     def attach(self) -> Record | None:
         """Make sure that the notebook's running pool is connected, if there is one."""
         record = self._find()
-        if record and (self._connection.is_broken or record["state"] == "COMPLETING"):
+        is_broken = self._connection.is_broken and record and self._connection.is_to(record)
+        if record and (is_broken or record["state"] == "COMPLETING"):
             record = self._wait_for_end(record)
         if record is None:
             self._note_why_it_ended()
@@ -206,9 +209,10 @@ class CurrentPool:
         DistError
             If there is none.
         """
-        stale = self.client is None or (
-            len(self.client.dead) == self.client.world_size
-            or (self._record and self.client.generation != self._record["generation"])
+        client = self.client
+        stale = client is None or (
+            len(client.dead) == client.world_size
+            or (self._record and client.generation != self._record["generation"])
         )
         if stale:
             self.attach()

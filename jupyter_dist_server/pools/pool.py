@@ -117,7 +117,8 @@ class Pool:
             if self.record.state is not PoolState.COMPLETING:
                 self.change(state=PoolState.COMPLETING)
             self._agent.end()
-        await self.ended.wait()
+        if self._life:
+            await asyncio.wait([self._life])  # not for `ended`, if the whole loop is ending
 
     async def release(self) -> None:
         """Let the pool go on without us; its other holders keep it."""

@@ -23,6 +23,10 @@ from typing import Any
 HOST = "127.0.0.1"
 _COLLECTIVES = ("torch.distributed.distributed_c10d", "torch.distributed._functional_collectives")
 """Modules whose functions wait for other ranks. More of torch does, but by these."""
+_GROUPS = ("new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group")
+_MESSAGES = ("send", "recv", "isend", "irecv", "batch_isend_irecv")
+UNCOUNTED = frozenset(["init_process_group", "destroy_process_group", *_GROUPS, *_MESSAGES])
+"""Those of them that make or end groups, or that not all ranks call, have no number."""
 NOWHERE: dict[str, Any] = {"line": None, "call": None}
 """Where a rank is that runs no cell."""
 Connection = tuple[tuple[Any, ...], tuple[Any, ...]]
@@ -146,17 +150,13 @@ class ProcessGroup:
         if self.name is None or not dist.is_initialized():
             return self.name
         assert dist.group.WORLD is not None
-        return f"{self.name}:{dist.group.WORLD._get_sequence_number_for_group()}"
+        return f"{self.name}:{_begun_in(dist.group.WORLD)}"
 
     def calls(self) -> int:
         """Count the collectives that this rank has begun, in groups of the user's too."""
         from torch.distributed import distributed_c10d
 
-        count = 0
-        for group in list(distributed_c10d._world.pg_map):
-            with contextlib.suppress(RuntimeError):  # not every backend counts
-                count += group._get_sequence_number_for_group()
-        return count
+        return sum(map(_begun_in, list(distributed_c10d._world.pg_map)))
 
     def leave(self) -> None:
         """Destroy the group, and those that the user made."""
@@ -234,6 +234,15 @@ def whereabouts() -> dict[str, Any]:
             return {"line": frame.f_lineno, "call": call}
         frame = caller
     return NOWHERE
+
+
+def _begun_in(group: Any) -> int:
+    """Count the collectives that this rank has begun in a group, whatever device they are on."""
+    count = 0
+    for backend in {group._get_backend(device) for device in group._device_types}:
+        with contextlib.suppress(RuntimeError):  # not every backend counts
+            count += backend._get_sequence_number_for_group()
+    return count
 
 
 def _connections() -> Iterator[tuple[Connection, socket.socket]]:

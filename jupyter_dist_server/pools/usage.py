@@ -12,6 +12,7 @@ import psutil
 
 from .manager import PoolManager
 from .pool import Pool
+from .process_group import UNCOUNTED
 from .processes import ProcessRef
 from .records import PoolState, RankRecord
 from .status_channel import StatusChannel
@@ -137,7 +138,7 @@ class RankUsage:
             "reserved": gpu.get("reserved"),
             "line": said.get("line"),
             "call": said.get("call"),
-            "calls": said["calls"] if said.get("call") else None,
+            "calls": said["calls"] if said.get("call") not in {None, *UNCOUNTED} else None,
             "waiting_since": self._waiting_since(reference, said),
         }
 

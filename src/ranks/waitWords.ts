@@ -51,7 +51,7 @@ export function sayLongWait(
   };
 }
 
-/** Where there is little room: `rank 3 never joined all_reduce`. */
+/** Where there is little room: `rank 3 never joined all_reduce #412`. */
 export function sayWaitShortly(
   wait: ILongWait,
   trans: TranslationBundle

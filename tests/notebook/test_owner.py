@@ -82,6 +82,7 @@ def test_all_cells_go_to_the_ranks_until_their_pool_ends(own_server: Server) -> 
     assert notebook.ok("print('here')").lines == ["here"]  # as the toolbar says by then
     notebook.ok("%dist_mode -e")
     end()
+    assert notebook.ok("%dist_mode").lines == ["Cells run in the notebook."]
     assert "Start one with %dist_init." in notebook.fails("print('here')")
     assert notebook.ok("print('here')").lines == ["here"]
     notebook.close()

@@ -125,14 +125,21 @@ test('a pool is started as the form says, and by the code that it writes', async
     await expect(panel.tile(0)).toContainText('GPU 1');
   });
 
-  await test.step('GPUs are dragged into the notebook', async () => {
+  await test.step('GPUs and ranks are dragged into the notebook', async () => {
     const cell = page.locator('.jp-NotebookPanel:visible .jp-Cell').first();
-    await card(panel, 1).getByText('GPU 1').hover();
-    await page.mouse.down();
-    await cell.hover();
-    await expect(page.locator('.jp-dist-DragImage')).toHaveText('GPU 1');
-    await page.mouse.up();
+    const drag = async (from: Locator, label: string) => {
+      await from.getByText(label).hover();
+      await page.mouse.down();
+      await cell.hover();
+      await expect(page.locator('.jp-dist-DragImage')).toHaveText(label);
+      await page.mouse.up();
+    };
+    await drag(card(panel, 1), 'GPU 1');
     await expect.poll(async () => (await cells(page))[0]).toBe('%%rank [0]\n');
+    const before = (await cells(page)).length;
+    await drag(panel.tile(0), 'Rank 0');
+    await expect.poll(async () => (await cells(page)).length).toBe(before + 1);
+    expect((await cells(page))[0]).toBe('%%rank [0]\n');
   });
 
   await test.step('or put there from their menu', async () => {
