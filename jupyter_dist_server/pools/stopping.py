@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 2.0
 """Seconds for which ranks that were interrupted are waited for."""
-BREAK_PATIENCE = 1.5
-"""The same for ranks whose collective was broken: with both, control is back within 5 s."""
+BREAK_PATIENCE = 2.0
+"""The same for ranks whose collective was broken; on a busy machine they need most of it."""
 _ANSWER = 0.2
 """Seconds for which replies may be on their way."""
 _ASK_EVERY = 0.05
