@@ -66,7 +66,7 @@ def play(path: Path, server: Server, notebook: Notebook, on_cell: OnCell) -> Poo
 def processes(pools: Pools) -> list[ProcessRef]:
     """Return the ranks of pools."""
     ranks = [rank for pool in pools.values() for rank in pool["ranks"]]
-    return [ProcessRef(rank["pid"], rank["start_time"]) for rank in ranks]
+    return [ProcessRef(rank["pid"], rank["start_ticks"]) for rank in ranks]
 
 
 def check(pools: Pools, ranks: int) -> None:

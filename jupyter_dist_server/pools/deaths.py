@@ -10,6 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from .processes import ProcessRef
 from .rank_log import CRASH, RankLogs
 
 _LINES = 12
@@ -151,7 +152,9 @@ class Deaths:
             return said
         cause = exit_words(status)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-            cause += self._memory.explain(record["pid"], time.time() - record["start_time"])
+            cause += self._memory.explain(
+                record["pid"], ProcessRef(record["pid"], record["start_ticks"]).age
+            )
         return said | {"exit": cause, "stderr": self._last_lines(record["rank"])}
 
     def _last_lines(self, rank: int) -> list[str]:

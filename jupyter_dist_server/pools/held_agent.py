@@ -65,13 +65,14 @@ class HeldAgent:
     def note_ranks(self) -> None:
         """Remember which processes the ranks are, so that none is left at the end."""
         self._ranks.update(
-            ProcessRef(rank.pid, rank.start_time)
+            ProcessRef(rank.pid, rank.start_ticks)
             for rank in self._record.ranks
-            if rank.pid and rank.start_time
+            if rank.pid and rank.start_ticks
         )
 
     def end(self) -> None:
         """Ask it to end, with all ranks; also one that is still importing torch."""
+        self.link.send("stop")  # to one whose process we could not tell, too
         if self.process:
             self.process.signal(signal.SIGTERM)
 

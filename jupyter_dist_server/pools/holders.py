@@ -93,7 +93,7 @@ class Holders:
             if all(said[name] == who[name] for name in ("as", "pid", "kernel_id")):
                 self._holders[known] = who
         if client not in self._watches:
-            process = ProcessRef(who["pid"], who["start_time"])
+            process = ProcessRef(who["pid"], who["start_ticks"], who["boot"])
             self._watches[client] = self._tasks.add(self._watch(client, process))
         self._changed()
 

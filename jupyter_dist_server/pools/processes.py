@@ -7,8 +7,10 @@ import contextlib
 import ctypes
 import os
 import sys
+import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -21,35 +23,67 @@ POOL_ENDED = "the pool has ended"
 """Why a rank does not answer any more, if its agent is gone."""
 
 
+@cache
+def boot_id() -> str:
+    """Return what names this boot of the machine; no process outlives it."""
+    if sys.platform == "linux":
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    else:  # not the moment of the boot, which moves with the clock
+        answer = ctypes.create_string_buffer(64)
+        size = ctypes.c_size_t(len(answer))
+        read = ctypes.CDLL(None).sysctlbyname
+        read(b"kern.bootsessionuuid", answer, ctypes.byref(size), None, ctypes.c_size_t(0))
+        return answer.value.decode()
+
+
+def _start_ticks(pid: int) -> int:
+    """Return when a process started, by a clock that nobody can set.
+
+    Raises
+    ------
+    psutil.NoSuchProcess
+        If it has ended.
+    """
+    if sys.platform != "linux":  # elsewhere the kernel notes it once, in microseconds
+        return round(psutil.Process(pid).create_time() * 1_000_000)
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise psutil.NoSuchProcess(pid) from error
+    return int(stat.rpartition(b")")[2].split()[19])  # field 22; a name may contain spaces
+
+
 @dataclass(frozen=True)
 class ProcessRef:
-    """One process for good: a pid is used again, a pid with its start time is not."""
+    """One process for good: a pid is used again, a pid with its boot and start is not."""
 
     pid: int
-    start_time: float
+    start_ticks: int
+    """Clock ticks between the boot and its start (Linux), which setting the clock does not move."""
+    boot: str = field(default_factory=boot_id)
 
     @classmethod
     def of(cls, pid: int) -> ProcessRef:
         """Name a process that is running now."""
-        return cls(pid, psutil.Process(pid).create_time())
+        return cls(pid, _start_ticks(pid))
+
+    @property
+    def age(self) -> float:
+        """Seconds since it started."""
+        if sys.platform != "linux":
+            return time.time() - self.start_ticks / 1_000_000
+        ticks_per_second = os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - self.start_ticks / ticks_per_second
 
     def find(self) -> psutil.Process | None:
         """Return the process, or `None` if it has ended."""
         try:
             process = psutil.Process(self.pid)
-            if abs(process.create_time() - self.start_time) > 0.01:
+            if (_start_ticks(self.pid), boot_id()) != (self.start_ticks, self.boot):
                 return None
             return None if process.status() == psutil.STATUS_ZOMBIE else process
         except psutil.NoSuchProcess:
             return None
-
-
-def boot_id() -> str:
-    """Return what names this boot of the machine; no process outlives it."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:  # not Linux
-        return str(int(psutil.boot_time()))
 
 
 async def until_ended(process: ProcessRef) -> None:
@@ -92,14 +126,14 @@ def session_members(leaders: Iterable[ProcessRef]) -> list[psutil.Process]:
     A session's number stays taken as long as one member lives, so a live leader with another start
     time means that the session we knew is gone.
     """
-    sessions = {}
+    sessions = set()
     for leader in leaders:
         try:
-            created = psutil.Process(leader.pid).create_time()
+            current = ProcessRef.of(leader.pid)
         except psutil.NoSuchProcess:
-            created = leader.start_time
-        if abs(created - leader.start_time) <= 0.01:
-            sessions[leader.pid] = leader
+            current = leader
+        if current == leader:
+            sessions.add(leader.pid)
     members = []
     for process in psutil.process_iter():
         with contextlib.suppress(ProcessLookupError, PermissionError, psutil.Error):

@@ -66,7 +66,7 @@ def left_behind(ended: list[RankState], pool_id: str, by_all: bool) -> set[psuti
     descendant of the agent's; whose descendant can't be told, so those count only if all ranks
     have ended.
     """
-    leaders = [ProcessRef(rank["pid"], rank["start_time"]) for rank in ended if rank["pid"]]
+    leaders = [ProcessRef(rank["pid"], rank["start_ticks"]) for rank in ended if rank["pid"]]
     left = set(session_members(leaders))
     left.update(members_of_pool(pool_id, [rank["rank"] for rank in ended]))
     if by_all:

@@ -51,8 +51,8 @@ class RankRecord:
     gpu: dict[str, Any] | None
     """``{index, label, uuid, name}`` of the physical GPU."""
     pid: int | None = None
-    start_time: float | None = None
-    """As `psutil.Process.create_time`: with the pid, it names one process for good."""
+    start_ticks: int | None = None
+    """With the pid, it names one process of this boot; see `ProcessRef`."""
     state: str = "starting"
     """``starting``, ``idle``, ``busy`` or ``dead``."""
     since: float = field(default_factory=time.time)
@@ -135,7 +135,7 @@ class PoolRecord:
                 rank.state, rank.since = said["state"], said["since"]
             elif rank.state == "starting":
                 rank.state, rank.since = "idle", said["since"]
-            rank.pid, rank.start_time = said["pid"], said["start_time"]
+            rank.pid, rank.start_ticks = said["pid"], said["start_ticks"]
             rank.exit, rank.stderr = said.get("exit"), said.get("stderr", [])
             rank.device = said["device"]
         self.generation = snapshot["generation"]

@@ -106,7 +106,7 @@ class Starter:
                 self._store.close()
             # Rank 0 serves the store on this very socket: nobody can take its port in between.
             self._store = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        fresh = {"pid": None, "start_time": None, "state": "starting", "since": time.time()}
+        fresh = {"pid": None, "start_ticks": None, "state": "starting", "since": time.time()}
         self.ranks = [
             {"rank": rank, "device": self._devices[rank], **fresh}
             if rank in chosen
@@ -155,7 +155,7 @@ class Starter:
         theirs.close()
         ours.setblocking(False)
         self.reports[rank] = ours
-        self.ranks[rank] |= {"pid": pid, "start_time": ProcessRef.of(pid).start_time}
+        self.ranks[rank] |= {"pid": pid, "start_ticks": ProcessRef.of(pid).start_ticks}
         asyncio.get_event_loop().add_reader(ours, self._on_report, rank)
 
     def _become_rank(self, orders: rank_process.Orders, inherited: set[int]) -> NoReturn:

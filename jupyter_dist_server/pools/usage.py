@@ -112,9 +112,9 @@ class RankUsage:
         return await asyncio.to_thread(lambda: list(map(self._usage, ranks, said)))
 
     def _usage(self, rank: RankRecord, said: dict[str, Any] | None) -> Usage | None:
-        if rank.pid is None or rank.start_time is None:
+        if rank.pid is None or rank.start_ticks is None:
             return None
-        reference = ProcessRef(rank.pid, rank.start_time)
+        reference = ProcessRef(rank.pid, rank.start_ticks)
         known = self._processes.get(reference)
         process = known or reference.find()
         if process is None:

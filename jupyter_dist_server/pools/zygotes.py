@@ -104,7 +104,7 @@ class Zygote:
         if "refused" in said:
             self.retire()
             return None
-        process = ProcessRef(said["pid"], said["start_time"])
+        process = ProcessRef(said["pid"], said["start_ticks"])
         return AgentProcess(process, exit=self._exits[process.pid])
 
     def _on_message(self) -> None:

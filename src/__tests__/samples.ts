@@ -27,7 +27,8 @@ export function makeHolder(changes: Partial<IHolder> = {}): IHolder {
   return {
     as: 'kernel',
     pid: 900,
-    start_time: 40,
+    start_ticks: 40,
+    boot: 'b1',
     kernel_id: 'k1',
     name: 'train.ipynb',
     mode: false,

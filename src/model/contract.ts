@@ -55,8 +55,10 @@ export interface IReason {
 export interface IHolder {
   as: 'server' | 'kernel';
   pid: number;
-  /** Unix seconds; with the pid it names one process for good. */
-  start_time: number;
+  /** Clock ticks since the boot; with the pid it names one process of this boot. */
+  start_ticks: number;
+  /** Names the machine's boot. */
+  boot: string;
   kernel_id: string | null;
   /** The notebook's path, empty when it is not known. */
   name: string;

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from jupyter_dist_server.pools.processes import ProcessRef
 from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
 
 from ..driver import Server
@@ -161,7 +162,7 @@ def rank_processes(pool: dict[str, Any]) -> list[psutil.Process]:
     """Return the processes of a running pool's ranks; pid and start time must fit."""
     processes = [psutil.Process(rank["pid"]) for rank in pool["ranks"]]
     for process, rank in zip(processes, pool["ranks"], strict=True):
-        assert abs(process.create_time() - rank["start_time"]) < 0.01
+        assert ProcessRef.of(process.pid).start_ticks == rank["start_ticks"]
     return processes
 
 
