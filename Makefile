@@ -5,6 +5,7 @@
 #   make lab    opens JupyterLab with the examples
 #   make lab-fake   opens it on a pretend machine with 8 GPUs, whose load follows the ranks
 #   make lint types py-test ts-test ui-test   the parts of `make test`
+#   make test-under-load   runs `make test` five times, while two other programs use the processor
 #   make bench  compares pools with plain kernels
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
 #   make bench-telemetry   measures what it costs to watch eight GPUs, which are pretended
@@ -34,7 +35,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake gpu-test bench bench-peers bench-telemetry bench-front-end screenshots test lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake gpu-test bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -52,6 +53,9 @@ lab-fake: $(LINKED)
 # The tests in Python take longest, and wait for processes most of the time: the others run beside them.
 test:
 	$(MAKE) --jobs=2 py-test lint types ts-test ui-test
+
+test-under-load:
+	for time in 1 2 3 4 5; do tools/under_load.sh $(MAKE) test || exit 1; done
 
 lint: $(INSTALLED) $(MODULES) $(UI_MODULES)
 	ruff check .

@@ -25,6 +25,8 @@ from jupyter_client import BlockingKernelClient, KernelManager
 
 from jupyter_dist_server.notebook.pieces import STREAM
 
+from .waiting import PATIENCE, wait_for
+
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 TAG = "JUPYTER_DIST_TEST"
 
@@ -53,26 +55,17 @@ def tagged(env: dict[str, str]) -> list[psutil.Process]:
     return found
 
 
-def wait_for(condition: Callable[[], Any], what: str, timeout: float = 20.0) -> Any:
-    """Return the first true value of `condition`, asked often; nothing tells us of it."""
-    deadline = time.monotonic() + timeout
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not happen within {timeout:g} s"
-        threading.Event().wait(0.02)
-    return value
-
-
 def wait_until_ready(client: BlockingKernelClient) -> None:
     """Wait for a kernel that may still be starting, or be started again."""
 
     def is_ready() -> bool:
         try:
-            client.wait_for_ready(timeout=60)
+            client.wait_for_ready(timeout=PATIENCE)
         except RuntimeError:  # its heart does not beat yet
             return False
         return True
 
-    wait_for(is_ready, "the kernel's answer", timeout=60)
+    wait_for(is_ready, "the kernel's answer")
 
 
 @dataclass
@@ -185,14 +178,14 @@ class Notebook:
         message_id: str = self.client.execute(code, allow_stdin=True)
         return message_id
 
-    def run(self, code: str, timeout: float = 60.0, **follow: Any) -> Result:
+    def run(self, code: str, timeout: float = PATIENCE, **follow: Any) -> Result:
         """Run a cell; see `follow`."""
         return self.follow(self.send(code), timeout, **follow)
 
     def follow(
         self,
         message_id: str,
-        timeout: float = 60.0,
+        timeout: float = PATIENCE,
         until: Callable[[Result], bool] | None = None,
         act: Callable[[], None] | None = None,
         answers: tuple[str, ...] = (),
@@ -227,7 +220,7 @@ class Notebook:
 
     def _reply(self, message_id: str) -> dict[str, Any]:
         while True:
-            reply = self.client.get_shell_msg(timeout=10)
+            reply = self.client.get_shell_msg(timeout=PATIENCE)
             if reply["parent_header"].get("msg_id") == message_id:
                 content: dict[str, Any] = reply["content"]
                 return content
@@ -258,7 +251,7 @@ def plain_notebook(env: dict[str, str], folder: Path) -> Notebook:
         client = manager.client()
         client.start_channels()
         try:
-            client.wait_for_ready(timeout=60)
+            client.wait_for_ready(timeout=PATIENCE)
             break
         except RuntimeError:  # another process has taken one of the ports chosen for it
             client.stop_channels()
@@ -297,7 +290,7 @@ class Server:
         self.log: list[str] = []
         self._ready = threading.Event()
         threading.Thread(target=self._follow_log, daemon=True).start()
-        assert self._ready.wait(60) and self.url, "".join(self.log)
+        assert self._ready.wait(PATIENCE) and self.url, "".join(self.log)
         wait_for(self._listens, "the server's answer")  # it logs its URL before it listens
 
     def _listens(self) -> bool:
@@ -327,7 +320,7 @@ class Server:
             headers={"Authorization": f"token {self.token}"} if self.token else {},
         )
         assert self.process.poll() is None, "".join(self.log)
-        with urllib.request.urlopen(request, timeout=90) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             content = response.read()
         return json.loads(content) if content else None
 
@@ -358,5 +351,5 @@ class Server:
     def close(self) -> None:
         """Shut the server down, and check that it leaves no process."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=PATIENCE)
         wait_for(lambda: not tagged(self.env), "the end of the server's processes")

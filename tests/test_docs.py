@@ -11,6 +11,7 @@ import pytest
 from jupyter_dist_server.notebook.magics import MAGICS
 
 from .driver import Server, environment, plain_notebook
+from .waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -30,7 +31,7 @@ def test_cells_of_a_page_run_in_order(page: str, tmp_path: Path) -> None:
         shown: list[str] = []
         for language, code in blocks(page, "python", "text"):
             if language == "python":
-                shown = notebook.ok(code, timeout=120).lines
+                shown = notebook.ok(code, timeout=PATIENCE).lines
             else:
                 assert shown == code.splitlines()
     finally:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import psutil
@@ -14,14 +15,19 @@ import psutil
 from jupyter_dist_server.gpus.sampler import Patience
 from jupyter_dist_server.gpus.telemetry import Telemetry, Update
 
-QUICK = Patience(start=5.0, silence=0.6, pause=0.1, longest_pause=0.5, busy=0.2)
+from ..waiting import PATIENCE
+
+QUICK = Patience(start=60.0, silence=30.0, pause=0.1, longest_pause=0.5, busy=0.2)
+"""A sampler that dies is started again at once; a busy machine does not make it look stuck."""
+STRICT = replace(QUICK, silence=2.0)
+"""For those that do get stuck."""
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     """Run a test; a hang fails it, and so does a process that is left."""
 
     async def limited() -> None:
-        await asyncio.wait_for(work, 30)
+        await asyncio.wait_for(work, PATIENCE)
 
     before = set(psutil.Process().children())
     asyncio.run(limited())
@@ -41,7 +47,7 @@ async def sampling(*what: str, **options: Any) -> AsyncIterator[Telemetry]:
         await telemetry.close()
 
 
-async def until(condition: Callable[[], Any], what: str, timeout: float = 15.0) -> Any:
+async def until(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> Any:
     """Return the first true value of `condition`, while the event loop goes on."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):

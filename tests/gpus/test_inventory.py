@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory, inventory
 
 from ..fake_nvml.build import LIBRARY, State
+from ..waiting import PATIENCE
 from .sampling import Pulse
 
 
@@ -236,7 +236,6 @@ def test_a_hanging_driver_blocks_nobody(fake_nvml: State, call: str) -> None:
     fake_nvml.write(gpus=8, hang=call)
 
     async def work() -> tuple[Inventory, list[psutil.Process]]:
-        begun = time.monotonic()
         children: set[psutil.Process] = set()
         async with Pulse() as pulse:
             reading = asyncio.create_task(inventory(timeout=0.8))
@@ -244,9 +243,8 @@ def test_a_hanging_driver_blocks_nobody(fake_nvml: State, call: str) -> None:
                 children |= children_while(reading)
                 await asyncio.wait([reading], timeout=0.1)
         assert pulse.is_steady(), "the event loop was blocked"
-        assert time.monotonic() - begun < 5
         assert len(children) == 1
-        _, alive = await asyncio.to_thread(psutil.wait_procs, children, 5)
+        _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)
         return await reading, alive
 
     found, alive = asyncio.run(work())
@@ -264,7 +262,7 @@ def test_nothing_is_left_of_a_listing_that_nobody_waits_for(fake_nvml: State) ->
         children = children_while(reading)
         reading.cancel()
         await asyncio.wait([reading])
-        _, alive = await asyncio.to_thread(psutil.wait_procs, children, 5)
+        _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)
         return alive
 
     assert asyncio.run(work()) == []

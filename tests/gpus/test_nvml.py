@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ..fake_nvml.build import State
+from ..waiting import PATIENCE
 
 # A process that answers expressions about the module, one a line.
 ANSWERER = """
@@ -49,7 +50,7 @@ def ask(fake_nvml: State) -> Iterator[Ask]:
 
     yield ask
     stdin.close()
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     stdout.close()
 
 

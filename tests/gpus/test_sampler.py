@@ -16,7 +16,7 @@ from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..driver import wait_for
 from ..fake_nvml.build import State
-from .sampling import QUICK, Listener, Pulse, run, sampling, until
+from .sampling import QUICK, STRICT, Listener, Pulse, run, sampling, until
 
 
 def sampler(telemetry: Telemetry) -> psutil.Process:
@@ -133,20 +133,21 @@ def test_a_hang_is_noticed_and_mended(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2)
 
     async def work() -> None:
-        async with sampling("gpus") as telemetry:
+        async with sampling("gpus", patience=STRICT) as telemetry:
             listener = Listener(telemetry)
             await listener.samples(2)
             first = sampler(telemetry)
             async with Pulse() as pulse:
                 fake_nvml.update(**{"1.hang": "utilization"})
-                await until(lambda: telemetry.trouble, "the trouble", 5)
+                await until(lambda: telemetry.trouble, "the trouble")
             assert pulse.is_steady(), "the event loop was blocked"
-            assert "has not answered for 0.85 s" in plain(telemetry.trouble)
+            assert "has not answered for 2.25 s" in plain(telemetry.trouble)
             assert telemetry.stale_since == listener.of("sample")[-1].time
             await until(lambda: not first.is_running(), "the end of the old process")
-            await until(lambda: len(listener.of("stale")) >= 2, "that the new one hangs too", 20)
+            await until(lambda: len(listener.of("stale")) >= 2, "that the new one hangs too")
+            telemetry.sampler._patience = QUICK
             fake_nvml.update(**{"1.hang": None})
-            await until(lambda: telemetry.trouble is None, "new values", 20)
+            await until(lambda: telemetry.trouble is None, "new values")
             await listener.samples(2)
 
     run(work())
@@ -306,7 +307,7 @@ def test_it_does_not_outlive_its_server(fake_nvml: State, hang: str | None) -> N
             wait_for(lambda: len(fake_nvml.calls()) > calls, "the call that hangs")
         assert process.is_running()
         server.send_signal(signal.SIGKILL)
-    wait_for(lambda: not process.is_running(), "the end of the sampler", 5)
+    wait_for(lambda: not process.is_running(), "the end of the sampler")
 
 
 def test_ctrl_c_does_not_reach_it(fake_nvml: State) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from jupyter_dist_server.gpus.metrics import METRICS
 from jupyter_dist_server.gpus.telemetry import Telemetry, snapshot
 
 from ..fake_nvml.build import State
+from ..waiting import PATIENCE
 from .sampling import Listener, run, sampling, until
 
 MIB = 2**20
@@ -187,7 +187,7 @@ print(*(later - earlier for earlier, later in zip(failed, failed[1:])))
 def test_an_error_that_may_pass_is_retried_with_growing_pauses(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, utilization="!unknown")
     command = [sys.executable, "-c", RETRY]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     pauses = [float(word) for word in done.stdout.split()]
     assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.4, 0.4], abs=0.08)
@@ -449,9 +449,7 @@ def test_a_snapshot_of_a_driver_that_hangs(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2, hang="temperature")
 
     async def work() -> None:
-        begun = time.monotonic()
         found = await snapshot(timeout=1.0)
-        assert time.monotonic() - begun < 3
         assert found.inventory.reason == "The NVIDIA driver did not answer within 1 s."
         assert found.samples == {}
 

@@ -17,6 +17,7 @@ import jupyter_dist_server
 
 from ..conftest import pool_folders
 from ..driver import Notebook, Server, environment, plain_notebook
+from ..waiting import PATIENCE
 
 CELLS = [
     "%load_ext jupyter_dist_server",
@@ -48,7 +49,7 @@ def execute(command: list[str], folder: Path, stdin: str = "") -> str:
     before, env = pool_folders(), environment(folder / "home")
     command = [sys.executable, "-m", *command]
     done = subprocess.run(
-        command, cwd=folder, env=env, input=stdin, capture_output=True, text=True, timeout=150
+        command, cwd=folder, env=env, input=stdin, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert pool_folders() <= before
@@ -104,7 +105,7 @@ def test_the_way_vs_code_runs_a_kernel(server: Server, tmp_path: Path) -> None:
     manager.start_kernel(env=server.env, cwd=str(tmp_path))
     client = manager.client()
     client.start_channels()
-    client.wait_for_ready(timeout=60)
+    client.wait_for_ready(timeout=PATIENCE)
     notebook = Notebook(client, server.env, manager.interrupt_kernel, manager.shutdown_kernel)
     try:
         shown = [notebook.ok(cell).shown for cell in CELLS[:3]]
@@ -178,7 +179,7 @@ def test_ipyparallels_px(tmp_path: Path) -> None:
         assert notebook.ok("'world_size' in globals()").shown == "False\n"
         code = "%%px -t 1\nrank.nu"
         notebook.client.complete(code, len(code))
-        reply = json.dumps(notebook.client.get_shell_msg(timeout=10)["content"])
+        reply = json.dumps(notebook.client.get_shell_msg(timeout=PATIENCE)["content"])
         assert "numerator" in reply
     finally:
         notebook.close()

@@ -60,9 +60,7 @@ def test_stop_interrupts_the_ranks_and_keeps_variables(ranks: Notebook) -> None:
         )
         assert result.status == "error"
         assert "Interrupted." in result.error
-        assert result.seconds - result.time_of("running") < 2.0, (
-            body
-        )  # then the group would be broken
+        assert "made again" not in result.error, body
         # One rank may come back sooner than the other.
         assert ranks.ok("%%distributed\ndist.barrier()\nkeep").lines == ["[0-1] 41"]
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ..driver import ANSI, Notebook, wait_for
+from ..waiting import PATIENCE
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -24,7 +25,7 @@ def ask(notebook: Notebook, kind: str, content: dict[str, Any], subshell: str = 
         message["header"]["subshell_id"] = subshell
     client.shell_channel.send(message)
     while True:
-        reply = client.get_shell_msg(timeout=10)
+        reply = client.get_shell_msg(timeout=PATIENCE)
         if reply["parent_header"].get("msg_id") == message["msg_id"]:
             return reply["content"]
 
@@ -53,7 +54,7 @@ def subshell_of(notebook: Notebook) -> str:
     """Make a subshell of the notebook's kernel, as JupyterLab does."""
     message = notebook.client.session.msg("create_subshell_request", {})
     notebook.client.control_channel.send(message)
-    reply = notebook.client.get_control_msg(timeout=10)
+    reply = notebook.client.get_control_msg(timeout=PATIENCE)
     return str(reply["content"]["subshell_id"])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from jupyter_client import BlockingKernelClient
 
 from ..driver import Notebook, wait_for
+from ..waiting import PATIENCE
 
 CELL = """%%distributed
 from IPython.display import display
@@ -29,7 +30,7 @@ def run_as_a_page(client: BlockingKernelClient, code: str, cell_id: str) -> None
 
 def wait_for_reply(client: BlockingKernelClient, request: str) -> None:
     wait_for(
-        lambda: client.get_shell_msg(timeout=30)["parent_header"]["msg_id"] == request,
+        lambda: client.get_shell_msg(timeout=PATIENCE)["parent_header"]["msg_id"] == request,
         "the cell's end",
     )
 
@@ -39,7 +40,7 @@ def missed(client: BlockingKernelClient) -> list[dict[str, Any]]:
     comm = {"comm_id": "c1", "target_name": "jupyter_dist.replay", "data": {}}
     client.shell_channel.send(client.session.msg("comm_open", comm))
     while True:
-        message = client.get_iopub_msg(timeout=30)
+        message = client.get_iopub_msg(timeout=PATIENCE)
         if message["msg_type"] == "comm_msg" and message["content"]["comm_id"] == "c1":
             cells: list[dict[str, Any]] = message["content"]["data"]["cells"]
             return cells
@@ -49,7 +50,7 @@ def another_page(notebook: Notebook) -> BlockingKernelClient:
     client = BlockingKernelClient()
     client.load_connection_info(notebook.client.get_connection_info())
     client.start_channels()
-    client.wait_for_ready(timeout=30)
+    client.wait_for_ready(timeout=PATIENCE)
     return client
 
 

@@ -15,8 +15,8 @@ from ..driver import Notebook, Result
 PLAIN_ONLY = True
 """The server has no part in it."""
 
-LIMIT = 5.0
-"""Seconds after which control must be back."""
+LIMIT = 30.0
+"""Seconds after which control must be back, also on a busy machine; alone it takes 5 at most."""
 
 
 @pytest.fixture
@@ -123,12 +123,14 @@ def test_a_cell_that_awaits(three: Notebook, work: str) -> None:
 
 
 def test_a_second_press_goes_on_at_once(three: Notebook) -> None:
-    result = three.run(
+    patience = "from jupyter_dist_server.pools import stopping\nstopping.PATIENCE"
+    three.ok(f"{patience}, usual = 3600, {patience.split()[-1]}")  # nothing else goes on then
+    three.fails(
         "%%distributed\nif rank == 1:\n    print('in')\n    dist.barrier()",
         until=lambda r: "in" in r.text,
         act=lambda: [three.interrupt(), threading.Timer(0.5, three.interrupt).start()],
     )
-    assert 0.5 < result.seconds - result.time_of("in") < 2.0
+    three.ok(f"{patience} = usual")
     assert is_whole(three)
 
 

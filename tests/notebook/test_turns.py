@@ -14,6 +14,7 @@ from jupyter_dist_server.pools.execution import Execution
 
 from ..driver import Server
 from ..pools.test_pool import client_of, request, running
+from ..waiting import PATIENCE
 
 CELLS = 200
 REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nassert t.item() == world_size"
@@ -46,7 +47,7 @@ def test_two_clients_as_fast_as_they_can(tmp_path: Path) -> None:
         ):
             await asyncio.gather(fire(one, 1), fire(two, 2))
 
-    asyncio.run(asyncio.wait_for(check(), 60))
+    asyncio.run(asyncio.wait_for(check(), PATIENCE))
     assert sorted(order) == [1] * CELLS + [2] * CELLS
     same = sum(first == second for first, second in pairwise(order))
     assert same < CELLS / 10, "they take turns"
@@ -77,7 +78,7 @@ def test_cells_of_one_client_share_its_turn(tmp_path: Path) -> None:
             for replies in await asyncio.gather(*cells, other):
                 assert {reply.status for reply in replies.values()} == {"ok"}
 
-    asyncio.run(asyncio.wait_for(check(), 30))
+    asyncio.run(asyncio.wait_for(check(), PATIENCE))
 
 
 def test_a_killed_client_gives_its_turn_back(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_a_killed_client_gives_its_turn_back(tmp_path: Path) -> None:
                 await asyncio.to_thread(other.stdout.readline)
                 mine = asyncio.create_task(client.execute(REDUCE, [0, 1], lambda *_: None))
                 other.kill()
-                replies = await asyncio.wait_for(mine, 10)
+                replies = await asyncio.wait_for(mine, PATIENCE)
             assert {reply.status for reply in replies.values()} == {"ok"}
 
     asyncio.run(check())
@@ -115,7 +116,7 @@ def test_a_cell_that_waits_for_its_turn_is_cancelled_at_once(tmp_path: Path) -> 
             while len(executions) < 2:
                 await asyncio.sleep(0)
             two.stop(executions[1])
-            replies = await asyncio.wait_for(second, 1)
+            replies = await asyncio.wait_for(second, PATIENCE)
             assert {reply.status for reply in replies.values()} == {"aborted"}
             assert not first.done()
             one.stop(executions[0])

@@ -224,7 +224,7 @@ def test_a_call_is_told_that_a_rank_was_replaced_and_that_the_other_finished(
     said = pool.ok("%dist_restart --ranks 1").text
     assert "made again once every rank is there and idle" in said
     pool.ok("assert not call.done()\npool.push(go=1, ranks=0)")
-    assert "Rank 1 ended: restarted." in pool.fails("call.result(timeout=10)").splitlines()[-1]
+    assert "Rank 1 ended: restarted." in pool.fails("call.result(timeout=120)").splitlines()[-1]
     pool.ok("%sync")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ..driver import Notebook, Result, wait_for
+from ..waiting import PATIENCE
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -36,7 +37,7 @@ def listed(notebook: Notebook) -> dict[str, Any]:
     """Return the comms that the notebook's kernel knows."""
     asked = notebook.client.comm_info()
     while True:
-        reply = notebook.client.get_shell_msg(timeout=10)
+        reply = notebook.client.get_shell_msg(timeout=PATIENCE)
         if reply["parent_header"].get("msg_id") == asked:
             comms: dict[str, Any] = reply["content"]["comms"]
             return comms
@@ -54,7 +55,7 @@ def heard(notebook: Notebook, parent: str) -> list[Message]:
     """Return what comes of a message to a comm, until the kernel is done with it."""
     found: list[Message] = []
     while True:
-        message = notebook.client.get_iopub_msg(timeout=20)
+        message = notebook.client.get_iopub_msg(timeout=PATIENCE)
         if message["parent_header"].get("msg_id") == parent:
             found.append(message)
             if message["content"].get("execution_state") == "idle":
@@ -69,7 +70,7 @@ def move(notebook: Notebook, slider: str, value: int) -> list[Message]:
 
 def next_of(notebook: Notebook, kind: str, holds: Callable[[Message], bool]) -> Message:
     """Return the next message of a kind for which something holds."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             message: Message = notebook.client.get_iopub_msg(timeout=1)

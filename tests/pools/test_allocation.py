@@ -23,6 +23,7 @@ from jupyter_dist_server.pools.plan import new_record
 from jupyter_dist_server.pools.request import PoolRequest
 
 from ..fake_nvml.build import State
+from ..waiting import PATIENCE
 from .conftest import MACHINE, NAMES
 
 
@@ -168,7 +169,7 @@ def test_memory_is_waited_for_too(gpus: State, monkeypatch: pytest.MonkeyPatch) 
         getting = asyncio.create_task(allocator.in_line(lambda _: told.set()))
         await told.wait()
         gpus.update(memory_used=0)
-        allocation = await asyncio.wait_for(getting, 20)
+        allocation = await asyncio.wait_for(getting, PATIENCE)
         assert allocation.placement.policy == "free-memory"
         allocation.close()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from jupyter_dist_server.pools.client import PoolClient
 from jupyter_dist_server.pools.execution import Execution
 
+from ..waiting import PATIENCE
 from .test_pool import client_of, request, running
 
 CELLS = 150
@@ -52,7 +53,7 @@ def test_an_interrupt_from_outside_frees_those_that_wait_for_a_stuck_rank(tmp_pa
                     waiting.set()
 
             running_cell = asyncio.create_task(client.execute(STUCK, range(3), heard))
-            await asyncio.wait_for(waiting.wait(), 20)
+            await asyncio.wait_for(waiting.wait(), PATIENCE)
             while 2 in await client.status(timeout=0.2):
                 pass  # until it has Python's lock, it would hear an interrupt
             pool.interrupt()

@@ -18,6 +18,8 @@ from jupyter_dist_server.pools.records import PoolState
 from jupyter_dist_server.pools.request import PoolRequest
 from jupyter_dist_server.pools.subshells import subshell_of
 
+from ..waiting import PATIENCE
+
 
 async def start(manager: PoolManager, folder: Path) -> Pool:
     """Start a pool of two ranks."""
@@ -71,7 +73,7 @@ class Rank:
     def begin(cls) -> None:
         """Wait until the rank answers."""
         cls.kc.start_channels()
-        cls.kc.wait_for_ready(timeout=20)
+        cls.kc.wait_for_ready(timeout=PATIENCE)
 
     @classmethod
     def tearDownClass(cls) -> None:
@@ -119,7 +121,7 @@ class TestRank(Rank, jupyter_kernel_test.KernelTests):
             {"hist_access_type": "range", "session": 0, "start": 0, "stop": 2, "output": True},
         ):
             asked = self.kc.history(raw=True, **options)
-            reply = self.get_non_kernel_info_reply(timeout=10)
+            reply = self.get_non_kernel_info_reply(timeout=PATIENCE)
             validate_message(reply, "history_reply", asked)
             assert reply and reply["content"]["status"] == "ok"
 
@@ -127,14 +129,14 @@ class TestRank(Rank, jupyter_kernel_test.KernelTests):
         """The control channel makes a subshell; it answers beside the main shell."""
         self.flush_channels()
         self.kc.control_channel.send(self.kc.session.msg("create_subshell_request", {}))
-        subshell = self.kc.get_control_msg(timeout=10)["content"]["subshell_id"]
+        subshell = self.kc.get_control_msg(timeout=PATIENCE)["content"]["subshell_id"]
         self.kc.execute("import threading; go = threading.Event()")
-        self.kc.get_shell_msg(timeout=10)
+        self.kc.get_shell_msg(timeout=PATIENCE)
         running = self.kc.execute("go.wait()")
         message = self.kc.session.msg("execute_request", {"code": "go.set()", "silent": False})
         message["header"]["subshell_id"] = subshell
         self.kc.shell_channel.send(message)
-        replies = [self.kc.get_shell_msg(timeout=10) for _ in range(2)]
+        replies = [self.kc.get_shell_msg(timeout=PATIENCE) for _ in range(2)]
         assert {reply["content"]["status"] for reply in replies} == {"ok"}
         parents = {reply["parent_header"]["msg_id"] for reply in replies}
         assert parents == {running, message["msg_id"]}
@@ -145,7 +147,7 @@ class TestRank(Rank, jupyter_kernel_test.KernelTests):
         self.loop.run(run_cell(self.pool_folder, "print('here')"))
         kinds: list[tuple[str, str | None]] = []
         while kinds[-1:] != [("status", "idle")]:
-            message = self.kc.get_iopub_msg(timeout=10)
+            message = self.kc.get_iopub_msg(timeout=PATIENCE)
             # The suite does not know the one, and the other is on its way to who asked.
             if message["msg_type"] not in ("iopub_welcome", "execute_reply"):
                 validate_message(message)

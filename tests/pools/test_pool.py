@@ -28,6 +28,7 @@ from jupyter_dist_server.pools.records import PoolState
 from jupyter_dist_server.pools.request import PoolRequest
 
 from ..driver import environment, plain_notebook, tagged, wait_for
+from ..waiting import PATIENCE
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -285,14 +286,16 @@ def test_a_rank_is_a_kernel_for_any_other_client(tmp_path: Path) -> None:
         client = BlockingKernelClient(connection_file=str(connection))
         client.load_connection_file()
         client.start_channels()
-        client.wait_for_ready(timeout=20)
+        client.wait_for_ready(timeout=PATIENCE)
         shown: list[dict[str, Any]] = []
-        reply = client.execute_interactive("alphabet = rank", timeout=20, output_hook=shown.append)
+        reply = client.execute_interactive(
+            "alphabet = rank", timeout=PATIENCE, output_hook=shown.append
+        )
         assert reply["content"]["status"] == "ok"
         client.complete("alpha", 5)
-        assert "alphabet" in client.get_shell_msg(timeout=10)["content"]["matches"]
+        assert "alphabet" in client.get_shell_msg(timeout=PATIENCE)["content"]["matches"]
         client.inspect("alphabet", 3)
-        assert client.get_shell_msg(timeout=10)["content"]["found"]
+        assert client.get_shell_msg(timeout=PATIENCE)["content"]["found"]
         client.stop_channels()
 
     asyncio.run(check())
@@ -309,8 +312,8 @@ def test_a_kernel_killed_without_a_server_leaves_nothing_within_two_seconds(
     assert list(Path(folder).glob("jdist-*"))
     kernel = min(tagged(env), key=lambda process: process.create_time())
     kernel.kill()
-    wait_for(lambda: not tagged(env), "the end of all processes", timeout=2)
-    wait_for(lambda: not list(Path(folder).glob("jdist-*")), "the folder's end", timeout=2)
+    wait_for(lambda: not tagged(env), "the end of all processes")
+    wait_for(lambda: not list(Path(folder).glob("jdist-*")), "the folder's end")
     notebook.close()
 
 

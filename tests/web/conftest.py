@@ -24,11 +24,11 @@ EIGHT_GPUS = {
     "power": 300_000,
     "temperature": 40,
 }
-PATIENCE = 1.0
+WATCHED_FOR = 1.0
 CONFIG = f"""
 import os
 from jupyter_dist_server.web import glance, gpu_feed
-glance.PATIENCE = {PATIENCE}
+glance.PATIENCE = {WATCHED_FOR}
 gpu_feed.LEASES_EVERY = 0.2
 os.environ["JUPYTER_DIST_LEASES"] = {{leases!r}}
 c.JupyterDistApp.sample_interval = {TICK}

@@ -17,6 +17,7 @@ from jupyter_client import BlockingKernelClient
 from jupyter_server.auth import passwd
 
 from ..driver import Server
+from ..waiting import PATIENCE
 from .client import Client
 
 PASSWORD = "correct horse"
@@ -60,14 +61,14 @@ def said_in_kernel(server: Server, client: Client, code: str) -> str:
     kernel = BlockingKernelClient(connection_file=str(file))
     kernel.load_connection_file()
     kernel.start_channels(hb=False)  # a busy machine misses beats
-    kernel.wait_for_ready(timeout=60)
+    kernel.wait_for_ready(timeout=PATIENCE)
     said: list[str] = []
 
     def collect(message: dict[str, Any]) -> None:
         content = message["content"]
         said.append(content.get("text", "") + "\n".join(content.get("traceback", [])))
 
-    kernel.execute_interactive(code, output_hook=collect, timeout=60)
+    kernel.execute_interactive(code, output_hook=collect, timeout=PATIENCE)
     kernel.stop_channels()
     client.raw("DELETE", f"api/kernels/{kernel_id}")
     return "".join(said)

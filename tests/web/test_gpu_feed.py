@@ -15,6 +15,8 @@ from jupyter_dist_server.extension import JupyterDistApp
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.web.viewer import Viewer
 
+from ..waiting import PATIENCE
+
 
 @pytest.fixture
 def jp_server_config() -> Config:
@@ -44,7 +46,7 @@ def test_every_client_is_sent_the_same_bytes(jp_asyncio_loop: Any, jp_serverapp:
             viewer.close()
         assert await viewers[0].take() == []
 
-    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), 30))
+    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
 
 
 def test_gpus_that_are_hidden_from_the_server_are_not_told_of(
@@ -67,7 +69,7 @@ def test_gpus_that_are_hidden_from_the_server_are_not_told_of(
         assert told[-1]["values"] == {"utilization": [2, 0]}
         viewer.close()
 
-    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), 30))
+    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
 
 
 def test_the_history_does_not_fill_the_memory() -> None:

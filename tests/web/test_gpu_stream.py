@@ -18,6 +18,7 @@ from jupyter_dist_server.jobs.lease import Lease
 
 from ..driver import Server
 from ..fake_nvml.build import State
+from ..waiting import PATIENCE
 from .client import Client
 from .conftest import samplers
 from .test_stream import Frame, connect, read, read_until
@@ -51,7 +52,7 @@ async def look(client: Client, *what: str) -> AsyncIterator[WebSocketClientConne
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     """Run a test's coroutine for no longer than half a minute."""
-    asyncio.run(asyncio.wait_for(work, 30))
+    asyncio.run(asyncio.wait_for(work, PATIENCE))
 
 
 def test_whoever_looks_gets_all_that_is_known_and_then_changes(

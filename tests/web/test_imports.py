@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from ..driver import environment
+from ..waiting import PATIENCE
 
 SAY = "import json, sys; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
 SERVER = """
@@ -36,7 +37,7 @@ def imported(home: Path, code: str) -> set[str]:
         env=environment(home, JUPYTER_NO_CONFIG="1"),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert result.returncode == 0, result.stderr
     return set(json.loads(result.stdout.splitlines()[-1]))

@@ -17,6 +17,8 @@ from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.request import PoolRequest
 from jupyter_dist_server.web.stream import StreamHandler
 
+from ..waiting import PATIENCE
+
 CHANGES = 400
 NOTICE = "x" * 1_000_000
 """Makes a frame so large that the sockets' own buffers cannot hold many of them."""
@@ -77,7 +79,7 @@ def test_a_client_that_does_not_read_costs_no_memory(
         client.close()
 
     try:
-        jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), 60))
+        jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
     finally:
         manager.pools.clear()  # the server would wait for the end of a pool that never began
 
@@ -121,7 +123,7 @@ def test_a_client_that_does_not_read_gets_fewer_newer_samples(
         ]
         client.close()
 
-    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), 60))
+    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
 
 
 def test_a_client_that_leaves_is_forgotten(
@@ -138,4 +140,4 @@ def test_a_client_that_leaves_is_forgotten(
             await handler._sender  # ends by itself as soon as the server notices
         assert handlers(manager) == []
 
-    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), 30))
+    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))

@@ -11,6 +11,7 @@ from typing import Any
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
+from ..waiting import PATIENCE
 from .client import ENDED, Client
 from .openapi import validate_named
 
@@ -25,7 +26,7 @@ async def connect(client: Client) -> WebSocketClientConnection:
 
 async def read(stream: WebSocketClientConnection) -> Frame:
     """Return the next frame, which must be as the description says."""
-    message = await asyncio.wait_for(stream.read_message(), 60)
+    message = await asyncio.wait_for(stream.read_message(), PATIENCE)
     assert message is not None, "the stream has ended"
     frame: Frame = json.loads(message)
     validate_named("StreamFrame", frame)

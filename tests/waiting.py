@@ -1,0 +1,21 @@
+"""Waiting for what other processes do; nothing tells us of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE = 120.0
+"""Seconds that a test waits for anything. It is only ever spent when a test fails, so it is
+generous: the machine may be busy with other work."""
+
+
+def wait_for(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> Any:
+    """Return the first true value of `condition`, asked often."""
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what} did not happen within {timeout:g} s"
+        threading.Event().wait(0.02)
+    return value

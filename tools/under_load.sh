@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs a command while two processes do nothing but use the processor:
+#   tools/under_load.sh make test
+set -u
+loops=()
+for _ in 1 2; do
+  while :; do :; done &
+  loops+=($!)
+done
+trap 'kill "${loops[@]}"' EXIT
+"$@"
