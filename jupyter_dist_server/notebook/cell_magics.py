@@ -8,7 +8,7 @@ import sys
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 from traitlets import Int
 
 from ..errors import DistError
@@ -17,14 +17,16 @@ from ..pools.moving import Mover
 from ..pools.ranks import format_ranks
 from .cell import Options
 from .current import CurrentPool
-from .options import no_options, plain_usage
+from .options import no_options, parse, plain_usage, unquoted
 from .results import CellResults
 
 OUR_MAGICS = re.compile(
     r"\s*(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx|timeline_\w+)\b"
     r"|%(re|un)?load_ext\s+jupyter_dist_server\b)"
 )
-_RANK_WITHOUT_SPACE = re.compile(r"^\s*%%rank\[(?P<ranks>[^\]]*)\]")
+_CELL_MAGIC = re.compile(r"\s*%%(distributed|rank|px)\b")
+_RANK_WITHOUT_SPACE = re.compile(r"^\s*%%rank\[")
+_NO_CODE = re.compile(r"\s*(#.*)?\s*")
 
 
 @magics_class
@@ -69,7 +71,7 @@ class CellMagics(Magics):  # type: ignore[misc]
             %%distributed --ranks 0,2 --quiet -o losses --timeout 60
             loss.item()
         """
-        options = parse_argstring(self.distributed, line)
+        options = parse(self.distributed, line)
         if options.timeout is not None and not options.timeout > 0:
             raise UsageError(f"--timeout takes a number of seconds, not “{options.timeout:g}”")
         if options.out is not None and not options.out.isidentifier():
@@ -108,9 +110,10 @@ class CellMagics(Magics):  # type: ignore[misc]
             %%rank 0-2
             %%rank ::2
         """
-        if not line.strip():
+        ranks = unquoted(line)
+        if not ranks:
             raise UsageError("%%rank needs ranks, such as %%rank [0,2] or %%rank 0-2")
-        self._run(cell, line)
+        self._run(cell, ranks)
 
     def _run(self, code: str, ranks: str, options: Options | None = None) -> None:
         kernel = getattr(self.shell, "kernel", None)
@@ -136,7 +139,7 @@ class CellMagics(Magics):  # type: ignore[misc]
             %dist_mode -e
             %dist_mode -d
         """
-        options = parse_argstring(self.dist_mode, line)
+        options = parse(self.dist_mode, line)
         if options.enable and options.disable:
             raise UsageError("choose one of --enable and --disable")
         if options.enable:
@@ -162,15 +165,19 @@ class CellMagics(Magics):  # type: ignore[misc]
 
     # -- input transformers -----------------------------------------------------------------
 
-    def separate_rank(self, lines: list[str]) -> list[str]:
-        """Rewrite ``%%rank[0,1]`` as ``%%rank [0,1]``, which IPython can parse."""
-        if lines and (match := _RANK_WITHOUT_SPACE.match(lines[0])):
-            return [f"%%rank [{match['ranks']}]{lines[0][match.end() :]}", *lines[1:]]
-        return lines
+    def find_magic(self, lines: list[str]) -> list[str]:
+        """Let IPython see a cell magic of ours below comments, and one without a space."""
+        above = 0
+        while above < len(lines) and _NO_CODE.fullmatch(lines[above]):
+            above += 1
+        if above == len(lines) or not _CELL_MAGIC.match(lines[above]):
+            return lines
+        first, *rest = lines[above:]
+        return [_RANK_WITHOUT_SPACE.sub("%%rank [", first), *rest]
 
     def send_all(self, lines: list[str]) -> list[str]:
         """Put ``%%distributed`` before a cell when all cells go to the ranks."""
-        code = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+        code = [line for line in lines if not _NO_CODE.fullmatch(line)]
         if not code or OUR_MAGICS.match(code[0]) or not self.pool.all_cells:
             return lines
         return ["%%distributed\n", *lines]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from .current import CurrentPool
-from .options import no_options, plain_usage
+from .options import no_options, parse, plain_usage
 
 
 @magics_class
@@ -38,7 +40,7 @@ class CompatibilityMagics(Magics):  # type: ignore[misc]
         if cell is None:
             self.shell.run_cell_magic("distributed", "", line)
             return
-        options = parse_argstring(self.px, line)
+        options = parse(self.px, line)
         if options.noblock:
             raise UsageError("%%px waits for its ranks: leave --noblock out")
         chosen = []
@@ -46,7 +48,7 @@ class CompatibilityMagics(Magics):  # type: ignore[misc]
             chosen.append(f"--ranks={options.targets}")
         if options.out:
             chosen.append(f"--out={options.out}")
-        self.shell.run_cell_magic("distributed", " ".join(chosen), cell)
+        self.shell.run_cell_magic("distributed", shlex.join(chosen), cell)
 
     @plain_usage
     @line_magic

@@ -13,16 +13,21 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from IPython.core.error import UsageError
+
 from ..errors import DistError
 from ..pools.client import PoolClient
 from ..pools.ranks import parse_ranks
 from ..pools.subshells import ask_beside
 from .cell_magics import CellMagics
+from .options import unquoted, without_comment
 
 PATIENCE = 2.0
 """Seconds for which a rank's answer is waited for; a front end gives up soon after."""
 
-_CELL_MAGIC = re.compile(r"\s*%%(?P<name>distributed|rank|px)\b(?P<line>[^\n]*)\n")
+_CELL_MAGIC = re.compile(
+    r"([ \t]*(#[^\n]*)?\n)*[ \t]*%%(?P<name>distributed|rank|px)\b(?P<line>[^\n]*)\n"
+)
 _RANKS_OPTION = re.compile(r"(?:^|\s)(?:--ranks|-r|--targets|-t)(?:\s*=\s*|\s+)(?P<ranks>\S+)")
 _MAGIC_NAME = re.compile(r"\s*%{1,2}\w*")
 
@@ -131,8 +136,9 @@ def _chosen(name: str, line: str, world_size: int) -> list[int]:
     option = _RANKS_OPTION.search(line)
     text = line if name == "rank" else option["ranks"] if option else ""
     try:
+        text = unquoted(without_comment(text))
         return parse_ranks(text, world_size) if text.strip() else list(range(world_size))
-    except DistError:
+    except (DistError, UsageError):
         return list(range(world_size))
 
 

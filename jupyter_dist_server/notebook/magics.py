@@ -62,7 +62,7 @@ def load(shell: InteractiveShell) -> None:
     shell.register_magics(*_loaded.values())
     cells = _loaded[CellMagics]
     transforms = shell.input_transformers_cleanup
-    for transform in (cells.send_all, cells.separate_rank):
+    for transform in (cells.send_all, cells.find_magic):
         if transform not in transforms:
             transforms.insert(0, transform)
     kernel = getattr(shell, "kernel", None)
@@ -81,7 +81,7 @@ def unload(shell: InteractiveShell) -> None:
     while _hooks:
         _hooks.pop().remove()
     cells = _loaded[CellMagics]
-    for transform in (cells.send_all, cells.separate_rank):
+    for transform in (cells.send_all, cells.find_magic):
         if transform in shell.input_transformers_cleanup:
             shell.input_transformers_cleanup.remove(transform)
     for ours in _loaded.values():

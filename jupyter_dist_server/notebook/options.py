@@ -16,19 +16,46 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 WITHOUT_END = "without end"
 """What ``--wait`` is given when no number follows."""
+_BEFORE_COMMENT = re.compile(r"""("(\\.|[^"\\])*"|'(\\.|[^'\\])*'|(?<=\S)#|[^#])*""")
+"""A `#` in quotes, or in a word, begins no comment."""
 
 
 def plain_usage(method: F) -> F:
-    """Turn a usage error into one of ours: an error output, of one or two lines."""
+    """Let a magic take its line as people write it, and say in one or two lines what is wrong."""
 
     @wraps(method)
-    def wrapper(*arguments: Any) -> Any:
+    def wrapper(magics: Any, line: str, *cell: Any) -> Any:
         try:
-            return method(*arguments)
+            return method(magics, without_comment(line), *cell)
         except UsageError as error:
             raise DistError("bad_option", f"{error}.", f"See %{method.__name__}?") from None
 
     return cast("F", wrapper)
+
+
+def without_comment(line: str) -> str:
+    """Return a magic's line without the comment at its end."""
+    match = _BEFORE_COMMENT.match(line)
+    assert match  # it matches the empty line too
+    return match[0].rstrip()
+
+
+def parse(magic: Any, line: str) -> Any:
+    """Read a magic's options; quotes are taken off as a shell does: ``--gpu-ids "0,1"``."""
+    return magic.parser.parse_args(split(line))
+
+
+def split(line: str) -> list[str]:
+    """Split a line as a shell does."""
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"{line}: {error}") from None
+
+
+def unquoted(text: str) -> str:
+    """Take quotes off one option where expressions beside it keep theirs."""
+    return " ".join(split(text))
 
 
 def no_options(name: str, line: str) -> None:
@@ -125,10 +152,7 @@ def _known(text: str) -> int | str:
 
 def read_variable(text: str) -> tuple[str, str]:
     """Read ``K=V``."""
-    try:
-        name, equals, value = " ".join(shlex.split(text)).partition("=")
-    except ValueError as error:
-        raise UsageError(f"--env {text}: {error}") from error
+    name, equals, value = text.partition("=")
     if not equals or not name:
         raise UsageError(f"--env takes K=V, not “{text}”")
     return name, value

@@ -10,7 +10,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
 from ..errors import DistError
@@ -23,6 +23,7 @@ from .gpu_table import gpu_rows
 from .options import (
     WITHOUT_END,
     no_options,
+    parse,
     plain_usage,
     read_bytes,
     read_gpu_ids,
@@ -89,7 +90,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
             %dist_init -n 2 --min-free-memory 20GB --wait 600
             %dist_init -n 2 --backend gloo --env NCCL_DEBUG=INFO --timeout 60
         """
-        options = parse_argstring(self.dist_init, line)
+        options = parse(self.dist_init, line)
         if options.master_addr not in ("localhost", "127.0.0.1"):
             raise UsageError(f"the ranks are on this machine, not on {options.master_addr}")
         request = {
@@ -191,7 +192,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
             %dist_restart
             %dist_restart --ranks 1
         """
-        options = parse_argstring(self.dist_restart, line)
+        options = parse(self.dist_restart, line)
         self._with_progress(lambda progress: self.pool.restart(options.ranks, progress))
         if not self.pool.mend():
             print("The process group is made again once every rank is there and idle.")
@@ -208,7 +209,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
             %dist_attach
             %dist_attach p-1a2b3c4d
         """
-        chosen = parse_argstring(self.dist_attach, line).pool
+        chosen = parse(self.dist_attach, line).pool
         if chosen is None:
             others = [found for found in find_pools() if os.getpid() not in pids(found)]
             if len(others) != 1:
@@ -246,7 +247,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
 
             %dist_reset
         """
-        parse_argstring(self.dist_reset, line)
+        parse(self.dist_reset, line)
         self.pool.all_cells = False
         self.pool.reset()
         print("Everything is reset; start again with %dist_init.")

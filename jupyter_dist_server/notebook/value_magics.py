@@ -16,7 +16,7 @@ from ..pools.pieces import concatenate
 from ..pools.ranks import format_ranks
 from .api import Pool
 from .current import CurrentPool
-from .options import plain_usage
+from .options import plain_usage, unquoted
 
 
 @magics_class
@@ -30,8 +30,8 @@ class ValueMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("names", nargs="+", metavar="NAME", help="a variable; with --as, an expression")
-    @argument("--as", dest="target", help="its name on the ranks; default: the same")
-    @argument("--ranks", help="which ranks, such as 0,2 or 0-2; default: all")
+    @argument("--as", dest="target", type=unquoted, help="its name on the ranks; default: the same")
+    @argument("--ranks", type=unquoted, help="which ranks, such as 0,2 or 0-2; default: all")
     @line_magic
     def dist_push(self, line: str) -> None:
         """Set variables of the notebook on the ranks, at once, also while a cell runs there.
@@ -60,9 +60,13 @@ class ValueMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("name", nargs="+", metavar="NAME", help="a variable or an expression on the ranks")
-    @argument("--rank", default="0", help="from which rank; default: 0")
-    @argument("--ranks", help="from which ranks, as a list: all, or a choice such as 0,2")
-    @argument("--as", dest="target", help="its name in the notebook; default: the same")
+    @argument("--rank", type=unquoted, default="0", help="from which rank; default: 0")
+    @argument(
+        "--ranks", type=unquoted, help="from which ranks, as a list: all, or a choice such as 0,2"
+    )
+    @argument(
+        "--as", dest="target", type=unquoted, help="its name in the notebook; default: the same"
+    )
     @line_magic
     def dist_pull(self, line: str) -> None:
         """Fetch a value of one rank, or a list with those of several, also while a cell runs there.
@@ -88,8 +92,8 @@ class ValueMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("name", metavar="NAME", help="a tensor, array or sequence; with --as, an expression")
-    @argument("--as", dest="target", help="its name on the ranks; default: the same")
-    @argument("--ranks", help="which ranks, such as 0,2 or 0-2; default: all")
+    @argument("--as", dest="target", type=unquoted, help="its name on the ranks; default: the same")
+    @argument("--ranks", type=unquoted, help="which ranks, such as 0,2 or 0-2; default: all")
     @line_magic
     def dist_scatter(self, line: str) -> None:
         """Split a value along its first dimension, as evenly as possible: one part for each rank.
@@ -110,8 +114,10 @@ class ValueMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("name", nargs="+", metavar="NAME", help="a variable or an expression on the ranks")
-    @argument("--as", dest="target", help="its name in the notebook; default: the same")
-    @argument("--ranks", help="which ranks, such as 0,2 or 0-2; default: all")
+    @argument(
+        "--as", dest="target", type=unquoted, help="its name in the notebook; default: the same"
+    )
+    @argument("--ranks", type=unquoted, help="which ranks, such as 0,2 or 0-2; default: all")
     @argument("--concat", action="store_true", help="join the values along their first dimension")
     @line_magic
     def dist_gather(self, line: str) -> None:

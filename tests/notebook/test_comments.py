@@ -1,0 +1,84 @@
+"""Comments and quotes around our magics, as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from jupyter_dist_server.notebook.magics import MAGICS
+from jupyter_dist_server.notebook.options import without_comment
+
+from ..driver import Notebook
+
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("-n 4  # start 4", "-n 4"),
+        ("# on all", ""),
+        ("0  # the first's", "0"),
+        ("--env A='x # y' --env B=\"# z\"  # two", "--env A='x # y' --env B=\"# z\""),
+        (r'--env A="x \" # y"  # one', r'--env A="x \" # y"'),
+        ("--env A=a#b", "--env A=a#b"),
+        ("it's # one", "it's"),
+        ("", ""),
+    ],
+)
+def test_a_comment_is_what_follows_a_hash_outside_of_quotes(line: str, code: str) -> None:
+    assert without_comment(line) == code
+
+
+EACH = [
+    "%dist_init -n 2 --env 'A=x # y' --gpu-ids \"0,1\"  # start 2",
+    "%dist_init -n 2  # it runs already",
+    "%dist_status  # where they are",
+    "%sync  # all",
+    "%dist_mode -e  # all cells",
+    "%dist_mode -d  # none",
+    "%autopx  # on",
+    "%autopx  # off",
+    "%%distributed  # on all\nx = rank",
+    '%%distributed --ranks "0,1"  # quoted\nx',
+    "%%rank 0  # the first\nx",
+    '%%rank "[0, 1]"  # both\nx',
+    "%%rank[0,1]  # both\nx",
+    '%%px -t "[0, 1]"  # both\nx',
+    "%px x + 1  # each",
+    "n = 3\n%dist_push n  # to all",
+    '%dist_push n --ranks "0,1" --as "m"  # renamed',
+    "%dist_pull m  # from rank 0",
+    '%dist_pull {"a": m}["a"] --rank "1" --as k  # an expression',
+    "w = [1, 2]\n%dist_scatter w  # split",
+    "%dist_gather w  # joined",
+    "%dist_interrupt  # nothing runs",
+    "%dist_debug  # nbdistributed's",
+    "%dist_sync_ide  # the same",
+    "%timeline_save  # the same",
+    "%timeline_debug  # the same",
+    "%timeline_clear  # the same",
+    '%dist_restart --ranks "1"  # one',
+    "%dist_shutdown  # the end",
+    "%dist_reset  # whatever there is",
+]
+
+
+def test_every_magic_takes_a_comment(notebook: Notebook) -> None:
+    tried = "".join(EACH) + "%dist_attach"  # there is no second pool to attach to
+    names = {name for ours in MAGICS for kind in ours.magics.values() for name in kind}
+    assert {name for name in names if f"%{name}" in tried} == names
+    for cell in EACH:
+        notebook.ok(cell)
+        if cell == EACH[0]:
+            shown = notebook.ok("%%distributed\nimport os\nos.environ['A']").lines
+            assert shown == ["[0-1] 'x # y'"]
+
+
+@pytest.mark.parametrize("above", ["# one\n", "\n  # one\n\n# two's\n"])
+def test_comments_may_stand_above_a_cell_magic(ranks: Notebook, above: str) -> None:
+    assert ranks.ok(f"{above}%%distributed\nrank < 2").lines == ["[0-1] True"]
+    assert ranks.ok(f"{above}%%rank[1]\nrank").lines == ["[1]   1"]
+    assert "line 2" in ranks.fails(f"{above}%%rank 0\nx = 1\n1 / 0")
+    assert ranks.ok(f"{above}%dist_status").lines
+    assert ranks.ok(f"{above}print(1)").lines == ["1"]
