@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import subprocess
+from collections.abc import Callable
 
 import psutil
 
 from .processes import ProcessRef, until_ended
 
-_STATUS_PATIENCE = 1.0
+_STATUS_PATIENCE = 3.0
 """Seconds within which a zygote says how an agent of its own ended."""
 
 
@@ -25,6 +26,8 @@ class AgentProcess:
         The same process, if it is a child of ours and so ours to reap.
     exit : asyncio.Future or None
         The exit code, from the zygote that forked it; negative is a signal's number.
+    silent : callable
+        Called if the zygote does not tell that.
     """
 
     def __init__(
@@ -32,10 +35,12 @@ class AgentProcess:
         process: ProcessRef,
         child: subprocess.Popen[bytes] | None = None,
         exit: asyncio.Future[int | None] | None = None,
+        silent: Callable[[], None] = lambda: None,
     ) -> None:
         self._process = process
         self._child = child
         self._exit = exit
+        self._silent = silent
 
     def signal(self, number: int) -> None:
         """Signal exactly this process, if it is still there."""
@@ -55,6 +60,8 @@ class AgentProcess:
         if self._child:
             return self._child.wait()
         if self._exit:
-            with contextlib.suppress(asyncio.TimeoutError):
+            try:
                 return await asyncio.wait_for(asyncio.shield(self._exit), _STATUS_PATIENCE)
+            except asyncio.TimeoutError:
+                self._silent()
         return None

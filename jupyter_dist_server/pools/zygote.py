@@ -77,7 +77,7 @@ def _serve(seat: socket.socket, owner: ProcessRef, become: Become) -> None:
         waiting.register(descriptor, select.POLLIN)
     installed = _installed()
     agents: set[int] = set()
-    _say(seat, {"ready": True})
+    _say(seat, {"ready": vars(ProcessRef.of(os.getpid()))})
     while owner.find():
         ready = {descriptor for descriptor, _ in waiting.poll()}
         if woken in ready:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import logging
 import socket
 import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from .agent_process import AgentProcess
 from .processes import ProcessRef
+
+_LOG = logging.getLogger(__name__)
 
 Key = tuple[str, frozenset[tuple[str, str]]]
 """An interpreter and the variables that what it imports may depend on."""
 
 DEFAULT_KEEP_WARM = 900.0
 """Seconds for which zygotes are kept while no pool runs."""
+_FORK_PATIENCE = 3.0
+"""Seconds within which a zygote forks an agent; it takes milliseconds."""
 _MOST = 2
 """Zygotes that one owner keeps; each holds an environment's torch in memory."""
 _CHANGING = frozenset(
@@ -75,6 +83,12 @@ class Zygotes:
             zygote.retire()
         self._known.clear()
 
+    def close(self) -> None:
+        """End all of them at once; nobody asks any more how their agents ended."""
+        for zygote in self._known.values():
+            zygote.close()
+        self._known.clear()
+
 
 class Zygote:
     """The owner's end of one zygote."""
@@ -83,6 +97,7 @@ class Zygote:
         self.ready = False
         self.gone = False
         self._retired = False
+        self._process: ProcessRef | None = None
         self._asked: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._exits: dict[int, asyncio.Future[int | None]] = {}
         self._socket, self.seat = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -90,22 +105,28 @@ class Zygote:
         asyncio.get_running_loop().add_reader(self._socket, self._on_message)
 
     async def fork(self, folder: Path, passed: list[int]) -> AgentProcess | None:
-        """Let the zygote fork an agent; `None` if it has gone or its modules are out of date.
+        """Let the zygote fork an agent; `None` if it cannot, or does not answer.
 
         The agent is passed the descriptors of its listening socket, its log, and its lease.
         """
         answer = self._asked[str(folder)] = asyncio.get_running_loop().create_future()
         try:
             socket.send_fds(self._socket, [str(folder).encode()], passed)
+            said = await asyncio.wait_for(answer, _FORK_PATIENCE)
         except OSError:  # killed a moment ago
-            self._close()
-        said = await answer
-        del self._asked[str(folder)]
+            self.close()
+            return None
+        except asyncio.TimeoutError:  # killed: it must not fork a second agent if it goes on
+            _LOG.warning("A zygote did not answer for %g s and was killed", _FORK_PATIENCE)
+            self.close()
+            return None
+        finally:
+            self._asked.pop(str(folder), None)
         if "refused" in said:
             self.retire()
             return None
         process = ProcessRef(said["pid"], said["start_ticks"])
-        return AgentProcess(process, exit=self._exits[process.pid])
+        return AgentProcess(process, exit=self._exits[process.pid], silent=self.close)
 
     def _on_message(self) -> None:
         try:
@@ -115,34 +136,42 @@ class Zygote:
         except ConnectionError:
             message = b""
         if not message:
-            self._close()
+            self.close()
             return
         said = json.loads(message)
         if "ready" in said:
+            self._process = ProcessRef(**said["ready"])
             self.ready = True
         elif "ended" in said:
             self._exits.pop(said["ended"]).set_result(said["code"])
             if self._retired and not self._exits:
-                self._close()
+                self.close()
         else:
             if "pid" in said:
                 self._exits[said["pid"]] = asyncio.get_running_loop().create_future()
-            self._asked[said["folder"]].set_result(said)
+            asked = self._asked.get(said["folder"])
+            if asked and not asked.done():  # or who asked was cancelled meanwhile
+                asked.set_result(said)
 
     def retire(self) -> None:
         """Fork no more, and end once the last agent's exit code has been told."""
         self._retired = True
         if not self._exits:
-            self._close()
+            self.close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End it now: a stopped one would not notice that its socket is closed."""
         if self.gone:
             return
         self.gone = True
         asyncio.get_running_loop().remove_reader(self._socket)
         self._socket.close()
         self.seat.close()
+        if self._process and (process := self._process.find()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         for asked in self._asked.values():
-            asked.set_result({"refused": "gone"})
+            if not asked.done():
+                asked.set_result({"refused": "gone"})
         for exit in self._exits.values():
             exit.set_result(None)
