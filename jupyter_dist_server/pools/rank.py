@@ -117,9 +117,9 @@ def run(orders: Orders, keep_alive: object = None) -> NoReturn:
         stderr: Any = sys.stderr
         socket.send_fds(report, [json.dumps({"ready": True}).encode()], [stderr.captured.content])
     except BaseException as error:
-        traceback.print_exc()
         summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
         report.sendall(json.dumps({"failure": {"message": summary}}).encode())
+        traceback.print_exc()  # last, as the log may be on the full disk that is the reason
         os._exit(1)
     report.close()
     app.start()

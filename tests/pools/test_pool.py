@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -365,22 +365,40 @@ def test_a_path_too_long_for_a_socket(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "Set the environment variable TMPDIR to a shorter one" in reason.hint
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a full disk")
-def test_a_full_temporary_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="jt-full-") as full:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=3", "tmpfs", full]
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Have pools in a temporary folder of 16 pages and 8 files; `tmp_path` is elsewhere."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    with tempfile.TemporaryDirectory(prefix="jt-full-") as small:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=8", "tmpfs", small]
         if subprocess.run(mount, capture_output=True).returncode:
             pytest.skip("this container may not mount")
+        monkeypatch.setattr(tempfile, "tempdir", small)
         try:
-            monkeypatch.setattr(tempfile, "tempdir", full)
-            Path(full, "last-inode").touch()
-            Path(full, "really-the-last").touch()
-            reason = failed(request(tmp_path)).record.reason
-            assert reason and reason.code == "folder_unwritable"
-            assert "cannot be written: No space left on device." in reason.message
-            assert set(os.listdir(full)) == {"last-inode", "really-the-last"}
+            yield Path(small)
         finally:
-            subprocess.run(["umount", full], check=True)
+            subprocess.run(["umount", small], check=True)
+
+
+def test_no_file_can_be_made_in_the_temporary_folder(small_disk: Path, tmp_path: Path) -> None:
+    names = {f"file-{number}" for number in range(7)}
+    for name in names:
+        (small_disk / name).touch()
+    reason = failed(request(tmp_path)).record.reason
+    assert reason and reason.code == "folder_unwritable"
+    assert "cannot be written: No space left on device." in reason.message
+    assert set(os.listdir(small_disk)) == names
+
+
+@pytest.mark.parametrize("free_pages", range(3))
+def test_the_disk_of_the_temporary_folder_is_full(
+    small_disk: Path, tmp_path: Path, free_pages: int
+) -> None:
+    (small_disk / "full").write_bytes(bytes((16 - free_pages) * 4096))
+    reason = failed(request(tmp_path)).record.reason
+    assert reason and "No space left on device" in reason.message, reason
+    assert os.listdir(small_disk) == ["full"]
 
 
 def test_folders_of_killed_pools_are_swept_but_not_those_in_use(
