@@ -22,6 +22,8 @@ module.exports = {
     ...jestJupyterLab(__dirname).moduleNameMapper,
     '/startPainter$': '<rootDir>/src/__tests__/paintInPage.ts'
   },
+  // Above the limit of the waits in the tests, which say what they waited for.
+  testTimeout: 90_000,
   testRegex: 'src/__tests__/.*\\.spec\\.tsx?$',
   transformIgnorePatterns: [`/node_modules/(?!${esModules}).+`]
 };

@@ -6,7 +6,14 @@ import { commandsPlugin } from '../commands';
 import type { IStartSchema } from '../model/contract';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
-import { makeModel, makePool, makeRank, makeStart, until } from './samples';
+import {
+  dialog,
+  dialogSays,
+  makeModel,
+  makePool,
+  makeRank,
+  makeStart
+} from './samples';
 
 function addCommands(model: IPoolsModel): CommandRegistry {
   const commands = new CommandRegistry();
@@ -49,12 +56,11 @@ describe('commands', () => {
   ] as const)('ask before they lose variables: %s', async (command, action) => {
     const model = makeModel({ pool, pools });
     const done = addCommands(model).execute(command, { pool: 'p2' });
-    await until(() => document.querySelector('.jp-Dialog') !== null);
-    expect(model[action]).not.toHaveBeenCalled();
-    expect(document.querySelector('.jp-Dialog')?.textContent).toContain(
+    await dialogSays(
       'The variables on all 2 ranks of eval.ipynb will be lost.'
     );
-    document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-warn')?.click();
+    expect(model[action]).not.toHaveBeenCalled();
+    dialog()?.querySelector<HTMLElement>('.jp-mod-warn')?.click();
     await done;
     expect(model[action]).toHaveBeenCalledWith('p2');
   });

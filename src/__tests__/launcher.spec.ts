@@ -7,7 +7,7 @@ import { CommandRegistry } from '@lumino/commands';
 import { firstNotebook, pythonKernel } from '../launcher/firstCells';
 import { launcherPlugin } from '../launcher/plugin';
 import { CommandIDs } from '../tokens';
-import { until } from './samples';
+import { dialog, dialogSays } from './samples';
 
 function makeSpec(name: string, language: string): KernelSpec.ISpecModel {
   return {
@@ -82,10 +82,7 @@ it('says when a notebook cannot be made', async () => {
   const app = { commands, serviceManager } as unknown as JupyterFrontEnd;
   void launcherPlugin.activate(app, nullTranslator, null, null);
   const done = commands.execute(CommandIDs.newNotebook);
-  const dialog = () => document.querySelector('.jp-Dialog');
-  await until(() =>
-    Boolean(dialog()?.textContent?.includes('Permission denied'))
-  );
+  await dialogSays('Permission denied');
   dialog()?.querySelector('button')?.click();
   await done;
 });

@@ -9,7 +9,15 @@ import { openRankMenu } from '../ranks/rankMenu';
 import { ranksPlugin } from '../ranks/plugin';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
-import { makeModel, makePool, makeRank, makeStart, until } from './samples';
+import {
+  dialog,
+  dialogSays,
+  makeModel,
+  makePool,
+  makeRank,
+  makeStart,
+  until
+} from './samples';
 
 const trans = nullTranslator.load('');
 const pool = makePool({
@@ -38,13 +46,10 @@ beforeEach(() => {
   void ranksPlugin.activate(app, model, nullTranslator, tracker);
 });
 
-const dialog = () => document.querySelector<HTMLElement>('.jp-Dialog');
-
-async function answer(button: string): Promise<string> {
-  await until(() => dialog() !== null);
-  const words = dialog()?.textContent ?? '';
+/** Press a button of the dialog that says this. */
+async function answer(words: string, button: string): Promise<void> {
+  await dialogSays(words);
   dialog()?.querySelector<HTMLElement>(button)?.click();
-  return words;
 }
 
 describe('what can be done with a rank', () => {
@@ -101,18 +106,19 @@ describe('what can be done with a rank', () => {
 
   it('asks before it ends a rank that lives', async () => {
     const killed = commands.execute(killRank, { pool: 'p1', rank: 1 });
-    expect(await answer('.jp-mod-reject')).toMatch('Kill rank 1?');
+    await answer('Kill rank 1?', '.jp-mod-reject');
     await killed;
     expect(model.kill).not.toHaveBeenCalled();
 
     const killedNow = commands.execute(killRank, { pool: 'p1', rank: 1 });
-    await answer('.jp-mod-warn');
+    await answer('Kill rank 1?', '.jp-mod-warn');
     await killedNow;
     expect(model.kill).toHaveBeenCalledWith('p1', [1]);
 
     const restarted = commands.execute(restartRanks, { pool: 'p1', rank: 2 });
-    expect(await answer('.jp-mod-warn')).toMatch(
-      'Its variables will be lost; the other ranks keep theirs.'
+    await answer(
+      'Its variables will be lost; the other ranks keep theirs.',
+      '.jp-mod-warn'
     );
     await restarted;
     expect(model.restart).toHaveBeenCalledWith('p1', [2]);
@@ -165,8 +171,8 @@ describe('texts of ranks', () => {
       )
     });
     const shown = commands.execute(CommandIDs.showStacks, { pool: 'p1' });
+    await dialogSays('Stacks of all ranks');
     await until(() => blocks().length > 0);
-    expect(dialog()?.textContent).toMatch('Stacks of all ranks');
     expect(blocks()).toEqual([
       `ranks 0–1${texts[0]}`,
       'rank 2No answer.Kill it.'
@@ -186,8 +192,8 @@ describe('texts of ranks', () => {
         .mockResolvedValueOnce({ rank: 1, lines: [] })
     });
     const shown = commands.execute(CommandIDs.showLog, { pool: 'p1', rank: 1 });
+    await dialogSays('Log of rank 1');
     await until(() => blocks().length > 0);
-    expect(dialog()?.textContent).toMatch('Log of rank 1');
     expect(blocks()).toEqual(['one\ntwo']);
     // Enter is for the button that has the focus, and leaves the dialog where it is.
     const refresh = button('Refresh');

@@ -5,7 +5,14 @@ import type { Signal } from '@lumino/signaling';
 import type { IPool } from '../model/contract';
 import { RunningPools } from '../running/manager';
 import { CommandIDs } from '../tokens';
-import { makeModel, makePool, makeRank, until } from './samples';
+import {
+  dialog,
+  dialogSays,
+  makeModel,
+  makePool,
+  makeRank,
+  until
+} from './samples';
 
 const busy = [makeRank(0, { state: 'busy' }), makeRank(1)];
 const old = makePool({ id: 'p0', state: 'COMPLETED', ended: 90 });
@@ -63,10 +70,8 @@ describe('RunningPools', () => {
     const missing = () => Promise.reject(new Error('No such file'));
     const { manager } = makeManager([first], missing);
     manager.running()[0].open?.();
-    const dialog = () => document.querySelector('.jp-Dialog');
-    const title = '“a/train.ipynb” cannot be opened';
-    await until(() => Boolean(dialog()?.textContent?.includes(title)));
-    expect(dialog()?.textContent).toMatch('No such file');
+    await dialogSays('“a/train.ipynb” cannot be opened');
+    await dialogSays('No such file');
     dialog()?.querySelector('button')?.click();
   });
 

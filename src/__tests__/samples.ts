@@ -106,13 +106,25 @@ export function makeStart(model: IPoolsModel): StartModel {
   return new StartModel(model, new Memory(null, ''), nullTranslator.load(''));
 }
 
-/** Wait until something is true, for at most four seconds. */
+/** Milliseconds: generous, as a machine may have other work. Jest's own limit is longer. */
+const LIMIT = 60_000;
+
+/** Wait until something is true. */
 export async function until(isTrue: () => boolean): Promise<void> {
-  const end = Date.now() + 4000;
+  const end = Date.now() + LIMIT;
   while (!isTrue()) {
     if (Date.now() > end) {
       throw new Error(`Still not true: ${isTrue.toString()}`);
     }
     await new Promise(resolve => setTimeout(resolve, 5));
   }
+}
+
+export function dialog(): HTMLElement | null {
+  return document.querySelector<HTMLElement>('.jp-Dialog');
+}
+
+/** Wait for a dialog that says this; it is in the page before its words are. */
+export async function dialogSays(words: string): Promise<void> {
+  await until(() => Boolean(dialog()?.textContent?.includes(words)));
 }
