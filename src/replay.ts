@@ -5,6 +5,8 @@ import type {
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Kernel } from '@jupyterlab/services';
+import { JSONExt } from '@lumino/coreutils';
+import type { ReadonlyPartialJSONArray } from '@lumino/coreutils';
 
 import { isHeldBy } from './model/contract';
 import { IPoolsModel } from './tokens';
@@ -21,8 +23,9 @@ interface ICell {
 }
 
 interface ICodeCell {
-  outputs: { fromJSON(outputs: object[]): void };
+  outputs: { fromJSON(outputs: object[]): void; toJSON(): object[] };
   executionCount: number | null;
+  executionState: string;
 }
 
 export interface IShown {
@@ -97,9 +100,23 @@ export function restore(cells: Iterable<ICell>, shown: IShown): void {
   const cell =
     all.find(({ id }) => id === shown.cell_id) ??
     all.find(({ sharedModel }) => sharedModel.source === shown.code);
-  if (cell) {
-    const code = cell as unknown as ICodeCell;
+  const code = cell as unknown as ICodeCell | undefined;
+  // A cell that runs again gets outputs of its own.
+  if (!code || code.executionState === 'running') {
+    return;
+  }
+  if (!isSame(code.outputs.toJSON(), shown.outputs)) {
     code.outputs.fromJSON(shown.outputs);
+  }
+  if (code.executionCount !== shown.execution_count) {
     code.executionCount = shown.execution_count;
   }
+}
+
+/** Setting the same outputs again would make the notebook one with unsaved changes. */
+function isSame(outputs: object[], others: object[]): boolean {
+  return JSONExt.deepEqual(
+    outputs as ReadonlyPartialJSONArray,
+    others as ReadonlyPartialJSONArray
+  );
 }

@@ -68,6 +68,8 @@ export interface IPoolsModel {
   /** Emitted after any change below. */
   readonly changed: ISignal<IPoolsModel, void>;
   readonly connection: Connection;
+  /** Whether the server has ever told which pools there are. */
+  readonly isKnown: boolean;
   readonly pools: ReadonlyMap<string, IPool>;
   /** What GPUs there are. */
   readonly gpus: IInventory | null;

@@ -118,7 +118,7 @@ describe('ranks that differ', () => {
   const odd = (count: number, ...labels: string[]) => [
     ...oddRanks(
       [...Array(count).keys()],
-      labels.map(label => owners.of(label))
+      labels.map(label => owners.of(label)!)
     )
   ];
 

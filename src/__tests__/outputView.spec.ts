@@ -41,9 +41,14 @@ Element.prototype.scrollIntoView = () => undefined;
 
 let area: OutputArea;
 
-function makeArea(outputs: object[] = [], limit = Infinity): OutputArea {
+function makeArea(
+  outputs: object[] = [],
+  limit = Infinity,
+  options: Partial<RenderMimeRegistry.IOptions> = {}
+): OutputArea {
   const rendermime = new RenderMimeRegistry({
-    initialFactories: standardRendererFactories
+    initialFactories: standardRendererFactories,
+    ...options
   });
   addRenderers(rendermime, nullTranslator.load('jupyter_dist_server'));
   const model = new OutputAreaModel({ values: outputs as never });
@@ -52,8 +57,8 @@ function makeArea(outputs: object[] = [], limit = Infinity): OutputArea {
   return made;
 }
 
-function make(outputs: object[] = [], limit = Infinity): void {
-  area = makeArea(outputs, limit);
+function make(...args: Parameters<typeof makeArea>): void {
+  area = makeArea(...args);
 }
 
 async function drawn(): Promise<void> {
@@ -268,6 +273,23 @@ describe('an output area with a mark', () => {
     expect(seen()).toEqual(['again']);
   });
 
+  it('links the paths in what ranks write to stderr', async () => {
+    const resolver = {
+      resolveUrl: (url: string) => Promise.resolve(url),
+      getDownloadUrl: (url: string) => Promise.resolve(url),
+      resolvePath: (path: string) => Promise.resolve({ path, scope: 'server' })
+    };
+    const linkHandler = { handleLink: jest.fn(), handlePath: jest.fn() };
+    make([mark()], Infinity, { resolver, linkHandler } as never);
+    await add(stream('[1]   File "/home/ann/train.py", line 7\n', 'stderr'));
+    await until(() => linkHandler.handlePath.mock.calls.length > 0);
+    expect(linkHandler.handlePath.mock.calls[0].slice(1)).toEqual([
+      '/home/ann/train.py',
+      'server',
+      '#line=6'
+    ]);
+  });
+
   it('shows all text, however few outputs JupyterLab draws', async () => {
     make([mark()], 3);
     await add(...[...Array(8).keys()].map(i => redrawn(`[0]   ${i}`)));
@@ -275,6 +297,58 @@ describe('an output area with a mark', () => {
     await add(label('[1]'), display('<b>behind</b>', {}, 'text/html'));
     await drawn();
     expect(seen()).toEqual(['0|0\n1\n2\n3\n4\n5\n6\n7', '1', 'behind']);
+  });
+});
+
+describe('a notebook from somebody else', () => {
+  const marked = (content: unknown) => ({
+    output_type: 'display_data',
+    data: { [MARK]: content, 'text/html': '' },
+    metadata: {}
+  });
+
+  it.each([
+    { ranks: '0-50000000', world_size: 50000001 },
+    { ranks: '0-3', world_size: 2 },
+    { ranks: '3-0', world_size: 4 },
+    { ranks: '0,'.repeat(1e6), world_size: 4 },
+    { ranks: ['0'], world_size: 4 },
+    { ranks: '0', world_size: '1' },
+    { world_size: 4 },
+    'x'.repeat(1e6),
+    null
+  ])('has text without tabs below a mark that says %j', async content => {
+    const begun = performance.now();
+    make([marked(content), stream('[0-50000000] text\n')]);
+    await drawn();
+    expect(performance.now() - begun).toBeLessThan(3000);
+    expect(tabs()).toEqual([]);
+    expect(area.node.textContent).toContain('[0-50000000] text');
+  });
+
+  it('has labels in its text that name more ranks than there can be', async () => {
+    const texts = ['[0-50000000] a', '[5-1] b', '[1--2] c', '[0-4095]'];
+    make([mark(), stream(`${texts.join('\n')}\n[0-2] all\n`)]);
+    await drawn();
+    expect(seen()).toEqual([`|${texts.join('\n')}\n0–2|all`]);
+  });
+
+  it('gives no reasons but words, and only for its own ranks', async () => {
+    const content = { ranks: '0-1', world_size: 2, failed: { 0: {}, 9: 'no' } };
+    make([marked(content), stream('[0]   a\n')]);
+    await drawn();
+    expect(tabs()).toEqual(['Merged', '0', '1']);
+  });
+
+  it('loses its tabs when its mark becomes unreadable', async () => {
+    make([mark(), stream('[0-2] all\n')]);
+    await drawn();
+    expect(tabs()).toHaveLength(4);
+    area.model.set(0, marked({}) as never);
+    await drawn();
+    expect(area.node.querySelector('.jp-dist-OutputTabs:not([hidden])')).toBe(
+      null
+    );
   });
 });
 

@@ -1,3 +1,4 @@
+import { OtherPools } from '../panel/otherPools';
 import { PoolSummary } from '../panel/poolView';
 import { CommandIDs } from '../tokens';
 import { makeHolder, makePool, makeRank } from './samples';
@@ -173,8 +174,22 @@ describe('PoolView', () => {
   it('keeps showing a stale pool, and says so', () => {
     const since = new Date(2026, 0, 1, 14, 3, 12).getTime();
     show({ connection: { state: 'stale', since }, pool: makePool() });
-    expect(host.textContent).toMatch('Stale since 14:03:12, reconnecting…');
+    expect(host.textContent).toMatch(
+      'Disconnected since 14:03:12. Reconnecting…'
+    );
     expect(host.querySelectorAll('li')).toHaveLength(2);
+  });
+
+  it('denies nothing before the server has told anything', () => {
+    const since = Date.now();
+    show({ connection: { state: 'stale', since }, isKnown: false });
+    expect(host.textContent).not.toMatch('No ranks run');
+    expect(host.querySelector('form')).toBeNull();
+    expect(host.querySelector('[role=status]')?.textContent).toMatch(
+      'No connection to the server yet.'
+    );
+    show({ connection: { state: 'stale', since }, isKnown: false }, OtherPools);
+    expect(host.textContent).toBe('');
   });
 
   it('shows why a request failed until it is dismissed', () => {

@@ -56,6 +56,23 @@ describe('PoolsModel', () => {
     await server.stop();
   });
 
+  it('knows nothing before the server’s first list', async () => {
+    const trans = nullTranslator.load('');
+    const client = new Client(server.settings, trans);
+    const silent = new Stream({ client });
+    const telemetry = new Telemetry(silent);
+    const other = new PoolsModel({
+      ...{ client, stream: silent, notebooks, telemetry, trans }
+    });
+    expect(other.isKnown).toBe(false);
+    await silent.connect();
+    await until(() => other.isKnown);
+    silent.dispose();
+    server.dropStreams();
+    await until(() => model.connection.state === 'stale');
+    expect(model.isKnown).toBe(true);
+  });
+
   it('shows a pool that something else started', async () => {
     expect(model.pool).toBeNull();
     server.push({ type: 'pool', pool: makePool() });

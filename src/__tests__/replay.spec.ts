@@ -1,9 +1,12 @@
+import { CodeCellModel } from '@jupyterlab/cells';
+
 import { restore } from '../replay';
 import type { IShown } from '../replay';
 
 function makeCell(id: string, source: string, type = 'code') {
-  const outputs = { fromJSON: jest.fn() };
-  return { id, type, sharedModel: { source }, outputs, executionCount: null };
+  const outputs = { fromJSON: jest.fn(), toJSON: jest.fn(() => []) };
+  const state = { executionCount: null, executionState: 'idle' };
+  return { id, type, sharedModel: { source }, outputs, ...state };
 }
 
 describe('What a cell has shown', () => {
@@ -36,6 +39,28 @@ describe('What a cell has shown', () => {
       null,
       7
     ]);
+  });
+
+  it('stays out of a cell that runs again', () => {
+    const cell = { ...makeCell('b', '1'), executionState: 'running' };
+    restore([cell], shown);
+    expect(cell.outputs.fromJSON).not.toHaveBeenCalled();
+    expect(cell.executionCount).toBeNull();
+  });
+
+  it('does not make a notebook dirty that shows it already', () => {
+    const cell = new CodeCellModel();
+    cell.sharedModel.setSource('1');
+    cell.outputs.fromJSON(shown.outputs as never);
+    cell.executionCount = 7;
+    const changed = jest.fn();
+    cell.contentChanged.connect(changed);
+    restore([cell], { ...shown, cell_id: cell.id });
+    expect(changed).not.toHaveBeenCalled();
+    const news = [{ output_type: 'stream', name: 'stdout', text: 'b' }];
+    restore([cell], { ...shown, cell_id: cell.id, outputs: news });
+    expect(changed).toHaveBeenCalled();
+    expect(cell.outputs.toJSON()).toEqual(news);
   });
 
   it('is dropped if the cell is gone', () => {

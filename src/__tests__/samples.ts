@@ -72,6 +72,7 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
   return {
     changed: new Signal<IPoolsModel, void>({} as IPoolsModel),
     connection: { state: 'live' },
+    isKnown: true,
     pools: new Map(),
     gpus: null,
     gpusError: null,

@@ -109,6 +109,12 @@ describe('RanksButton', () => {
     await until(() => button() === null);
   });
 
+  it('does not say that there are no ranks before that is known', async () => {
+    show(null, { isKnown: false });
+    await until(() => button()?.textContent === 'Ranks: –');
+    expect(button()?.title).toBe('No connection to the server yet.');
+  });
+
   it('says that all cells run on ranks, and ends that', async () => {
     show({ holders: [makeHolder({ mode: true })] });
     const mode = () =>

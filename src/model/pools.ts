@@ -48,6 +48,10 @@ export class PoolsModel implements IPoolsModel {
     return this._stream.connection;
   }
 
+  get isKnown(): boolean {
+    return this._isKnown;
+  }
+
   get pools(): ReadonlyMap<string, IPool> {
     return this._pools;
   }
@@ -220,6 +224,7 @@ export class PoolsModel implements IPoolsModel {
     switch (message.type) {
       case 'pools':
         setServerTime(message.time);
+        this._isKnown = true;
         this._pools = new Map(
           message.pools.map(pool => [pool.id, this._withKnownRanks(pool)])
         );
@@ -292,6 +297,7 @@ export class PoolsModel implements IPoolsModel {
   /** Ids of pools, and of kernels that are to get one. */
   private readonly _pending = new Set<string>();
   private _pools = new Map<string, IPool>();
+  private _isKnown = false;
   private _gpus: IInventory | null = null;
   private _gpusError: IApiError | null = null;
   private _preferredRanks = 0;

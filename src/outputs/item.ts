@@ -1,6 +1,6 @@
 import type { IOutputModel } from '@jupyterlab/rendermime';
 
-import { LabelReader } from './labels';
+import { LabelReader, ranksOf } from './labels';
 import type { IOwner, Owners } from './labels';
 import { Lines } from './lines';
 
@@ -18,7 +18,27 @@ export interface IMark {
   ranks: string;
   world_size: number;
   /** Why ranks failed. */
-  failed?: Record<string, string>;
+  failed: Record<string, string>;
+}
+
+/**
+ * What is in a mark, in the form that we count on; null if it is something else, as in a notebook that
+ * nobody here has written.
+ */
+export function readMark(data: unknown): IMark | null {
+  const { ranks, world_size, failed } = { ...(data as Partial<IMark> | null) };
+  if (typeof ranks !== 'string' || typeof world_size !== 'number') {
+    return null;
+  }
+  const named = ranksOf(ranks);
+  if (!named?.every(rank => rank < world_size)) {
+    return null;
+  }
+  const reasons = named.flatMap(rank => {
+    const reason = failed?.[rank];
+    return typeof reason === 'string' ? [[rank, reason] as const] : [];
+  });
+  return { ranks, world_size, failed: Object.fromEntries(reasons) };
 }
 
 /**

@@ -3,7 +3,12 @@
  * longest plain range; or the label on a line of its own, above ten or more lines without one.
  */
 
+/** As many ranks as the server starts at most. */
+const MOST = 1024;
+/** Characters: no label of that many ranks is longer. */
+const LONGEST = 5 * MOST;
 const LABEL = /^\[(\d[\d,-]*)\]/;
+const PART = /^(\d+)(?:-(\d+))?$/;
 const BRACKET = '['.charCodeAt(0);
 const SPACE = ' '.charCodeAt(0);
 
@@ -19,10 +24,15 @@ export class Owners {
   /** Characters of the longest label. */
   longest = 0;
 
-  of(label: string): IOwner {
+  /** Null if the text is no label: anything may be printed. */
+  of(label: string): IOwner | null {
     let owner = this._known.get(label);
     if (!owner) {
-      owner = { label, ranks: new Set(ranksOf(label)) };
+      const ranks = ranksOf(label);
+      if (!ranks) {
+        return null;
+      }
+      owner = { label, ranks: new Set(ranks) };
       this._known.set(label, owner);
       this.longest = Math.max(this.longest, label.length);
     }
@@ -32,12 +42,27 @@ export class Owners {
   private readonly _known = new Map<string, IOwner>();
 }
 
-/** The ranks that a label such as `0-2,5` names, in order. */
-export function ranksOf(label: string): number[] {
-  return label.split(',').flatMap(part => {
-    const [first, last = first] = part.split('-').map(Number);
-    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
-  });
+/**
+ * The ranks that a label such as `0-2,5` names, in order; null if no pool has such ranks. A notebook
+ * may come from anybody, so nothing is counted out before that is known.
+ */
+export function ranksOf(label: string): number[] | null {
+  if (label.length > LONGEST) {
+    return null;
+  }
+  const ranks: number[] = [];
+  for (const part of label.split(',')) {
+    const match = PART.exec(part);
+    const first = Number(match?.[1]);
+    const last = Number(match?.[2] ?? first);
+    if (!match || first > last || last >= MOST || ranks.length >= MOST) {
+      return null;
+    }
+    for (let rank = first; rank <= last; rank++) {
+      ranks.push(rank);
+    }
+  }
+  return ranks;
 }
 
 /** The only rank among some, whose colour can be shown. */
@@ -70,15 +95,20 @@ export class LabelReader {
     this.owner = this.current;
     this.start = 0;
     const match = line.charCodeAt(0) === BRACKET ? LABEL.exec(line) : null;
-    if (!match) {
+    const end = match?.[0].length ?? 0;
+    const isAlone = end === line.length;
+    const owner =
+      match && (isAlone || line.charCodeAt(end) === SPACE)
+        ? this._owners.of(match[1])
+        : null;
+    if (!owner) {
       return;
     }
-    const end = match[0].length;
-    if (end === line.length) {
-      this.owner = this.current = this._owners.of(match[1]);
+    this.owner = owner;
+    if (isAlone) {
+      this.current = owner;
       this.start = -1;
-    } else if (line.charCodeAt(end) === SPACE) {
-      this.owner = this._owners.of(match[1]);
+    } else {
       this.current = null;
       const padded = Math.max(end, this._width) + 1;
       const gap = line.slice(end, padded);

@@ -94,10 +94,9 @@ export class Layout {
     const host = this._host(index);
     let block = this._blocks.get(item);
     if (!block) {
-      const { sanitizer } = this._area.rendermime;
       // Opened from a file, it is read from its beginning.
       const follows = Boolean(this._area.future);
-      block = new TextBlock(sanitizer, this._trans, follows);
+      block = new TextBlock(this._area.rendermime, this._trans, follows);
       this._blocks.set(item, block);
     }
     if (host && block.node.parentElement !== host) {

@@ -1,10 +1,10 @@
-import type { IRenderMime } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Lines, Tab } from './lines';
 import { isSameRow, makeRow } from './row';
-import type { IRow } from './row';
+import type { Drawing, IRow } from './row';
 
+const NO_LINKS = { resolver: null, linkHandler: null };
 /** Rows drawn above and below what can be seen. */
 const MARGIN = 20;
 /** Browsers draw no taller boxes; beyond this the scroll bar stands for more than one row. */
@@ -17,7 +17,7 @@ const LONGEST = 10_000;
  */
 export class LongText {
   constructor(
-    private readonly _sanitizer: IRenderMime.ISanitizer,
+    private readonly _drawing: Drawing,
     private readonly _trans: TranslationBundle,
     follows: boolean
   ) {
@@ -153,7 +153,9 @@ export class LongText {
   }
 
   private _make(row: IRow): HTMLElement {
-    return makeRow(row, this._sanitizer, this._tab === null);
+    // The server is asked for each path, and there may be thousands.
+    const drawing = { ...NO_LINKS, sanitizer: this._drawing.sanitizer };
+    return makeRow(row, drawing, this._tab === null);
   }
 
   private _measure(): number {

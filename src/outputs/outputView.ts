@@ -55,7 +55,7 @@ export class OutputView {
     const isNew = this._bar !== bar;
     this._mark = mark;
     this._bar = bar;
-    this._ranks = ranksOf(mark.ranks);
+    this._ranks = ranksOf(mark.ranks) ?? [];
     if (this._tab !== null && !this._ranks.includes(this._tab)) {
       this._tab = null;
     }
@@ -104,7 +104,7 @@ export class OutputView {
       this._frame = null;
     }
     if (this._mark && this._bar && !this._area.isDisposed) {
-      const failed = this._mark.failed ?? {};
+      const { failed } = this._mark;
       const width = Math.min(this._owners.longest, WIDEST);
       this._area.node.style.setProperty('--jp-dist-gutter', `${width}`);
       const isEmpty = !this._layout.draw(this._items, this._tab, failed);

@@ -1,5 +1,5 @@
-import { renderText } from '@jupyterlab/rendermime';
-import type { IRenderMime } from '@jupyterlab/rendermime';
+import { renderError, renderText } from '@jupyterlab/rendermime';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 
 import { colourOf } from '../panel/meters';
 import { onlyRank } from './labels';
@@ -8,6 +8,12 @@ import type { IOwner } from './labels';
 /** What the stock renderer draws in a way of its own: escape codes, and links. */
 // eslint-disable-next-line no-control-regex
 const MARKED_UP = /\x1b|:\/\/|www\./;
+
+/** What draws text as JupyterLab does: it is clean, and its links lead somewhere. */
+export type Drawing = Pick<
+  IRenderMimeRegistry,
+  'sanitizer' | 'resolver' | 'linkHandler'
+>;
 
 /** Lines that stand together: of the same ranks, on the same stream. */
 export interface IRow {
@@ -51,7 +57,7 @@ export function makeGutter(owner: IOwner | null): HTMLElement {
  */
 export function makeRow(
   row: IRow,
-  sanitizer: IRenderMime.ISanitizer,
+  { sanitizer, resolver, linkHandler }: Drawing,
   withRanks: boolean
 ): HTMLElement {
   const node = document.createElement('div');
@@ -62,8 +68,12 @@ export function makeRow(
   const text = document.createElement('div');
   text.className = 'jp-dist-Row-text';
   text.classList.toggle('jp-mod-stderr', row.isError);
-  if (MARKED_UP.test(row.text)) {
-    void renderText({ host: text, sanitizer, source: row.text });
+  const options = { host: text, sanitizer, source: row.text };
+  if (resolver && row.isError && row.text.includes('/')) {
+    // Paths in it, as of a traceback, can be opened.
+    void renderError({ ...options, resolver, linkHandler });
+  } else if (MARKED_UP.test(row.text)) {
+    void renderText(options);
   } else {
     text.appendChild(document.createElement('pre')).textContent = row.text;
   }

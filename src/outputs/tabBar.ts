@@ -5,8 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { copyIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 
-import { MARK } from './item';
-import type { IMark } from './item';
+import { MARK, readMark } from './item';
 import type { Tab } from './lines';
 import { OutputView } from './outputView';
 
@@ -59,8 +58,18 @@ export class TabBar extends Widget implements IRenderMime.IRenderer {
     // An output area makes us before it puts us into itself.
     await Promise.resolve();
     const area = areaOf(this);
-    this._view = area && OutputView.of(area, this._trans);
-    this._view?.mark(model.data[MARK] as unknown as IMark, this);
+    const mark = readMark(model.data[MARK]);
+    // Without a mark that can be read, the outputs below it are text like any other.
+    this.node.hidden = mark === null;
+    if (!area) {
+      return;
+    }
+    this._view = mark && OutputView.of(area, this._trans);
+    if (mark) {
+      this._view?.mark(mark, this);
+    } else {
+      OutputView.of(area)?.unmark(this);
+    }
   }
 
   dispose(): void {

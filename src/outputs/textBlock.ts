@@ -1,10 +1,9 @@
-import type { IRenderMime } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Lines, Tab } from './lines';
 import { LongText } from './longText';
 import { isSameRow, makeRow } from './row';
-import type { IRow } from './row';
+import type { Drawing, IRow } from './row';
 
 /** Lines, and characters, up to which text flows in the notebook. */
 const FLOWING_LINES = 200;
@@ -16,7 +15,7 @@ const FLOWING_SIZE = 50_000;
  */
 export class TextBlock {
   constructor(
-    private readonly _sanitizer: IRenderMime.ISanitizer,
+    private readonly _drawing: Drawing,
     private readonly _trans: TranslationBundle,
     private readonly _follows: boolean
   ) {
@@ -49,7 +48,7 @@ export class TextBlock {
 
   private _scroll(parts: readonly Lines[], tab: Tab): void {
     if (!this._long) {
-      this._long = new LongText(this._sanitizer, this._trans, this._follows);
+      this._long = new LongText(this._drawing, this._trans, this._follows);
       this._rows = [];
       this.node.replaceChildren(this._long.node);
     }
@@ -79,7 +78,7 @@ export class TextBlock {
       this.node.lastElementChild?.remove();
     }
     for (const row of rows.slice(same)) {
-      this.node.append(makeRow(row, this._sanitizer, tab === null));
+      this.node.append(makeRow(row, this._drawing, tab === null));
     }
     this._rows = rows;
   }

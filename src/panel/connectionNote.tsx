@@ -1,6 +1,6 @@
 import React from 'react';
 
-import type { Connection } from '../tokens';
+import type { IPoolsModel } from '../tokens';
 import { Button, CopyButton, Note } from './controls';
 import { formatTime } from './format';
 import type { IPanelServices } from './services';
@@ -10,8 +10,11 @@ const ENABLE_COMMAND = 'jupyter server extension enable jupyter_dist_server';
 /**
  * Whether the server has told us nothing worth showing.
  */
-export function hasNothingToShow({ state }: Connection): boolean {
-  return state === 'connecting' || state === 'missing' || state === 'refused';
+export function hasNothingToShow({
+  connection: { state },
+  isKnown
+}: IPoolsModel): boolean {
+  return !isKnown || state === 'missing' || state === 'refused';
 }
 
 /**
@@ -37,10 +40,14 @@ export function ConnectionNote({
     case 'stale':
       return (
         <Note kind="warn">
-          {trans.__(
-            'Stale since %1, reconnecting…',
-            formatTime(connection.since)
-          )}
+          {model.isKnown
+            ? trans.__(
+                'Disconnected since %1. Reconnecting…',
+                formatTime(connection.since)
+              )
+            : trans.__(
+                'No connection to the server yet. Retrying… If this stays, check that the proxy between browser and server passes WebSockets.'
+              )}
         </Note>
       );
     case 'refused':

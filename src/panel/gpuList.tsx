@@ -29,7 +29,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
   const isUnfolded = useModel(memory, memory => memory.get(SHOW_ALL) === true);
   const shown = isUnfolded ? all : folded;
   const trouble = useTelemetry(model.telemetry, ({ trouble }) => trouble);
-  if (hasNothingToShow(connection)) {
+  if (hasNothingToShow(model)) {
     return <div className="jp-dist-Body" />;
   }
   if (gpusError) {
@@ -153,7 +153,7 @@ export function GpuSummary({
     model.telemetry,
     telemetry => gpus.filter(({ uuid }) => isInUse(telemetry.gpu(uuid))).length
   );
-  if (!gpus.length || hasNothingToShow(model.connection)) {
+  if (!gpus.length || hasNothingToShow(model)) {
     return null;
   }
   return (

@@ -17,7 +17,7 @@ export function OtherPools(services: IPanelServices): JSX.Element {
   const { model, trans } = services;
   const pools = otherPools(services);
   const leases = useForeignLeases(services);
-  if (hasNothingToShow(model.connection)) {
+  if (hasNothingToShow(model)) {
     return <div className="jp-dist-Body" />;
   }
   return (
@@ -50,7 +50,7 @@ export function OtherPoolsSummary(
 ): JSX.Element | null {
   const { model, trans } = services;
   const count = otherPools(services).length + useForeignLeases(services).length;
-  if (!count || hasNothingToShow(model.connection)) {
+  if (!count || hasNothingToShow(model)) {
     return null;
   }
   const orphaned = model.orphans.length;

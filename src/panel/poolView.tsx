@@ -18,7 +18,7 @@ export function PoolView(services: IPanelServices): JSX.Element {
   return (
     <div className="jp-dist-Body">
       <ConnectionNote {...services} />
-      {!hasNothingToShow(services.model.connection) && (
+      {!hasNothingToShow(services.model) && (
         <>
           <Content {...services} />
           <ErrorNote {...services} />
@@ -85,8 +85,8 @@ function sayEnded(pool: IPool, { trans }: IPanelServices): string {
  * What stands beside the section's title: `4 ranks · gloo · 12 min`.
  */
 export function PoolSummary(services: IPanelServices): JSX.Element | null {
-  const { pool, connection } = services.model;
-  if (!pool || pool.state !== 'RUNNING' || hasNothingToShow(connection)) {
+  const { pool } = services.model;
+  if (!pool || pool.state !== 'RUNNING' || hasNothingToShow(services.model)) {
     return null;
   }
   return <RunningSummary {...services} pool={pool} />;

@@ -58,7 +58,7 @@ export function sayTrouble(
   const { connection, telemetry, gpus } = pools;
   if (connection.state === 'stale') {
     return trans.__(
-      'Stale since %1, reconnecting…',
+      'Disconnected since %1. Reconnecting…',
       formatTime(connection.since)
     );
   }

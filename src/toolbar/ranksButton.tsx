@@ -50,6 +50,7 @@ export class RanksButton extends ReactWidget {
         <RanksLabel
           pool={pool}
           isStale={state === 'stale'}
+          isKnown={model.isKnown}
           isOpen={this._menu.isAttached}
           open={button => this._open(button)}
           trans={trans}
@@ -137,14 +138,16 @@ export namespace RanksButton {
 interface IRanksLabelProps {
   pool: IPool | null;
   isStale: boolean;
+  isKnown: boolean;
   isOpen: boolean;
   open: (button: HTMLElement) => void;
   trans: TranslationBundle;
 }
 
 function RanksLabel(props: IRanksLabelProps): JSX.Element {
-  const { pool, isStale, isOpen, open, trans } = props;
+  const { pool, isStale, isKnown, isOpen, open, trans } = props;
   const state = pool && poolState(pool, trans);
+  const unknown = trans.__('No connection to the server yet.');
   const mood = isStale ? 'stale' : (state?.mood ?? 'none');
   return (
     <button
@@ -152,7 +155,7 @@ function RanksLabel(props: IRanksLabelProps): JSX.Element {
       className={`jp-dist-RanksButton jp-mod-${mood}`}
       aria-haspopup="menu"
       aria-expanded={isOpen}
-      title={explain(pool, state, isStale, trans)}
+      title={isKnown ? explain(pool, state, isStale, trans) : unknown}
       onClick={event => open(event.currentTarget)}
     >
       {mood === 'error' ? (
@@ -160,7 +163,9 @@ function RanksLabel(props: IRanksLabelProps): JSX.Element {
       ) : (
         <span className="jp-dist-RanksButton-dot" />
       )}
-      <span>{trans.__('Ranks: %1', count(pool, state, trans))}</span>
+      <span>
+        {trans.__('Ranks: %1', isKnown ? count(pool, state, trans) : '–')}
+      </span>
       <caretDownIcon.react tag="span" className="jp-dist-RanksButton-caret" />
     </button>
   );

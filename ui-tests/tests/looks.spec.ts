@@ -146,7 +146,7 @@ test('nothing of ours is a barrier in any state, in the light and in the dark th
 
   await pretended.loseConnection();
   await expect(
-    panel.root.getByText(/^Stale since .*, reconnecting…$/)
+    panel.root.getByText(/^Disconnected since .*\. Reconnecting…$/)
   ).toBeVisible();
   await expect(status).toContainText('connection lost');
   await check('stale');

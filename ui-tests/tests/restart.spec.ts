@@ -93,7 +93,7 @@ test('below a prefix, the server is killed and comes back: the panel says so, an
   await page.addLocatorHandler(told.first(), () =>
     told.first().getByRole('button', { name: 'Close' }).click()
   );
-  const stale = panel.root.getByText(/^Stale since .*, reconnecting…$/);
+  const stale = panel.root.getByText(/^Disconnected since .*\. Reconnecting…$/);
 
   await end('SIGKILL');
   await expect(stale).toBeVisible();
