@@ -35,4 +35,4 @@ class DistError(Exception):
     def to_json(self) -> dict[str, str]:
         """Return the body of a REST error."""
         body = {"code": self.code, "message": self.message, "hint": self.hint}
-        return body | {"field": self.field} if self.field else body
+        return body | {"field": self.field} if self.field is not None else body

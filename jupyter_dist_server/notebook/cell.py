@@ -100,6 +100,8 @@ class Cell:
         self._quiet: deque[_Event] = deque()
         self._spoken = False
         self._execution: Execution | None = None
+        self._stops = 0
+        """How often a stop was asked for before the loop had begun to execute."""
         self._interrupts = 0
         self._finished: set[int] = set()
         self._failed: dict[int, dict[str, Any]] = {}
@@ -131,12 +133,12 @@ class Cell:
             limit=self._options.limit,
             started=self._on_started,
         )
-        future = self._loop.submit(work)
-        if self._options.timeout:
-            self._late_at = time.monotonic() + self._options.timeout
-        future.add_done_callback(self._on_done)
         try:
-            with _on_sigint(self._interrupt):
+            with _on_sigint(self._interrupt):  # first: a cell that has begun is always stopped
+                future = self._loop.submit(work)
+                if self._options.timeout:
+                    self._late_at = time.monotonic() + self._options.timeout
+                future.add_done_callback(self._on_done)
                 self._show_until_done()
             self._publish(self._view.take(time.monotonic(), last=True))
         finally:
@@ -198,6 +200,8 @@ class Cell:
 
     def _on_started(self, execution: Execution) -> None:
         self._execution = execution
+        for _ in range(self._stops):
+            self._client.stop(execution)
 
     def _show_until_done(self) -> None:
         while True:
@@ -278,8 +282,10 @@ class Cell:
         self._loop.call(self._stop)
 
     def _stop(self) -> None:
-        assert self._execution  # the loop has begun to execute before it comes here
-        self._client.stop(self._execution)
+        if self._execution:
+            self._client.stop(self._execution)
+        else:
+            self._stops += 1
 
 
 def _what(end: dict[str, Any]) -> str:

@@ -111,15 +111,13 @@ class MergedLog:
 
     def passed(self, rank: int, entry: Entry) -> bool:
         """Whether a rank has shown something after an entry, or the entry is closed."""
-        try:
-            return self.entries.index(entry) < self._cursors[rank] - 1
-        except ValueError:
-            return True
+        return entry not in self.entries[max(0, self._cursors[rank] - 1) :]
 
     def join(self, rank: int, entry: Entry) -> None:
         """Let a rank show an entry that it has not passed."""
         entry.ranks |= 1 << rank
-        self._cursors[rank] = max(self._cursors[rank], self.entries.index(entry) + 1)
+        cursor = self._cursors[rank]
+        self._cursors[rank] = max(cursor, self.entries.index(entry, max(0, cursor - 1)) + 1)
 
     def append(self, rank: int, entry: Entry) -> None:
         """Add a thing of one rank that is like no other."""

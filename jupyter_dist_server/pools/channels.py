@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import zmq
 from jupyter_client.session import Session
 
 from .folder import endpoint
+
+_LOG = logging.getLogger(__name__)
 
 Message = dict[str, Any]
 
@@ -67,8 +70,12 @@ class Channels:
         """Take all messages: the socket's descriptor tells of a change only once."""
         socket = self._sockets.get((rank, channel))
         while socket and not socket.closed and int(socket.get(zmq.EVENTS)) & zmq.POLLIN:
-            _, parts = self.session.feed_identities(socket.recv_multipart())
-            self._on_message(rank, channel, self.session.deserialize(parts))
+            frames = socket.recv_multipart()
+            try:
+                _, parts = self.session.feed_identities(frames)
+                self._on_message(rank, channel, self.session.deserialize(parts))
+            except Exception:  # the messages behind it, a cell's reply perhaps, are still to come
+                _LOG.exception("A message of rank %s on its channel %s failed", rank, channel)
 
     def send(
         self, message: Message, ranks: Iterable[int], channel: str, buffers: Sequence[Any] = ()

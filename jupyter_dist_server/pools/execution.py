@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .stopping import Ladder
+
+_LOG = logging.getLogger(__name__)
 
 OnOutput = Callable[[int, str, dict[str, Any]], None]
 
@@ -48,13 +51,20 @@ class Execution:
         self.moved = asyncio.Event()
         """Set at each rank's end."""
         self.done = asyncio.Event()
-        self.output = on_output
+        self._on_output = on_output
         self._waiting = set(ranks)
 
     @property
     def outstanding(self) -> list[int]:
         """Ranks that have not finished."""
         return sorted(self._waiting)
+
+    def output(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+        """Tell what a rank shows; a mistake of who is told must not keep the cell from ending."""
+        try:
+            self._on_output(rank, kind, content)
+        except Exception:
+            _LOG.exception("What rank %s showed could not be taken in", rank)
 
     def finish(self, rank: int, content: dict[str, Any]) -> None:
         """Note a rank's reply."""

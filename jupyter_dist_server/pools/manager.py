@@ -21,6 +21,9 @@ from .zygotes import Zygotes
 
 Listener = Callable[[Pool], None]
 
+_KEPT = 20
+"""How many ended pools without a kernel are kept, to say why they ended."""
+
 
 class PoolManager:
     """Start, find, adopt and stop pools.
@@ -37,7 +40,8 @@ class PoolManager:
     Attributes
     ----------
     pools : dict
-        By id. Of the ended pools, the last one of each kernel is kept, to say why it ended.
+        By id. Of the ended pools, the last one of each kernel is kept, to say why it ended, and
+        the last `_KEPT` of those without a kernel.
     zygotes : Zygotes
         The warm ones.
     """
@@ -110,7 +114,7 @@ class PoolManager:
             raise DistError("start_cancelled", "The start was cancelled; nothing of it is left.")
         timeout = request.timeout or DEFAULT_TIMEOUT
         pool = Pool(record, self._on_change, self._owner, self._watch, timeout)
-        self._forget_ended(kernel)
+        self._forget_ended_of(kernel)
         self.pools[record.id] = pool
         pool.start(Launch(request, self._owner, self.zygotes, allocator, allocation))
         return pool
@@ -165,7 +169,7 @@ class PoolManager:
         self._starting.discard(kernel_id)
         if (pool := self.for_kernel(kernel_id)) and not self.bequeath(pool):
             await pool.stop()
-        self._forget_ended(kernel_id)
+        self._forget_ended_of(kernel_id)
 
     def bequeath(self, pool: Pool) -> bool:
         """Give a pool whose kernel is gone to another notebook that uses it, if there is one."""
@@ -191,12 +195,17 @@ class PoolManager:
         await asyncio.gather(*(self.release(pool.record.id) for pool in self.live()))
         self.zygotes.close()
 
-    def _forget_ended(self, kernel_id: str | None) -> None:
-        for pool_id, pool in list(self.pools.items()):
-            if pool.record.state.ended and pool.record.kernel_id == kernel_id:
-                del self.pools[pool_id]
-                for removed in list(self._removal_listeners):
-                    removed(pool_id)
+    def _forget_ended_of(self, kernel_id: str | None) -> None:
+        """Forget a kernel's ended pools; of the others, which may be anybody's, the oldest."""
+        ended = [
+            pool_id
+            for pool_id, pool in self.pools.items()
+            if pool.record.state.ended and pool.record.kernel_id == kernel_id
+        ]
+        for pool_id in ended if kernel_id else ended[:-_KEPT]:
+            del self.pools[pool_id]
+            for removed in list(self._removal_listeners):
+                removed(pool_id)
 
     def _on_change(self, pool: Pool) -> None:
         self.zygotes.set_idle(not self.live())

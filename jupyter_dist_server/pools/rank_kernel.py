@@ -121,6 +121,8 @@ class RankKernel(
         try:
             try:
                 self._running = cell
+                if cell in self._cancelled:  # since we looked above
+                    raise KeyboardInterrupt
                 reply = await run_cell(self, content["code"], content["allow_stdin"])
             finally:
                 self._running = ""
@@ -150,11 +152,11 @@ class RankKernel(
     async def dist_cancel_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Interrupt a cell, on the control thread, or note that it is not wanted any more."""
         cell = parent["content"]["msg_id"]
+        self._cancelled.add(cell)  # first: the main thread says what it runs, then looks here
         answer = {"running": cell == self._running, **whereabouts()}
         if answer["running"]:
+            self._cancelled.discard(cell)
             os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too
-        else:
-            self._cancelled.add(cell)
         self.session.send(stream, "dist_cancel_reply", answer, parent, ident)
 
     async def do_execute(

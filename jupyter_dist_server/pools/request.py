@@ -15,6 +15,9 @@ BACKENDS = ("gloo", "nccl", "cpu:gloo,cuda:nccl")
 START_METHODS = ("fork", "spawn")
 PLACEMENTS = ("cycle", "ids", "free-memory", "performance", "map")
 MAX_RANKS = 1024
+MAX_SECONDS = 1e9
+"""Of any time limit; event loops cannot count much further."""
+_MAX_INTEGER = 2**63 - 1
 
 GpuId = int | str
 """A physical index, as in ``nvidia-smi``; ``"3:1"`` for MIG instance 1 of GPU 3; or a UUID, or
@@ -91,6 +94,7 @@ class PoolRequest:
             known = ", ".join(cls.__dataclass_fields__)
             raise _bad(unknown[0], f"“{unknown[0]}” is not a field of a pool request.", known)
         given = {name: value for name, value in body.items() if value is not None}
+        given |= {name: as_integer(given[name]) for name in _INTEGERS if name in given}
         for name, value in given.items():
             _CHECKS[name](name, value)
         for name, read in _READ.items():
@@ -101,12 +105,17 @@ class PoolRequest:
         return request
 
 
+def as_integer(value: Any) -> Any:
+    """Return what JSON calls an integer as one, such as 2.0; anything else as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _bad(name: str, message: str, hint: str = "") -> DistError:
     return DistError("bad_request", message, hint, field=name)
 
 
 def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_RANKS:
+    if not _is_from_one(value, MAX_RANKS):
         raise _bad(name, f"The number of ranks must be from 1 to {MAX_RANKS}, not {value!r}.")
 
 
@@ -118,7 +127,7 @@ def _check_gpu_ids(name: str, value: Any) -> None:
 
 
 def _check_gpu_id(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | str):
+    if isinstance(value, bool) or not isinstance(as_integer(value), int | str):
         raise _bad(name, f"A GPU id is an integer or a UUID, not {value!r}.")
 
 
@@ -129,7 +138,7 @@ def _check_placement(name: str, value: Any) -> None:
 
 
 def _check_bytes(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not _is_from_one(value, _MAX_INTEGER):
         raise _bad(name, f"Free memory is asked for in bytes, not by {value!r}.")
 
 
@@ -137,7 +146,7 @@ def _check_performance(name: str, value: Any) -> None:
     if not isinstance(value, dict) or not value:
         raise _bad(name, 'Performance must map GPUs to scores, such as {"0": 100, "3": 110}.')
     for gpu, score in value.items():
-        if not _is_number(score) or not math.isfinite(score):
+        if not _is_number(score) or not abs(score) <= sys.float_info.max:
             raise _bad(name, f"The score of GPU {gpu} must be a number, not {score!r}.")
 
 
@@ -160,17 +169,29 @@ def _check_flag(name: str, value: Any) -> None:
 
 
 def _check_wait(name: str, value: Any) -> None:
-    if not isinstance(value, bool) and not (_is_number(value) and value > 0):
-        raise _bad(name, f"“wait” is a number of seconds, or true to wait on, not {value!r}.")
+    if not isinstance(value, bool) and not _is_time(value):
+        raise _bad(
+            name,
+            f"“wait” is a number of seconds up to {MAX_SECONDS:.0e}, or true to wait on, "
+            f"not {value!r}.",
+        )
 
 
 def _check_pid(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not _is_from_one(value, 2**31 - 1):
         raise _bad(name, f"A process has a number, not {value!r}.")
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_from_one(value: Any, to: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= to
+
+
+def _is_time(value: Any) -> bool:
+    return _is_number(value) and 0 < value <= MAX_SECONDS
 
 
 def _check_together(request: PoolRequest) -> None:
@@ -214,8 +235,12 @@ def _check_env(name: str, value: Any) -> None:
 
 
 def _check_timeout(name: str, value: Any) -> None:
-    if not _is_number(value) or not value > 0:
-        raise _bad(name, f"The time limit must be a positive number of seconds, not {value!r}.")
+    if not _is_time(value):
+        raise _bad(
+            name,
+            f"The time limit is a positive number of seconds, at most {MAX_SECONDS:.0e}, "
+            f"not {value!r}.",
+        )
 
 
 def _check_text(name: str, value: Any) -> None:
@@ -246,9 +271,11 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "kernel_pid": _check_pid,
 }
 
+_INTEGERS = ("num_ranks", "min_free_memory", "kernel_pid")
+
 _READ: dict[str, Callable[[Any], Any]] = {
-    "gpu_ids": tuple,
-    "map": lambda value: {int(rank): gpu for rank, gpu in value.items()},
+    "gpu_ids": lambda value: tuple(map(as_integer, value)),
+    "map": lambda value: {int(rank): as_integer(gpu) for rank, gpu in value.items()},
     "wait": lambda value: (math.inf if value else None) if isinstance(value, bool) else value,
 }
 """How JSON becomes a field's type."""

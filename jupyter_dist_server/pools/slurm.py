@@ -9,7 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ..errors import DistError
 from ..gpus.inventory import Inventory
+from .request import MAX_RANKS
+
+_DIGITS = 9
+"""More of them are no number of tasks."""
 
 
 def is_inside(environment: Mapping[str, str]) -> bool:
@@ -21,13 +26,28 @@ def number_of_ranks(environment: Mapping[str, str]) -> int | None:
     """Return the number of tasks on this node, for which Slurm was asked; `None` if it was not.
 
     A single task says nothing: a server needs one, however many GPUs its ranks are to use.
+
+    Raises
+    ------
+    DistError
+        If there are more tasks than a pool can have ranks.
     """
     if not is_inside(environment):
         return None
-    tasks = environment.get("SLURM_NTASKS", "")
-    if environment.get("SLURM_JOB_NUM_NODES", "1") != "1":
-        tasks = environment.get("SLURM_NTASKS_PER_NODE", "")
-    return int(tasks) if tasks.isdecimal() and int(tasks) > 1 else None
+    several_nodes = environment.get("SLURM_JOB_NUM_NODES", "1") != "1"
+    name = "SLURM_NTASKS_PER_NODE" if several_nodes else "SLURM_NTASKS"
+    tasks = environment.get(name, "").lstrip("0")
+    if not tasks.isdecimal():
+        return None
+    if len(tasks) > _DIGITS or int(tasks) > MAX_RANKS:
+        raise DistError(
+            "bad_request",
+            f"{name}={tasks[:_DIGITS]}{'…' * (len(tasks) > _DIGITS)} asks for more ranks than a "
+            f"pool can have, which is {MAX_RANKS}.",
+            "Say how many ranks to start, with -n.",
+            field="num_ranks",
+        )
+    return int(tasks) if int(tasks) > 1 else None
 
 
 def narrow(inventory: Inventory, environment: Mapping[str, str]) -> Inventory:
@@ -38,20 +58,18 @@ def narrow(inventory: Inventory, environment: Mapping[str, str]) -> Inventory:
     tell more than we see.
     """
     listed = _numbers(environment.get("SLURM_JOB_GPUS", ""))
-    hidden = len({gpu.index for gpu in inventory.gpus}) <= len(listed)
+    hidden = len({gpu.index for gpu in inventory.gpus}) <= sum(map(len, listed))
     if not is_inside(environment) or not listed or hidden or "CUDA_VISIBLE_DEVICES" in environment:
         return inventory
-    allowed = tuple(gpu for gpu in inventory.gpus if gpu.index in listed)
+    allowed = tuple(gpu for gpu in inventory.gpus if any(gpu.index in some for some in listed))
     reason = f"SLURM_JOB_GPUS={environment['SLURM_JOB_GPUS']} names no GPU of this machine."
     return replace(inventory, gpus=allowed, reason=None if allowed else reason)
 
 
-def _numbers(text: str) -> set[int]:
-    """Read ``0,2-3``."""
-    found: set[int] = set()
-    for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
-        found.update(range(int(first), int(last or first) + 1))
-    return found
+def _numbers(text: str) -> list[range]:
+    """Read ``0,2-3``; a range costs nothing, however long it is."""
+    found = re.findall(r"\b(\d{1,9})(?:-(\d{1,9}))?\b", text)
+    return [range(int(first), int(last or first) + 1) for first, last in found]
 
 
 def rank_variables(environment: Mapping[str, str], rank: int, world_size: int) -> dict[str, str]:

@@ -14,6 +14,7 @@ from tornado import web
 from ..discovery import SECRET_SCHEME
 from ..errors import DistError
 from ..pools.manager import PoolManager
+from .bodies import Body, read_json
 
 AUTH_RESOURCE = "jupyter_dist"
 """What Jupyter's authorizer is asked about, with the actions ``read`` and ``execute``."""
@@ -96,8 +97,18 @@ class KernelAuthMixin(JupyterHandler):  # type: ignore[misc]
             super().log_exception(typ, value, tb)
 
 
+@web.stream_request_body
 class DistHandler(KernelAuthMixin, APIHandler):  # type: ignore[misc]
-    """A REST handler of ours."""
+    """A REST handler of ours; it reads a body only of who may call, and no more than `MAX_BODY`."""
+
+    async def prepare(self, **options: Any) -> None:
+        """Authenticate, before the body comes."""
+        await super().prepare(**options)
+        self._body = Body(self.request)
+
+    def data_received(self, chunk: bytes) -> None:
+        """Take in a piece of the body."""
+        self._body.add(chunk)
 
     def body(self, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
         """Return the JSON object that was sent; an empty body is an empty object.
@@ -113,10 +124,10 @@ class DistHandler(KernelAuthMixin, APIHandler):  # type: ignore[misc]
             If it is something else.
         """
         try:
-            content = json.loads(self.request.body or b"{}")
+            content = read_json(self._body.content() or b"{}")
         except ValueError as error:
             raise DistError(
-                "bad_request", f"The body is not JSON: {error}.", field="body"
+                "bad_request", f"The body cannot be read: {error}.", field="body"
             ) from error
         if not isinstance(content, dict):
             raise DistError("bad_request", "The body must be a JSON object.", field="body")

@@ -15,12 +15,11 @@ from ..pools.execution import Execution
 from ..pools.pool import Pool
 from ..pools.ranks import check_ranks
 from ..pools.records import PoolState
+from ..pools.request import MAX_SECONDS
 from .base import DistHandler
 from .pools import check_rank_list
 
 NDJSON = "application/x-ndjson"
-MAX_LIMIT = 1e9
-"""Seconds; the event loop cannot count much further."""
 
 
 class Clients:
@@ -88,7 +87,7 @@ class ExecuteHandler(DistHandler):
         code, limit = body.get("code"), body.get("timeout")
         if not isinstance(code, str):
             raise DistError("bad_request", "The code must be a string.", field="code")
-        if limit is not None and (type(limit) not in (int, float) or not 0 < limit <= MAX_LIMIT):
+        if limit is not None and (type(limit) not in (int, float) or not 0 < limit <= MAX_SECONDS):
             raise DistError(
                 "bad_request", "The time limit is a positive number of seconds.", field="timeout"
             )

@@ -11,6 +11,9 @@ from ..gpus.inventory import Inventory
 from ..gpus.metrics import BY_NAME
 from ..pools.policies import find
 
+MIN_STEP = 0.001
+"""Seconds; samples are not closer."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -86,11 +89,12 @@ def read_step(text: str | None) -> float | None:
     Raises
     ------
     DistError
-        If it is not a positive number.
+        If it is no such number, or too short.
     """
     step = None if text is None else _number(text)
-    if text is not None and (step is None or step <= 0):
-        raise DistError("bad_request", f"step={text} is not a time in seconds.", field="step")
+    if text is not None and (step is None or step < MIN_STEP):
+        message = f"step={text} is not a time in seconds, {MIN_STEP:g} or more."
+        raise DistError("bad_request", message, field="step")
     return step
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import DistError
 from ..pools.pool import Pool
-from ..pools.request import PoolRequest
+from ..pools.request import MAX_RANKS, PoolRequest, as_integer
 from .base import DistHandler, StatusHandler
 from .kernels import complete_request
 
@@ -24,11 +24,16 @@ def check_rank_list(body: dict[str, Any]) -> list[int] | None:
         If it is not a list of integers.
     """
     ranks = body.get("ranks")
-    if ranks is not None and not (
-        isinstance(ranks, list) and ranks and all(type(rank) is int for rank in ranks)
-    ):
+    if ranks is None:
+        return None
+    if isinstance(ranks, list):
+        ranks = list(map(as_integer, ranks[: MAX_RANKS + 1]))
+    if not isinstance(ranks, list) or not ranks or any(type(rank) is not int for rank in ranks):
         raise DistError("bad_request", "Ranks must be a list such as [0, 2].", field="ranks")
-    return ranks and sorted(set(ranks))
+    if len(ranks) > MAX_RANKS:
+        message = f"A list of ranks has {MAX_RANKS} at most."
+        raise DistError("bad_request", message, field="ranks")
+    return sorted(set(ranks))
 
 
 class PoolsHandler(StatusHandler):

@@ -23,6 +23,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
     """One panel. A client that reads slowly gets fewer, newer states, and costs no more memory."""
 
     _track_activity = False
+    max_message_size = 1 << 16  # whoever says more than it looks at is disconnected
 
     async def get(self, *arguments: Any, **options: Any) -> None:
         """Authorise, then upgrade to a WebSocket."""

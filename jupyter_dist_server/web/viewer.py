@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from ..errors import DistError
+from .bodies import read_json
 from .gpu_feed import WATCHABLE, GpuFeed
 
 _KINDS = ("gpus", "history", "usage", "processes")
@@ -21,7 +21,7 @@ def read_watch(message: str | bytes) -> frozenset[str]:
         If it says something else.
     """
     try:
-        said = json.loads(message)
+        said = read_json(message)
         watch = said["watch"] if set(said) == {"watch"} else None
     except (ValueError, TypeError, KeyError):
         watch = None

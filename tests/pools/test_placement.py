@@ -434,6 +434,24 @@ def test_slurms_tasks_are_the_number_of_ranks(environment: dict[str, str], ranks
 
 
 @pytest.mark.parametrize(
+    "environment",
+    [
+        in_slurm(NTASKS="3000000"),
+        in_slurm(NTASKS="9" * 5000),
+        in_slurm(JOB_NUM_NODES="2", NTASKS_PER_NODE="1025"),
+    ],
+)
+def test_slurms_tasks_are_bounded_as_ranks_are(environment: dict[str, str]) -> None:
+    with pytest.raises(
+        DistError, match="more ranks than a pool can have, which is 1024"
+    ) as refused:
+        plan(PoolRequest(base_env=environment), machine(4))
+    assert (refused.value.code, refused.value.field) == ("bad_request", "num_ranks")
+    assert len(refused.value.message) < 200
+    assert len(plan(PoolRequest(base_env=environment, num_ranks=2), machine(4)).gpus) == 2
+
+
+@pytest.mark.parametrize(
     ("environment", "allowed_gpus"),
     [
         (in_slurm(JOB_GPUS="2,3"), [2, 3]),
@@ -441,6 +459,7 @@ def test_slurms_tasks_are_the_number_of_ranks(environment: dict[str, str], ranks
         (in_slurm(JOB_GPUS="4,5,6,7"), [0, 1, 2, 3]),  # we see no more than the job's, renumbered
         (in_slurm(JOB_GPUS="2,3") | {"CUDA_VISIBLE_DEVICES": "1"}, [1]),
         (in_slurm(JOB_GPUS="8,9"), []),
+        (in_slurm(JOB_GPUS="2-999999999"), [0, 1, 2, 3]),
         ({"SLURM_JOB_GPUS": "2"}, [0, 1, 2, 3]),
     ],
 )

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+import http.client
+import json
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.web.pools import check_rank_list
+
 from .client import Client
+from .openapi import validate_named
 
 BAD_FIELDS = {
-    "num_ranks": [0, -1, 1025, 1.5, "2", True],
+    "num_ranks": [0, -1, 1025, 1.5, "2", True, 10**400],
     "gpu_ids": [[], "0,1", [1.5], [True], [None], {}],
     "placement": ["best", 1, []],
-    "min_free_memory": [0, -1, 1.5, "20GB", True],
-    "performance": [{}, [100], {"0": "fast"}, {"0": True}],
+    "min_free_memory": [0, -1, 1.5, "20GB", True, 2**63],
+    "performance": [{}, [100], {"0": "fast"}, {"0": True}, {"0": 10**400}],
     "map": [{}, [0], {"a": 0}, {"1": 0}, {"0": 1.5}],
     "exclusive": [1, "yes"],
     "share": [1, "yes"],
     "force": [1, "yes"],
-    "wait": [0, -1, "5", []],
-    "kernel_pid": [0, "1", True],
+    "wait": [0, -1, "5", [], float("inf"), 10**400],
+    "kernel_pid": [0, "1", True, 2**31],
     "backend": ["mpi", 1, []],
     "start_method": ["thread", 1],
     "env": [[], {"A": 1}, {"": "x"}, {"A=B": "x"}, {"A": "x\0y"}],
-    "timeout": [0, -1, "5", True, []],
+    "timeout": [0, -1, "5", True, [], float("inf"), float("nan"), 10**400],
     "kernel_id": [5],
     "name": [5],
     "python": [["python"]],
     "cwd": [5],
     "base_env": [[], {"A": None}],
     "number_of_ranks": [2],
+    "": [2],
 }
 
 
@@ -42,6 +50,57 @@ def test_a_pool_is_refused_with_the_field_named(client: Client, field: str, valu
     assert error["code"] == "bad_request"
     assert error["field"] == field
     assert client.get("status")["pools"] == before
+
+
+@pytest.mark.parametrize("depth", [40, 100_000])
+@pytest.mark.parametrize("route", ["pools", "pools/none/execute"])
+def test_a_body_that_is_nested_deeply_is_refused(client: Client, route: str, depth: int) -> None:
+    body = b'{"env": ' + b"[" * depth + b"]" * depth + b"}"
+    answer = client.call("POST", route, body=body)
+    assert (answer.status, answer.body["field"]) == (400, "body")
+    assert "nested more than 32 levels" in answer.body["message"]
+
+
+def test_a_body_that_is_too_long_is_refused_before_it_is_sent(client: Client) -> None:
+    path = f"{client.base}jupyter-dist/pools"
+    connection = http.client.HTTPConnection("127.0.0.1", client.url.port, timeout=30)
+    with closing(connection):
+        connection.putrequest("POST", path)
+        for name, value in {**client.headers, "Content-Length": str(200 << 20)}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert answer.status == 413
+        validate_named("Error", said := json.loads(answer.read()))
+        assert "1,048,576 bytes" in said["message"]
+
+
+def test_a_body_without_a_length_is_bounded_too(client: Client) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", client.url.port, timeout=30)
+    pieces = (b" " * 65536 for _ in range(20))
+    with closing(connection):
+        path = f"{client.base}jupyter-dist/pools"
+        connection.request("POST", path, pieces, client.headers, encode_chunked=True)
+        assert connection.getresponse().status == 413
+
+
+def test_integers_may_be_written_with_a_point(client: Client) -> None:
+    request = {"num_ranks": 1.0, "gpu_ids": [0.0], "kernel_pid": 1.0, "kernel_id": "none"}
+    assert client.post("pools", request, 404)["code"] == "kernel_not_found"
+    error = client.post("pools/none/kill", {"ranks": [0.0, 1.0]}, 404)
+    assert error["code"] == "pool_not_found"
+
+
+def test_a_list_of_ranks_is_bounded() -> None:
+    assert check_rank_list({"ranks": [2.0, 0, 2]}) == [0, 2]
+    with pytest.raises(DistError, match="1024 at most"):
+        check_rank_list({"ranks": list(range(2000))})
+
+
+def test_a_start_without_a_kernel_leaves_what_is_said_of_others(client: Client) -> None:
+    failing = {"num_ranks": 1, "python": "/no/such/python"}
+    first, second = (client.follow(client.post("pools", failing, 202))[-1] for _ in "12")
+    assert client.get(f"pools/{first['id']}")["state"] == second["state"] == "FAILED"
 
 
 @pytest.mark.parametrize("body", [b"{", b"num_ranks=2", b"\xff", b"[]", b"3", b'"text"'])

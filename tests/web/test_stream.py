@@ -17,6 +17,8 @@ from .openapi import validate_named
 
 Frame = dict[str, Any]
 
+DEEP = "[" * 50_000
+
 
 async def connect(client: Client) -> WebSocketClientConnection:
     """Open the stream."""
@@ -105,7 +107,15 @@ def test_what_cannot_be_understood_is_answered(client: Client) -> None:
 async def talk(client: Client) -> None:
     stream = await connect(client)
     await read(stream)
-    for said in ("not JSON", b"\x00\xff", "[]", "3", '{"watch": "gpus"}', '{"watch": ["cpus"]}'):
+    for said in (
+        "not JSON",
+        b"\x00\xff",
+        "[]",
+        "3",
+        '{"watch": "gpus"}',
+        '{"watch": ["cpus"]}',
+        DEEP,
+    ):
         await stream.write_message(said, binary=isinstance(said, bytes))
         error = await read(stream)
         assert (error["type"], error["code"], error["field"]) == ("error", "bad_request", "watch")

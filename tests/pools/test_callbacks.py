@@ -1,0 +1,42 @@
+"""A mistake in what is told of outputs keeps no cell from ending."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from .test_pool import client_of, request, running
+
+
+def test_a_callback_that_raises_keeps_no_cell_from_ending(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool, client_of(pool) as client:
+
+            def fail(*_: object) -> None:
+                raise RuntimeError("a mistake of ours")
+
+            work = client.execute("for i in range(3):\n    display(i)", [0, 1], fail)
+            replies = await asyncio.wait_for(work, 60)
+            assert {reply.status for reply in replies.values()} == {"ok"}
+
+            client.comm_listener = Faulty()  # type: ignore[misc]
+            code = "from ipykernel.comm import Comm\nComm('t')\nprint('later')"
+            replies = await asyncio.wait_for(client.execute(code, [0, 1], lambda *_: None), 60)
+            assert {reply.status for reply in replies.values()} == {"ok"}
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(check())
+    assert "could not be taken in" in caplog.text and "on its channel iopub failed" in caplog.text
+
+
+class Faulty:
+    def heard(self, *_: object) -> None:
+        raise RuntimeError("another mistake of ours")
+
+    def lost(self, *_: object) -> None:
+        pass
