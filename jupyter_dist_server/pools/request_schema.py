@@ -10,7 +10,7 @@ from typing import Any
 
 from ..gpus.inventory import Gpu, Inventory
 from .placement import CPU_RANKS
-from .request import MAX_RANKS, PoolRequest
+from .request import MAX_RANKS, MAX_SECONDS, PoolRequest
 
 NOT_OFFERED = {
     "performance": "a score for each GPU is for magics and scripts",
@@ -179,6 +179,7 @@ def _rest(timeout: float) -> dict[str, Field]:
             "number",
             type="number",
             exclusiveMinimum=0,
+            maximum=MAX_SECONDS,
             default=timeout,
             **_ADVANCED,
         ),
