@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import re
 import sys
 
@@ -24,6 +26,7 @@ OUR_MAGICS = re.compile(
     r"\s*(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx|timeline_\w+)\b"
     r"|%(re|un)?load_ext\s+jupyter_dist_server\b)"
 )
+_RUN_SCRIPT = "__import__('jupyter_dist_server.pools.script', fromlist=['']).run_script"
 _CELL_MAGIC = re.compile(r"\s*%%(distributed|rank|px)\b")
 _RANK_WITHOUT_SPACE = re.compile(r"^\s*%%rank\[")
 _NO_CODE = re.compile(r"\s*(#.*)?\s*")
@@ -114,6 +117,41 @@ class CellMagics(Magics):  # type: ignore[misc]
         if not ranks:
             raise UsageError("%%rank needs ranks, such as %%rank [0,2] or %%rank 0-2")
         self._run(cell, ranks)
+
+    @plain_usage
+    @magic_arguments()
+    @argument("-i", "--interactive", action="store_true", help="keep its variables on the ranks")
+    @argument("-m", "--module", action="store_true", help="run a module, as python -m does")
+    @argument("-r", "--ranks", default="", help="some ranks, such as 0,2 or ::2; default: all")
+    @argument("script", help="the script's path, or with -m the module's name")
+    @argument("arguments", nargs=argparse.REMAINDER, help="what follows belongs to the script")
+    @line_magic
+    def dist_run(self, line: str) -> None:
+        """Run a script on the ranks as ``torchrun`` does, without starting processes.
+
+        It is ``__main__``, finds its arguments in ``sys.argv`` and does not see the ranks'
+        variables. With ``-i`` it runs among them and leaves its own there.
+
+        Examples::
+
+            %dist_run train.py --lr 0.1
+            %dist_run -m package.train --lr 0.1
+            %dist_run -i --ranks 0,1 train.py
+        """
+        options = parse(self.dist_run, line)
+        self.pool.require()
+        target = options.script
+        if not options.module:
+            target = os.path.abspath(os.path.expanduser(options.script))
+            if not os.path.isfile(target):
+                raise DistError(
+                    "script_missing",
+                    f"There is no file “{options.script}” in {os.getcwd()}.",
+                    "Write its path as seen from there, or an absolute one.",
+                )
+        how = f"is_module={options.module}, keep={options.interactive}"
+        argv = [options.script, *options.arguments]
+        self._run(f"{_RUN_SCRIPT}({target!r}, {argv!r}, {how})", options.ranks)
 
     def _run(self, code: str, ranks: str, options: Options | None = None) -> None:
         kernel = getattr(self.shell, "kernel", None)

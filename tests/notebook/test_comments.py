@@ -52,6 +52,7 @@ EACH = [
     '%dist_pull {"a": m}["a"] --rank "1" --as k  # an expression',
     "w = [1, 2]\n%dist_scatter w  # split",
     "%dist_gather w  # joined",
+    "%dist_run -m this  # a module",
     "%dist_interrupt  # nothing runs",
     "%dist_debug  # nbdistributed's",
     "%dist_sync_ide  # the same",

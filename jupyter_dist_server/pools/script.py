@@ -1,0 +1,179 @@
+"""Running a script in a rank as a program of its own: what ``%dist_run`` sends.
+
+The script is ``__main__`` while it runs, so that what it defines can be pickled, and processes that
+it spawns can import it. Its traceback begins in the script.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import gc
+import importlib
+import importlib.util
+import linecache
+import os
+import sys
+import traceback
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from IPython import get_ipython
+
+_MAIN = ("__main__", "__mp_main__")
+"""The second is how processes that `multiprocessing` spawned call the first."""
+_helpers: dict[str, tuple[str, int]] = {}
+"""Modules that scripts imported from their own folder: the file, and when it was changed."""
+
+
+class ScriptExit(Exception):
+    """A script ended with an exit code other than 0."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def run_script(target: str, argv: list[str], *, is_module: bool, keep: bool) -> None:
+    """Run a script, or a module as ``python -m`` does.
+
+    Parameters
+    ----------
+    target : str
+        The script's absolute path, or the module's name.
+    argv : list of str
+        The script's `sys.argv`; a module's begins with its file instead.
+    is_module : bool
+        Whether `target` is a module.
+    keep : bool
+        Whether it runs among the rank's variables and leaves its own there. Otherwise arguments,
+        path, environment variables and folder are as before afterwards, too.
+
+    Raises
+    ------
+    ScriptExit
+        If the script exits with a code other than 0.
+    """
+    shell = get_ipython()
+    module = shell.user_module if keep else types.ModuleType("__main__")
+    folder = os.getcwd() if is_module else os.path.dirname(os.path.realpath(target))
+    with _without_frames_of_ours(shell), _surroundings(keep), _helpers_up_to_date(folder):
+        for name in _MAIN:
+            sys.modules[name] = module
+        sys.argv = argv
+        sys.path.insert(0, folder)
+        try:
+            code = _load_module(target, module) if is_module else _load_script(target, module)
+            run_code(code, module.__dict__)
+        except SystemExit as end:
+            _raise_for_code(end.code)
+
+
+def run_code(code: types.CodeType, namespace: dict[str, Any]) -> None:
+    """Run it; by this function's name `whereabouts` knows where cells and scripts begin."""
+    exec(code, namespace)
+
+
+def _load_script(path: str, module: types.ModuleType) -> types.CodeType:
+    module.__dict__.update(__file__=path, __spec__=None, __package__=None)
+    linecache.checkcache(path)
+    with open(path, "rb") as file:
+        return compile(file.read(), path, "exec", dont_inherit=True)
+
+
+def _load_module(name: str, module: types.ModuleType) -> types.CodeType:
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(f"{name}.__main__")
+    loader: Any = spec and spec.loader
+    if spec is None or not hasattr(loader, "get_code"):
+        raise ModuleNotFoundError(f"No module named {name}, or it cannot be run", name=name)
+    file = spec.origin or name
+    sys.argv[0] = file
+    module.__dict__.update(__file__=file, __spec__=spec, __package__=spec.parent, __loader__=loader)
+    linecache.checkcache(file)
+    code: types.CodeType = loader.get_code(spec.name)
+    return code
+
+
+def _raise_for_code(code: Any) -> None:
+    """Fail as a process with this exit code would; one that is no number is a message."""
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    number = code if isinstance(code, int) else 0 if code is None else 1
+    if number:
+        raise ScriptExit(f"exit code {number}") from None
+
+
+@contextlib.contextmanager
+def _surroundings(keep: bool) -> Iterator[None]:
+    """Let a script change what belongs to its process, and undo that."""
+    main, argv, path, folder = sys.modules["__main__"], sys.argv, sys.path[:], os.getcwd()
+    variables = dict(os.environ)
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # IPython hides them
+    try:
+        yield
+    finally:
+        del builtins.exit, builtins.quit
+        if not keep:
+            for name in _MAIN:
+                sys.modules[name] = main
+            sys.argv, sys.path[:] = argv, path
+            os.chdir(folder)
+            for name in {*variables, *os.environ}:
+                if name not in variables:
+                    del os.environ[name]
+                elif os.environ.get(name) != variables[name]:
+                    os.environ[name] = variables[name]
+            gc.collect()  # functions and globals hold each other, and with them GPU memory
+
+
+@contextlib.contextmanager
+def _helpers_up_to_date(folder: str) -> Iterator[None]:
+    """Import a script's modules anew if one of them was edited since the last run."""
+    if any(_changed(file) != when for file, when in _helpers.values()):
+        for name in _helpers:
+            sys.modules.pop(name, None)
+        _helpers.clear()
+    importlib.invalidate_caches()
+    before = set(sys.modules)
+    try:
+        yield
+    finally:
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None) or ""
+            own = file.startswith(os.path.join(folder, "")) and "site-packages" not in file
+            if own and file.endswith(".py"):
+                _helpers[name] = file, _changed(file)
+
+
+def _changed(file: str) -> int:
+    try:
+        return os.stat(file).st_mtime_ns
+    except OSError:
+        return 0
+
+
+@contextlib.contextmanager
+def _without_frames_of_ours(shell: Any) -> Iterator[None]:
+    """Have a failure shown from the script's first line on."""
+    try:
+        yield
+    except ScriptExit:
+        raise
+    except SyntaxError as error:  # which IPython shows with the whole stack in any case
+        tb = _from_script(error.__traceback__)
+        lines = shell.SyntaxTB.structured_traceback(type(error), error, traceback.extract_tb(tb))
+        kind = type(type(error).__name__, (Exception,), {"_render_traceback_": lambda _: lines})
+        raise kind(str(error)) from None
+    except BaseException as error:
+        tb = _from_script(error.__traceback__)
+        lines = shell.InteractiveTB.structured_traceback(type(error), error, tb, tb_offset=0)
+        error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
+        raise
+
+
+def _from_script(tb: types.TracebackType | None) -> types.TracebackType | None:
+    while tb is not None and tb.tb_frame.f_code.co_filename in (__file__, contextlib.__file__):
+        tb = tb.tb_next
+    return tb

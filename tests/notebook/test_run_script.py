@@ -1,0 +1,189 @@
+"""`%dist_run`: scripts on the ranks of a running pool, as torchrun would run them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ..driver import Notebook, Result
+
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
+TRAIN = """import argparse
+import os
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import helper
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", type=float, default=0.1)
+    parser.add_argument("--name", default="")
+    arguments = parser.parse_args()
+    total = torch.full((1,), dist.get_rank() + 1.0)
+    dist.all_reduce(total)
+    print(sys.argv[0], arguments.lr, arguments.name, total.item(), helper.WORD)
+    print(os.environ["RANK"], os.environ["LOCAL_RANK"], os.environ["WORLD_SIZE"])
+    print(sys.path[0] == str(Path(__file__).parent), "world_size" in globals())
+    os.environ["LEFT_BEHIND"] = "1"
+    os.chdir("/")
+
+
+if __name__ == "__main__":
+    main()
+"""
+FAILING = """def fails():
+    raise ValueError("no")
+
+
+if __name__ == "__main__":
+    fails()
+"""
+PICKLES = """import multiprocessing
+import pickle
+
+
+class Kept:
+    def __init__(self, value):
+        self.value = value
+
+
+def double(kept):
+    return Kept(kept.value * 2)
+
+
+if __name__ == "__main__":
+    print(pickle.loads(pickle.dumps(Kept(3))).value)
+    for method in ("spawn", "fork"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            print(method, pool.map(double, [Kept(4)])[0].value)
+"""
+
+
+@pytest.fixture
+def folder(ranks: Notebook, tmp_path: Path) -> Path:
+    """Return a folder that is the notebook's."""
+    ranks.ok(f"%cd -q {tmp_path}")
+    return tmp_path
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+
+
+def test_a_script_runs_as_under_torchrun_twice_in_a_row(ranks: Notebook, folder: Path) -> None:
+    write(folder / "a folder/train.py", TRAIN)
+    write(folder / "a folder/helper.py", "WORD = 'first'\n")
+    command = "%dist_run 'a folder/train.py' --lr 0.5 --name \"a # b\"  # run it"
+    for word in ("first", "second, edited"):
+        write(folder / "a folder/helper.py", f"WORD = '{word}'\n")
+        assert ranks.ok(command).lines == [
+            f"[0-1] a folder/train.py 0.5 a # b 3.0 {word}",
+            "[0]   0 0 2",
+            "[1]   1 1 2",
+            "[0-1] True False",
+        ]
+    shared = ranks.ok("%%distributed\nimport os, sys\nstr([*os.environ, sys.argv, sys.path])").shown
+    assert "PATH" in shared and "LEFT_BEHIND" not in shared and "a folder" not in shared
+    assert ranks.ok("%%distributed\nos.getcwd() == '/', 'main' in globals(), rank < 2").lines == [
+        "[0-1] (False, False, True)"
+    ]
+
+
+def test_some_ranks_and_a_module(ranks: Notebook, folder: Path) -> None:
+    ranks.ok(f"%%distributed\nimport os\nbefore = os.getcwd()\nos.chdir({str(folder)!r})")
+    write(folder / "package/__init__.py", "")
+    write(folder / "package/near.py", "WORD = 'near'\n")
+    say = "import sys\nfrom .near import WORD\nprint(__name__, WORD, sys.argv[1:], __spec__.name)\n"
+    write(folder / "package/tool.py", say)
+    write(folder / "package/__main__.py", say)
+    shown = ranks.ok("%dist_run --ranks 1 -m package.tool -m x --ranks 0").lines
+    assert shown == ["[1]   __main__ near ['-m', 'x', '--ranks', '0'] package.tool"]
+    shown = ranks.ok("%dist_run -m package").lines
+    assert shown == ["[0-1] __main__ near [] package.__main__"]
+    assert "No module named package.none" in ranks.fails("%dist_run -m package.none")
+    ranks.ok("%%distributed\nos.chdir(before)")
+
+
+def test_a_traceback_begins_in_the_script(ranks: Notebook, folder: Path) -> None:
+    write(folder / "failing.py", FAILING)
+    write(folder / "wrong.py", "x = 1\nx ==== 2\n")
+    error = ranks.fails("%dist_run failing.py")
+    files = re.findall(r"failing.py:(\d+)", error)
+    assert files == ["6", "2"] and "----> 2     raise ValueError" in error
+    assert "Cell In" not in error and "jupyter_dist" not in error and "hidden" not in error
+    assert error.endswith("Ranks 0-1 failed with ValueError: no.")
+    error = ranks.fails("%dist_run wrong.py")
+    assert "wrong.py" in error and "line 2" in error and "x ==== 2" in error
+    assert "Cell In" not in error and "jupyter_dist" not in error
+    assert "Ranks 0-1 failed with SyntaxError: invalid syntax" in error
+    write(folder / "failing.py", "# edited\n" + FAILING)
+    assert "----> 3     raise ValueError" in ranks.fails("%dist_run failing.py")
+
+
+def test_what_is_kept_with_i(ranks: Notebook, folder: Path) -> None:
+    write(folder / "defines.py", "class Mine:\n    pass\n\n\nmine = Mine()\nseen = world_size\n")
+    assert "NameError" in ranks.fails("%dist_run defines.py")
+    assert "NameError" in ranks.fails("%%distributed\nmine")
+    ranks.ok("%dist_run -i defines.py")
+    code = "import pickle\nisinstance(pickle.loads(pickle.dumps(mine)), Mine), seen"
+    assert ranks.ok(f"%%distributed\n{code}").lines == ["[0-1] (True, 2)"]
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "said"),
+    [
+        ("sys.exit()", "", ""),
+        ("exit(0)", "", ""),
+        ("sys.exit(3)", "exit code 3", ""),
+        ("sys.exit('out of data')", "exit code 1", "out of data"),
+    ],
+)
+def test_a_script_may_exit(ranks: Notebook, folder: Path, end: str, error: str, said: str) -> None:
+    write(folder / "ends.py", f"import sys\nprint('begun')\n{end}\nprint('never')\n")
+    result = ranks.run("%dist_run ends.py")
+    assert result.lines == ["[0-1] begun"] and said in result.stream("stderr")
+    assert result.status == ("error" if error else "ok")
+    if error:
+        assert result.error == f"[0-1] failed:\n{error}\nRanks 0-1 failed with ScriptExit: {error}."
+    assert ranks.ok("%%distributed\n1").lines == ["[0-1] 1"]
+
+
+def test_classes_of_a_script_can_be_pickled_and_sent_to_processes(
+    ranks: Notebook, folder: Path
+) -> None:
+    write(folder / "pickles.py", PICKLES)
+    shown = ranks.ok("%dist_run pickles.py", timeout=30).lines
+    assert shown == ["[0-1] 3", "[0-1] spawn 8", "[0-1] fork 8"]
+
+
+def test_a_script_can_be_stopped(ranks: Notebook, folder: Path) -> None:
+    waits = "import time\nprint('waits')\nfor _ in range(600):\n    time.sleep(0.1)\n"
+    write(folder / "waits.py", waits)
+
+    def waits_now(result: Result) -> bool:
+        return "waits" in result.text
+
+    result = ranks.run("%dist_run waits.py", until=waits_now, act=ranks.interrupt)
+    assert result.status == "error"
+    assert "Ranks 0-1 were in Python code (line 4)" in result.error
+    assert "Ranks 0-1 stopped; their variables are kept." in result.error
+
+
+def test_bad_options_of_dist_run_are_said(ranks: Notebook, folder: Path) -> None:
+    assert "There is no file “none.py” in" in ranks.fails("%dist_run none.py")
+    assert "the following arguments are required: script" in ranks.fails("%dist_run")
+    write(folder / "fine.py", "")
+    assert "There is no rank 7" in ranks.fails("%dist_run --ranks 7 fine.py")
+    ranks.ok("%dist_shutdown")
+    assert "Start one with %dist_init." in ranks.fails("%dist_run fine.py")
+    ranks.ok("%dist_init -n 2")
