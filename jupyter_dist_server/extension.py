@@ -21,7 +21,7 @@ from .pools.pool import DEFAULT_TIMEOUT
 from .pools.tasks import Tasks
 from .pools.usage import RankUsage
 from .pools.zygotes import DEFAULT_KEEP_WARM
-from .web.execute import Clients
+from .web.clients import Clients
 from .web.gpu_feed import GpuFeed
 from .web.kernels import end_orphans, follow_kernels, kernel_processes
 from .web.prometheus import GpuCollector

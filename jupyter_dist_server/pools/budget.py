@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
-from jupyter_core.paths import jupyter_data_dir
+from .displays import SHARE, Displays
+from .output_files import open_output_file
 
 _TAIL = 2000
 """Characters at the end of an output that are shown although its middle was cut."""
-_KEEP_FILES = 7 * 24 * 3600.0
-"""Seconds for which the file of a cut output stays."""
 
 
 class Budget:
@@ -26,9 +24,16 @@ class Budget:
         Of the file.
     unending : bool
         Whether nobody knows when the last text comes; the file is then always up to date.
+
+    Attributes
+    ----------
+    displays : Displays
+        The same for what is no text.
     """
 
     def __init__(self, limit: int, name: str, unending: bool = False) -> None:
+        path = Path(name)
+        self.displays = Displays(SHARE * limit, f"{path.stem}-displays.ndjson")
         self._left = self._limit = limit
         self._name = name
         self._unending = unending
@@ -37,7 +42,7 @@ class Budget:
         self._tail_size = 0
         self._cut = 0
         self._cutting = False
-        self._file: TextIO | None = None
+        self._file: BinaryIO | None = None
         self._trouble = ""
 
     def spend(self, text: str) -> str:
@@ -56,7 +61,7 @@ class Budget:
     def _begin_to_cut(self, text: str) -> str:
         assert self._shown is not None
         self._cutting = True
-        self._open()
+        self._file, self._trouble = open_output_file(self._name)
         self._keep(*self._shown, text)
         self._shown = None
         end = text.rfind("\n", 0, self._left) + 1 or self._left
@@ -66,22 +71,10 @@ class Budget:
         where = f"and goes on in {self._file.name}" if self._file else f"({self._trouble})"
         return f"{head}{new_line}… the output is cut here {where}\n"
 
-    def _open(self) -> None:
-        folder = Path(jupyter_data_dir(), "dist-output")
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for old in folder.iterdir():
-                if old.stat().st_mtime < time.time() - _KEEP_FILES:
-                    old.unlink(missing_ok=True)
-            # Open until `close`.
-            self._file = open(folder / self._name, "w", encoding="utf-8", errors="replace")  # noqa: SIM115
-        except OSError as error:
-            self._trouble = f"no file has the rest: {error}"
-
     def _keep(self, *texts: str) -> None:
         if self._file:
             try:
-                self._file.writelines(texts)
+                self._file.writelines(text.encode(errors="replace") for text in texts)
                 if self._unending:
                     self._file.flush()
             except OSError as error:  # the disk is full
@@ -100,9 +93,10 @@ class Budget:
         return Budget(self._limit, f"{path.stem}-later{path.suffix}", unending=True)
 
     def close(self) -> str:
-        """End the cell; return the last lines of an output that was cut."""
+        """End the cell; return the last lines of an output that was cut, and what else was cut."""
+        displays = self.displays.close()
         if not self._cutting:
-            return ""
+            return displays
         last = "".join(self._tail)[-_TAIL:]
         last = last[last.find("\n", 0, -1) + 1 :]
         cut = f"… {self._cut - len(last):,} characters were cut"
@@ -113,4 +107,4 @@ class Budget:
                 self._trouble = f"the file is not complete: {error}"
             cut += f", all of them are in {self._file.name}" if not self._trouble else ""
             self._file = None
-        return f"{cut}{f' ({self._trouble})' if self._trouble else ''}\n{last}"
+        return f"{cut}{f' ({self._trouble})' if self._trouble else ''}\n{last}{displays}"

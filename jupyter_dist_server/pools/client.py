@@ -185,10 +185,12 @@ class PoolClient:
                 "allow_stdin": allow_stdin,
                 "execution_count": execution_count,
                 "limit": limit // len(ranks),
-                "file": f"{self.folder.name}-{self.session_id[:4]}-cell-{execution_count}",
             },
         )
         execution.id = message["header"]["msg_id"]
+        # Two cells without a number must not write to one file.
+        cell = execution.id.rpartition("_")[2] if execution_count is None else execution_count
+        message["content"]["file"] = f"{self.folder.name}-{self.session_id[:4]}-cell-{cell}"
         self._executions[execution.id] = execution
         if len(self._executions) > _REMEMBERED:
             self._forget_a_finished_one()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
+
+from jupyter_client.session import DELIM
 
 from .budget import Budget
 
@@ -13,6 +17,8 @@ SOON = 0.002
 """Seconds for which the first text after a pause waits, so that a line and its end go together."""
 STEADY = 0.03
 """Seconds between two messages while a rank prints all the time."""
+_DISPLAYED = (b"display_data", b".execute_result")
+"""Topics of what is displayed, and of ``clear_output``."""
 _PAUSE = 0.1
 _MESSAGE = 1 << 16
 """Characters at which a message goes out at once."""
@@ -93,6 +99,24 @@ class Outbox:
                     text = budget.spend(text)
                 if text:
                     self._publish(parent, stream, text)
+
+    def admits(self, frames: Sequence[bytes]) -> bool:
+        """Tell whether a message is to be sent: all are, but a display over its cell's budget."""
+        if not frames[0].endswith(_DISPLAYED):
+            return True
+        header, parent, content = (bytes(frames[frames.index(DELIM) + n]) for n in (2, 3, 5))
+        with self.lock:
+            cell = json.loads(parent)
+            budget = self._budget_of(cell.get("msg_id", ""))
+            if budget is None:
+                return True
+            if json.loads(header)["msg_type"] == "clear_output":
+                budget.displays.clear()
+                return True
+            admitted = budget.displays.admits(content)
+            if not admitted and (said := budget.displays.begins_to_cut):
+                self._publish(cell, "stdout", said)
+            return admitted
 
     def _budget_of(self, cell: str) -> Budget | None:
         if cell in self._trailing:

@@ -67,10 +67,11 @@ class PubThread(IOPubThread):  # type: ignore[misc]
         super()._handle_event(frames)
 
     def send_multipart(self, *arguments: Any, **options: Any) -> None:
-        """Send a message, after what was printed before it."""
+        """Send a message after what was printed before it; a display only within its budget."""
         self.outbox.send()
-        self.sent += 1
-        super().send_multipart(*arguments, **options)
+        if self.outbox.admits(arguments[0]):
+            self.sent += 1
+            super().send_multipart(*arguments, **options)
 
 
 def _pack(pack: Callable[[Any], bytes], message: Any) -> bytes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from pathlib import Path
 from typing import Any
 
 from tornado.iostream import StreamClosedError
@@ -12,60 +12,15 @@ from tornado.iostream import StreamClosedError
 from ..errors import DistError
 from ..pools.client import PoolClient
 from ..pools.execution import Execution
-from ..pools.pool import Pool
 from ..pools.ranks import check_ranks
-from ..pools.records import PoolState
 from ..pools.request import MAX_SECONDS
 from .base import DistHandler
+from .outputs import Backlog, Collected
 from .pools import check_rank_list
 
 NDJSON = "application/x-ndjson"
-
-
-class Clients:
-    """One client for each pool that is used by REST."""
-
-    def __init__(self) -> None:
-        self._clients: dict[str, tuple[int, PoolClient]] = {}
-        """By pool, with the generation of the ranks that the client is connected to."""
-        self._connecting = asyncio.Lock()
-
-    async def get(self, pool: Pool) -> PoolClient:
-        """Return a connected client.
-
-        Raises
-        ------
-        DistError
-            If the pool is not running.
-        """
-        if pool.record.state is not PoolState.RUNNING:
-            raise DistError(
-                "pool_not_running", f"The pool cannot run code: it is {pool.record.state.value}."
-            )
-        async with self._connecting:
-            await self._drop_ended()
-            generation, client = self._clients.get(pool.record.id, (None, None))
-            if client is None or generation != pool.record.generation:
-                await self.drop(pool.record.id)
-                client, generation = PoolClient(Path(pool.record.folder)), pool.record.generation
-                await client.connect()
-                self._clients[pool.record.id] = generation, client
-        return client
-
-    async def _drop_ended(self) -> None:
-        for pool_id, (_, client) in list(self._clients.items()):
-            if client.link.closed.is_set():
-                await self.drop(pool_id)
-
-    async def drop(self, pool_id: str) -> None:
-        """Disconnect from a pool."""
-        if known := self._clients.pop(pool_id, None):
-            await known[1].close()
-
-    async def close(self) -> None:
-        """Disconnect from every pool."""
-        for pool_id in list(self._clients):
-            await self.drop(pool_id)
+_AT_ONCE = 1 << 20
+"""Characters of an answer that are written before others have their turn."""
 
 
 class ExecuteHandler(DistHandler):
@@ -93,47 +48,42 @@ class ExecuteHandler(DistHandler):
             )
         ranks = check_rank_list(body) or list(range(pool.record.world_size))
         check_ranks(ranks, pool.record.world_size)
-        client = await self.settings["jupyter_dist_clients"].get(pool)
         self._gone = asyncio.Event()
-        if NDJSON in self.request.headers.get("Accept", ""):
-            await self._stream(client, code, ranks, limit)
-        else:
-            await self._collect(client, code, ranks, limit)
+        async with self.settings["jupyter_dist_clients"].use(pool) as client:
+            if NDJSON in self.request.headers.get("Accept", ""):
+                await self._stream(client, code, ranks, limit)
+            else:
+                await self._collect(client, code, ranks, limit)
 
     async def _collect(
         self, client: PoolClient, code: str, ranks: list[int], limit: float | None
     ) -> None:
         assert self._gone
-        outputs: dict[int, list[dict[str, Any]]] = {rank: [] for rank in ranks}
-
-        def collect(rank: int, kind: str, content: dict[str, Any]) -> None:
-            add_output(outputs[rank], kind, content)
-
-        statuses = await run_limited(client, code, ranks, limit, collect, self._gone)
-        if not self._gone.is_set():
-            answer = {
-                str(rank): {"status": statuses[rank], "outputs": joined(outputs[rank])}
-                for rank in ranks
-            }
-            self.finish({"ranks": answer})
+        outputs = Collected(ranks)
+        statuses = await run_limited(client, code, ranks, limit, outputs.add, self._gone)
+        self.set_header("Content-Type", "application/json")
+        with contextlib.suppress(StreamClosedError):
+            written = 0
+            for piece in outputs.pieces(statuses):
+                self.write(piece)
+                written += len(piece)
+                if written > _AT_ONCE:
+                    written = 0
+                    await self.flush()
+            await self.finish()
 
     async def _stream(
         self, client: PoolClient, code: str, ranks: list[int], limit: float | None
     ) -> None:
         assert self._gone
         self.set_header("Content-Type", NDJSON)
-        lines: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-
-        def collect(rank: int, kind: str, content: dict[str, Any]) -> None:
-            if output := to_output(kind, content):
-                lines.put_nowait({"rank": rank, "output": output})
-
-        work = run_limited(client, code, ranks, limit, collect, self._gone)
+        lines = Backlog()
+        work = run_limited(client, code, ranks, limit, lines.put, self._gone)
         running = asyncio.create_task(work)
-        running.add_done_callback(lambda _: lines.put_nowait(None))
+        running.add_done_callback(lambda _: lines.end())
         try:
-            while line := await lines.get():
-                self.write(json.dumps(line) + "\n")
+            while line := await lines.take():
+                self.write(line)
                 await self.flush()
             for rank, status in (await running).items():
                 self.write(json.dumps({"rank": rank, "status": status}) + "\n")
@@ -169,44 +119,3 @@ async def run_limited(
         client.stop(executions[0])
     replies = await running
     return {rank: "timeout" if rank in late else replies[rank].status for rank in ranks}
-
-
-def to_output(kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a message as a notebook output (nbformat 4), `None` if it is not one."""
-    if kind == "stream":
-        return {"output_type": "stream", "name": content["name"], "text": content["text"]}
-    if kind == "error":
-        names = ("ename", "evalue", "traceback")
-        return {"output_type": "error", **{name: content[name] for name in names}}
-    if kind in ("display_data", "update_display_data", "execute_result"):
-        output = {"data": content["data"], "metadata": content.get("metadata", {})}
-        if kind == "execute_result":
-            output["execution_count"] = content["execution_count"]
-            return {"output_type": kind, **output}
-        return {"output_type": "display_data", **output}
-    return None
-
-
-def add_output(outputs: list[dict[str, Any]], kind: str, content: dict[str, Any]) -> None:
-    """Append a message to a rank's outputs; the text of a stream stays in pieces until `joined`."""
-    if kind == "clear_output":
-        outputs.clear()
-        return
-    output = to_output(kind, content)
-    if output is None:
-        return
-    last = outputs[-1] if outputs else {}
-    if kind != "stream":
-        outputs.append(output)
-    elif last.get("name") == output["name"]:
-        last["text"].append(output["text"])
-    else:
-        outputs.append(output | {"text": [output["text"]]})
-
-
-def joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return outputs with the pieces of each stream joined."""
-    return [
-        output | {"text": "".join(output["text"])} if "text" in output else output
-        for output in outputs
-    ]

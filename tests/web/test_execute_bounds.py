@@ -1,0 +1,116 @@
+"""Running code by REST: one pool waits for no other, nobody is said to be dead who is not."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from .client import NDJSON, Client
+
+BIG = """from IPython.display import display
+for i in range(30):
+    display({"text/plain": "x" * 2_000_000}, raw=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def pool(client: Client) -> Iterator[dict[str, Any]]:
+    """Return a running pool of two ranks."""
+    pool = client.start(num_ranks=2)
+    yield pool
+    client.call("DELETE", f"pools/{pool['id']}?wait=1")
+
+
+@pytest.fixture
+def waiting(client: Client, pool: dict[str, Any]) -> Iterator[http.client.HTTPResponse]:
+    """Return the answer to a big stream, of which nobody has read more than the header."""
+    path = f"jupyter-dist/pools/{pool['id']}/execute"
+    body = {"code": BIG, "ranks": [0]}
+    with client.open("POST", path, body, {"Accept": NDJSON}) as response:
+        yield response
+
+
+def test_a_restart_of_one_rank_makes_no_other_dead(
+    client: Client, pool: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "go on"
+    code = (
+        f"import os, time\nprint('in')\nwhile not os.path.exists({str(file)!r}): time.sleep(0.01)"
+    )
+    lines = client.lines(pool["id"], code, ranks=[0])
+    assert next(lines)["output"]["text"] == "in\n"
+    client.post(f"pools/{pool['id']}/restart", {"ranks": [1]}, 202)
+    client.wait_until(pool["id"], lambda p: p["state"] == "RUNNING")
+    # It has to wait for rank 0's, so it is dropped at its time limit.
+    client.execute(pool["id"], "pass", ranks=[1], timeout=0.5)
+    file.touch()
+    assert list(lines) == [{"rank": 0, "status": "ok"}]
+    assert client.texts(pool["id"], "print(rank)") == ["0\n", "1\n"]
+
+
+def test_a_deaf_pool_keeps_only_its_own_callers_waiting(
+    client: Client, pool: dict[str, Any]
+) -> None:
+    deaf = client.start(num_ranks=1)
+    agent = psutil.Process(deaf["ranks"][0]["pid"]).parent()
+    os.kill(agent.pid, signal.SIGSTOP)
+    try:
+        path, body = f"{client.base}jupyter-dist/pools/{deaf['id']}/execute", b'{"code": "1"}'
+        with closing(http.client.HTTPConnection("127.0.0.1", client.url.port)) as connection:
+            connection.request("POST", path, body, client.headers)
+            answered = threading.Event()
+
+            def wait_for_answer() -> None:
+                connection.getresponse().read()
+                answered.set()
+
+            waiting = threading.Thread(target=wait_for_answer)
+            waiting.start()
+            for _ in range(3):
+                client.execute(pool["id"], "pass")
+            assert not answered.is_set()
+            os.kill(agent.pid, signal.SIGCONT)
+            waiting.join()
+    finally:
+        os.kill(agent.pid, signal.SIGCONT)
+        client.call("DELETE", f"pools/{deaf['id']}?wait=1")
+
+
+def test_a_stream_that_nobody_reads_is_cut(
+    client: Client, pool: dict[str, Any], waiting: http.client.HTTPResponse
+) -> None:
+    before = psutil.Process(client.server.process.pid).memory_info().rss
+    client.execute(pool["id"], "pass")  # after the other one, which is not read yet
+    after = psutil.Process(client.server.process.pid).memory_info().rss
+    assert after - before < 50_000_000
+    lines = [json.loads(line) for line in waiting.read().splitlines()]
+    *outputs, notice, status = lines
+    assert status == {"rank": 0, "status": "ok"}
+    displayed = sum(output["output"]["output_type"] == "display_data" for output in outputs)
+    assert displayed < 30
+    said = re.fullmatch(
+        r"… ([\d.]+) MiB of outputs cut here: they came faster than they were read\n",
+        notice["output"]["text"],
+    )
+    assert said, notice
+    assert abs(float(said[1]) * 2**20 / 2_000_000 + displayed - 30) < 0.1
+
+
+def test_a_big_answer_arrives_whole(client: Client, pool: dict[str, Any]) -> None:
+    code = "print('x' * 3_000_000)\n" + BIG.replace("30", "3") + "print(rank)"
+    answer = client.execute(pool["id"], code, ranks=[0])["0"]
+    assert answer["status"] == "ok"
+    kinds = [output["output_type"] for output in answer["outputs"]]
+    assert kinds == ["stream", "display_data", "display_data", "display_data", "stream"]
+    assert len(answer["outputs"][0]["text"]) == 3_000_001
