@@ -43,7 +43,9 @@ def agent_environment(
     # The agent must not open CUDA: a forked child could not use it any more.
     env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     # gloo looks the host name up otherwise, and may listen on an outer interface.
-    env.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
+    # So may NCCL, which takes the loopback only if it is named.
+    for library in ("GLOO", "NCCL"):
+        env.setdefault(f"{library}_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
     if placement.used:
         env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         masks = (placement.mask(rank) for rank in range(len(placement.gpus)))

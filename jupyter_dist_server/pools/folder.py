@@ -15,9 +15,10 @@ from ..errors import DistError
 SOCKET_PATH_LIMIT = 107 if sys.platform == "linux" else 103
 """Bytes in a Unix socket's path: ``sizeof(sun_path) - 1``."""
 
-CHANNELS = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4, "hb": 5, "cells": 6}
+CHANNELS = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4, "hb": 5, "cells": 6, "pipe": 7}
 """Jupyter's ``ipc`` transport numbers the sockets of a kernel as if they were ports; the last
-one is ours, see `cell_channel`."""
+two are ours, see `cell_channel` and `publishing`."""
+_OURS = ("cells", "pipe")
 
 AGENT_SOCKET = "agent.sock"
 PREFIX = "jdist-"
@@ -82,7 +83,7 @@ def new_key() -> str:
 
 def rank_connection(folder: Path, rank: int, key: str) -> dict[str, Any]:
     """Return the content of a rank's Jupyter connection file."""
-    ports = {f"{name}_port": port for name, port in CHANNELS.items() if name != "cells"}
+    ports = {f"{name}_port": port for name, port in CHANNELS.items() if name not in _OURS}
     return ports | {
         "transport": "ipc",
         "ip": str(folder / f"r{rank}"),

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import os
 import socket
-import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from functools import wraps
 from types import FrameType
 from typing import Any
+
+from .gloo_guard import Connection, GlooGuard, connections
 
 HOST = "127.0.0.1"
 _COLLECTIVES = ("torch.distributed.distributed_c10d", "torch.distributed._functional_collectives")
@@ -29,8 +28,6 @@ UNCOUNTED = frozenset(["init_process_group", "destroy_process_group", *_GROUPS, 
 """Those of them that make or end groups, or that not all ranks call, have no number."""
 NOWHERE: dict[str, Any] = {"line": None, "call": None}
 """Where a rank is that runs no cell."""
-Connection = tuple[tuple[Any, ...], tuple[Any, ...]]
-"""Local and remote address: they name a connection; a descriptor may be used again."""
 
 
 class ProcessGroup:
@@ -68,6 +65,7 @@ class ProcessGroup:
         self._connections: set[Connection] = set()
         """Those that groups have opened."""
         self._remember_connections()
+        self._guard = GlooGuard(rank)
 
     def _remember_connections(self) -> None:
         """Notice what every group opens, also those that the user makes with `new_group`."""
@@ -77,11 +75,11 @@ class ProcessGroup:
 
         @wraps(make)
         def noticed(*arguments: Any, **options: Any) -> Any:
-            before = {connection for connection, _ in _connections()}
+            before = {connection for connection, _ in connections()}
             try:
                 return make(*arguments, **options)
             finally:
-                self._connections |= {connection for connection, _ in _connections()} - before
+                self._connections |= {connection for connection, _ in connections()} - before
 
         distributed_c10d._new_process_group_helper = noticed
 
@@ -185,7 +183,7 @@ class ProcessGroup:
         if dist.is_initialized() and "nccl" in self._backend:
             for group in list(distributed_c10d._world.pg_map):
                 group.abort()
-        for connection, face in _connections():
+        for connection, face in connections():
             # The store's too: `new_group` waits there for ranks that do not come.
             if connection in self._connections or connection[1][1] == self._port:
                 with contextlib.suppress(OSError):  # the other end was quicker
@@ -243,13 +241,3 @@ def _begun_in(group: Any) -> int:
         with contextlib.suppress(RuntimeError):  # not every backend counts
             count += backend._get_sequence_number_for_group()
     return count
-
-
-def _connections() -> Iterator[tuple[Connection, socket.socket]]:
-    """Yield the TCP connections of this process, each with a socket that lives until the next."""
-    for name in os.listdir("/dev/fd"):
-        with contextlib.suppress(OSError):  # closed meanwhile, not connected, or no socket
-            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                with socket.socket(fileno=os.dup(int(name))) as face:
-                    if face.family in (socket.AF_INET, socket.AF_INET6):
-                        yield (face.getsockname(), face.getpeername()), face

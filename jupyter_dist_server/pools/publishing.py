@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import zmq
 from ipykernel.iostream import IOPubThread
 from jupyter_client.jsonutil import json_default
+from zmq.eventloop.zmqstream import ZMQStream
 
 from .outbox import Outbox
 
@@ -21,6 +24,15 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class PubThread(IOPubThread):  # type: ignore[misc]
     """Sends a rank's outputs, in a thread of its own.
 
+    Parameters
+    ----------
+    socket : zmq.Socket
+        The iopub channel's.
+    session : Session
+        Of the rank.
+    pipe : str
+        Where the displays of forked workers come in; ipykernel forwards them.
+
     Attributes
     ----------
     sent : int
@@ -29,16 +41,32 @@ class PubThread(IOPubThread):  # type: ignore[misc]
         Text that was printed, and goes out before any other message.
     """
 
-    def __init__(self, socket: Any, session: Any) -> None:
+    def __init__(self, socket: Any, session: Any, pipe: str) -> None:
+        self._pipe = pipe
         self.sent = 0
         self._woken = False
         self._subscriptions: Counter[bytes] = Counter()
-        # The pipe is for displays of forked workers; ipykernel forwards them.
         super().__init__(socket, pipe=True, session=session)
         session.pack = partial(_pack, session.pack)
         self.outbox = Outbox(session, self)
         self.captured: list[Any] = []
         """Both streams, see `RankStream`."""
+
+    def _setup_pipe_in(self) -> None:
+        # Not on a TCP port, as ipykernel does: all users of the machine could write there.
+        self._pipe_uuid = os.urandom(16)
+        pipe = self.socket.context.socket(zmq.PULL)
+        pipe.linger = 0
+        pipe.bind(self._pipe)
+        self._pipe_in = ZMQStream(pipe, self.io_loop)
+        self._pipe_in.on_recv(self._handle_pipe_msg)
+
+    def _setup_pipe_out(self) -> tuple[zmq.Context[Any], zmq.Socket[Any]]:
+        context: zmq.Context[Any] = zmq.Context()  # a forked process cannot use its parent's
+        pipe = context.socket(zmq.PUSH)
+        pipe.linger = 3000
+        pipe.connect(self._pipe)
+        return context, pipe
 
     def _handle_subscription(self, frames: list[bytes]) -> None:
         for frame in frames:

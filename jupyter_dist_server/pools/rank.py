@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+from ..errors import DistError
 from .folder import CONFIG, rank_connection
 from .process_group import ProcessGroup
 from .rank_report import RankReport
@@ -118,7 +119,8 @@ def run(orders: Orders, keep_alive: object = None) -> NoReturn:
         socket.send_fds(report, [json.dumps({"ready": True}).encode()], [stderr.captured.content])
     except BaseException as error:
         summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-        report.sendall(json.dumps({"failure": {"message": summary}}).encode())
+        failure = error.to_json() if isinstance(error, DistError) else {"message": summary}
+        report.sendall(json.dumps({"failure": failure}).encode())
         traceback.print_exc()  # last, as the log may be on the full disk that is the reason
         os._exit(1)
     report.close()

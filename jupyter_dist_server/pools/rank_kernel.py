@@ -248,7 +248,8 @@ class RankApp(IPKernelApp):  # type: ignore[misc]
         self.iopub_socket.set_hwm(0)  # the cells' budgets bound what can pile up
         self.iopub_port: int = self._bind_socket(self.iopub_socket, self.iopub_port)
         self.configure_tornado_logger()
-        self.iopub_thread = PubThread(self.iopub_socket, self.session)
+        pipe = f"ipc://{self.ip}-{CHANNELS['pipe']}"
+        self.iopub_thread = PubThread(self.iopub_socket, self.session, pipe)
         self.iopub_thread.start()
         self.iopub_socket = self.iopub_thread.background_socket
 

@@ -20,6 +20,7 @@ from . import rank as rank_process
 from .environment import rank_environment
 from .processes import ProcessRef, call_ourselves
 from .rank_processes import RankState, close_all_but, spawn
+from .store_gate import StoreGate
 
 
 class Starter:
@@ -63,7 +64,7 @@ class Starter:
         self._on_report = on_report
         self._ordered: deque[int] = deque()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
-        self._store: socket.socket | None = None
+        self._gate: StoreGate | None = None
 
     def prepare(self) -> None:
         """Import what every rank needs, and make sure that forking is safe."""
@@ -102,10 +103,12 @@ class Starter:
         self.generation += 1
         self.whole = len(chosen) == size
         if self.whole:
-            if self._store:
-                self._store.close()
-            # Rank 0 serves the store on this very socket: nobody can take its port in between.
-            self._store = socket.create_server(("127.0.0.1", 0), backlog=1024)
+            if self._gate:
+                self._gate.close()
+            # Rank 0 serves the store on a listener that is there by now: nobody can take its port.
+            self._gate = StoreGate()
+            if self._gate.notice and self._gate.notice not in self.notices:
+                self.notices.append(self._gate.notice)
         fresh = {"pid": None, "start_ticks": None, "state": "starting", "since": time.time()}
         self.ranks = [
             {"rank": rank, "device": self._devices[rank], **fresh}
@@ -123,14 +126,14 @@ class Starter:
         """Fork or spawn the next rank, if there is one. Does not return in a forked child."""
         if not self._ordered:
             return
-        assert self._store is not None
+        assert self._gate is not None
         rank = self._ordered.popleft()
         ours, theirs = socket.socketpair()
         environment = rank_environment(
             rank,
             self._config["world_size"],
             self._config["id"],
-            self._store.getsockname()[1],
+            self._gate.port,
             self._config["ranks"][rank]["mask"],
         )
         orders = rank_process.Orders(
@@ -139,7 +142,7 @@ class Starter:
             device=self._devices[rank],
             backend=self.backend,
             report=theirs.fileno(),
-            store=self._store.fileno(),
+            store=self._gate.listener.fileno(),
             environment=environment | self._config["thread_limits"],
             parent=os.getpid(),
             alone=not self.whole,

@@ -1,0 +1,157 @@
+"""Who is at the other end of a connection: the kernel knows which user made that socket.
+
+Of a Unix socket the kernel tells by ``SO_PEERCRED``, see unix(7); of a TCP connection within this
+machine by its tables of sockets, see sock_diag(7). Elsewhere than on Linux there is no such table.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+CAN_TELL = sys.platform == "linux"
+"""Whether the kernel says who is at the other end of a TCP connection."""
+_SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
+_ESTABLISHED, _LISTEN = 1, 10
+
+
+class End(NamedTuple):
+    """The socket at the other end of a connection."""
+
+    state: int
+    uid: int
+    inode: int
+    """0 if no process has it: it was closed, or was not accepted yet."""
+
+
+def user_name(uid: int) -> str:
+    """Return what a user is called, in words that tell the number too."""
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
+    except KeyError:  # in a container, a user of the host's
+        return f"uid {uid}"
+
+
+def unix_peer(face: socket.socket) -> int:
+    """Return the uid of the process at the other end of a Unix socket."""
+    if sys.platform == "linux":
+        credentials = face.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", credentials)[1])
+    else:
+        LOCAL_PEERCRED, size = 1, 128  # of macOS and BSD: struct xucred begins with version and uid
+        return int(struct.unpack_from("Ii", face.getsockopt(0, LOCAL_PEERCRED, size))[1])
+
+
+def check_unix_peer(face: socket.socket) -> None:
+    """Refuse a Unix socket whose other end another user has.
+
+    Raises
+    ------
+    PermissionError
+        If it is so.
+    """
+    if (uid := unix_peer(face)) != os.getuid():
+        raise PermissionError(1, f"{user_name(uid)} is at the other end")
+
+
+def stranger_at(face: socket.socket, patience: float = 0.0) -> str | None:
+    """Tell which other user has the other end of a TCP connection within this machine.
+
+    Parameters
+    ----------
+    face : socket.socket
+        Connected.
+    patience : float
+        Seconds within which a listener accepts what we opened; until then it has no owner.
+
+    Returns
+    -------
+    str or None
+        `None` if this user has it, and the connection stands.
+    """
+    near, far = _address(face.getsockname()), _address(face.getpeername())
+    deadline = time.monotonic() + patience
+    while True:
+        end = _look_up(far, near)
+        if end is None or end.state != _ESTABLISHED:
+            return "somebody who has hung up"
+        if end.inode:
+            return None if end.uid == os.getuid() else user_name(end.uid)
+        if time.monotonic() > deadline:
+            return "somebody who does not accept it"
+        time.sleep(0.001)
+
+
+def listener_uid(host: str, port: int) -> int | None:
+    """Return the uid of whoever listens on an address of this machine; `None` if nobody does."""
+    end = _look_up(_address((host, port)), _address(("::" if ":" in host else "0.0.0.0", 0)))
+    return end.uid if end and end.state == _LISTEN and end.inode else None
+
+
+Address = tuple[int, bytes, int]
+"""Family, packed address and port."""
+
+
+def _address(name: tuple[Any, ...]) -> Address:
+    host, port = str(name[0]).partition("%")[0].removeprefix("::ffff:"), int(name[1])
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return family, socket.inet_pton(family, host), port
+
+
+def _look_up(wanted: Address, other: Address) -> End | None:
+    """Return the socket that has one address, and is connected to another one."""
+    try:
+        return _ask_kernel(wanted, other)
+    except OSError:  # a sandbox without these sockets; the same is in a file
+        return _read_table(wanted, other)
+
+
+def _ask_kernel(wanted: Address, other: Address) -> End | None:
+    family, local, port = wanted
+    _, remote, remote_port = other
+    about = struct.pack(">HH16s16s", port, remote_port, local, remote)
+    request = struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF) + about
+    request += struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)  # no interface, no cookie
+    head = struct.pack("=IHHII", 16 + len(request), _BY_FAMILY, _REQUEST, 0, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
+        kernel.settimeout(1.0)
+        kernel.send(head + request)
+        answer = kernel.recv(4096)
+    if struct.unpack_from("=H", answer, 4)[0] != _BY_FAMILY:
+        (error,) = struct.unpack_from("=i", answer, 16)
+        if -error == 2:  # ENOENT
+            return None
+        raise OSError(-error, os.strerror(-error))
+    state = answer[17]
+    uid, inode = struct.unpack_from("=II", answer, 16 + 64)
+    return End(state, uid, inode)
+
+
+def _read_table(wanted: Address, other: Address) -> End | None:
+    listening = None
+    everywhere = {("0.0.0.0", wanted[2]), ("::", wanted[2])}
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            fields = line.split()
+            name = _parsed(fields[1])
+            end = End(int(fields[3], 16), int(fields[7]), int(fields[9]))
+            if _address(name) == wanted and _address(_parsed(fields[2])) == other:
+                return end
+            if end.state == _LISTEN and (_address(name) == wanted or name in everywhere):
+                listening = end
+    return listening
+
+
+def _parsed(text: str) -> tuple[str, int]:
+    host, _, port = text.partition(":")
+    packed = b"".join(
+        int(host[i : i + 8], 16).to_bytes(4, sys.byteorder) for i in range(0, len(host), 8)
+    )
+    family = socket.AF_INET6 if len(packed) == 16 else socket.AF_INET
+    return socket.inet_ntop(family, packed), int(port, 16)

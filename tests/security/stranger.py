@@ -1,0 +1,52 @@
+"""Another local user: real processes with a second uid, which try what that user could try."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+UID = 64321
+_BECOME = f"""
+import datetime, encodings.idna, json, os, socket, struct, sys, time
+{{imports}}
+os.setgroups([])
+os.setgid({UID})
+os.setuid({UID})
+"""
+"""What is imported first: Python itself may lie where the other user may read nothing."""
+
+
+def needs_a_stranger() -> None:
+    """Skip the test, and say why, where there can be no second uid."""
+    if sys.platform != "linux":
+        pytest.skip("the kernel's tables are Linux's")
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+
+
+def begin(code: str, *arguments: object, imports: str = "") -> subprocess.Popen[str]:
+    """Start Python code as the other user."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _BECOME.format(imports=imports) + code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """End what `begin` has started."""
+    process.kill()
+    process.communicate()
+
+
+def said(code: str, *arguments: object, imports: str = "") -> str:
+    """Run Python code as the other user, and return what it prints."""
+    process = begin(code, *arguments, imports=imports)
+    try:
+        return process.communicate(timeout=120)[0].strip()
+    finally:
+        end(process)

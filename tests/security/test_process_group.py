@@ -1,0 +1,207 @@
+"""Another local user joins no group, and neither reads nor sets a key of its store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.records import PoolState
+
+from ..pools.test_pool import client_of, follow, processes, request, running, text_of
+from . import stranger
+
+TORCH = "import torch.distributed as dist"
+PORT = "import os; print(os.environ['MASTER_PORT'])"
+READ_AND_SET = """
+try:
+    store = dist.TCPStore(sys.argv[1], int(sys.argv[2]), timeout=datetime.timedelta(seconds=2))
+    store.set("mine", "1")
+    print("set", store.num_keys() > 0)
+except Exception as error:
+    print("refused")
+"""
+CONNECT = """
+for address in sys.argv[1:]:
+    host, port = address.rsplit(":", 1)
+    try:
+        face = socket.create_connection((host, int(port)), 0.3)
+        face.settimeout(5)
+        face.sendall(b"\\0" * 8)
+        print(address, "closed" if face.recv(1) == b"" else "answered")
+    except ConnectionResetError:
+        print(address, "closed")
+    except OSError as error:
+        print(address, type(error).__name__)
+"""
+BE_RANK_1 = """
+store = dist.FileStore(sys.argv[1], 2)
+limit = datetime.timedelta(seconds=30)
+try:
+    group = dist.ProcessGroupGloo(store, int(sys.argv[2]), 2, limit)
+    print("member", flush=True)
+    sys.stdin.read()
+except Exception as error:
+    print(type(error).__name__)
+"""
+MEET = """
+import datetime, os
+store = dist.FileStore({store!r}, 2)
+os.chmod({store!r}, 0o666)
+try:
+    dist.ProcessGroupGloo(store, 0, 2, datetime.timedelta(seconds=30))
+    print("let in")
+except Exception as error:
+    print(error)
+"""
+RACE = """
+# Connects to whatever root's processes listen on, as a rank that wants to be a pair would.
+kept, seen = [], set()
+print("ready", flush=True)
+while True:
+    for line in open("/proc/net/tcp").readlines()[1:]:
+        fields = line.split()
+        if fields[3] != "0A" or fields[7] != "0" or fields[1] in seen:
+            continue
+        host, port = fields[1].split(":")
+        seen.add(fields[1])
+        for pair in range(4):
+            face = socket.socket()
+            face.setblocking(False)
+            try:
+                face.connect_ex((socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)))
+                face.send(struct.pack("<Q", pair))
+            except OSError:
+                pass
+            kept.append(face)
+    del kept[:-200]
+"""
+
+
+def listening(pool: Pool) -> dict[str, list[str]]:
+    """Return the addresses on which the agent and each rank listen."""
+    return {
+        process.name(): [
+            f"{at.laddr.ip}:{at.laddr.port}"
+            for at in process.net_connections("tcp")
+            if at.status == psutil.CONN_LISTEN
+        ]
+        for process in processes(pool)
+    }
+
+
+async def reduced(client: PoolClient) -> set[str]:
+    code = "got = [None] * world_size\ndist.all_gather_object(got, rank)\nassert got == [0, 1], got"
+    replies = await client.execute(code, [0, 1], lambda *_: None)
+    return {reply.status for reply in replies.values()}
+
+
+def test_the_store_and_the_listeners_of_a_pool_hear_no_other_user(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool, client_of(pool) as client:
+            found = listening(pool)
+            port = (await text_of(client, PORT)).strip()
+            # There is only what torch opens: the store, behind the agent, and a gloo group each.
+            inner = f"127.0.0.2:{port}"
+            assert sorted(found["dist-agent"]) == [f"127.0.0.1:{port}", inner]
+            assert inner in found["dist-rank-0"]
+            assert [len(found[f"dist-rank-{rank}"]) for rank in (0, 1)] == [2, 1]
+
+            for host in ("127.0.0.1", "127.0.0.2"):
+                assert stranger.said(READ_AND_SET, host, port, imports=TORCH) == "refused"
+            own = [
+                sys.executable,
+                "-c",
+                f"import sys, datetime\n{TORCH}\n{READ_AND_SET}",
+                "127.0.0.1",
+                port,
+            ]
+            assert subprocess.run(own, capture_output=True, text=True).stdout == "set True\n"
+
+            every = [address for addresses in found.values() for address in addresses]
+            answers = dict(line.split() for line in stranger.said(CONNECT, *every).splitlines())
+            assert answers.pop(f"127.0.0.1:{port}") == "closed"
+            assert set(answers.values()) == {"TimeoutError"}
+            assert await reduced(client) == {"ok"}
+
+    asyncio.run(check())
+
+
+def test_another_users_process_is_no_member_of_a_group(tmp_path: Path) -> None:
+    """Not even if it knows where all ranks are; those it would meet say who it was."""
+
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool, client_of(pool) as client:
+            store = "/tmp/" + Path(pool.record.folder).name + "-store"
+            Path(store).touch()
+            os.chmod(store, 0o666)
+            try:
+                other = stranger.begin(BE_RANK_1, store, 1, imports=TORCH)
+                answer = await text_of(client, MEET.format(store=store))
+                assert f"uid {stranger.UID}" in answer and "rank 0" in answer
+                stranger.end(other)
+            finally:
+                os.unlink(store)
+            assert await reduced(client) == {"ok"}, "the pool's own group is as it was"
+
+    asyncio.run(check())
+
+
+def test_who_races_to_the_ports_of_a_pool_that_starts_gets_nowhere(tmp_path: Path) -> None:
+    """The pool runs without the stranger, or it does not start and says why."""
+
+    async def check() -> None:
+        racer = stranger.begin(RACE)
+        assert racer.stdout and racer.stdout.readline() == "ready\n"
+        try:
+            for _ in range(4):
+                manager = PoolManager()
+                pool = await manager.create(request(tmp_path))
+                await follow(pool)
+                if pool.record.state is PoolState.RUNNING:
+                    async with client_of(pool) as client:
+                        assert await reduced(client) == {"ok"}
+                else:
+                    assert pool.record.reason and pool.record.reason.code == "stranger_refused"
+                    assert f"uid {stranger.UID}" in pool.record.reason.message
+                await manager.stop_all()
+        finally:
+            stranger.end(racer)
+
+    asyncio.run(check())
+
+
+def test_groups_made_later_are_guarded_and_work(tmp_path: Path) -> None:
+    """Also those that gloo would connect at their first collective, and those that are split."""
+    code = """
+import datetime, os
+os.environ["TORCH_GLOO_LAZY_INIT"] = "1"
+whole = dist.group.WORLD
+for group in (
+    dist.new_group([0, 1]),
+    whole.split_group([0, 1], datetime.timedelta(seconds=30), None, "one", ""),
+    whole.split_group([0, 1], datetime.timedelta(seconds=30), None, "two", ""),
+):
+    t = torch.ones(1)
+    group.allreduce([t]).wait()
+    assert t.item() == 2
+"""
+
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool, client_of(pool) as client:
+            replies = await client.execute(code, [0, 1], lambda *_: None)
+            assert {reply.status for reply in replies.values()} == {"ok"}, replies
+            every = [
+                at for name, found in listening(pool).items() for at in found if "rank" in name
+            ]
+            assert len(every) == 5
+            assert stranger.said(CONNECT, *every).count("TimeoutError") == 5
+
+    asyncio.run(check())
