@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .folder import AGENT_SOCKET, CONFIG, PREFIX
+from .folder import AGENT_SOCKET, our_folders, read_config
+from .peers import check_unix_peer
 from .processes import boot_id
 
 _SWEEP_AFTER = 60.0
@@ -52,7 +51,7 @@ class Found:
 def find_pools() -> Iterator[Found]:
     """Yield the running pools of this user on this machine, the oldest first."""
     found = []
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in our_folders():
         config = _config(folder)
         if config and config["host"] == socket.gethostname() and config["boot"] == boot_id():
             snapshot = _ask(folder)
@@ -64,9 +63,7 @@ def find_pools() -> Iterator[Found]:
 def _config(folder: Path) -> dict[str, Any] | None:
     """Return what a pool's owner wrote; `None` for what is not ours, or just comes or goes."""
     try:
-        if folder.stat().st_uid != os.getuid():
-            return None
-        config: dict[str, Any] = json.loads((folder / CONFIG).read_text())
+        config = read_config(folder)
     except (OSError, ValueError):
         return None
     return config if {"host", "boot"} <= config.keys() else None  # an older version's has none
@@ -78,6 +75,7 @@ def _ask(folder: Path) -> dict[str, Any] | None:
         agent.settimeout(_ANSWER)
         try:
             agent.connect(str(folder / AGENT_SOCKET))
+            check_unix_peer(agent)
             with agent.makefile("rb") as lines:
                 line = lines.readline()
         except OSError:
@@ -91,7 +89,7 @@ def sweep() -> None:
 
     Nothing is signalled: what an earlier boot left names processes of others by now.
     """
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in our_folders():
         config = _config(folder)
         if config and config.get("host") != socket.gethostname():
             continue  # on a shared disk, an agent of another machine may listen there
@@ -101,8 +99,7 @@ def sweep() -> None:
 
 def _is_deserted(folder: Path) -> bool:
     try:
-        found = folder.stat()
-        if found.st_uid != os.getuid() or time.time() - found.st_mtime < _SWEEP_AFTER:
+        if time.time() - folder.lstat().st_mtime < _SWEEP_AFTER:
             return False
         with socket.socket(socket.AF_UNIX) as agent:
             agent.settimeout(_ANSWER)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .folder import AGENT_SOCKET
+from .peers import check_unix_peer
 from .turns import Turn
 
 _LOG = logging.getLogger(__name__)
@@ -45,11 +46,16 @@ class AgentLink:
         Raises
         ------
         OSError
-            If nobody listens there any more.
+            If nobody listens there any more, or another user does.
         """
         reader, self._writer = await asyncio.open_unix_connection(
             str(folder / AGENT_SOCKET), limit=1 << 24
         )
+        try:
+            check_unix_peer(self._writer.get_extra_info("socket"))
+        except PermissionError:
+            self._writer.close()
+            raise
         self._reading = asyncio.create_task(self._read(reader))
 
     async def _read(self, reader: asyncio.StreamReader) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from .agent_link import AgentLink, Snapshot
 from .channels import Channels, Message
 from .comms import CommListener, NobodyListens, is_of_comms
 from .execution import Execution, OnOutput, Reply
-from .folder import CONFIG
+from .folder import read_config
 from .greeting import wait_for_greeting
 from .mending import GroupKeeper
 from .processes import POOL_ENDED
@@ -49,7 +48,7 @@ class PoolClient:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        config = json.loads((folder / CONFIG).read_text())
+        config = read_config(folder)
         self.world_size: int = config["world_size"]
         self.dead: dict[int, str] = {}
         """Ranks that are gone, and why."""

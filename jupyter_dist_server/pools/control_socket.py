@@ -9,6 +9,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from .peers import check_unix_peer
+
 Client = asyncio.StreamWriter
 """Somebody who is connected; what belongs to a connection ends with it."""
 
@@ -65,6 +67,11 @@ class ControlSocket:
         return json.dumps(self._snapshot()).encode() + b"\n"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: Client) -> None:
+        try:
+            check_unix_peer(writer.get_extra_info("socket"))
+        except PermissionError:  # root's processes included, as nothing of ours comes from there
+            writer.close()
+            return
         self._writers.add(writer)
         writer.write(self._line())
         try:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
+import stat
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +53,48 @@ def create_folder() -> Path:
         return Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     except OSError as error:
         raise _unwritable(parent, error) from error
+
+
+def our_folders() -> Iterator[Path]:
+    """Yield the private folders of this user's pools; what others have made there is passed by."""
+    with os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if entry.name.startswith(PREFIX):
+                with contextlib.suppress(OSError):  # gone by now
+                    if _is_private(entry.stat(follow_symlinks=False)):
+                        yield Path(entry)
+
+
+def _is_private(about: os.stat_result) -> bool:
+    only_ours = about.st_uid == os.getuid() and not about.st_mode & 0o077
+    return stat.S_ISDIR(about.st_mode) and only_ours
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return what the owner of a pool wrote into its folder, if that is this user.
+
+    Raises
+    ------
+    OSError
+        If it is not, or the pool has ended.
+    ValueError
+        If it is no JSON object.
+    """
+    where = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not _is_private(os.fstat(where)):
+            raise PermissionError(1, f"{folder} is not this user's alone")
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(CONFIG, flags, dir_fd=where)) as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode) or about.st_uid != os.getuid():
+                raise PermissionError(1, f"{folder / CONFIG} is not this user's")
+            content = json.load(file)
+    finally:
+        os.close(where)
+    if not isinstance(content, dict):
+        raise ValueError(f"{folder / CONFIG} is no object")
+    return content
 
 
 def write_private(path: Path, content: Any) -> None:

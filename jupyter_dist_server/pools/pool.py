@@ -239,7 +239,7 @@ class Pool:
         if allocation is None:
             return
         with contextlib.closing(allocation):
-            sweep()
+            await asyncio.to_thread(sweep)
             folder = create_folder()
             self.change(
                 state=PoolState.CONFIGURING,

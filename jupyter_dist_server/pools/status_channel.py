@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import zmq
 import zmq.asyncio
 from jupyter_client.session import Session
 
-from .folder import CONFIG, endpoint
+from .folder import endpoint, read_config
 
 
 async def ask_rank(folder: Path, rank: int, request: str, timeout: float) -> dict[str, Any] | None:
     """Return what one rank answers to one request; `None` if it does not within `timeout` s."""
-    config = json.loads((folder / CONFIG).read_text())
+    config = read_config(folder)
     session = Session(key=config["key"].encode(), username="jupyter-dist")
     with zmq.asyncio.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
@@ -48,7 +47,7 @@ class StatusChannel:
     """
 
     def __init__(self, folder: Path) -> None:
-        config = json.loads((folder / CONFIG).read_text())
+        config = read_config(folder)
         self._session = Session(key=config["key"].encode(), username="jupyter-dist")
         self._context = zmq.asyncio.Context()
         self._sockets: list[zmq.asyncio.Socket] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import zmq
 import zmq.asyncio
 from jupyter_client.session import Session
 
-from .folder import CONFIG, endpoint
+from .folder import endpoint, read_config
 from .greeting import wait_for_greeting
 from .status_channel import StatusChannel
 from .tasks import Tasks
@@ -39,7 +38,7 @@ class Watcher:
     """
 
     def __init__(self, folder: str, on_state: OnState) -> None:
-        config = json.loads(Path(folder, CONFIG).read_text())
+        config = read_config(Path(folder))
         self._session = Session(key=config["key"].encode())
         self._context = zmq.asyncio.Context()
         self._on_state = on_state

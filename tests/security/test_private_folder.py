@@ -1,0 +1,120 @@
+"""What another user has made is adopted by nobody, and what is ours says nothing to another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.pools.adoption import find_pools, sweep
+from jupyter_dist_server.pools.agent_link import AgentLink
+from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.pools.processes import ProcessRef, boot_id
+
+from ..pools.test_pool import processes, request, running
+from . import stranger
+
+FAKE = """
+# A pool that runs, by all that can be seen; its snapshot names a process to be killed.
+folder, config, snapshot = sys.argv[1:]
+os.umask(0)
+os.mkdir(folder)
+open(folder + "/pool.json", "w").write(config)
+agent = socket.socket(socket.AF_UNIX)
+agent.bind(folder + "/agent.sock")
+agent.listen(5)
+print("ready", flush=True)
+while True:
+    face, _ = agent.accept()
+    face.sendall(snapshot.encode() + b"\\n")
+"""
+LINK = "os.symlink(*sys.argv[1:])"
+LISTEN = """
+face = socket.socket(socket.AF_UNIX)
+face.settimeout(20)
+try:
+    face.connect(sys.argv[1])
+    face.sendall(b'{"do": "stop"}\\n')
+    print(face.recv(1000))
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.fixture
+def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a temporary folder where all may write and, as nothing protects them, links lead."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="jo-"))
+    folder.chmod(0o777)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_pool_that_another_user_made_is_not_adopted(open_folder: Path) -> None:
+    us = vars(ProcessRef.of(os.getpid()))
+    record = {"id": "p-evil", "created": 0.0, "kernel_id": None}
+    config = {"id": "p-evil", "host": socket.gethostname(), "boot": boot_id(), "key": "00"}
+    config |= {"held_by": "server", "record": record, "world_size": 1, "ranks": [{"gpu": None}]}
+    snapshot = {"process": us, "holders": [], "stopping": False, "ranks": [], "generation": 1}
+    folder, link = open_folder / "jdist-evil", open_folder / "jdist-link"
+    other = stranger.begin(FAKE, folder, json.dumps(config), json.dumps(snapshot))
+    try:
+        assert other.stdout and other.stdout.readline() == "ready\n"
+        stranger.said(LINK, folder, link)
+        assert link.is_symlink()
+
+        def refused() -> None:
+            assert list(find_pools()) == []
+            sweep()
+            for path in (folder, link):
+                with pytest.raises(OSError):
+                    PoolClient(path)
+                with pytest.raises(PermissionError, match=str(stranger.UID)):
+                    asyncio.run(AgentLink(lambda _: None).connect(path))
+
+        refused()
+        os.lchown(link, 0, 0)  # whoever made the link, it is none of our folders
+        refused()
+        real = Path(tempfile.mkdtemp(prefix="jdist-"))  # one of ours, with another's file in it
+        real.chmod(0o777)
+        stranger.said(LINK, folder / "pool.json", real / "pool.json")
+        refused()
+        real.chmod(0o700)
+        refused()
+    finally:
+        stranger.end(other)
+
+
+def test_an_agent_says_nothing_to_another_user(tmp_path: Path) -> None:
+    """Not even where the folder lets others in, by mistake."""
+
+    async def check() -> None:
+        async with running(request(tmp_path, num_ranks=1)) as pool:
+            folder = Path(pool.record.folder)
+            agent = folder / "agent.sock"
+            denied = await asyncio.to_thread(stranger.said, LISTEN, agent)
+            assert denied == "PermissionError", "it cannot even look into the folder"
+            parents = [folder, folder.parent]
+            modes = [path.stat().st_mode for path in (*parents, agent)]
+            try:
+                for path in (*parents, agent):
+                    path.chmod(0o777)
+                assert await asyncio.to_thread(stranger.said, LISTEN, agent) in (
+                    "b''",
+                    "ConnectionResetError",
+                    "BrokenPipeError",
+                )
+            finally:
+                for path, mode in zip((*parents, agent), modes, strict=True):
+                    path.chmod(mode)
+            assert len(processes(pool)) > 1
+
+    asyncio.run(check())
