@@ -53,13 +53,17 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       execute: async ({ ranks, choice }) => {
         // Another notebook may be the current one when it is known what to start.
         const { path, kernelId } = model.notebook ?? { path: '' };
-        await model.start(
+        const chosen =
           typeof ranks === 'number'
             ? { num_ranks: ranks }
             : ((choice as IStartChoice | undefined) ??
-                (await start.choice(path, model.defaultRanks))),
-          kernelId ?? undefined
-        );
+              (await start.choice(path, model.defaultRanks)));
+        if (chosen) {
+          await model.start(chosen, kernelId ?? undefined);
+        } else {
+          // The form there says what is wrong.
+          await commands.execute(CommandIDs.openPanel);
+        }
       }
     });
     commands.addCommand(CommandIDs.stopPool, {

@@ -86,8 +86,11 @@ export interface IPoolsModel {
   readonly error: IApiError | null;
   /** Whether a request for the current notebook, or its pool, waits for its answer. */
   readonly isPending: boolean;
-  /** How many ranks to offer for a new pool. */
-  readonly defaultRanks: number;
+  /**
+   * How many ranks to offer for a new pool; null where only the server knows how many GPUs are free, or
+   * who has them all.
+   */
+  readonly defaultRanks: number | null;
   /** Seconds after which ranks wait too long for another one. */
   readonly waitLimit: number;
 

@@ -15,16 +15,13 @@ import {
   makeStart
 } from './samples';
 
-function addCommands(model: IPoolsModel): CommandRegistry {
+function addCommands(
+  model: IPoolsModel,
+  start = makeStart(model)
+): CommandRegistry {
   const commands = new CommandRegistry();
   const app = { commands } as JupyterFrontEnd;
-  void commandsPlugin.activate(
-    app,
-    model,
-    makeStart(model),
-    nullTranslator,
-    null
-  );
+  void commandsPlugin.activate(app, model, start, nullTranslator, null);
   return commands;
 }
 
@@ -75,6 +72,45 @@ describe('commands', () => {
     tell({ type: 'object', properties: {} });
     await done;
     expect(model.start).toHaveBeenCalledWith({}, 'k1');
+  });
+
+  it('leave the number of ranks to the server where only that knows it', async () => {
+    const properties = {
+      num_ranks: {
+        type: 'integer',
+        title: '',
+        description: '',
+        'x-widget': 'ranks'
+      } as const
+    };
+    const schema: IStartSchema = { type: 'object', properties };
+    const model = makeModel({
+      defaultRanks: null,
+      startSchema: () => Promise.resolve(schema)
+    });
+    await addCommands(model).execute(CommandIDs.startPool);
+    expect(model.start).toHaveBeenCalledWith({}, 'k1');
+  });
+
+  it('open the form where something that was chosen is wrong', async () => {
+    const properties = {
+      env: {
+        type: 'object',
+        title: '',
+        description: '',
+        'x-widget': 'env'
+      } as const
+    };
+    const schema: IStartSchema = { type: 'object', properties };
+    const model = makeModel({ startSchema: () => Promise.resolve(schema) });
+    const start = makeStart(model);
+    start.change('train.ipynb', 'env', [{ name: 'TOKEN', value: null }]);
+    const commands = addCommands(model, start);
+    const opened = jest.fn();
+    commands.addCommand(CommandIDs.openPanel, { execute: opened });
+    await commands.execute(CommandIDs.startPool);
+    expect(model.start).not.toHaveBeenCalled();
+    expect(opened).toHaveBeenCalled();
   });
 
   it('replace dead ranks without asking', async () => {

@@ -9,7 +9,7 @@ import { Stream } from '../model/stream';
 import { Telemetry } from '../model/telemetry';
 import type { INotebook } from '../tokens';
 import { FakeServer } from './fakeServer';
-import { makeGpusMessage } from './gpuSamples';
+import { makeGpusMessage, makeProcess } from './gpuSamples';
 import { makeHolder, makePool, makeRank, until } from './samples';
 
 class FakeNotebooks implements INotebookFollower {
@@ -114,7 +114,6 @@ describe('PoolsModel', () => {
     expect(model.gpus?.reason).toBe('No GPU.');
     server.push(makeGpusMessage());
     await until(() => model.gpus?.gpus.length === 2);
-    expect(model.defaultRanks).toBe(2);
   });
 
   it('does not stir for readings', async () => {
@@ -275,15 +274,22 @@ describe('PoolsModel', () => {
     await until(() => serverTime() > Date.now() / 1000 + ahead - 60);
   });
 
-  it('offers one rank per GPU, two without, or what the user prefers', async () => {
+  it('offers one rank per free GPU, two without GPUs, or what the user prefers', async () => {
     expect(model.defaultRanks).toBe(2);
-    const gpu = { index: 0, uuid: 'GPU-0' };
-    server.answers.set('GET gpus', {
-      status: 200,
-      body: { gpus: [gpu, gpu, gpu], driver: '1', reason: null }
-    });
-    server.dropStreams();
-    await until(() => model.defaultRanks === 3);
+    const lease = { user: 'ann', pid: 5, since: 1, pool: null, notebook: '' };
+    const leases = { 'GPU-0': { ...lease, shared: false } };
+    const message = makeGpusMessage({ leases });
+    // While nobody watches, only the server knows how many are free.
+    server.push(message);
+    await until(() => model.gpus?.gpus.length === 2);
+    expect(model.defaultRanks).toBeNull();
+    model.telemetry.watch('gpus');
+    server.push(message);
+    server.push({ type: 'processes', gpus: {} });
+    await until(() => model.defaultRanks === 1);
+    server.push({ type: 'processes', gpus: { 'GPU-1': [makeProcess()] } });
+    // With none free, the server says who has them.
+    await until(() => model.defaultRanks === null);
     model.setPreferredRanks(5);
     expect(model.defaultRanks).toBe(5);
   });

@@ -8,6 +8,7 @@ import { Memory } from '../model/memory';
 import { Clock } from '../panel/clock';
 import { PoolView } from '../panel/poolView';
 import type { IPanelServices } from '../panel/services';
+import type { StartModel } from '../start/model';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
 import { makeModel, makeStart } from './samples';
@@ -15,6 +16,8 @@ import { makeModel, makeStart } from './samples';
 Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
 
 let root: Root;
+/** What the form is about. */
+export let start: StartModel;
 /** Where the part is shown; empty at the start of each test. */
 export let host: HTMLElement;
 /** What the buttons did. */
@@ -37,7 +40,7 @@ export function show(
   Part: (services: IPanelServices) => JSX.Element | null = PoolView
 ): void {
   const model = makeModel(changes);
-  const start = makeStart(model);
+  start = makeStart(model);
   const memory = new Memory(null, '');
   const commands = new CommandRegistry();
   for (const id of [...Object.values(CommandIDs), 'docmanager:open']) {

@@ -1,13 +1,15 @@
+import type { Contents } from '@jupyterlab/services';
 import { act } from 'react';
 
 import { ApiError } from '../model/client';
 import type { IStartField, IStartSchema } from '../model/contract';
+import { withoutValues } from '../start/draft';
 import { CommandIDs } from '../tokens';
 import type { IPoolsModel } from '../tokens';
 import { makeGpu, makeGpusMessage, makeInventory } from './gpuSamples';
 import { makeTelemetry } from './gpuSamples';
 import { makeModel, makeStart } from './samples';
-import { button, executed, host, press, show } from './screen';
+import { button, executed, host, press, show, start } from './screen';
 
 const GB = 2 ** 30;
 
@@ -237,6 +239,38 @@ describe('StartForm', () => {
     expect(host.querySelector('[role=alert]')?.textContent).toMatch('No.');
   });
 
+  it('leaves the number of ranks to the server while nothing is known of the GPUs', async () => {
+    await showForm({ defaultRanks: null });
+    expect(input('Ranks').value).toBe('');
+    expect(input('Ranks').placeholder).toBe('auto');
+    expect(button('One rank less').disabled).toBe(true);
+    press('Start');
+    press('One rank more');
+    expect(input('Ranks').value).toBe('1');
+    press('Start');
+    write('Ranks', '');
+    press('Start');
+    expect(choices()).toEqual([{}, { num_ranks: 1 }, {}]);
+  });
+
+  it('asks again for the value of a variable, which is not kept', async () => {
+    await showForm();
+    press('More options');
+    press('Add variable');
+    write('Name of variable 1', 'TOKEN');
+    write('Value of variable 1', 'secret');
+    const kept = withoutValues(start.draft('train.ipynb'));
+    expect(JSON.stringify(kept)).not.toMatch('secret');
+    act(() => start.change('train.ipynb', 'env', kept.env));
+    expect(errors()).toEqual([
+      'Enter the value of “TOKEN” again: values are not saved.'
+    ]);
+    expect(button('Start').disabled).toBe(true);
+    write('Value of variable 1', 'again');
+    press('Start');
+    expect(choices()).toEqual([{ num_ranks: 3, env: { TOKEN: 'again' } }]);
+  });
+
   it('inserts the code that starts the same', async () => {
     await showForm();
     tick('GPU 1');
@@ -294,6 +328,34 @@ describe('StartModel', () => {
     signal.emit();
     expect(start.draft('c.ipynb')).toMatchObject({ share: true });
     expect(start.draft('b.ipynb')).toEqual({ num_ranks: 4 });
+  });
+
+  it('does not hand on what was chosen for a file to another one of its name', () => {
+    const start = makeStart(makeModel());
+    const file = (path: string) => ({ path }) as Contents.IModel;
+    start.change('d/a.ipynb', 'share', true);
+    start.follow({
+      type: 'rename',
+      oldValue: file('d'),
+      newValue: file('e')
+    });
+    expect(start.isChosen('e/a.ipynb')).toBe(true);
+    start.follow({
+      type: 'save',
+      oldValue: null,
+      newValue: file('e/a.ipynb')
+    });
+    expect(start.isChosen('e/a.ipynb')).toBe(true);
+    start.follow({ type: 'delete', oldValue: file('e'), newValue: null });
+    expect(start.isChosen('e/a.ipynb')).toBe(false);
+    // It may have been deleted where nobody could tell.
+    start.change('Untitled.ipynb', 'share', true);
+    start.follow({
+      type: 'new',
+      oldValue: null,
+      newValue: file('Untitled.ipynb')
+    });
+    expect(start.isChosen('Untitled.ipynb')).toBe(false);
   });
 
   it('asks again after the server could not say what can be chosen', async () => {

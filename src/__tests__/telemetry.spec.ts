@@ -179,4 +179,33 @@ describe('Telemetry', () => {
     document.dispatchEvent(new Event('visibilitychange'));
     expect(stream.watched.at(-1)).toEqual(['gpus']);
   });
+
+  it('does not take for current what it was told before nobody looked', () => {
+    const waits = makeUsage(0, { call: 'all_reduce', waiting_since: 1 });
+    const usage: TelemetryMessage = { type: 'usage', pools: { p1: [waits] } };
+    const watching = telemetry.watch('gpus');
+    expect(telemetry.isCurrent).toBe(false);
+    tell(makeGpusMessage(), { type: 'processes', gpus: {} }, usage);
+    expect(telemetry.isCurrent).toBe(true);
+    watching.dispose();
+    expect(telemetry.isCurrent).toBe(false);
+    expect(telemetry.rank('p1', 0).usage).toBeNull();
+    // Messages may have been on their way.
+    tell(makeGpusMessage(), { type: 'processes', gpus: {} }, usage);
+    expect(telemetry.isCurrent).toBe(false);
+    telemetry.watch('gpus');
+    expect(telemetry.rank('p1', 0).usage).toBeNull();
+  });
+
+  it('does not take for current what it was told before the connection was lost', () => {
+    telemetry.watch('gpus');
+    tell(
+      makeGpusMessage(),
+      { type: 'processes', gpus: {} },
+      { type: 'usage', pools: { p1: [makeUsage(0)] } }
+    );
+    stream.received.emit({ type: 'pools', pools: [], time: 1000 });
+    expect(telemetry.isCurrent).toBe(false);
+    expect(telemetry.rank('p1', 0).usage).toBeNull();
+  });
 });

@@ -143,6 +143,14 @@ describe('RanksButton', () => {
     expect(document.activeElement).toBe(button());
   });
 
+  it('names no number where only the server knows it', async () => {
+    show(null, { defaultRanks: null });
+    await open();
+    press('ArrowDown', 40);
+    press('Enter', 13);
+    expect(executed).toEqual([{ id: CommandIDs.startPool }]);
+  });
+
   it('starts what was chosen in the form, if anything was', async () => {
     show(null);
     start.change('train.ipynb', 'gpu_ids', ['3']);

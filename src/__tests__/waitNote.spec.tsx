@@ -34,3 +34,24 @@ it('says that ranks wait too long also if the server has nothing new to say', ()
   });
   expect(host.textContent).toContain('Rank 1 never joined all_reduce.');
 });
+
+it('says nothing of a wait that it was told of before nobody looked', () => {
+  const stream = new FakeStream();
+  const telemetry = new Telemetry(stream);
+  const watching = telemetry.watch('gpus');
+  const pool = makePool({
+    ranks: [makeRank(0, { state: 'busy', cell: 7 }), makeRank(1)]
+  });
+  show({ pool, telemetry, waitLimit: 10 });
+  const waiting_since = Date.now() / 1000 - 7;
+  const usage = makeUsage(0, { call: 'all_reduce', line: 12, waiting_since });
+  act(() =>
+    stream.received.emit({ type: 'usage', pools: { p1: [usage, null] } })
+  );
+  act(() => watching.dispose());
+  act(() => {
+    jest.advanceTimersByTime(60_000);
+  });
+  act(() => void telemetry.watch('gpus'));
+  expect(host.textContent).not.toContain('joined');
+});

@@ -83,12 +83,14 @@ export function isInUse(reading: IReading): boolean {
   return reading.lease !== null || Boolean(reading.processes?.length);
 }
 
-/** How many GPUs nobody has or works on. */
+/** How many GPUs nobody has or works on; null while that is not known. */
 export function countFree(
   gpus: readonly IGpu[],
   telemetry: ITelemetry
-): number {
-  return gpus.filter(({ uuid }) => !isInUse(telemetry.gpu(uuid))).length;
+): number | null {
+  return telemetry.isCurrent
+    ? gpus.filter(({ uuid }) => !isInUse(telemetry.gpu(uuid))).length
+    : null;
 }
 
 /** The processes that are no ranks, the largest first. */

@@ -14,9 +14,10 @@ export class Memory {
   constructor(
     private readonly _db: IStateDB | null,
     private readonly _key: string,
-    /** The oldest are forgotten. */
-    private readonly _most = 50
+    { most = 50, toKeep = value => value }: Memory.IOptions = {}
   ) {
+    this._most = most;
+    this._toKeep = toKeep;
     this.ready = this._load();
   }
 
@@ -43,21 +44,45 @@ export class Memory {
     this._keep();
   }
 
-  rename(from: string, to: string): void {
-    const value = this._values.get(from);
-    if (value !== undefined) {
-      this._values.delete(from);
-      this.set(to, value);
+  /** Forget what was chosen under a path, and under those below it. */
+  forget(path: string): void {
+    const names = this._below(path);
+    names.forEach(name => this._values.delete(name));
+    if (names.length) {
+      this._keep();
     }
+  }
+
+  /** Paths below it go with it; what was chosen under the new one before is nothing to them. */
+  rename(from: string, to: string): void {
+    const moved = this._below(from).map(
+      name => [to + name.slice(from.length), this._values.get(name)] as const
+    );
+    if (moved.length) {
+      this.forget(from);
+      this.forget(to);
+      moved.forEach(([name, value]) => this.set(name, value as Value));
+    }
+  }
+
+  private _below(path: string): string[] {
+    return [...this._values.keys()].filter(
+      name => name === path || name.startsWith(`${path}/`)
+    );
   }
 
   private async _load(): Promise<void> {
     const kept = await this._db?.fetch(this._key);
     if (Array.isArray(kept)) {
       // What was chosen meanwhile is newer.
-      const entries = kept as [string, Value][];
+      this._saved = JSON.stringify(kept);
+      const entries = (kept as [string, Value][]).map(
+        ([name, value]) => [name, this._toKeep(value)] as const
+      );
       this._values = new Map([...entries, ...this._values]);
       this._changed.emit();
+      // An earlier version may have kept more.
+      await this._write();
     }
   }
 
@@ -69,9 +94,34 @@ export class Memory {
   private async _save(): Promise<void> {
     // What was kept before would be lost if it were not there yet.
     await this.ready;
-    await this._db?.save(this._key, [...this._values] as Value);
+    await this._write();
+  }
+
+  private async _write(): Promise<void> {
+    const entries = [...this._values].map(([name, value]) => [
+      name,
+      this._toKeep(value)
+    ]);
+    const saved = JSON.stringify(entries);
+    if (saved !== this._saved) {
+      this._saved = saved;
+      await this._db?.save(this._key, entries as Value);
+    }
   }
 
   private readonly _changed = new Signal<this, void>(this);
+  private readonly _most: number;
+  private readonly _toKeep: (value: Value) => Value;
   private _values = new Map<string, Value>();
+  /** What is in the state, as text. */
+  private _saved = '';
+}
+
+export namespace Memory {
+  export interface IOptions {
+    /** The oldest are forgotten. */
+    most?: number;
+    /** What of a value may outlive the page. */
+    toKeep?: (value: Value) => Value;
+  }
 }

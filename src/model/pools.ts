@@ -90,14 +90,12 @@ export class PoolsModel implements IPoolsModel {
     );
   }
 
-  get defaultRanks(): number {
-    const gpus = this._gpus?.gpus ?? [];
+  get defaultRanks(): number | null {
+    const gpus = this._gpus?.gpus;
     const ranks =
       this._preferredRanks ||
-      countFree(gpus, this.telemetry) ||
-      gpus.length ||
-      2;
-    return Math.min(ranks, MAX_RANKS);
+      (gpus?.length === 0 ? 2 : countFree(gpus ?? [], this.telemetry));
+    return ranks ? Math.min(ranks, MAX_RANKS) : null;
   }
 
   setPreferredRanks(ranks: number): void {

@@ -55,6 +55,8 @@ export interface ISource {
 export interface ITelemetry {
   readonly changed: ISignal<ITelemetry, void>;
   readonly trouble: ITrouble | null;
+  /** Whether it is known who has which GPU now; without anybody watching it is not. */
+  readonly isCurrent: boolean;
   /** Unix seconds, by the server's clock: the newest sample. */
   readonly time: number | null;
   gpu(uuid: string): IReading;
@@ -97,6 +99,10 @@ export class Telemetry implements ITelemetry {
     return this._trouble;
   }
 
+  get isCurrent(): boolean {
+    return this._isTold;
+  }
+
   get time(): number | null {
     return this._time;
   }
@@ -121,11 +127,31 @@ export class Telemetry implements ITelemetry {
   /** A page that nobody sees asks for nothing; details are of no use without the rest. */
   private _ask(): void {
     const isAsking = !document.hidden && this._topics.includes('gpus');
+    if (isAsking !== this._isAsking) {
+      this._isAsking = isAsking;
+      this._age();
+    }
     this._stream.watch(isAsking ? [...new Set(this._topics)].sort() : []);
+  }
+
+  /**
+   * What was told before nobody looked, or before the connection was lost, is not so any more: ranks
+   * may have left the collective that they waited in, and GPUs may have been taken.
+   */
+  private _age(): void {
+    this._isTold = false;
+    for (const [key, reading] of this._ranks) {
+      this._ranks.set(key, { ...reading, usage: null });
+    }
+    this._changed.emit();
   }
 
   private _onMessage(_: unknown, message: StreamMessage): void {
     switch (message.type) {
+      case 'pools':
+        // The first message of a connection.
+        this._age();
+        return;
       case 'gpus':
         this._onGpus(message);
         break;
@@ -136,6 +162,8 @@ export class Telemetry implements ITelemetry {
         this._onSample(message);
         break;
       case 'processes':
+        // It may have been on its way when the last watcher went.
+        this._isTold = this._isAsking;
         for (const uuid of this._order) {
           this._update(uuid, { processes: message.gpus[uuid] ?? [] });
         }
@@ -256,6 +284,9 @@ export class Telemetry implements ITelemetry {
   private _order: string[] = [];
   private _trouble: ITrouble | null = null;
   private _time: number | null = null;
+  private _isAsking = false;
+  /** Whether leases and then processes were told since somebody looks. */
+  private _isTold = false;
 }
 
 function rankKey(poolId: string, rank: number): string {

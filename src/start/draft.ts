@@ -10,7 +10,8 @@ import type {
 /** An environment variable while it is written. */
 export interface IVariable {
   name: string;
-  value: string;
+  /** Null after the page was loaded again: values may be secrets, and are not kept. */
+  value: string | null;
 }
 
 /**
@@ -36,17 +37,35 @@ export function pickedGpus(schema: IStartSchema, draft: Draft): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
+/** What may be kept of a draft: of environment variables only the names, as values may be secrets. */
+export function withoutValues(draft: Draft): Draft {
+  const kept = (value: Draft[string]) =>
+    Array.isArray(value) && value.some(isVariable)
+      ? variablesOf(value).map(({ name }) => ({ name, value: null }))
+      : value;
+  return Object.fromEntries(
+    Object.entries(draft).map(([name, value]) => [name, kept(value)])
+  );
+}
+
+function isVariable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'value' in value;
+}
+
 /** What was written as variables. */
 export function variablesOf(value: unknown): IVariable[] {
   return Array.isArray(value) ? (value as IVariable[]) : [];
 }
 
-/** How many ranks: what the user says, else one per GPU that is picked, else what is on offer. */
+/**
+ * How many ranks: what the user says, else one per GPU that is picked, else what is on offer; null if
+ * that is left to the server.
+ */
 export function ranksOf(
   schema: IStartSchema,
   draft: Draft,
-  offer: number
-): number {
+  offer: number | null
+): number | null {
   const chosen = draft[fieldOf(schema, 'ranks') ?? ''];
   return chosen === undefined
     ? pickedGpus(schema, draft).length || offer
@@ -59,15 +78,19 @@ export function ranksOf(
 export function toChoice(
   schema: IStartSchema,
   draft: Draft,
-  offer: number
+  offer: number | null
 ): IStartChoice {
   const choice: IStartChoice = {};
   for (const [name, field] of Object.entries(schema.properties)) {
     const value = draft[name];
     switch (field['x-widget']) {
-      case 'ranks':
-        choice[name] = ranksOf(schema, draft, offer);
+      case 'ranks': {
+        const ranks = ranksOf(schema, draft, offer);
+        if (ranks !== null) {
+          choice[name] = ranks;
+        }
         break;
+      }
       case 'gpus':
         if (pickedGpus(schema, draft).length) {
           choice[name] = pickedGpus(schema, draft).map(toGpuId);
@@ -77,7 +100,7 @@ export function toChoice(
         const variables = variablesOf(value).filter(({ name }) => name.trim());
         if (variables.length) {
           choice[name] = Object.fromEntries(
-            variables.map(({ name, value }) => [name.trim(), value])
+            variables.map(({ name, value }) => [name.trim(), value ?? ''])
           );
         }
         break;
@@ -101,7 +124,7 @@ function toGpuId(label: string): number | string {
 export function errorsOf(
   schema: IStartSchema,
   draft: Draft,
-  offer: number,
+  offer: number | null,
   trans: TranslationBundle
 ): Record<string, string> {
   const errors: Record<string, string> = {};
@@ -115,8 +138,10 @@ export function errorsOf(
 
   function errorOf(name: string, field: IStartField): string | null {
     switch (field['x-widget']) {
-      case 'ranks':
-        return wrongNumber(ranksOf(schema, draft, offer), field, trans);
+      case 'ranks': {
+        const ranks = ranksOf(schema, draft, offer);
+        return ranks === null ? null : wrongNumber(ranks, field, trans);
+      }
       case 'number':
       case 'bytes':
         return draft[name] === undefined
@@ -164,11 +189,20 @@ function wrongVariables(
     .map(({ name }) => name.trim());
   const twice = names.find((name, index) => names.indexOf(name) < index);
   const bad = names.find(name => /[\s=]/.test(name));
+  const lost = variables.find(({ name, value }) => name && value === null);
   if (names.includes('')) {
     return trans.__('A variable needs a name.');
   }
   if (bad !== undefined) {
     return trans.__('“%1” cannot be the name of a variable.', bad);
   }
-  return twice === undefined ? null : trans.__('“%1” is there twice.', twice);
+  if (twice !== undefined) {
+    return trans.__('“%1” is there twice.', twice);
+  }
+  return lost
+    ? trans.__(
+        'Enter the value of “%1” again: values are not saved.',
+        lost.name
+      )
+    : null;
 }

@@ -57,7 +57,7 @@ export function EnvField(props: IWidgetProps): JSX.Element {
             placeholder={trans.__('value')}
             autoCapitalize="off"
             spellCheck={false}
-            value={variable.value}
+            value={variable.value ?? ''}
             onChange={({ target }) => edit(index, { value: target.value })}
           />
           <button

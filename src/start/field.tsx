@@ -14,7 +14,7 @@ interface IFieldProps extends IPanelServices {
   field: IStartField;
   draft: Draft;
   /** How many ranks are on offer. */
-  offer: number;
+  offer: number | null;
   value: unknown;
   /** What is wrong with it. */
   error: string | null;

@@ -1,3 +1,4 @@
+import type { Contents } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import { Token } from '@lumino/coreutils';
@@ -30,8 +31,8 @@ export interface IStartModel {
   isChosen(path: string): boolean;
   /** Without a value, the server chooses. */
   change(path: string, field: string, value?: ReadonlyPartialJSONValue): void;
-  /** What to start for a notebook when nobody looks at the form. */
-  choice(path: string, offer: number): Promise<IStartChoice>;
+  /** What to start for a notebook when nobody looks at the form; null if something in that is wrong. */
+  choice(path: string, offer: number | null): Promise<IStartChoice | null>;
 }
 
 export const IStartModel = new Token<IStartModel>(
@@ -90,12 +91,27 @@ export class StartModel implements IStartModel {
     this._memory.set(path, draft);
   }
 
-  async choice(path: string, offer: number): Promise<IStartChoice> {
+  async choice(
+    path: string,
+    offer: number | null
+  ): Promise<IStartChoice | null> {
     await Promise.all([this.load(), this._memory.ready]);
     const draft = this.draft(path);
     const wrong = errorsOf(this._schema, draft, offer, this._trans);
-    const right = Object.entries(draft).filter(([name]) => !(name in wrong));
-    return toChoice(this._schema, Object.fromEntries(right), offer);
+    return Object.keys(wrong).length
+      ? null
+      : toChoice(this._schema, draft, offer);
+  }
+
+  /** What was chosen for a file goes with it, and is nothing for another one of the same name. */
+  follow({ type, oldValue, newValue }: Contents.IChangedArgs): void {
+    if (type === 'new' && newValue?.path) {
+      this._memory.forget(newValue.path);
+    } else if (type === 'delete' && oldValue?.path) {
+      this._memory.forget(oldValue.path);
+    } else if (type === 'rename' && oldValue?.path && newValue?.path) {
+      this._memory.rename(oldValue.path, newValue.path);
+    }
   }
 
   private async _load(): Promise<void> {

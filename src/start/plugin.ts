@@ -7,6 +7,8 @@ import { ITranslator } from '@jupyterlab/translation';
 
 import { Memory } from '../model/memory';
 import { IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
+import { withoutValues } from './draft';
+import type { Draft } from './draft';
 import { IStartModel, StartModel } from './model';
 
 const KEY = 'jupyter-dist-server:start';
@@ -15,7 +17,8 @@ const KEY = 'jupyter-dist-server:start';
  * Provides what can be chosen of a new pool, and remembers it.
  *
  * In JupyterLab's state and not in the notebook: which GPUs are free, and the values of environment
- * variables, are nothing to hand on with a file.
+ * variables, are nothing to hand on with a file. The state is a plain file too, so the values are
+ * not in it.
  */
 export const startPlugin: JupyterFrontEndPlugin<IStartModel> = {
   id: 'jupyter-dist-server:start',
@@ -25,14 +28,19 @@ export const startPlugin: JupyterFrontEndPlugin<IStartModel> = {
   requires: [IPoolsModel, ITranslator],
   optional: [IStateDB],
   activate: (
-    _: JupyterFrontEnd,
+    { serviceManager }: JupyterFrontEnd,
     pools: IPoolsModel,
     translator: ITranslator,
     state: IStateDB | null
-  ): IStartModel =>
-    new StartModel(
-      pools,
-      new Memory(state, KEY),
-      translator.load(TRANSLATION_DOMAIN)
-    )
+  ): IStartModel => {
+    const memory = new Memory(state, KEY, {
+      toKeep: draft => withoutValues(draft as Draft)
+    });
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    const model = new StartModel(pools, memory, trans);
+    serviceManager.contents.fileChanged.connect((_, change) =>
+      model.follow(change)
+    );
+    return model;
+  }
 };

@@ -12,6 +12,7 @@ export function RanksField(props: IWidgetProps): JSX.Element {
   const { id, aria, schema, field, draft, offer, trans } = props;
   const { minimum = 1, maximum = Infinity } = field;
   const ranks = ranksOf(schema, draft, offer);
+  const count = ranks ?? 0;
   const choose = (ranks: number) => {
     const offered = pickedGpus(schema, draft).length || offer;
     // Null is what is not a number; who chooses what is offered anyway lets it follow the GPUs again.
@@ -27,8 +28,8 @@ export function RanksField(props: IWidgetProps): JSX.Element {
             className="jp-dist-Button"
             type="button"
             aria-label={trans.__('One rank less')}
-            disabled={!(ranks > minimum)}
-            onClick={() => choose(ranks - 1)}
+            disabled={!(count > minimum)}
+            onClick={() => choose(count - 1)}
           >
             −
           </button>
@@ -40,22 +41,23 @@ export function RanksField(props: IWidgetProps): JSX.Element {
             min={minimum}
             max={maximum}
             step={1}
-            required
-            value={Number.isNaN(ranks) ? '' : ranks}
+            required={ranks !== null}
+            placeholder={trans.__('auto')}
+            value={ranks === null || Number.isNaN(ranks) ? '' : ranks}
             onChange={event => choose(event.target.valueAsNumber)}
           />
           <button
             className="jp-dist-Button"
             type="button"
             aria-label={trans.__('One rank more')}
-            disabled={!(ranks < maximum)}
-            onClick={() => choose(ranks + 1)}
+            disabled={!(count < maximum)}
+            onClick={() => choose(count + 1)}
           >
             +
           </button>
         </div>
       </div>
-      <Fit {...props} ranks={ranks} />
+      <Fit {...props} ranks={count} />
     </>
   );
 }
@@ -67,7 +69,7 @@ function Fit(props: IWidgetProps & { ranks: number }): JSX.Element | null {
   const free = useTelemetry(model.telemetry, telemetry =>
     countFree(model.gpus?.gpus ?? [], telemetry)
   );
-  const gpus = picked || free;
+  const gpus = picked || (free ?? 0);
   if (gpus > 0 && ranks > gpus) {
     return (
       <p className="jp-dist-quiet" role="status">

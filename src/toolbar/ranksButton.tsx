@@ -92,10 +92,11 @@ export class RanksButton extends ReactWidget {
     this._menu.clearItems();
     if (!pool || pool.state === 'FAILED') {
       const { model, start, panel } = this._options;
+      const { defaultRanks } = model;
       // What was chosen in the form is more than a number.
-      const args = start.isChosen(panel.sessionContext.path)
-        ? undefined
-        : { ranks: model.defaultRanks };
+      const isChosen = start.isChosen(panel.sessionContext.path);
+      const args =
+        isChosen || defaultRanks === null ? undefined : { ranks: defaultRanks };
       this._menu.addItem({ command: CommandIDs.startPool, args });
     } else {
       const args = { pool: pool.id };
