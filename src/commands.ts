@@ -47,7 +47,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       caption: trans.__('Start a pool of ranks for the current notebook.'),
       isEnabled: () =>
         model.connection.state === 'live' &&
-        Boolean(model.notebook?.kernelId) &&
+        Boolean(model.notebook?.kernelId && model.notebook.isPython) &&
         !model.isPending &&
         !isAlive(model.pool),
       execute: async ({ ranks, choice }) => {

@@ -59,6 +59,8 @@ export interface INotebook {
   kernelId: string | null;
   /** Stays when the notebook gets another name; null while it has no kernel. */
   sessionId: string | null;
+  /** Ranks are Python processes, so other kernels have none. */
+  isPython: boolean;
 }
 
 /**

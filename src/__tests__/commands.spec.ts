@@ -67,11 +67,25 @@ describe('commands', () => {
     let tell: (schema: IStartSchema) => void = () => undefined;
     const answer = new Promise<IStartSchema>(resolve => (tell = resolve));
     const done = addCommands(model).execute(CommandIDs.startPool);
-    const other = { path: 'b.ipynb', kernelId: 'k2', sessionId: 'sk2' };
+    const other = {
+      path: 'b.ipynb',
+      kernelId: 'k2',
+      sessionId: 'sk2',
+      isPython: true
+    };
     Object.assign(model, { notebook: other });
     tell({ type: 'object', properties: {} });
     await done;
     expect(model.start).toHaveBeenCalledWith({}, 'k1');
+  });
+
+  it('start no ranks where the kernel is not Python', () => {
+    const { notebook } = makeModel();
+    const other = { ...notebook!, isPython: false };
+    const isEnabled = (changes = {}) =>
+      addCommands(makeModel(changes)).isEnabled(CommandIDs.startPool);
+    expect(isEnabled()).toBe(true);
+    expect(isEnabled({ notebook: other })).toBe(false);
   });
 
   it('leave the number of ranks to the server where only that knows it', async () => {

@@ -8,8 +8,25 @@ describe('PoolView', () => {
   it('asks for a notebook, and for a kernel', () => {
     show({ notebook: null });
     expect(host.textContent).toBe('Open a notebook to start ranks for it.');
-    show({ notebook: { path: 'a.ipynb', kernelId: null, sessionId: null } });
+    show({
+      notebook: {
+        path: 'a.ipynb',
+        kernelId: null,
+        sessionId: null,
+        isPython: true
+      }
+    });
     expect(host.textContent).toMatch('This notebook has no kernel');
+    show({
+      notebook: {
+        path: 'a.ipynb',
+        kernelId: 'k1',
+        sessionId: 's1',
+        isPython: false
+      }
+    });
+    expect(host.textContent).toMatch('Choose a Python kernel');
+    expect(host.querySelector('form')).toBeNull();
   });
 
   it('starts as many ranks as the stepper says', () => {
@@ -30,7 +47,7 @@ describe('PoolView', () => {
     show({ defaultRanks: 1 });
     expect(button('One rank less').disabled).toBe(true);
     show({
-      notebook: { path: 'b', kernelId: 'k2', sessionId: 'sk2' },
+      notebook: { path: 'b', kernelId: 'k2', sessionId: 'sk2', isPython: true },
       defaultRanks: 128
     });
     expect(button('One rank more').disabled).toBe(true);

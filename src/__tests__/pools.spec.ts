@@ -19,7 +19,8 @@ class FakeNotebooks implements INotebookFollower {
   current: INotebook | null = {
     path: 'train.ipynb',
     kernelId: 'k1',
-    sessionId: 'sk1'
+    sessionId: 'sk1',
+    isPython: true
   };
 
   runMagic(kernelId: string, line: string) {
@@ -134,9 +135,19 @@ describe('PoolsModel', () => {
       pool: makePool({ id: 'p2', kernel_id: 'k2' })
     });
     await until(() => model.pools.size === 2);
-    notebooks.current = { path: 'b.ipynb', kernelId: 'k2', sessionId: 'sk2' };
+    notebooks.current = {
+      path: 'b.ipynb',
+      kernelId: 'k2',
+      sessionId: 'sk2',
+      isPython: true
+    };
     expect(model.pool?.id).toBe('p2');
-    notebooks.current = { path: 'c.ipynb', kernelId: null, sessionId: null };
+    notebooks.current = {
+      path: 'c.ipynb',
+      kernelId: null,
+      sessionId: null,
+      isPython: true
+    };
     expect(model.pool).toBeNull();
   });
 
@@ -146,7 +157,12 @@ describe('PoolsModel', () => {
     const before = makePool({ id: 'p0', kernel_id: 'k2', ended: 40 });
     server.push({ type: 'pool', pool: { ...before, state: 'COMPLETED' } });
     await until(() => model.pools.size === 2);
-    notebooks.current = { path: 'b.ipynb', kernelId: 'k2', sessionId: 'sk2' };
+    notebooks.current = {
+      path: 'b.ipynb',
+      kernelId: 'k2',
+      sessionId: 'sk2',
+      isPython: true
+    };
     expect(model.pool?.id).toBe('p1');
     server.answers.set('POST pools/p1/interrupt', {
       status: 202,
@@ -229,12 +245,18 @@ describe('PoolsModel', () => {
     expect(model.error).toMatchObject(body);
     expect(notebooks.ran).toEqual([]);
 
-    notebooks.current = { path: 'b.ipynb', kernelId: 'k2', sessionId: 'sk2' };
+    notebooks.current = {
+      path: 'b.ipynb',
+      kernelId: 'k2',
+      sessionId: 'sk2',
+      isPython: true
+    };
     expect(model.error).toBeNull();
     notebooks.current = {
       path: 'train.ipynb',
       kernelId: 'k1',
-      sessionId: 'sk1'
+      sessionId: 'sk1',
+      isPython: true
     };
     model.dismissError();
     expect(model.error).toBeNull();

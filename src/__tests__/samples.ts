@@ -77,7 +77,12 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
     gpus: null,
     gpusError: null,
     telemetry: makeTelemetry(),
-    notebook: { path: 'train.ipynb', kernelId: 'k1', sessionId: 'sk1' },
+    notebook: {
+      path: 'train.ipynb',
+      kernelId: 'k1',
+      sessionId: 'sk1',
+      isPython: true
+    },
     pool: null,
     orphans: [],
     error: null,

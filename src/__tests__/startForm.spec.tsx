@@ -302,7 +302,12 @@ describe('StartForm', () => {
 
 describe('StartModel', () => {
   it('has a draft for each notebook, which goes with its name', async () => {
-    const notebook = { path: 'a.ipynb', kernelId: 'k1', sessionId: 'sk1' };
+    const notebook = {
+      path: 'a.ipynb',
+      kernelId: 'k1',
+      sessionId: 'sk1',
+      isPython: true
+    };
     const model = makeModel({
       notebook,
       startSchema: () => Promise.resolve(schema)
@@ -323,7 +328,12 @@ describe('StartModel', () => {
     expect(start.draft('a.ipynb')).toEqual({});
     expect(start.draft('c.ipynb')).toMatchObject({ share: true });
     // Another notebook with the same kernel has its own.
-    const other = { ...notebook, path: 'b.ipynb', sessionId: 'sk2' };
+    const other = {
+      ...notebook,
+      path: 'b.ipynb',
+      sessionId: 'sk2',
+      isPython: true
+    };
     Object.assign(model, { notebook: other });
     signal.emit();
     expect(start.draft('c.ipynb')).toMatchObject({ share: true });

@@ -58,7 +58,8 @@ let stream: FakeStream;
 
 async function open(
   changes: Partial<IPoolsModel> = {},
-  args: { metric?: string; minutes?: number } = {}
+  args: { metric?: string; minutes?: number } = {},
+  labShell: object | null = {}
 ) {
   stream = new FakeStream();
   const pools = makeModel({
@@ -80,8 +81,12 @@ async function open(
   });
   const commands = new CommandRegistry();
   const launched: object[] = [];
+  const areas: string[] = [];
   const shell = {
-    add: (widget: Widget) => Widget.attach(widget, document.body),
+    add: (widget: Widget, area: string) => {
+      areas.push(area);
+      Widget.attach(widget, document.body);
+    },
     activateById: nothing
   };
   const app = { commands, shell, serviceManager: { serverSettings } };
@@ -99,12 +104,13 @@ async function open(
     { find: nothing },
     launcher,
     null,
-    null
+    null,
+    labShell
   );
   await act(async () => {
     opened = await commands.execute(CommandIDs.openTimeline, args);
   });
-  return { widget: opened!, commands, launched, urls };
+  return { widget: opened!, commands, launched, urls, areas };
 }
 
 afterEach(() => {
@@ -121,6 +127,12 @@ const tell = async (time: number, utilization: number[]) => {
 };
 
 describe('the GPU timeline', () => {
+  it('stands in the main area, or below the notebook where that has a page of its own', async () => {
+    expect((await open()).areas).toEqual(['main']);
+    act(() => opened?.dispose());
+    expect((await open({}, {}, null)).areas).toEqual(['down']);
+  });
+
   it('says of each GPU who has it, and its newest value', async () => {
     const pool = makePool({ ranks: [makeRank(0, { gpu: GPU_0 })] });
     const { launched, urls } = await open({

@@ -24,7 +24,12 @@ const cell = (executionCount: number | null, executionState = 'idle') => ({
 async function jump(
   band: IBand,
   cells: ReturnType<typeof cell>[],
-  { isOpen = true, path = 'work/train.ipynb', kernel = 'k1' } = {}
+  {
+    isOpen = true,
+    path = 'work/train.ipynb',
+    kernel = 'k1',
+    bands = [band]
+  } = {}
 ) {
   const found: unknown[] = [];
   const opened: unknown[] = [];
@@ -57,6 +62,7 @@ async function jump(
   const before = Notification.manager.notifications.length;
   await jumpTo(
     band,
+    bands,
     app as unknown as JupyterFrontEnd,
     tracker as unknown as INotebookTracker,
     nullTranslator.load('')
@@ -99,6 +105,28 @@ describe('a click on a band', () => {
     const { index, opened } = await jump(BAND, [cell(6)], { isOpen: false });
     expect(opened).toEqual(['work/train.ipynb']);
     expect(index).toBe(0);
+  });
+
+  it('goes to no cell of a number that was counted again', async () => {
+    const later = (id: number, cell: number, kernelId = 'k1') => ({
+      ...BAND,
+      ...{ id, cell, kernelId, start: 10 + id }
+    });
+    const cells = [cell(6)];
+    const others = [BAND, later(2, 7), later(3, 2, 'k2')];
+    expect((await jump(BAND, cells, { bands: others })).index).toBe(0);
+    const bands = [later(-1, 5), BAND, later(2, 7), later(3, 6)];
+    const lost = await jump(BAND, cells, { bands });
+    expect(lost.index).toBe(-1);
+    expect(lost.said[0]).toMatch('The numbers of the cells have started again');
+    // The last one of that number is the one that is there.
+    expect((await jump(bands[3], cells, { bands })).index).toBe(0);
+  });
+
+  it('does not choose between cells of the same number', async () => {
+    const { index, said } = await jump(BAND, [cell(6), cell(6)]);
+    expect(index).toBe(-1);
+    expect(said[0]).toMatch('the cell that ran as [6] cannot be told');
   });
 
   it('says so if the cell is gone, or the notebook', async () => {

@@ -27,7 +27,8 @@ const makeCurrent = jest.fn();
 /** The toolbar item of a notebook whose kernel is k1. */
 function show(
   pool: Partial<IPool> | null,
-  changes: Partial<IPoolsModel> = {}
+  changes: Partial<IPoolsModel> = {},
+  language = 'python'
 ): void {
   const pools = pool ? [makePool(pool)] : [];
   const model = makeModel({
@@ -48,7 +49,8 @@ function show(
     sessionContext: {
       path: 'train.ipynb',
       kernelChanged: new Signal({}),
-      session: { kernel: { id: 'k1' } }
+      session: { kernel: { id: 'k1', name: language } },
+      specsManager: { specs: { kernelspecs: { R: { language: 'R' } } } }
     }
   } as unknown as NotebookPanel;
   const trans = nullTranslator.load('');
@@ -60,6 +62,12 @@ function show(
 
 function button(): HTMLButtonElement | null {
   return item.node.querySelector('button');
+}
+
+/** Two frames: Lumino draws before the first. */
+async function drawn(): Promise<void> {
+  await new Promise(resolve => requestAnimationFrame(resolve));
+  await new Promise(resolve => requestAnimationFrame(resolve));
 }
 
 async function open(): Promise<void> {
@@ -107,6 +115,12 @@ describe('RanksButton', () => {
     connection.state = 'missing';
     item.update();
     await until(() => button() === null);
+  });
+
+  it('is not there where the kernel is not Python', async () => {
+    show(null, {}, 'R');
+    await drawn();
+    expect(button()).toBeNull();
   });
 
   it('does not say that there are no ranks before that is known', async () => {

@@ -7,6 +7,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { hasMode, poolOf } from '../model/contract';
+import { isPython } from '../model/notebook';
 import { ranksIcon } from '../panel/icon';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
 import { CellMarks } from './cellMarks';
@@ -30,11 +31,15 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
     const command = CommandIDs.toggleDistributed;
     const notify = () => commands.notifyCommandChanged(command);
 
-    /** The selected code cells of the current notebook. */
+    /** The selected code cells of the current notebook, if they are Python. */
     const sources = () => {
-      const notebook = tracker.currentWidget?.content;
-      return (notebook?.widgets ?? [])
-        .filter(cell => notebook?.isSelectedOrActive(cell))
+      const panel = tracker.currentWidget;
+      if (!panel || !isPython(panel.sessionContext)) {
+        return [];
+      }
+      const notebook = panel.content;
+      return notebook.widgets
+        .filter(cell => notebook.isSelectedOrActive(cell))
         .filter(({ model }) => model.type === 'code')
         .map(({ model }) => model.sharedModel);
     };

@@ -5,6 +5,12 @@ import type { ISignal } from '@lumino/signaling';
 
 import type { INotebook } from '../tokens';
 
+/** Whether a notebook's kernel is Python's; also while that is not known. */
+export function isPython({ session, specsManager }: ISessionContext): boolean {
+  const spec = specsManager.specs?.kernelspecs[session?.kernel?.name ?? ''];
+  return !spec || /^i?python/i.test(spec.language);
+}
+
 /** What the pools model needs to know of the notebooks. */
 export interface INotebookFollower {
   readonly current: INotebook | null;
@@ -34,7 +40,8 @@ export class NotebookFollower implements INotebookFollower {
     return {
       path,
       kernelId: session?.kernel?.id ?? null,
-      sessionId: session?.id ?? null
+      sessionId: session?.id ?? null,
+      isPython: isPython(this._context)
     };
   }
 

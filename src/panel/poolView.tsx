@@ -45,6 +45,15 @@ function Content(services: IPanelServices): JSX.Element {
       </p>
     );
   }
+  if (!notebook.isPython && !pool) {
+    return (
+      <p className="jp-dist-quiet">
+        {trans.__(
+          'Ranks run Python, and the kernel of this notebook does not. Choose a Python kernel to run ranks.'
+        )}
+      </p>
+    );
+  }
   switch (pool?.state) {
     case 'PENDING':
     case 'CONFIGURING':

@@ -1,6 +1,6 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
-import type { Cell, CodeCell } from '@jupyterlab/cells';
+import type { CodeCell } from '@jupyterlab/cells';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -16,6 +16,7 @@ const LONG = 5000;
  */
 export async function jumpTo(
   band: IBand,
+  bands: readonly IBand[],
   app: JupyterFrontEnd,
   tracker: INotebookTracker,
   trans: TranslationBundle
@@ -41,17 +42,24 @@ export async function jumpTo(
     return;
   }
   app.shell.activateById(panel.id);
-  const cell = findCell(band, panel);
-  if (!cell) {
+  const cells = findCells(band, panel);
+  const isOld = haveRestarted(band, bands) && endOf(band) !== null;
+  if (cells.length !== 1 || isOld) {
+    const number = `${band.cell}`;
     Notification.info(
       band.cell === null
         ? trans.__('That cell has no number, so it cannot be found.')
-        : trans.__('Cell [%1] is not in %2 any more.', `${band.cell}`, name),
+        : cells.length
+          ? trans.__(
+              'The numbers of the cells have started again since, so the cell that ran as [%1] cannot be told.',
+              number
+            )
+          : trans.__('Cell [%1] is not in %2 any more.', number, name),
       { autoClose: LONG }
     );
     return;
   }
-  await panel.content.scrollToCell(cell, 'center');
+  await panel.content.scrollToCell(cells[0], 'center');
 }
 
 async function openNotebook(
@@ -77,8 +85,9 @@ async function openNotebook(
   return tracker.find(one => one === panel) ?? null;
 }
 
-function findCell(band: IBand, panel: NotebookPanel): Cell | undefined {
-  const cells = panel.content.widgets.filter(
+/** The cell that runs, or those with the number of a band. */
+function findCells(band: IBand, { content }: NotebookPanel): CodeCell[] {
+  const cells = content.widgets.filter(
     (cell): cell is CodeCell => cell.model.type === 'code'
   );
   // A cell gets its number when it is done; before that, an old one may have the same.
@@ -86,10 +95,26 @@ function findCell(band: IBand, panel: NotebookPanel): Cell | undefined {
     endOf(band) === null
       ? cells.find(({ model }) => model.executionState === 'running')
       : undefined;
-  return (
-    running ??
-    cells.find(
-      ({ model }) => band.cell !== null && model.executionCount === band.cell
+  return running
+    ? [running]
+    : cells.filter(
+        ({ model }) => band.cell !== null && model.executionCount === band.cell
+      );
+}
+
+/**
+ * Whether a kernel counted from the beginning after a band: the numbers of what it ran from then on do
+ * not only grow.
+ */
+function haveRestarted(band: IBand, bands: readonly IBand[]): boolean {
+  let last = band.cell ?? 0;
+  return bands
+    .filter(
+      ({ kernelId, start }) => kernelId === band.kernelId && start >= band.start
     )
-  );
+    .some(({ cell }) => {
+      const isLess = cell !== null && cell < last;
+      last = cell ?? last;
+      return isLess;
+    });
 }

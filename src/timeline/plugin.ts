@@ -1,4 +1,4 @@
-import { ILayoutRestorer } from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
@@ -23,7 +23,8 @@ import { Timeline } from './timeline';
 import { fillToolbar } from './toolbar';
 
 /**
- * Offers the timeline of the GPUs in the main area, one at a time.
+ * Offers the timeline of the GPUs in the main area, or below a notebook that has a page of its own;
+ * one at a time.
  *
  * As every command of ours it is in the palette already.
  */
@@ -32,7 +33,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
   description: 'Shows what the GPUs did and do, as curves.',
   autoStart: true,
   requires: [IPoolsModel, ITranslator, INotebookTracker],
-  optional: [ILauncher, ILayoutRestorer, IThemeManager],
+  optional: [ILauncher, ILayoutRestorer, IThemeManager, ILabShell],
   activate: (
     app: JupyterFrontEnd,
     pools: IPoolsModel,
@@ -40,7 +41,8 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     notebooks: INotebookTracker,
     launcher: ILauncher | null,
     restorer: ILayoutRestorer | null,
-    themes: IThemeManager | null
+    themes: IThemeManager | null,
+    labShell: ILabShell | null
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const past = new Past(app.serviceManager.serverSettings, trans);
@@ -54,7 +56,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     const make = (): MainAreaWidget<Timeline> => {
       const model = new TimelineModel(pools, bands, past);
       const content = new Timeline(model, trans, themes, band => {
-        void jumpTo(band, app, notebooks, trans);
+        void jumpTo(band, bands.all, app, notebooks, trans);
       });
       const widget = new MainAreaWidget({ content });
       widget.id = 'jupyter-dist-timeline';
@@ -89,7 +91,9 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
           });
         }
         if (!widget.isAttached) {
-          app.shell.add(widget, 'main', { type: 'Distributed' });
+          // The main area of Notebook 7 has room for the notebook alone.
+          const area = labShell ? 'main' : 'down';
+          app.shell.add(widget, area, { type: 'Distributed' });
         }
         app.shell.activateById(widget.id);
         return widget;

@@ -7,6 +7,7 @@ import React from 'react';
 
 import { deadRanks, hasMode, poolOf } from '../model/contract';
 import type { IPool } from '../model/contract';
+import { isPython } from '../model/notebook';
 import { formatBackend } from '../panel/format';
 import { countRanks, poolState } from '../statusbar/poolState';
 import type { IStartModel } from '../start/model';
@@ -38,12 +39,13 @@ export class RanksButton extends ReactWidget {
   }
 
   protected render(): JSX.Element | null {
-    const { model, trans } = this._options;
+    const { model, panel, trans } = this._options;
     const { state } = model.connection;
-    if (state === 'missing' || state === 'refused') {
+    const pool = this._pool;
+    const isOffered = pool !== null || isPython(panel.sessionContext);
+    if (state === 'missing' || state === 'refused' || !isOffered) {
       return null;
     }
-    const pool = this._pool;
     const isOn = hasMode(pool, this._kernelId);
     return (
       <>
