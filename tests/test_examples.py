@@ -18,6 +18,7 @@ from tools.demo import EXAMPLES, check, play
 
 from .conftest import pool_folders
 from .driver import Result, Server, environment, tagged
+from .fake_nvml.build import State
 
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 FIGURES = {"ddp_digits": 1, "quickstart": 0, "sliding_window": 1}
@@ -53,6 +54,30 @@ def test_with_a_server(path: Path, server: Server) -> None:
     check(pools, ranks=2)
     left = [process for process in tagged(server.env) if process.name() != ZYGOTE]
     assert left == [psutil.Process(server.process.pid)]
+
+
+def test_quickstart_on_pretended_gpus(fake_nvml_folder: Path, tmp_path: Path) -> None:
+    """As under `make lab-fake`: a rank has a GPU there, and a torch without CUDA stays on the CPU."""
+    state = State(tmp_path / "state")
+    state.write(gpus=2, memory=80 << 30)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_DIST_LEASES", str(tmp_path / "leases"))
+        for name, value in state.environment(fake_nvml_folder).items():
+            patch.setenv(name, value)
+        server = Server(tmp_path / "home", EXAMPLES)
+    notebook = server.notebook()
+    texts: list[str] = []
+    try:
+        play(
+            EXAMPLES / "quickstart.ipynb",
+            server,
+            notebook,
+            lambda source, result: texts.append(result.text),
+        )
+    finally:
+        notebook.close()
+        server.close()
+    assert "GPU 1" in "".join(texts)
 
 
 @each_notebook

@@ -55,7 +55,7 @@ async def complete_request(
     Raises
     ------
     DistError
-        If the request names a kernel that this server does not have.
+        If the request names a kernel that this server does not have, or that is not Python.
     """
     limit = request.timeout or settings["jupyter_dist_start_timeout"]
     if request.kernel_id is None:
@@ -66,6 +66,13 @@ async def complete_request(
         return replace(request, timeout=limit)
     kernel = kernels.get_kernel(request.kernel_id)
     spec = kernel.kernel_spec
+    if not request.python and not spec.language.lower().startswith(("python", "ipython")):
+        raise DistError(
+            "kernel_not_python",
+            f"Ranks run Python, and the kernel {spec.display_name} runs {spec.language}.",
+            "Choose a Python kernel for the notebook.",
+            field="kernel_id",
+        )
     path = await _notebook_path(request.kernel_id, serverapp)
     root = Path(serverapp.root_dir)
     folder = (root / path).parent if path else root

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import sys
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from jupyter_dist_server.errors import DistError
 from jupyter_dist_server.web.pools import check_rank_list
 
+from ..driver import Server
 from .client import Client
 from .openapi import validate_named
 
@@ -89,6 +92,19 @@ def test_integers_may_be_written_with_a_point(client: Client) -> None:
     assert client.post("pools", request, 404)["code"] == "kernel_not_found"
     error = client.post("pools/none/kill", {"ranks": [0.0, 1.0]}, 404)
     assert error["code"] == "pool_not_found"
+
+
+def test_a_kernel_of_another_language_gets_no_ranks(server: Server, client: Client) -> None:
+    folder = Path(server.env["JUPYTER_DATA_DIR"]) / "kernels" / "ir"
+    folder.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": argv, "display_name": "R 4.5", "language": "R"}
+    (folder / "kernel.json").write_text(json.dumps(spec))
+    kernel = client.raw("POST", "api/kernels", body={"name": "ir"}).body["id"]
+    error = client.post("pools", {"kernel_id": kernel}, 400)
+    assert error["code"] == "kernel_not_python"
+    assert "the kernel R 4.5 runs R" in error["message"]
+    assert client.raw("DELETE", f"api/kernels/{kernel}").status == 204
 
 
 def test_a_list_of_ranks_is_bounded() -> None:
