@@ -96,7 +96,9 @@ class Pool:
         DistError
             If a name is not allowed, or a value cannot be sent.
         """
-        _warn(self.mover().push((values or {}) | named, self.choose(ranks)))
+        every = (values or {}) | named
+        _warn(self.mover().push(every, self.choose(ranks)))
+        self.note_values("push", every)
 
     def pull(self, expression: str, ranks: Ranks = 0) -> Any:
         """Return the value of an expression on ranks, also while a cell runs there.
@@ -120,6 +122,7 @@ class Pool:
     def scatter(self, name: str, value: Any, ranks: Ranks = None) -> None:
         """Split a tensor, array or sequence along its first dimension, one part for each rank."""
         _warn(self.mover().scatter(name, value, self.choose(ranks)))
+        self.note_values("scatter", [name])
 
     def gather(self, expression: str, ranks: Ranks = None, *, concat: bool = False) -> Any:
         """Return the values of an expression as a list by rank; with `concat`, joined to one."""
@@ -155,6 +158,7 @@ class Pool:
         name = mover.send_call((function, args, kwargs, _source(function)), chosen)
         call = Call(client, self._current.loop, mover, name, chosen)
         self._current.keep_connected(call)
+        self._current.ran.note(self._record, f"A call of {_name(function)} by the notebook.")
         return call
 
     # -- for the magics ---------------------------------------------------------------------
@@ -163,6 +167,11 @@ class Pool:
         """Return what moves values to the pool and back."""
         _, client = self._current.require()
         return Mover(client, self._current.loop.run)
+
+    def note_values(self, verb: str, names: Iterable[str]) -> None:
+        """Remember for ``%dist_export`` that values came from the notebook."""
+        listed = ", ".join(names)
+        self._current.ran.note(self._record, f"%dist_{verb} {listed}: values of the notebook.")
 
     def choose(self, ranks: Ranks) -> list[int]:
         """Read a choice of ranks."""
@@ -176,6 +185,10 @@ class Pool:
         if not chosen:
             raise DistError("bad_ranks", "No rank is chosen.", field="ranks")
         return chosen
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", function))
 
 
 def _source(function: Callable[..., Any]) -> dict[str, list[str]]:

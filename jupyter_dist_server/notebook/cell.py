@@ -22,7 +22,7 @@ from .merge import Merger
 from .outcome import Outcome
 from .per_rank import PerRank
 from .publication import Publication, Text, publish
-from .results import CellResults
+from .results import TakesOutputs
 from .tabs import Tabs
 from .trail import Trail
 
@@ -50,7 +50,7 @@ class Options:
     """Seconds after which the cell is stopped."""
     limit: int = OUTPUT_LIMIT
     """Characters that all ranks together may show; the rest goes to files."""
-    results: CellResults | None = None
+    results: TakesOutputs | None = None
     """Takes what the ranks show."""
 
 

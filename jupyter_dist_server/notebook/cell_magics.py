@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import sys
+from dataclasses import replace
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -20,6 +21,7 @@ from ..pools.ranks import format_ranks
 from .cell import Options
 from .current import CurrentPool
 from .options import no_options, parse, plain_usage, unquoted
+from .ran_cells import RanCell
 from .results import CellResults
 
 OUR_MAGICS = re.compile(
@@ -151,15 +153,35 @@ class CellMagics(Magics):  # type: ignore[misc]
                 )
         how = f"is_module={options.module}, keep={options.interactive}"
         argv = [options.script, *options.arguments]
-        self._run(f"{_RUN_SCRIPT}({target!r}, {argv!r}, {how})", options.ranks)
+        script = RanCell("", [], why=f"%dist_run {line}: run it by torchrun itself.")
+        self._run(f"{_RUN_SCRIPT}({target!r}, {argv!r}, {how})", options.ranks, noted=script)
 
-    def _run(self, code: str, ranks: str, options: Options | None = None) -> None:
+    def _run(
+        self,
+        code: str,
+        ranks: str,
+        options: Options | None = None,
+        noted: RanCell | None = None,
+    ) -> None:
         kernel = getattr(self.shell, "kernel", None)
         allow_stdin = bool(getattr(kernel, "_allow_stdin", True))
         # The shell's counter is one ahead of the running cell in some versions of IPython.
         count = len(self.shell.history_manager.input_hist_raw) - 1
         how = options or Options(limit=self.output_limit)
-        self.pool.run(code, ranks, count, allow_stdin, how)
+        record, _ = self.pool.require()
+        ran = noted or RanCell(code, self.pool.choose(ranks), count, results=how.results)
+        self.pool.ran.add(record, ran)
+        try:
+            self.pool.run(code, ranks, count, allow_stdin, replace(how, results=ran))
+        except DistError:  # it did not begin
+            self.pool.ran.remove(ran)
+            raise
+        except BaseException as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+            ran.why = ran.why or f"It {'was interrupted' if interrupted else 'failed'}."
+            raise
+        finally:
+            ran.results = None
 
     @plain_usage
     @magic_arguments()
@@ -199,6 +221,7 @@ class CellMagics(Magics):  # type: ignore[misc]
         no_options("sync", line)
         seconds = self.pool.barrier()
         record, _ = self.pool.require()
+        self.pool.ran.add(record, RanCell("dist.barrier()", self.pool.choose("")))
         print(f"Ranks {format_ranks(range(record['world_size']))} met in {seconds * 1e3:.1f} ms.")
 
     # -- input transformers -----------------------------------------------------------------

@@ -19,6 +19,7 @@ from .cell import Cell, Options
 from .connection import Connection, mended
 from .control import Control, LocalControl, Record
 from .loop import LoopThread
+from .ran_cells import RanCells
 from .server_control import find_server
 
 _NEWS = 10.0
@@ -38,6 +39,7 @@ class CurrentPool:
         """Whether the pool is another notebook's."""
         self._failure: DistError | None = None
         self._cells = 0
+        self.ran = RanCells()
 
     @property
     def loop(self) -> LoopThread:

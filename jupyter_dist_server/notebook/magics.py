@@ -14,13 +14,20 @@ from .cell_magics import CellMagics
 from .comms import Comms
 from .compatibility import CompatibilityMagics
 from .current import CurrentPool
+from .export_magics import ExportMagics
 from .introspection import Introspection
 from .own_placement import Place
 from .pool_magics import PoolMagics
 from .replay import Replay
 from .value_magics import ValueMagics
 
-MAGICS: tuple[type[Magics], ...] = (PoolMagics, CellMagics, ValueMagics, CompatibilityMagics)
+MAGICS: tuple[type[Magics], ...] = (
+    PoolMagics,
+    CellMagics,
+    ValueMagics,
+    ExportMagics,
+    CompatibilityMagics,
+)
 """All of ours; each takes the shell and the notebook's pool."""
 
 _loaded: dict[type[Magics], Magics] = {}

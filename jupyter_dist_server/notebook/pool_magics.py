@@ -125,6 +125,10 @@ class PoolMagics(Magics):  # type: ignore[misc]
         if place:
             request = self.pool.loop.run(own_map(place, request))
         self._with_progress(lambda progress: self.pool.start(request, progress))
+        if variables := ", ".join(request.get("env") or ()):
+            self.pool.ran.note(
+                self.pool.require()[0], f"The pool was started with --env {variables}: set them."
+            )
 
     def _with_progress(self, work: Callable[[Callable[[Record], None]], Record]) -> None:
         """Show one line that follows the start of a pool."""
@@ -249,5 +253,6 @@ class PoolMagics(Magics):  # type: ignore[misc]
         """
         parse(self.dist_reset, line)
         self.pool.all_cells = False
+        self.pool.ran.clear()
         self.pool.reset()
         print("Everything is reset; start again with %dist_init.")

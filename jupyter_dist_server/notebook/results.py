@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
+
+
+class TakesOutputs(Protocol):
+    """Whoever wants to have what a cell shows."""
+
+    def add(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+        """Take one output."""
 
 
 @dataclass

@@ -55,6 +55,7 @@ class ValueMagics(Magics):  # type: ignore[misc]
         ranks = self.pool.choose(options.ranks)
         begun = time.monotonic()
         moved = self.pool.mover().push(values, ranks)
+        self.pool.note_values("push", names)
         _say("Pushed", names, moved, f"to {_ranks(ranks)}", begun)
 
     @plain_usage
@@ -109,6 +110,7 @@ class ValueMagics(Magics):  # type: ignore[misc]
         ranks = self.pool.choose(options.ranks)
         begun = time.monotonic()
         moved = self.pool.mover().scatter(name, value, ranks)
+        self.pool.note_values("scatter", [name])
         _say("Scattered", [name], moved, f"to {_ranks(ranks)}", begun)
 
     @plain_usage

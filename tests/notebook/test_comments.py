@@ -60,6 +60,7 @@ EACH = [
     "%timeline_debug  # the same",
     "%timeline_clear  # the same",
     '%dist_restart --ranks "1"  # one',
+    "%dist_export --force '/dev/null'  # a script",
     "%dist_shutdown  # the end",
     "%dist_reset  # whatever there is",
 ]

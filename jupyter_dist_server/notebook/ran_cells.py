@@ -1,0 +1,89 @@
+"""Which cells of this notebook ran on its pool's ranks, for ``%dist_export``."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .results import TakesOutputs
+
+MOST_CELLS = 1000
+MOST_CHARACTERS = 2_000_000
+"""Of all cells that are kept; the oldest go first."""
+
+
+@dataclass(eq=False)
+class RanCell:
+    """A cell, and how it went."""
+
+    code: str
+    """Empty for something else than a cell; `why` says what that was."""
+    ranks: list[int]
+    number: int | None = None
+    """The notebook's."""
+    has_value: bool = False
+    """Whether it showed its last expression."""
+    why: str = ""
+    """Why it cannot be run again."""
+    results: TakesOutputs | None = None
+    """Who else takes its outputs, while it runs."""
+
+    def add(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+        """Take one output."""
+        self.has_value |= kind == "execute_result"
+        if self.results is not None:
+            self.results.add(rank, kind, content)
+
+
+class RanCells:
+    """The cells that ran on one pool, in order.
+
+    Attributes
+    ----------
+    pool : dict or None
+        The pool's record.
+    dropped : int
+        How many cells were forgotten.
+    """
+
+    def __init__(self) -> None:
+        self.pool: dict[str, Any] | None = None
+        self.dropped = 0
+        self._size = 0
+        self._cells: deque[RanCell] = deque()
+
+    def __iter__(self) -> Iterator[RanCell]:
+        return iter(self._cells)
+
+    def add(self, pool: dict[str, Any], cell: RanCell) -> RanCell:
+        """Add a cell that begins to run; those of another pool are forgotten."""
+        if self.pool is not None and self.pool["id"] != pool["id"]:
+            self.clear()
+        elif self.pool is not None and self.pool["generation"] != pool["generation"]:
+            self._append(RanCell("", [], why="Ranks were replaced here and lost their variables."))
+        self.pool = pool
+        self._append(cell)
+        return cell
+
+    def note(self, pool: dict[str, Any], text: str) -> None:
+        """Add something that cannot be put in a script."""
+        self.add(pool, RanCell("", [], why=text))
+
+    def remove(self, cell: RanCell) -> None:
+        """Forget a cell that did not run."""
+        self._cells.remove(cell)
+        self._size -= len(cell.code)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.pool, self.dropped, self._size = None, 0, 0
+        self._cells.clear()
+
+    def _append(self, cell: RanCell) -> None:
+        self._cells.append(cell)
+        self._size += len(cell.code)
+        while len(self._cells) > MOST_CELLS or self._size > MOST_CHARACTERS:
+            self._size -= len(self._cells.popleft().code)
+            self.dropped += 1
