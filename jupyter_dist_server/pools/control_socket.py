@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .peers import check_unix_peer
+from .tasks import Tasks
 
 Client = asyncio.StreamWriter
 """Somebody who is connected; what belongs to a connection ends with it."""
 
-_BACKLOG_LIMIT = 1 << 20
-"""Bytes that a client may leave unread before it is dropped."""
+_BACKLOG_LIMIT = 1 << 24
+"""Bytes of answers that a client may ask for and leave unread before it is dropped."""
 
 
 class ControlSocket:
@@ -45,23 +46,35 @@ class ControlSocket:
         self._obey = obey
         self._gone = gone
         self._writers: set[Client] = set()
+        self._behind: dict[Client, asyncio.Task[None]] = {}
+        """Those that have not read the last snapshot yet, and what waits until they have."""
+        self._tasks = Tasks()
 
     async def open(self) -> None:
         """Begin to serve."""
         self._server = await asyncio.start_unix_server(self._serve, sock=self._listener)
 
     def broadcast(self) -> None:
-        """Send the snapshot to everybody; a client that does not read is dropped."""
+        """Send the snapshot to everybody; who has not read the last one gets the newest then."""
         line = self._line()
-        for writer in list(self._writers):
-            if writer.transport.get_write_buffer_size() > _BACKLOG_LIMIT:
-                writer.transport.abort()
+        for writer in self._writers - self._behind.keys():
+            if writer.transport.get_write_buffer_size():
+                self._behind[writer] = self._tasks.add(self._catch_up(writer))
             else:
                 writer.write(line)
 
+    async def _catch_up(self, writer: Client) -> None:
+        with contextlib.suppress(ConnectionError):  # it went away without reading
+            await writer.drain()
+            writer.write(self._line())
+        del self._behind[writer]
+
     def tell(self, client: Client, said: dict[str, Any]) -> None:
-        """Say something to one client."""
-        client.write(json.dumps(said).encode() + b"\n")
+        """Say something to one client; who asks on and on, and reads nothing, is dropped."""
+        if client.transport.get_write_buffer_size() > _BACKLOG_LIMIT:
+            client.transport.abort()
+        else:
+            client.write(json.dumps(said).encode() + b"\n")
 
     def _line(self) -> bytes:
         return json.dumps(self._snapshot()).encode() + b"\n"
@@ -73,6 +86,7 @@ class ControlSocket:
             writer.close()
             return
         self._writers.add(writer)
+        writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all was sent
         writer.write(self._line())
         try:
             while line := await reader.readline():
@@ -84,10 +98,17 @@ class ControlSocket:
             writer.close()
             self._gone(writer)
 
+    async def _flush(self, writer: Client) -> None:
+        if behind := self._behind.get(writer):
+            await behind
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
+
     async def close(self) -> None:
         """Let everybody read the last snapshot, then hang up."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*map(self._flush, list(self._writers))), 1)
         for writer in list(self._writers):
-            with contextlib.suppress(ConnectionError, asyncio.TimeoutError):
-                await asyncio.wait_for(writer.drain(), 1)
             writer.close()
+        await self._tasks.cancel()
         self._server.close()
