@@ -26,6 +26,7 @@ from .control_socket import Client, ControlSocket
 from .deaths import Deaths
 from .folder import CONFIG
 from .holders import Holders
+from .open_files import raise_limit
 from .processes import (
     KILLED,
     RESTARTED,
@@ -271,6 +272,7 @@ def serve(listener: socket.socket, lease: list[int], seat: socket.socket | None 
     owner by it.
     """
     call_ourselves("dist-agent")
+    raise_limit()  # for our ranks too, which have a connection to each other in every group
     held = Lease.inherit(lease) if lease else None  # at once, and by no child of ours
     agent = Agent(Path(listener.getsockname()).parent, listener)
     agent.starter.prepare()

@@ -26,6 +26,9 @@ _IN_MODIFY = 0x2
 _PUNCH_HOLE = 0x1 | 0x2  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _FREE_EVERY = 1 << 20
 _POLL = 0.05
+_WATCHED = 16
+"""Up to how many ranks of a pool learn of each write at once, by inotify; of more, each looks 20
+times a second. By default a user may have 128 instances, for all programs together."""
 _seek = os.lseek
 _PAUSE = 0.005
 
@@ -44,26 +47,18 @@ class MemoryFile:
             path = f"/proc/self/fd/{self.content}"
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
             self._frees = True
-            # The system allows a user only so many watches; without one we look now and then.
-            self._events = _LIBC.inotify_init1(os.O_CLOEXEC)
-            if _LIBC.inotify_add_watch(self._events, path.encode(), _IN_MODIFY) < 0:
-                self._events = -1
         else:  # macOS
             self.content, path = tempfile.mkstemp(prefix=name)
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
             os.unlink(path)
             self._frees = False
-            self._events = -1
         self.offset = 0
         self._freed = 0
 
-    def wait(self) -> None:
-        """Block until something may have been written."""
-        if self._events >= 0:
-            os.read(self._events, 4096)
-        else:
-            while os.fstat(self.content).st_size == self.offset:
-                time.sleep(_POLL)
+    @property
+    def has_news(self) -> bool:
+        """Whether something was written since the last call of `read_new`."""
+        return os.fstat(self.content).st_size != self.offset
 
     def read_new(self) -> bytes:
         """Return what was written since the last call; never blocks."""
@@ -82,6 +77,33 @@ class MemoryFile:
         return content
 
 
+class Writes:
+    """Waits for what is written to a rank's files in memory: one inotify instance for all."""
+
+    def __init__(self, files: list[MemoryFile]) -> None:
+        self._files = files
+        self._events = -1
+        if hasattr(os, "memfd_create") and int(os.environ["WORLD_SIZE"]) <= _WATCHED:
+            self._watch()
+
+    def _watch(self) -> None:
+        # The system allows only so many instances and watches; without one we look now and then.
+        events = _LIBC.inotify_init1(os.O_CLOEXEC)
+        paths = [f"/proc/self/fd/{file.content}".encode() for file in self._files]
+        if all(_LIBC.inotify_add_watch(events, path, _IN_MODIFY) >= 0 for path in paths):
+            self._events = events
+        elif events >= 0:
+            os.close(events)
+
+    def wait(self) -> None:
+        """Block until something may have been written."""
+        if self._events >= 0:
+            os.read(self._events, 4096)
+        else:
+            while not any(file.has_news for file in self._files):
+                time.sleep(_POLL)
+
+
 class RankStream(OutStream):  # type: ignore[misc]
     """`sys.stdout` or `sys.stderr` of a rank, taking in its file descriptor as well."""
 
@@ -97,7 +119,10 @@ class RankStream(OutStream):  # type: ignore[misc]
         self._forked = False
         os.register_at_fork(after_in_child=self._begin_anew)
         os.dup2(self.captured.descriptor, self._descriptor)
-        threading.Thread(target=self._follow, name=f"capture-{name}", daemon=True).start()
+        if len(self._both) == 2:  # stderr is made after stdout
+            threading.Thread(
+                target=_follow, args=(self._both,), name="capture", daemon=True
+            ).start()
 
     def set_parent(self, parent: dict[str, Any]) -> None:
         """Note whose request is dealt with; what C code writes belongs to the main thread's."""
@@ -158,11 +183,14 @@ class RankStream(OutStream):  # type: ignore[misc]
             if text := self._decoder.decode(self.captured.read_new(), final):
                 self._outbox.put(parent or self._parent_header_global, self.name, text)
 
-    def _follow(self) -> None:
-        while True:
-            self.captured.wait()
-            self.take_in()
-            time.sleep(_PAUSE)  # many small writes must not wake us, and take Python's lock, each
+
+def _follow(streams: list[RankStream]) -> None:
+    writes = Writes([stream.captured for stream in streams])
+    while True:
+        writes.wait()
+        for stream in streams:
+            stream.take_in()
+        time.sleep(_PAUSE)  # many small writes must not wake us, and take Python's lock, each
 
 
 def take_in_everything(streams: list[RankStream]) -> None:

@@ -12,11 +12,13 @@ import zmq
 from jupyter_client.session import Session
 
 from .folder import endpoint
+from .request import MAX_RANKS
 
 _LOG = logging.getLogger(__name__)
 
 Message = dict[str, Any]
 
+_CHANNELS = ("cells", "shell", "iopub", "stdin", "control")
 _TOPICS = (b"stream.", b"display_data", b"comm-")
 """What ipykernel calls what we want of a rank's iopub channel, besides the topics of its own."""
 
@@ -41,11 +43,12 @@ class Channels:
         self._folder = folder
         self._on_message = on_message
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._context.set(zmq.MAX_SOCKETS, len(_CHANNELS) * MAX_RANKS)
         self._sockets: dict[tuple[int, str], zmq.Socket[bytes]] = {}
 
     def open(self, rank: int) -> zmq.Socket[bytes]:
         """Connect to all channels of a rank; return the socket of its iopub channel."""
-        for channel in ("cells", "shell", "iopub", "stdin", "control"):
+        for channel in _CHANNELS:
             self._open(rank, channel)
         return self._sockets[rank, "iopub"]
 

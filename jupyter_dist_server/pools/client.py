@@ -16,6 +16,7 @@ from .execution import Execution, OnOutput, Reply
 from .folder import read_config
 from .greeting import wait_for_greeting
 from .mending import GroupKeeper
+from .open_files import CLIENT_EACH, check_open_files
 from .processes import POOL_ENDED
 from .queries import Queries
 from .stopping import Ladder
@@ -79,8 +80,10 @@ class PoolClient:
         Raises
         ------
         DistError
-            If the pool does not answer within `timeout` seconds.
+            If the pool does not answer within `timeout` seconds, or has more ranks than this
+            process can have connections to.
         """
+        check_open_files(self.world_size, CLIENT_EACH)
         try:
             await asyncio.wait_for(self._connect(outputs), timeout)
         except (asyncio.TimeoutError, OSError) as error:

@@ -11,6 +11,7 @@ from .adoption import Found, find_pools
 from .allocation import Allocator
 from .holders import SERVER, Owner
 from .launch import Launch
+from .open_files import CLIENT_EACH, SERVER_EACH, check_open_files, raise_limit
 from .placement import GpusTaken
 from .plan import new_record
 from .pool import DEFAULT_TIMEOUT, Pool
@@ -51,6 +52,7 @@ class PoolManager:
     ) -> None:
         self.pools: dict[str, Pool] = {}
         self.zygotes = Zygotes(keep_warm)
+        raise_limit()  # also for the pools that we adopt
         self._watch = watch
         self._owner = owner or Owner()
         self._listeners: set[Listener] = set()
@@ -81,8 +83,9 @@ class PoolManager:
         Raises
         ------
         DistError
-            If the kernel has a pool already, or the request cannot be placed; if GPUs are taken
-            for now, and it may `wait`, the pool is `PENDING` until they are not.
+            If the kernel has a pool already, the request cannot be placed, or this process may not
+            open enough files; if GPUs are taken for now, and it may `wait`, the pool is `PENDING`
+            until they are not.
         """
         kernel = request.kernel_id
         if (running := self.for_kernel(kernel)) or kernel in self._starting:
@@ -112,6 +115,12 @@ class PoolManager:
             if allocation:
                 allocation.close()
             raise DistError("start_cancelled", "The start was cancelled; nothing of it is left.")
+        try:
+            check_open_files(record.world_size, SERVER_EACH if self._watch else CLIENT_EACH)
+        except DistError:
+            if allocation:
+                allocation.close()
+            raise
         timeout = request.timeout or DEFAULT_TIMEOUT
         pool = Pool(record, self._on_change, self._owner, self._watch, timeout)
         self._forget_ended_of(kernel)

@@ -1,0 +1,103 @@
+"""Many ranks within what the system allows: open files, and inotify instances."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.pools.capture import _WATCHED
+from jupyter_dist_server.pools.open_files import CLIENT_EACH, check_open_files
+
+from .test_pool import client_of, linux, request, running
+
+REFUSED = """
+import asyncio
+from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.request import PoolRequest
+
+async def start():
+    manager = PoolManager(watch=True)
+    try:
+        await manager.create(PoolRequest(num_ranks=64))
+    except DistError as error:
+        print(error.code, error.field, error)
+    await manager.stop_all()
+
+asyncio.run(start())
+"""
+
+
+def instances(pid: int) -> int:
+    """Return how many inotify instances a process has."""
+    folder = Path(f"/proc/{pid}/fd")
+    return Counter(os.readlink(file) for file in folder.iterdir())["anon_inode:inotify"]
+
+
+@linux
+def test_more_ranks_than_the_soft_limit_allows(tmp_path: Path) -> None:
+    ranks = _WATCHED + 1
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/dev/fd"))
+    soft = used + CLIENT_EACH * ranks // 2
+    assert before[1] == resource.RLIM_INFINITY or before[1] > 2 * soft
+
+    async def check() -> None:
+        async with running(request(tmp_path, num_ranks=ranks)) as pool, client_of(pool) as client:
+            assert len(os.listdir("/dev/fd")) > soft
+            assert [instances(rank.pid) for rank in pool.record.ranks if rank.pid] == [0] * ranks
+            heard: list[int] = []
+
+            def on_output(rank: int, kind: str, content: dict[str, str]) -> None:
+                if kind == "stream" and content["text"] == "C\n":
+                    heard.append(rank)
+                    if len(heard) == ranks:
+                        (tmp_path / "all").touch()
+
+            # What C code writes is shown while the cell runs, without inotify, too.
+            code = "import os, time\nos.write(1, b'C\\n')\n" + (
+                "while not os.path.exists('all'): time.sleep(0.01)"
+            )
+            replies = await client.execute(code, range(ranks), on_output)
+            assert {reply.status for reply in replies.values()} == {"ok"}
+
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
+        asyncio.run(check())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@linux
+def test_a_rank_has_one_inotify_instance_at_most(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool:
+            assert [instances(rank.pid) for rank in pool.record.ranks if rank.pid] == [1, 1]
+
+    asyncio.run(check())
+
+
+def test_too_many_ranks_for_the_hard_limit_are_refused_in_words() -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED], preexec_fn=limit, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("too_many_files num_ranks 64 ranks need 9"), done.stdout
+    assert "open files in this process, and it may have 256." in done.stdout
+    assert "Ask for at most 1" in done.stdout and "ulimit -Hn" in done.stdout
+
+
+def test_a_client_is_refused_likewise() -> None:
+    with pytest.raises(DistError, match="open files in this process"):
+        check_open_files(10_000, CLIENT_EACH)
