@@ -12,7 +12,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
-from traitlets import Int
+from traitlets import Float, Int
 
 from ..errors import DistError
 from ..pools.client import OUTPUT_LIMIT
@@ -44,6 +44,13 @@ class CellMagics(Magics):  # type: ignore[misc]
         config=True,
         help="""Characters that one cell may show, all its ranks together. Of more, the middle is
         cut, and a file for each rank holds it all.""",
+    )
+
+    sync_timeout = Float(
+        60.0,
+        min=0.1,
+        config=True,
+        help="""Seconds for which ``%sync`` waits for ranks that do not come.""",
     )
 
     def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
@@ -212,14 +219,16 @@ class CellMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @line_magic
     def sync(self, line: str) -> None:
-        """Wait until all ranks have reached this point (a barrier).
+        """Wait until all ranks have reached this point (a barrier), for a minute at most.
+
+        `%config CellMagics.sync_timeout = 300` waits longer.
 
         Examples::
 
             %sync
         """
         no_options("sync", line)
-        seconds = self.pool.barrier()
+        seconds = self.pool.barrier(self.sync_timeout)
         record, _ = self.pool.require()
         self.pool.ran.add(record, RanCell("dist.barrier()", self.pool.choose("")))
         print(f"Ranks {format_ranks(range(record['world_size']))} met in {seconds * 1e3:.1f} ms.")

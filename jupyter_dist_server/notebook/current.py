@@ -324,10 +324,10 @@ class CurrentPool:
         record, client = self.require()
         return record, self._loop.run(client.status()), client.dead
 
-    def barrier(self) -> float:
-        """Let all ranks meet; return the seconds it took."""
+    def barrier(self, timeout: float) -> float:
+        """Let all ranks meet, within some seconds; return how many it took."""
         begun = time.perf_counter()
-        self.run("dist.barrier()", "", None, False)
+        self.run("get_ipython().kernel.group.meet()", "", None, False, Options(timeout=timeout))
         return time.perf_counter() - begun
 
 

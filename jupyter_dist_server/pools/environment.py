@@ -65,7 +65,17 @@ def thread_limits(base: dict[str, str], extra: dict[str, str]) -> dict[str, str]
 def rank_environment(
     rank: int, world_size: int, pool_id: str, port: int, mask: str | None
 ) -> dict[str, str]:
-    """Return the variables that torchrun would set for this rank on one machine, and its mask."""
+    """Return the variables that torchrun would set for this rank on one machine, and its mask.
+
+    Parameters
+    ----------
+    rank, world_size, pool_id
+        Who it is.
+    port : int
+        ``MASTER_PORT``, for programs that the rank starts; the pool's group does not use it.
+    mask : str or None
+        What CUDA may see.
+    """
     masks = {} if mask is None else {"CUDA_VISIBLE_DEVICES": mask}
     return (
         rank_variables(os.environ, rank, world_size)
@@ -85,8 +95,9 @@ def rank_environment(
             "TORCHELASTIC_RUN_ID": pool_id,
             "TORCHELASTIC_RESTART_COUNT": "0",
             "TORCHELASTIC_MAX_RESTARTS": "0",
-            # The store already listens, so init_process_group("gloo") joins it instead of binding.
-            "TORCHELASTIC_USE_AGENT_STORE": "True",
+            # Nobody listens there: a program that a rank starts has a rendezvous of its own, which
+            # its rank 0 serves. The store of the pool's group would remember an earlier program.
+            "TORCHELASTIC_USE_AGENT_STORE": "False",
             "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
         }
     )

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from .gloo_guard import Connection, GlooGuard, connections
+from .user_group import UserGroup, no_group
 
 HOST = "127.0.0.1"
 _COLLECTIVES = ("torch.distributed.distributed_c10d", "torch.distributed._functional_collectives")
@@ -48,7 +49,7 @@ class ProcessGroup:
     ----------
     name : str or None
         All ranks that share a whole group have the same name for it; `None` while it is broken.
-    device : str
+    port, device
         As given.
     """
 
@@ -57,13 +58,14 @@ class ProcessGroup:
         self._backend = backend
         self._rank = rank
         self._world_size = world_size
-        self._port = port
+        self.port = port
         self.device = device
         self._generation = 0
         self._server: Any = None
         self._store: Any = None
         self._connections: set[Connection] = set()
         """Those that groups have opened."""
+        self._users = UserGroup(backend, rank, world_size)
         self._remember_connections()
         self._guard = GlooGuard(rank)
 
@@ -89,7 +91,7 @@ class ProcessGroup:
 
         self._server = dist.TCPStore(
             HOST,
-            self._port,
+            self.port,
             self._world_size,
             is_master=True,
             wait_for_workers=False,
@@ -120,13 +122,13 @@ class ProcessGroup:
         self.leave()
         limit = datetime.timedelta(seconds=patience)
         self._store = dist.TCPStore(
-            HOST, self._port, self._world_size, timeout=limit, wait_for_workers=False
+            HOST, self.port, self._world_size, timeout=limit, wait_for_workers=False
         )
         store = dist.PrefixStore(f"jupyter_dist/{name}", self._store)
         # `init_process_group` would wait half an hour for a rank that is not there.
         store.set(f"here/{self._rank}", "")
         store.wait([f"here/{rank}" for rank in range(self._world_size)], limit)
-        dist.init_process_group(
+        self._users.make(
             self._backend,
             store=store,
             rank=self._rank,
@@ -137,18 +139,23 @@ class ProcessGroup:
         self._generation = generation
         self.name = name
 
+    def meet(self) -> None:
+        """Wait for all other ranks, whatever group the user has."""
+        import torch.distributed as dist
+
+        if self.name is None:
+            raise no_group()
+        dist.barrier(self._users.require())
+
     def fingerprint(self) -> str | None:
         """Return what is the same on all ranks that share a whole group; `None` without one.
 
         It counts the collectives: ranks that were interrupted after a different number of them
         would take one's next for the other's last.
         """
-        import torch.distributed as dist
-
-        if self.name is None or not dist.is_initialized():
+        if self.name is None or self._users.standing is None:
             return self.name
-        assert dist.group.WORLD is not None
-        return f"{self.name}:{_begun_in(dist.group.WORLD)}"
+        return f"{self.name}:{_begun_in(self._users.standing)}"
 
     def calls(self) -> int:
         """Count the collectives that this rank has begun, in groups of the user's too."""
@@ -158,11 +165,9 @@ class ProcessGroup:
 
     def leave(self) -> None:
         """Destroy the group, and those that the user made."""
-        import torch.distributed as dist
-
-        if dist.is_initialized():
+        if self._users.standing is not None:
             self.break_up(self._generation)  # or we would wait for what is under way
-            dist.destroy_process_group()
+            self._users.end()
         self.name = None
         self._connections.clear()
 
@@ -174,18 +179,17 @@ class ProcessGroup:
         generation : int
             How often ranks had been replaced when the need arose; a newer group is left alone.
         """
-        import torch.distributed as dist
         from torch.distributed import distributed_c10d
 
         if generation < self._generation:
             return
         self.name = None
-        if dist.is_initialized() and "nccl" in self._backend:
+        if "nccl" in self._backend:
             for group in list(distributed_c10d._world.pg_map):
                 group.abort()
         for connection, face in connections():
             # The store's too: `new_group` waits there for ranks that do not come.
-            if connection in self._connections or connection[1][1] == self._port:
+            if connection in self._connections or connection[1][1] == self.port:
                 with contextlib.suppress(OSError):  # the other end was quicker
                     face.shutdown(socket.SHUT_RDWR)
 

@@ -174,7 +174,8 @@ def _start(orders: Orders) -> Any:
         torch.set_num_threads(int(threads))
     if device != "cpu":
         torch.cuda.set_device(device)
-    port = int(os.environ["MASTER_PORT"])
+    with socket.socket(fileno=os.dup(orders.store)) as store:
+        port = store.getsockname()[1]
     group = ProcessGroup(orders.backend, orders.rank, config["world_size"], port, device)
     if orders.rank == 0:
         group.serve(orders.store)

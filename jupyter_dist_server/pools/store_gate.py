@@ -1,8 +1,8 @@
 """The only way to a pool's store is through its agent, which lets in nobody but this user.
 
 torch's TCPStore serves whoever connects. So rank 0 serves it on a listener that hears the agent
-alone; the agent listens where ``MASTER_ADDR`` and ``MASTER_PORT`` say, asks the kernel whose each
-connection is, and passes on what is said on those of this user.
+alone; the agent listens where the ranks expect the store, asks the kernel whose each connection is,
+and passes on what is said on those of this user.
 """
 
 from __future__ import annotations

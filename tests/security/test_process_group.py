@@ -19,7 +19,7 @@ from ..pools.test_pool import client_of, follow, processes, request, running, te
 from . import stranger
 
 TORCH = "import torch.distributed as dist"
-PORT = "import os; print(os.environ['MASTER_PORT'])"
+PORT = "print(get_ipython().kernel.group.port)"
 READ_AND_SET = """
 try:
     store = dist.TCPStore(sys.argv[1], int(sys.argv[2]), timeout=datetime.timedelta(seconds=2))

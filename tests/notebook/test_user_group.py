@@ -1,0 +1,185 @@
+"""Programs written for torchrun initialise and destroy their process group on ranks, too."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ..driver import Notebook
+
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
+SCRIPTS = Path(__file__).parent / "scripts"
+REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t))"
+
+
+@pytest.fixture(scope="module")
+def scripts(ranks: Notebook, tmp_path_factory: pytest.TempPathFactory) -> Notebook:
+    """Return a notebook whose ranks find the scripts."""
+    folder = tmp_path_factory.mktemp("scripts")
+    shutil.copytree(SCRIPTS, folder, dirs_exist_ok=True)
+    ranks.ok(
+        f"%%distributed\n%cd -q {folder}\nimport os, sys\nsys.path.insert(0, '')\n"
+        "port = os.environ['MASTER_PORT']"
+    )
+    return ranks
+
+
+@pytest.fixture
+def pool(scripts: Notebook) -> Notebook:
+    """Return that notebook with its group initialised and torchrun's port."""
+    scripts.ok(
+        "%%distributed -q\nimport os\nos.environ['MASTER_PORT'] = port\ndist.init_process_group()"
+    )
+    return scripts
+
+
+def reduces(pool: Notebook) -> bool:
+    return pool.ok(f"%%distributed\n{REDUCE}").lines == ["[0-1] 2"]
+
+
+def test_a_script_for_torchrun_runs_again_and_again(pool: Notebook) -> None:
+    for _ in range(6):
+        assert pool.ok("%%distributed\n%run elastic_ddp.py --epochs 1").lines == ["[0-1] trained"]
+    assert pool.ok("%%distributed\nfor _ in range(6):\n    %run elastic_ddp.py").lines == (
+        ["[0-1] trained"] * 6
+    )
+    pool.ok("%sync")
+
+
+def test_functions_that_set_up_and_clean_up(pool: Notebook) -> None:
+    calls = "".join(
+        f"ddp_tutorial.{name}(rank, world_size)\n"
+        for name in ("demo_basic", "demo_checkpoint", "demo_own_groups")
+    )
+    for _ in range(3):
+        pool.ok(f"%%distributed\nimport ddp_tutorial\n{calls}")
+    names = ("run_point_to_point", "run_immediate", "run_collective", "run_ring")
+    calls = "".join(f"apps.init_process(rank, world_size, apps.{name})\n" for name in names)
+    pool.ok(f"%%distributed\nimport distributed_apps as apps\n{calls * 2}")
+    pool.ok("%sync")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "'gloo', init_method='env://'",
+        "init_method='tcp://127.0.0.1:12355', rank=rank, world_size=world_size",
+        "backend='cpu:gloo', timeout=datetime.timedelta(seconds=30), device_id=torch.device('cpu')",
+        "'gloo', store=dist.HashStore(), rank=rank, world_size=world_size",
+    ],
+)
+def test_whatever_its_arguments_a_program_gets_the_group(pool: Notebook, arguments: str) -> None:
+    pool.ok(
+        "%%distributed\nimport datetime\ndist.destroy_process_group()\n"
+        f"assert not dist.is_initialized()\ndist.init_process_group({arguments})\n"
+        "assert dist.is_initialized() and dist.get_backend() == 'gloo'"
+    )
+    assert reduces(pool)
+
+
+def test_what_a_program_says_of_time_limits_holds_until_it_destroys_the_group(
+    pool: Notebook,
+) -> None:
+    limit = "dist.group.WORLD._get_backend(torch.device('cpu')).options._timeout"
+    pool.ok(
+        f"%%distributed\nimport datetime\nbefore = {limit}\n"
+        "dist.init_process_group(timeout=datetime.timedelta(seconds=7))\n"
+        f"assert {limit}.seconds == 7\n"
+        "dist.destroy_process_group()\ndist.init_process_group()\n"
+        f"assert {limit} == before"
+    )
+
+
+def test_after_a_destroy_torch_says_which_call_brings_the_group_back(pool: Notebook) -> None:
+    pool.ok("%%distributed\ndist.destroy_process_group()")
+    error = pool.fails(f"%%distributed\n{REDUCE}")
+    assert "please make sure to call init_process_group" in error
+    pool.ok("%sync")
+    pool.ok("%%distributed\nassert not dist.is_initialized()\ndist.init_process_group()")
+    assert reduces(pool)
+
+
+def test_groups_of_the_users_own_end_with_the_default_one(pool: Notebook) -> None:
+    pool.ok("%%distributed\nown = dist.new_group([0, 1])\ndist.destroy_process_group()")
+    error = pool.fails("%%distributed\ndist.init_process_group()\ndist.get_group_rank(own, 0)")
+    assert "is not registered" in error
+    assert reduces(pool)
+    pool.ok("%%distributed\nown = dist.new_group([0, 1])\ndist.destroy_process_group(own)")
+    assert reduces(pool)
+
+
+def test_some_ranks_alone_get_it_without_waiting_for_the_others(pool: Notebook) -> None:
+    pool.ok("%%rank 0\ndist.destroy_process_group()\ndist.init_process_group('gloo')")
+    pool.ok("%%rank 0\ndist.destroy_process_group()")
+    pool.ok("%%rank 0\ndist.init_process_group('gloo')")
+    assert reduces(pool)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("'gloo', rank=rank, world_size=4", "called with world_size=4, but this is rank"),
+        ("'gloo', rank=0, world_size=2", "called with rank=0, but this is rank 1"),
+        ("'mpi'", "called for mpi, but this pool has gloo"),
+    ],
+)
+def test_another_group_is_refused_in_one_sentence(
+    pool: Notebook, arguments: str, sentence: str
+) -> None:
+    assert sentence in pool.fails(f"%%distributed\ndist.init_process_group({arguments})")
+    assert reduces(pool)
+
+
+def test_a_program_that_asks_for_nccl_is_told_that_it_has_gloo(pool: Notebook) -> None:
+    result = pool.ok("%%distributed\ndist.init_process_group('nccl')")
+    assert "called for nccl, but this pool has gloo, which is used instead" in result.stream(
+        "stderr"
+    )
+
+
+def test_meshes_get_the_group_too(pool: Notebook) -> None:
+    mesh = "from torch.distributed.device_mesh import init_device_mesh\n"
+    mesh += "init_device_mesh('cpu', (2, 1))\ndist.destroy_process_group()"
+    for _ in range(2):
+        pool.ok(f"%%distributed\n{mesh}")
+
+
+def test_a_forked_child_makes_a_group_of_its_own(pool: Notebook) -> None:
+    pool.ok(
+        "%%rank 0\nimport socket\nimport torch.multiprocessing as mp\n"
+        "def child(rank, port):\n"
+        "    assert dist.get_rank() == 0, 'what a forked DataLoader worker asks'\n"
+        "    where = f'tcp://127.0.0.1:{port}'\n"
+        "    dist.init_process_group('gloo', init_method=where, rank=rank, world_size=2)\n"
+        "    t = torch.ones(1)\n    dist.all_reduce(t)\n    assert t.item() == 2\n"
+        "    dist.destroy_process_group()\n"
+        "with socket.create_server(('127.0.0.1', 0)) as s:\n    free = s.getsockname()[1]\n"
+        "mp.start_processes(child, (free,), 2, start_method='fork')"
+    )
+    assert reduces(pool)
+
+
+def test_a_script_that_ranks_start_has_a_rendezvous_of_its_own(pool: Notebook) -> None:
+    cell = "%%distributed\nimport sys\n!{sys.executable} elastic_ddp.py"
+    for _ in range(2):
+        assert pool.ok(cell).lines == ["[0-1] trained"]
+    assert reduces(pool)
+
+
+def test_sync_with_a_rank_that_is_stuck_ends_and_says_so(pool: Notebook) -> None:
+    stuck = (
+        "%%rank 1\nimport ctypes\nmutex = ctypes.create_string_buffer(64)\nprint('in')\n"
+        "[ctypes.CDLL(None).pthread_mutex_lock(mutex) for _ in '12']"
+    )
+    result = pool.run(stuck, until=lambda r: "in" in r.text, act=pool.interrupt)
+    assert "Rank 1 did not stop" in result.error
+    pool.ok("%config CellMagics.sync_timeout = 7")
+    error = pool.fails("%sync")
+    assert "Not done within 7 s." in error and "Rank 1 had not begun" in error
+    assert "no process group at the moment: a rank is dead or does not answer" in error
+    pool.ok("%dist_restart --ranks 1\n%config CellMagics.sync_timeout = 60")
+    pool.ok("%sync")
