@@ -33,7 +33,10 @@ agent.listen(5)
 print("ready", flush=True)
 while True:
     face, _ = agent.accept()
-    face.sendall(snapshot.encode() + b"\\n")
+    try:
+        face.sendall(snapshot.encode() + b"\\n")
+    except OSError:  # refused
+        pass
 """
 LINK = "os.symlink(*sys.argv[1:])"
 LISTEN = """
