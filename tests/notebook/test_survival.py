@@ -201,7 +201,7 @@ def test_what_an_earlier_boot_left_is_removed_and_nothing_signalled(
     folder = Path(first.pools()[0]["folder"])
     config = json.loads((folder / "pool.json").read_text())
     left = folder.parent / "jdist-earlier"
-    left.mkdir()
+    left.mkdir(mode=0o700)
     (left / "pool.json").write_text(json.dumps(config | {"boot": "another", "id": "p-earlier"}))
     second = serve()
     assert second.pools() == []  # the first one holds its own

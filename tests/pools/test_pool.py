@@ -409,7 +409,7 @@ def test_folders_of_killed_pools_are_swept_but_not_those_in_use(
         sockets = {name: socket.socket(socket.AF_UNIX) for name in ("dead", "alive", "young")}
         for name, listener in sockets.items():
             folder = Path(short, f"jdist-{name}")
-            folder.mkdir()
+            folder.mkdir(mode=0o700)
             listener.bind(str(folder / "agent.sock"))
             listener.listen()
             if name != "alive":
