@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import hmac
 import json
+import os
+import secrets
+import socket
 import ssl
 import urllib.error
 import urllib.request
-from http.client import HTTPException
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 
-from ..discovery import SECRET_SCHEME, read_discovery_files
+from ..discovery import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
 from ..errors import DistError
+from ..pools.peers import CAN_TELL, listener_uid, user_name
 from .control import Record, kernel_id
 
 _TIMEOUT = 30.0
@@ -25,6 +32,7 @@ def find_server() -> ServerControl | None:
     for known in read_discovery_files():
         server = ServerControl(known["url"], known["secret"], known["certfile"], kernel)
         try:
+            server.check()
             server.find()
         except DistError:
             continue  # not reachable any more, or not the server of this kernel
@@ -51,14 +59,34 @@ class ServerControl:
         self._url = url.rstrip("/") + "/jupyter-dist/"
         self._secret = secret
         self._kernel = kernel
-        handlers: list[Any] = [urllib.request.ProxyHandler({})]
+        context = None
         if certfile:
             # It is the server's own file, and the name in it need not be that of the loopback.
             context = ssl.create_default_context(cafile=certfile)
             context.check_hostname = False
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-            handlers.append(urllib.request.HTTPSHandler(context=context))
-        self._opener = urllib.request.build_opener(*handlers)
+        own = [_OwnHandler(), _OwnSecureHandler(context)]
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *own)
+
+    def check(self) -> None:
+        """Let the server show that it knows the secret, before it is told anything.
+
+        Raises
+        ------
+        DistError
+            If it does not: another program has taken its port.
+        """
+        challenge = secrets.token_hex(32)
+        headers = {CHALLENGE: challenge}
+        request = urllib.request.Request(self._url + "status", headers=headers, method="OPTIONS")
+        with self._open(request, _TIMEOUT) as response:
+            shown = response.headers.get(PROOF, "")
+        if not hmac.compare_digest(shown.encode(), proof(self._secret, challenge).encode()):
+            raise DistError(
+                "server_unreachable",
+                "Another program answers where the Jupyter server was.",
+                "Restart this kernel in a server that runs.",
+            )
 
     def _call(
         self, method: str, path: str, body: Any = None, timeout: float = _TIMEOUT
@@ -69,10 +97,16 @@ class ServerControl:
             method=method,
             headers={"Authorization": f"{SECRET_SCHEME} {self._secret}"},
         )
+        with self._open(request, timeout) as response:
+            answer: dict[str, Any] = json.load(response)
+            return answer
+
+    @contextlib.contextmanager
+    def _open(self, request: urllib.request.Request, timeout: float) -> Iterator[Any]:
+        """Send a request and read the answer; what goes wrong is a `DistError`."""
         try:
             with self._opener.open(request, timeout=timeout) as response:
-                answer: dict[str, Any] = json.load(response)
-                return answer
+                yield response
         except urllib.error.HTTPError as error:
             raise _translate(error) from error
         except (OSError, HTTPException, ValueError) as error:
@@ -89,6 +123,7 @@ class ServerControl:
 
     def start(self, request: dict[str, Any]) -> Record:
         """Begin to start a pool for this kernel."""
+        self.check()  # the request holds the kernel's environment
         return self._call("POST", "pools", request | {"kernel_id": self._kernel})
 
     def wait(self, record: Record, seconds: float) -> Record:
@@ -111,6 +146,45 @@ class ServerControl:
     def forget(self) -> None:
         """Drop the server's zygotes."""
         self._call("DELETE", "zygotes")
+
+
+def _check_listener(face: socket.socket) -> None:
+    """Refuse a server that is not this user's on this machine.
+
+    Raises
+    ------
+    PermissionError
+        If it is so.
+    """
+    if CAN_TELL and (uid := listener_uid(*face.getpeername()[:2])) != os.getuid():
+        who = "nobody of this machine" if uid is None else user_name(uid)
+        raise PermissionError(1, f"{who} listens there")
+
+
+class _OwnConnection(HTTPConnection):
+    def connect(self) -> None:
+        super().connect()
+        _check_listener(self.sock)
+
+
+class _OwnSecureConnection(HTTPSConnection):
+    def connect(self) -> None:
+        super().connect()
+        _check_listener(self.sock)
+
+
+class _OwnHandler(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_OwnConnection, req)
+
+
+class _OwnSecureHandler(urllib.request.HTTPSHandler):
+    def __init__(self, own: ssl.SSLContext | None) -> None:
+        super().__init__(context=own)
+        self._own = own
+
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_OwnSecureConnection, req, context=self._own)
 
 
 def _translate(error: urllib.error.HTTPError) -> DistError:

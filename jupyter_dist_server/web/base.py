@@ -11,7 +11,7 @@ from jupyter_server.auth import User
 from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from tornado import web
 
-from ..discovery import SECRET_SCHEME
+from ..discovery import CHALLENGE, PROOF, SECRET_SCHEME, proof
 from ..errors import DistError
 from ..pools.manager import PoolManager
 from .bodies import Body, read_json
@@ -53,6 +53,12 @@ class KernelAuthMixin(JupyterHandler):  # type: ignore[misc]
         scheme, _, secret = self.request.headers.get("Authorization", "").partition(" ")
         expected: str = self.settings["jupyter_dist_secret"]
         return scheme == SECRET_SCHEME and hmac.compare_digest(secret.encode(), expected.encode())
+
+    def set_default_headers(self) -> None:
+        """Show a kernel that asks for it that we are the server which has written the secret."""
+        super().set_default_headers()
+        if challenge := self.request.headers.get(CHALLENGE):
+            self.set_header(PROOF, proof(self.settings["jupyter_dist_secret"], challenge))
 
     async def prepare(self, **options: Any) -> None:
         """Authenticate."""

@@ -16,6 +16,8 @@ import pytest
 from jupyter_client import BlockingKernelClient
 from jupyter_server.auth import passwd
 
+from jupyter_dist_server.pools.processes import ProcessRef
+
 from ..driver import Server
 from ..waiting import PATIENCE
 from .client import Client
@@ -90,10 +92,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runtime.mkdir()
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    stale = {"url": "http://127.0.0.1:9/", "secret": "x", "certfile": "", "pid": ended.pid}
-    (runtime / f"jupyter-dist-{ended.pid}.json").write_text(json.dumps(stale))
-    unreachable = stale | {"pid": os.getpid()}
-    (runtime / f"jupyter-dist-{os.getpid()}.json").write_text(json.dumps(unreachable))
+    stale = {"url": "http://127.0.0.1:9/", "secret": "x", "certfile": ""}
+    ours = vars(ProcessRef.of(os.getpid()))
+    for pid, process in ((ended.pid, ours | {"pid": ended.pid}), (os.getpid(), ours)):
+        file = runtime / f"jupyter-dist-{pid}.json"
+        file.write_text(json.dumps(stale | {"process": process}))
+        file.chmod(0o600)
     (runtime / "jupyter-dist-1.json").write_text('{"url": "ht')
     return home
 
@@ -122,7 +126,7 @@ def test_a_kernel_finds_its_server(
 
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         content = json.loads(file.read_text())
-        assert content["pid"] == alone.process.pid
+        assert content["process"]["pid"] == alone.process.pid
         assert len(content["secret"]) >= 32
         assert content["secret"] not in "".join(alone.log)
     finally:
