@@ -12,6 +12,7 @@
 #   make bench-front-end   measures in a browser what the timeline and long outputs cost
 #   make screenshots   takes the pictures in docs/images
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
+#   make test-libraries   installs Accelerate, Transformers, Lightning, JAX and so on, and tests them on ranks
 #   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch
 #   make clean  removes all that was built or installed here
 
@@ -30,12 +31,13 @@ export PATH := $(BIN):$(PATH)
 
 INSTALLED := $(VENV)/.installed
 LINKED := $(VENV)/.linked
+LIBRARIES := $(VENV)/.libraries
 MODULES := node_modules/.yarn-state.yml
 UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake gpu-test bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -77,6 +79,9 @@ py-test: $(INSTALLED) $(FRONT_END)
 gpu-test: $(INSTALLED)
 	pytest -m gpu $(PYTEST_OPTIONS) tests/gpus tests/pools
 
+test-libraries: $(LIBRARIES)
+	pytest -m "libraries or not libraries" --durations 0 $(PYTEST_OPTIONS) tests/libraries
+
 ts-test: $(MODULES)
 	jlpm test
 
@@ -117,6 +122,11 @@ $(INSTALLED): pyproject.toml package.json constraints.txt
 	pip install -q -c constraints.txt editables hatchling hatch-jupyter-builder hatch-nodejs-version
 	rm -rf $(VENV)/share/jupyter/labextensions/jupyter-dist-server
 	SKIP_JUPYTER_BUILDER=1 pip install -q -c constraints.txt --no-build-isolation -e ".[torch,test]"
+	touch $@
+
+# torch stays as it is: the constraints name its version, which is there already.
+$(LIBRARIES): tests/libraries/requirements.txt $(INSTALLED)
+	pip install -q -c constraints.txt -r tests/libraries/requirements.txt
 	touch $@
 
 $(MODULES): package.json yarn.lock .yarnrc.yml | $(INSTALLED)

@@ -163,6 +163,10 @@ class ProcessGroup:
 
         return sum(map(_begun_in, list(distributed_c10d._world.pg_map)))
 
+    def bring_back(self) -> None:
+        """Undo a program's `destroy_process_group`."""
+        self._users.bring_back()
+
     def leave(self) -> None:
         """Destroy the group, and those that the user made."""
         if self._users.standing is not None:

@@ -55,6 +55,8 @@ def run_script(target: str, argv: list[str], *, is_module: bool, keep: bool) -> 
         If the script exits with a code other than 0.
     """
     shell = get_ipython()
+    # Libraries such as Accelerate remember that they have initialised it.
+    shell.kernel.group.bring_back()
     module = shell.user_module if keep else types.ModuleType("__main__")
     folder = os.getcwd() if is_module else os.path.dirname(os.path.realpath(target))
     with _without_frames_of_ours(shell), _surroundings(keep), _helpers_up_to_date(folder):

@@ -69,6 +69,8 @@ class UserGroup:
         self._signature = inspect.signature(self._init)
         self._made: Counter[str] = Counter()
         """How often a group of each name was made beside the pool's group."""
+        self._first_name = 0
+        """The first group that a program makes is named so, by its number."""
         self._give_each_group_fresh_keys()
         _replace(self._init, self._on_init)
         _replace(self._destroy, self._on_destroy)
@@ -96,6 +98,7 @@ class UserGroup:
         """Make the pool's group, as `init_process_group` does."""
         self._made.clear()  # a rank that is started later has made none
         self._init(*arguments, **options)
+        self._first_name = self._c10d._world.group_count
         self.standing = group = self._c10d.GroupMember.WORLD
         backends = {group._get_backend(device) for device in group._device_types}
         self._timeouts = [(backend, backend.options._timeout) for backend in backends]
@@ -107,6 +110,11 @@ class UserGroup:
             self._timeouts.clear()
             self._destroy()
             self.standing = None
+
+    def bring_back(self) -> None:
+        """Let a program begin as the first one did, if an earlier one destroyed the group."""
+        if self.standing is not None:
+            self._c10d._update_default_pg(self.standing)
 
     def require(self) -> Any:
         """Return the pool's group, or say why there is none."""
@@ -138,6 +146,8 @@ class UserGroup:
         for own in list(c10d._world.pg_map):
             if own is not default:
                 self._destroy(own)
+        # As after torch's own: what DTensor keeps of a mesh names its groups.
+        c10d._world.group_count = self._first_name
         c10d._update_default_pg(None)
         for backend, timeout in self._timeouts:
             backend._set_default_timeout(timeout)
