@@ -6,6 +6,7 @@
 #   make lab-fake   opens it on a pretend machine with 8 GPUs, whose load follows the ranks
 #   make lint types py-test ts-test ui-test   the parts of `make test`
 #   make test-under-load   runs `make test` five times, while two other programs use the processor
+#   make soak   lets faults happen to a server, a notebook and its ranks, for an hour; best as root
 #   make bench  compares pools with plain kernels
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
 #   make bench-telemetry   measures what it costs to watch eight GPUs, which are pretended
@@ -23,6 +24,7 @@ PYTEST_WORKERS ?= 3
 PLAYWRIGHT_OPTIONS ?=
 LAB_OPTIONS ?=
 BENCH_OPTIONS ?=
+SOAK_OPTIONS ?=
 
 # A shell other than the default one makes every recipe see the PATH below, on macOS too.
 SHELL := /bin/bash
@@ -37,7 +39,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load soak lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -58,6 +60,9 @@ test:
 
 test-under-load:
 	for time in 1 2 3 4 5; do tools/under_load.sh $(MAKE) test || exit 1; done
+
+soak: $(INSTALLED)
+	python -m tests.soak $(SOAK_OPTIONS)
 
 lint: $(INSTALLED) $(MODULES) $(UI_MODULES)
 	ruff check .

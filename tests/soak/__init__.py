@@ -1,0 +1,1 @@
+"""Random faults for as long as asked: `make soak`; see `__main__`."""
