@@ -9,48 +9,16 @@ thing that is lost or left. It prints how often each fault happened and how long
 from __future__ import annotations
 
 import argparse
-import os
-import queue
 import random
-import signal
 import sys
 import tempfile
-import threading
 import time
 from collections import defaultdict
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
-from ..driver import Notebook, Result
-from ..waiting import PATIENCE
+from ..driver import Notebook
 from .faults import Fault, OnProcess, all_faults
-from .world import CELL, World
-
-PRESS_AFTER = 3.0
-"""Seconds after which a person stops a cell that does not end."""
-
-
-def run_cell(world: World) -> Result | None:
-    """Run the cell, and stop it when it takes too long; `None` if the kernel died with it."""
-    kernel, notebook = psutil.Process(world.kernel), world.notebook
-    stop = threading.Timer(PRESS_AFTER, os.kill, (world.kernel, signal.SIGINT))
-    stop.start()
-    deadline = time.monotonic() + PATIENCE
-    message_id, result = notebook.send(CELL), Result()
-    try:
-        while kernel.is_running() and kernel.status() != psutil.STATUS_ZOMBIE:
-            assert time.monotonic() < deadline, f"stopped, it does not end: {result.shown}"
-            with suppress(queue.Empty):
-                message = notebook.client.get_iopub_msg(timeout=0.1)
-                if message["parent_header"].get("msg_id") == message_id:
-                    result.add(message["msg_type"], message["content"])
-                    if message["content"].get("execution_state") == "idle":
-                        return result
-    finally:
-        stop.cancel()
-    return None
+from .world import World
 
 
 def steps(notebook: Notebook) -> str:
@@ -67,6 +35,7 @@ class Soak:
         self.times: dict[str, list[float]] = defaultdict(list)
         self.remedies: dict[str, set[str]] = defaultdict(set)
         self.failed = 0
+        self.memory = 0
 
     def once(self, fault: Fault) -> None:
         """Let one fault happen, and see to it that all is well again."""
@@ -75,7 +44,7 @@ class Soak:
         begun = time.monotonic()
         fault.begin(world, self.rng)
         try:
-            result = run_cell(world)
+            result = world.run_cell()
             if isinstance(fault, OnProcess):
                 fault.settle()
             if result and result.error:
@@ -92,6 +61,8 @@ class Soak:
         if not isinstance(fault, OnProcess):
             self.remedies[fault.name].add(world.recover())
         self.times[fault.name].append(time.monotonic() - begun)
+        (server,) = world.processes()["server"]
+        self.memory = max(self.memory, server.memory_info().rss)
         world.check_that_nothing_is_left()
 
     def summary(self) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import queue
+import signal
 import subprocess
 import tempfile
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-from ..driver import Server, tagged, wait_until_ready
+from ..driver import Result, Server, tagged, wait_until_ready
 from ..fake_nvml.build import State, build
-from ..waiting import wait_for
+from ..waiting import PATIENCE, wait_for
 
 RANKS = 2
 CELL = """%%distributed
@@ -24,6 +28,8 @@ t = torch.ones(1)
 dist.all_reduce(t)
 print("sum", int(t), "step", steps)
 """
+_PRESS_AFTER = 3.0
+"""Seconds after which a person stops a cell that does not end."""
 _MOST = 2 + 1 + RANKS + 1 + 1
 """Server and kernel; agent and ranks; a warm zygote; the sampler."""
 
@@ -47,6 +53,7 @@ class World:
         self.mounted = (
             os.geteuid() == 0 and not subprocess.run(mount, capture_output=True).returncode
         )
+        self._usual = tempfile.gettempdir()
         os.environ["TMPDIR"] = tempfile.tempdir = str(self.disk)
         build(home / "nvml")
         self.gpus = State(home / "nvml-state")
@@ -90,6 +97,26 @@ class World:
                     found["sampler"].append(process)
         return found
 
+    def run_cell(self) -> Result | None:
+        """Run the cell, and stop it when it takes too long; `None` if the kernel died with it."""
+        kernel, client = psutil.Process(self.kernel), self.notebook.client
+        stop = threading.Timer(_PRESS_AFTER, os.kill, (self.kernel, signal.SIGINT))
+        stop.start()
+        deadline = time.monotonic() + PATIENCE
+        message_id, result = self.notebook.send(CELL), Result()
+        try:
+            while kernel.is_running() and kernel.status() != psutil.STATUS_ZOMBIE:
+                assert time.monotonic() < deadline, f"stopped, it does not end: {result.shown}"
+                with suppress(queue.Empty):
+                    message = client.get_iopub_msg(timeout=0.1)
+                    if message["parent_header"].get("msg_id") == message_id:
+                        result.add(message["msg_type"], message["content"])
+                        if message["content"].get("execution_state") == "idle":
+                            return result
+        finally:
+            stop.cancel()
+        return None
+
     def recover(self) -> str:
         """Do what a person would, one after the other, until the cell runs; tell what did it."""
         notebook = self.notebook
@@ -106,7 +133,8 @@ class World:
                 continue
             if remedy == "%dist_reset":
                 notebook.ok(f"%dist_init -n {RANKS}")
-            if notebook.run(CELL).status == "ok":
+            result = self.run_cell()
+            if result and not result.error:
                 return remedy or "nothing"
         raise AssertionError("nothing makes the cell run again")
 
@@ -128,7 +156,6 @@ class World:
         self.notebook.client.stop_channels()
         self.server.close()
         wait_for(lambda: not self.pool_folders(), "the end of the pools' folders")
+        os.environ["TMPDIR"] = tempfile.tempdir = self._usual
         if self.mounted:
-            tempfile.tempdir = None
-            del os.environ["TMPDIR"]
             subprocess.run(["umount", str(self.disk)], check=True)
