@@ -12,6 +12,7 @@
 #   make bench-telemetry   measures what it costs to watch eight GPUs, which are pretended
 #   make bench-front-end   measures in a browser what the timeline and long outputs cost
 #   make screenshots   takes the pictures in docs/images
+#   make fuzz   sends 10,000 made-up requests and 2,000 hostile frames to a server, and shows what holds it up
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
 #   make test-libraries   installs Accelerate, Transformers, Lightning, JAX and so on, and tests them on ranks
 #   make wheel-test   builds the wheel, and tries it in an environment without Node.js and torch
@@ -39,7 +40,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load soak lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load soak lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -80,6 +81,9 @@ types: $(INSTALLED) $(MODULES) $(UI_MODULES)
 # As in the browser, a test has a second try: on a busy machine an output may come later than usual.
 py-test: $(INSTALLED) $(FRONT_END)
 	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --reruns 1 $(PYTEST_OPTIONS)
+
+fuzz: $(INSTALLED)
+	FUZZ_CASES=10000 FUZZ_FRAMES=2000 pytest -rP --timeout 3600 $(PYTEST_OPTIONS) tests/web/test_fuzz.py
 
 gpu-test: $(INSTALLED)
 	pytest -m gpu $(PYTEST_OPTIONS) tests/gpus tests/pools

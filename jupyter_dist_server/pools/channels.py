@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ _LOG = logging.getLogger(__name__)
 
 Message = dict[str, Any]
 
+_SLICE = 0.02
+"""Seconds for which messages are taken in before the loop does something else."""
 _CHANNELS = ("cells", "shell", "iopub", "stdin", "control")
 _TOPICS = (b"stream.", b"display_data", b"comm-")
 """What ipykernel calls what we want of a rank's iopub channel, besides the topics of its own."""
@@ -72,6 +75,7 @@ class Channels:
     def _drain(self, rank: int, channel: str) -> None:
         """Take all messages: the socket's descriptor tells of a change only once."""
         socket = self._sockets.get((rank, channel))
+        until = time.monotonic() + _SLICE
         while socket and not socket.closed and int(socket.get(zmq.EVENTS)) & zmq.POLLIN:
             frames = socket.recv_multipart()
             try:
@@ -79,6 +83,9 @@ class Channels:
                 self._on_message(rank, channel, self.session.deserialize(parts))
             except Exception:  # the messages behind it, a cell's reply perhaps, are still to come
                 _LOG.exception("A message of rank %s on its channel %s failed", rank, channel)
+            if time.monotonic() > until:  # a rank that shows much must not hold up everybody else
+                asyncio.get_running_loop().call_soon(self._drain, rank, channel)
+                return
 
     def send(
         self, message: Message, ranks: Iterable[int], channel: str, buffers: Sequence[Any] = ()
