@@ -73,7 +73,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
         metavar="S",
         help="wait in line for GPUs that are taken, at most so many seconds",
     )
-    @argument("--backend", help="gloo or nccl; default: nccl with a GPU per rank, else gloo")
+    @argument("--backend", help="gloo, nccl or none; default: nccl with a GPU per rank, else gloo")
     @argument("--env", action="append", default=[], help="an environment variable, K=V; repeatable")
     @argument("--timeout", type=float, help="seconds that the start may take; default: 120")
     @argument("--start-method", help="fork (default) or spawn")

@@ -127,10 +127,11 @@ def place(
         notices.append(f"Placed by {request.policy.replace('-', ' ')}: {sizes}.")
     shared = len(set(gpus)) < len(gpus)
     parts = any(gpu.mig is not None for gpu in gpus)
-    if shared:
+    grouped = request.backend != "none"
+    if shared and grouped:
         where = ", ".join(f"rank {rank} → GPU {gpu.label}" for rank, gpu in enumerate(gpus))
         notices.append(f"Ranks share GPUs ({where}), so the backend is gloo: NCCL refuses that.")
-    elif parts:
+    elif parts and grouped:
         notices.append(
             "Ranks are on MIG instances, so the backend is gloo: NCCL does not reach from one "
             "to another. Each rank sees its own alone, as cuda:0."

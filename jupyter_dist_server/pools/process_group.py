@@ -37,7 +37,8 @@ class ProcessGroup:
     Parameters
     ----------
     backend : str
-        As `torch.distributed.init_process_group` takes it.
+        As `torch.distributed.init_process_group` takes it; ``"none"`` for ranks that meet, but
+        have no group.
     rank, world_size : int
         Who we are.
     port : int
@@ -128,13 +129,14 @@ class ProcessGroup:
         # `init_process_group` would wait half an hour for a rank that is not there.
         store.set(f"here/{self._rank}", "")
         store.wait([f"here/{rank}" for rank in range(self._world_size)], limit)
-        self._users.make(
-            self._backend,
-            store=store,
-            rank=self._rank,
-            world_size=self._world_size,
-            device_id=torch.device(self.device) if "nccl" in self._backend else None,
-        )
+        if self._backend != "none":
+            self._users.make(
+                self._backend,
+                store=store,
+                rank=self._rank,
+                world_size=self._world_size,
+                device_id=torch.device(self.device) if "nccl" in self._backend else None,
+            )
         self._store.set_timeout(datetime.timedelta(minutes=5))  # torch's own, for user's groups
         self._generation = generation
         self.name = name

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import DistError
 
-BACKENDS = ("gloo", "nccl", "cpu:gloo,cuda:nccl")
+BACKENDS = ("gloo", "nccl", "cpu:gloo,cuda:nccl", "none")
 START_METHODS = ("fork", "spawn")
 PLACEMENTS = ("cycle", "ids", "free-memory", "performance", "map")
 MAX_RANKS = 1024

@@ -29,6 +29,7 @@ _BACKENDS = {
     "gloo": "gloo: through the CPU",
     "nccl": "NCCL: between GPUs alone",
     "cpu:gloo,cuda:nccl": "Both: NCCL between GPUs, gloo between CPUs",
+    "none": "None: ranks without a process group",
 }
 _PLACEMENTS = {
     "cycle": "In order",

@@ -77,7 +77,7 @@ class Starter:
             return
         if set(self._devices) != {"cpu"} and (why := rank_process.no_cuda()):
             self._devices = ["cpu"] * len(self._devices)
-            self.backend = "gloo"
+            self.backend = "none" if self.backend == "none" else "gloo"
             self.notices.append(f"{why}: ranks keep the ids of their GPUs, but run on the CPU.")
         threads = psutil.Process().num_threads()
         if self.method == "fork" and threads > 1:

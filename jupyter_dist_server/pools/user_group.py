@@ -118,6 +118,12 @@ class UserGroup:
 
     def require(self) -> Any:
         """Return the pool's group, or say why there is none."""
+        if self._backend == "none":
+            raise OtherGroupError(
+                "no_group",
+                "The pool has no process group: it was started with the backend none.",
+                "Start another with %dist_init -n N, without --backend.",
+            )
         if self.standing is None:
             raise no_group()
         return self.standing
@@ -128,9 +134,10 @@ class UserGroup:
             self._forget_parents_groups()
             self._init(*arguments, **options)
             return
+        standing = self.require()
         self._check_place(asked)
         self._check_backend(asked.get("backend"))
-        self._c10d._update_default_pg(self.require())
+        self._c10d._update_default_pg(standing)
         if timeout := asked.get("timeout"):
             self._c10d._set_pg_timeout(timeout, self.standing)
 
