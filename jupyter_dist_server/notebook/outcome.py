@@ -164,7 +164,9 @@ class Outcome:
         if not (ladder := self._execution.ladder):
             return False
         place = self._execution.places.get(rank)
-        return error in _INTERRUPTS or bool(ladder.broke and place and place["call"])
+        return error in _INTERRUPTS or bool(
+            ladder.broke and place and (place["call"] or place["backward"])
+        )
 
     def _why_not(self, late: list[int]) -> str:
         if any(rank in self._execution.places for rank in late):  # some thread of it answered
@@ -179,7 +181,8 @@ class Outcome:
             if place is None:
                 where = "in C code that holds Python's lock"
             else:
-                where = f"waiting in {place['call']}" if place["call"] else "in Python code"
+                code = "in backward" if place["backward"] else "in Python code"
+                where = f"waiting in {place['call']}" if place["call"] else code
                 where += f" (line {place['line']})" if place["line"] else ""
             ranks.setdefault(where, []).append(rank)
         for number, (where, there) in enumerate(ranks.items()):

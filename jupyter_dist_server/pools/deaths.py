@@ -155,7 +155,8 @@ class Deaths:
             cause += self._memory.explain(
                 record["pid"], ProcessRef(record["pid"], record["start_ticks"]).age
             )
-        return said | {"exit": cause, "stderr": self._last_lines(record["rank"])}
+        lines = self._last_lines(record["rank"])
+        return said | {"exit": cause + _mismatch(lines), "stderr": lines}
 
     def _last_lines(self, rank: int) -> list[str]:
         """Return the end of what a rank wrote to stderr, and its stack if it crashed."""
@@ -165,3 +166,14 @@ class Deaths:
         crashes = [number for number, line in enumerate(log) if line.startswith(CRASH)]
         crash = log[crashes[-1] :] if crashes else []
         return lines + list(takewhile(lambda line: _MACHINERY not in line, crash))[:_LINES]
+
+
+def _mismatch(lines: list[str]) -> str:
+    """Return words for what gloo says as it aborts the rank that gets more than it expects."""
+    found = re.search(r"gloo::EnforceNotMet.*?nbytes\. (\d+) vs (\d+)\.", " ".join(lines))
+    if not found:
+        return ""
+    return (
+        f", as another rank sent {found[1]} bytes in a collective where this one expected "
+        f"{found[2]}: their tensors differ in shape or type"
+    )

@@ -9,26 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 import socket
-import sys
-import threading
 import time
 from functools import wraps
-from types import FrameType
 from typing import Any
 
 from .gloo_guard import Connection, GlooGuard, connections
+from .rpc import end_rpc
 from .user_group import UserGroup, no_group
 
 HOST = "127.0.0.1"
-_COLLECTIVES = ("torch.distributed.distributed_c10d", "torch.distributed._functional_collectives")
-"""Modules whose functions wait for other ranks. More of torch does, but by these."""
-_GROUPS = ("new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group")
-_MESSAGES = ("send", "recv", "isend", "irecv", "batch_isend_irecv")
-UNCOUNTED = frozenset(["init_process_group", "destroy_process_group", *_GROUPS, *_MESSAGES])
-"""Those of them that make or end groups, or that not all ranks call, have no number."""
-NOWHERE: dict[str, Any] = {"line": None, "call": None}
-"""Where a rank is that runs no cell."""
 
 
 class ProcessGroup:
@@ -169,6 +160,12 @@ class ProcessGroup:
         """Undo a program's `destroy_process_group`."""
         self._users.bring_back()
 
+    def free(self, generation: int) -> None:
+        """End every wait for other ranks, `torch.distributed.rpc`'s too; see `break_up`."""
+        self.break_up(generation)
+        if self.name is None:
+            end_rpc()
+
     def leave(self) -> None:
         """Destroy the group, and those that the user made."""
         if self._users.standing is not None:
@@ -193,9 +190,10 @@ class ProcessGroup:
         if "nccl" in self._backend:
             for group in list(distributed_c10d._world.pg_map):
                 group.abort()
+        stores = {self.port, _port_of_programs()}
         for connection, face in connections():
-            # The store's too: `new_group` waits there for ranks that do not come.
-            if connection in self._connections or connection[1][1] == self.port:
+            # The stores' too: `new_group` and `init_rpc` wait there for ranks that do not come.
+            if connection in self._connections or connection[1][1] in stores:
                 with contextlib.suppress(OSError):  # the other end was quicker
                     face.shutdown(socket.SHUT_RDWR)
 
@@ -208,7 +206,7 @@ class GroupHandlers:
 
     async def dist_break_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Break the group, on the control thread."""
-        self.group.break_up(parent["content"]["generation"])
+        self.group.free(parent["content"]["generation"])
 
     async def dist_regroup_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Make the group again, on the main thread, between cells: it blocks until all are in."""
@@ -223,27 +221,6 @@ class GroupHandlers:
         self.session.send(stream, "dist_regroup_reply", {"failure": failure}, parent, ident)
 
 
-def whereabouts() -> dict[str, Any]:
-    """Tell where the main thread is in the cell that it runs.
-
-    Returns
-    -------
-    dict
-        ``{"line": 3, "call": "all_reduce"}``: the line of the cell, and the collective that was
-        called there, be it by a library; `None` where it is in neither.
-    """
-    frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
-    call = None
-    while frame is not None:
-        caller, name = frame.f_back, frame.f_code.co_name
-        if frame.f_globals.get("__name__") in _COLLECTIVES:
-            call = name
-        if caller is not None and caller.f_code.co_name == "run_code":  # IPython runs a cell there
-            return {"line": frame.f_lineno, "call": call}
-        frame = caller
-    return NOWHERE
-
-
 def _begun_in(group: Any) -> int:
     """Count the collectives that this rank has begun in a group, whatever device they are on."""
     count = 0
@@ -251,3 +228,9 @@ def _begun_in(group: Any) -> int:
         with contextlib.suppress(RuntimeError):  # not every backend counts
             count += backend._get_sequence_number_for_group()
     return count
+
+
+def _port_of_programs() -> int | None:
+    """Return where programs meet that do not use our store; the user may have changed it."""
+    port = os.environ.get("MASTER_PORT", "")
+    return int(port) if port.isdecimal() else None

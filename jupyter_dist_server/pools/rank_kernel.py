@@ -23,11 +23,12 @@ from .cell_runner import run_cell
 from .channels import cell_topic
 from .comms import CommHandlers
 from .folder import CHANNELS
-from .process_group import NOWHERE, GroupHandlers, whereabouts
+from .process_group import GroupHandlers
 from .publishing import PubThread
 from .rank_report import RankReport
 from .stacks import StackHandlers
 from .value_handlers import VALUE_REQUESTS, ValueHandlers
+from .whereabouts import NOWHERE, whereabouts
 
 
 class RankKernel(
@@ -40,10 +41,11 @@ class RankKernel(
     """A conforming kernel that also tells its status while the main thread is stuck.
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
-    ``{rank, state, since, cell, line, call, calls, group}`` and what `RankReport` says: `state` is
-    ``idle`` or ``busy``, `since` in Unix seconds, `cell` the notebook's number of the cell that
-    runs or ran last, `line` and `call` where it is in that, see `whereabouts`, `calls` how many
-    collectives it has begun, and `group` the same on all ranks if they form one.
+    ``{rank, state, since, cell, line, call, backward, calls, group}`` and what `RankReport` says:
+    `state` is ``idle`` or ``busy``, `since` in Unix seconds, `cell` the notebook's number of the
+    cell that runs or ran last, `line`, `call` and `backward` where it is in that, see
+    `whereabouts`, `calls` how many collectives it has begun, and `group` the same on all ranks if
+    they form one.
     ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
     one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
     main thread was, see `whereabouts`. ``dist_stack_request`` is answered by ``dist_stack_reply``

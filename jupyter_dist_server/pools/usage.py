@@ -12,11 +12,11 @@ import psutil
 
 from .manager import PoolManager
 from .pool import Pool
-from .process_group import UNCOUNTED
 from .processes import ProcessRef
 from .records import PoolState, RankRecord
 from .status_channel import StatusChannel
 from .tasks import Tasks
+from .whereabouts import UNCOUNTED
 
 _PATIENCE = 1.0
 """Seconds within which a rank answers; its CPU and memory are known without."""

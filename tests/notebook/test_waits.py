@@ -1,0 +1,80 @@
+"""Where ranks wait for each other outside of collectives: it is named, and Stop ends it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..driver import Notebook, Result
+from .test_stop import LIMIT
+
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
+DDP = "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+
+
+@pytest.fixture
+def two(notebook: Notebook) -> Notebook:
+    """Return the notebook with two ranks."""
+    if notebook.run("%dist_status").text.count(" idle for ") != 2:
+        notebook.ok("%dist_reset")
+        notebook.ok("%dist_init -n 2")
+        # The first model is slow to wrap: torch imports its compiler.
+        notebook.ok(f"%%distributed\n{DDP}import time\nmodel = DDP(torch.nn.Linear(2, 2))")
+    return notebook
+
+
+def stop(notebook: Notebook, cell: str) -> Result:
+    result = notebook.run(
+        f"%%distributed\n{cell}", until=lambda r: "in\n" in r.text, act=notebook.interrupt
+    )
+    assert result.status == "error" and result.seconds < LIMIT + 1, result.shown
+    assert "Rank 1 stopped" in result.error, result.shown
+    return result
+
+
+def test_wrapping_a_model(two: Notebook) -> None:
+    cell = "if rank == 1:\n    print('in')\n    DDP(torch.nn.Linear(2, 2))"
+    error = stop(two, cell).error
+    assert "Rank 1 was waiting in DistributedDataParallel (line 3)." in error
+    two.ok("%sync")
+
+
+def test_backward(two: Notebook) -> None:
+    two.ok("%%distributed\nmodel = DDP(torch.nn.Linear(2, 2))")
+    cell = (
+        "if rank == 1:\n    loss = model(torch.ones(2)).sum()\n    print('in')\n"
+        "    try:\n        loss.backward()\n"
+        # Of torch's long files, tracebacks take seconds on a busy machine.
+        "    except BaseException:\n        raise KeyboardInterrupt from None"
+    )
+    assert "Rank 1 was in backward (line 5)." in stop(two, cell).error
+    two.ok("%sync")
+
+
+def test_remote_procedure_calls(two: Notebook) -> None:
+    start = (
+        "%%distributed\nimport torch.distributed.rpc as rpc\n"
+        "rpc.init_rpc(f'worker{rank}', rank=rank, world_size=world_size)"
+    )
+    two.ok(start)
+    call = "if rank == 1:\n    print('in')\n    rpc.rpc_sync('worker0', time.sleep, (600,))"
+    assert "Rank 1 was waiting in rpc_sync (line 3)." in stop(two, call).error
+    two.ok("%sync")
+
+
+def test_a_start_of_remote_procedure_calls_that_not_all_ranks_make(two: Notebook) -> None:
+    two.ok("%dist_restart")
+    two.ok("%%distributed\nimport torch.distributed.rpc as rpc")
+    start = "rpc.init_rpc(f'worker{rank}', rank=rank, world_size=world_size)"
+    error = two.run(
+        f"%%rank 0\nprint('in')\n{start}", until=lambda r: "in" in r.text, act=two.interrupt
+    ).error
+    assert "Rank 0 was waiting in init_rpc (line 2). Rank 0 stopped" in error
+    two.ok("%sync")
+
+
+def test_gloo_ranks_whose_tensors_differ_in_size(two: Notebook) -> None:
+    cell = "%%distributed\ndist.broadcast(torch.ones(2 if rank else 400_000), 0)"
+    error = two.fails(cell)
+    assert "another rank sent 1600000 bytes in a collective where this one expected 8" in error
