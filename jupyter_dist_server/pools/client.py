@@ -179,6 +179,8 @@ class PoolClient:
             A `Reply` by rank.
         """
         ranks = sorted(ranks)
+        if not ranks:
+            return {}
         execution = Execution(ranks, on_output)
         message = self._channels.session.msg(
             "dist_cell_request",

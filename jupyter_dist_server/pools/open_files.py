@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 
@@ -13,6 +14,8 @@ SERVER_EACH = 14
 """The same for a server, which runs code by REST, and watches who is busy."""
 _ENOUGH = 1 << 16
 """No process of ours needs more; some programs close all that they might have, one by one."""
+_MACOS = 10_240
+"""What macOS allows in any case; it says that there is no limit."""
 _SPARE = 64
 """For everything else."""
 
@@ -22,9 +25,12 @@ def raise_limit() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     endless = resource.RLIM_INFINITY
     most = _ENOUGH if hard == endless else min(hard, _ENOUGH)
-    if soft != endless and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-        soft = most
+    for more in (most, min(most, _MACOS)):
+        if soft == endless or soft >= more:
+            break
+        with contextlib.suppress(ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+            soft = more
     return _ENOUGH if soft == endless else soft
 
 

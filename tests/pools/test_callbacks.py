@@ -24,6 +24,8 @@ def test_a_callback_that_raises_keeps_no_cell_from_ending(
             replies = await asyncio.wait_for(work, 60)
             assert {reply.status for reply in replies.values()} == {"ok"}
 
+            assert await client.execute("1", [], fail) == {}
+
             client.comm_listener = Faulty()  # type: ignore[misc]
             code = "from ipykernel.comm import Comm\nComm('t')\nprint('later')"
             replies = await asyncio.wait_for(client.execute(code, [0, 1], lambda *_: None), 60)
