@@ -1,0 +1,99 @@
+"""Every block of `as_people_write.md` runs as it is written there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.jobs.shared_folder import FOLDER
+
+from ..driver import Notebook, environment, plain_notebook
+from ..fake_nvml.build import State
+
+HERE = Path(__file__).parent
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TORCHRUN = re.compile(r"(?P<env>(?:\w+=\S+ )*)torchrun --nproc_per_node=(?P<n>\d+) (?P<rest>.*)")
+BLOCKS = [
+    (kind, code, how, lines.splitlines())
+    for (kind, code), (how, lines) in pairwise(
+        FENCE.findall((HERE / "as_people_write.md").read_text())
+    )
+    if how in ("text", "error")
+]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory, fake_nvml_folder: Path) -> Iterator[Notebook]:
+    """Return a notebook inside of a Slurm job on a machine that pretends to have eight GPUs."""
+    gpus = State(tmp_path_factory.mktemp("nvml") / "state")
+    gpus.write(gpus=8, name="NVIDIA H100", memory=80 * 2**30)
+    variables = gpus.environment(fake_nvml_folder) | {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "2"}
+    variables[FOLDER] = str(tmp_path_factory.mktemp("leases"))
+    env = environment(tmp_path_factory.mktemp("home"), **variables)
+    folder = tmp_path_factory.mktemp("folder")
+    shutil.copy(HERE / "scripts/example_ddp.py", folder)
+    notebook = plain_notebook(env, folder)
+    yield notebook
+    notebook.close()
+
+
+def cells_of(code: str) -> list[str]:
+    """Cut a block at its cell magics, and at the magics that follow one."""
+    cells: list[list[str]] = [[]]
+    for line in code.splitlines():
+        inside = any(each.startswith("%%") for each in cells[-1])
+        if line.startswith("%%") or (line.startswith("%") and inside):
+            above = len(cells[-1])
+            while above and re.fullmatch(r"\s*(#.*)?", cells[-1][above - 1]):
+                above -= 1
+            cells.append([*cells[-1][above:], line])
+            del cells[-2][above:]
+        else:
+            cells[-1].append(line)
+    return ["\n".join(cell) for cell in cells if any(cell)]
+
+
+def cells_of_shell(code: str) -> list[str]:
+    """Write a shell's lines for a notebook: what torchrun starts runs on a pool."""
+    cells = []
+    for line in filter(None, code.splitlines()):
+        if match := TORCHRUN.fullmatch(line):
+            start = f"%dist_init -n {match['n']}"
+            for variable in match["env"].split():
+                name, _, value = variable.partition("=")
+                gpus = name == "CUDA_VISIBLE_DEVICES"
+                start += f" --gpu-ids {value}" if gpus else f" --env {variable}"
+            cells += ["%dist_reset", start, f"%dist_run {match['rest']}"]
+        else:
+            cells.append(line if line.startswith("#") else f"!{line}")
+    return cells
+
+
+@pytest.mark.parametrize(("kind", "code", "how", "lines"), BLOCKS)
+def test_a_block_runs(
+    people: Notebook, tmp_path: Path, kind: str, code: str, how: str, lines: list[str]
+) -> None:
+    people.ok("%load_ext jupyter_dist_server")
+    if kind == "script":
+        (tmp_path / "script.py").write_text(code)
+        ways = [[f"%dist_run {tmp_path}/script.py"], ["%%distributed\n" + code]] * 2
+    else:
+        ways = [cells_of(code) if kind == "python" else cells_of_shell(code)]
+        if "%dist_init" in code:
+            people.ok("%dist_reset")
+    for cells in ways:
+        shown, result = "", None
+        for cell in cells:
+            assert result is None or result.status == "ok", shown
+            result = people.run(cell)
+            shown += result.shown
+        assert result and result.status == ("error" if how == "error" else "ok"), shown
+        rest = re.sub(r"(?m)^(\[[\d,-]+\]) +", r"\1 ", shown)
+        for line in lines:
+            assert line in rest, f"{line!r} is not in its place in {shown}"
+            rest = rest.partition(line)[2]
