@@ -59,7 +59,7 @@ def run_script(target: str, argv: list[str], *, is_module: bool, keep: bool) -> 
     shell.kernel.group.bring_back()
     module = shell.user_module if keep else types.ModuleType("__main__")
     folder = os.getcwd() if is_module else os.path.dirname(os.path.realpath(target))
-    with _without_frames_of_ours(shell), _surroundings(keep), _helpers_up_to_date(folder):
+    with _without_frames_of_ours(shell), _surroundings(shell, keep), _helpers_up_to_date(folder):
         for name in _MAIN:
             sys.modules[name] = module
         sys.argv = argv
@@ -108,10 +108,12 @@ def _raise_for_code(code: Any) -> None:
 
 
 @contextlib.contextmanager
-def _surroundings(keep: bool) -> Iterator[None]:
+def _surroundings(shell: Any, keep: bool) -> Iterator[None]:
     """Let a script change what belongs to its process, and undo that."""
+    import torch.distributed as dist
+
     main, argv, path, folder = sys.modules["__main__"], sys.argv, sys.path[:], os.getcwd()
-    variables = dict(os.environ)
+    variables, has_group = dict(os.environ), dist.is_initialized()
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # IPython hides them
     try:
         yield
@@ -127,6 +129,8 @@ def _surroundings(keep: bool) -> Iterator[None]:
                     del os.environ[name]
                 elif os.environ.get(name) != variables[name]:
                     os.environ[name] = variables[name]
+            if has_group and not dist.is_initialized() and shell.kernel.group.name is not None:
+                dist.init_process_group()  # the pool's, which the script has put away
             gc.collect()  # functions and globals hold each other, and with them GPU memory
 
 

@@ -101,6 +101,8 @@ class UserGroup:
         self._first_name = self._c10d._world.group_count
         self.standing = group = self._c10d.GroupMember.WORLD
         backends = {group._get_backend(device) for device in group._device_types}
+        # With TORCH_DISTRIBUTED_DEBUG=DETAIL each is in a wrapper, which takes no time limit.
+        backends = {getattr(backend, "wrapped_pg", backend) for backend in backends}
         self._timeouts = [(backend, backend.options._timeout) for backend in backends]
 
     def end(self) -> None:
