@@ -59,7 +59,7 @@ class _Cell:
 
 def _torchrun(pool: dict[str, Any], path: str) -> str:
     """Return the command that runs a script with as many ranks as a pool has, on its GPUs."""
-    gpus = list(dict.fromkeys(rank["gpu"]["index"] for rank in pool["ranks"] if rank["gpu"]))
+    gpus = dict.fromkeys(rank["gpu"]["index"] for rank in pool["ranks"] if rank["gpu"])
     mask = f"CUDA_VISIBLE_DEVICES={','.join(map(str, gpus))} " if gpus else ""
     return f"{mask}torchrun --nproc_per_node {pool['world_size']} {shlex.quote(path)}"
 
@@ -92,14 +92,16 @@ def as_script(ran: RanCells, path: str) -> Script:
         cells += bool(cell.code)
     command = _torchrun(ran.pool, path)
     head = _head(ran.pool, command, missing[:1] if ran.dropped else [], futures, names)
-    destroy = "_destroy" if names & _GROUP else "dist.destroy_process_group"
-    return Script("\n".join([head, *body, f"{destroy}()\n"]), command, cells, missing)
+    if ran.pool["backend"] != "none":
+        destroy = "_destroy" if names & _GROUP else "dist.destroy_process_group"
+        body.append(f"{destroy}()\n")
+    return Script("\n".join([head, *body]), command, cells, missing)
 
 
 def _head(
     pool: dict[str, Any], command: str, missing: list[str], futures: list[str], names: set[str]
 ) -> str:
-    gpus = [rank["gpu"]["index"] if rank["gpu"] else None for rank in pool["ranks"]]
+    gpus = [rank["gpu"]["index"] for rank in pool["ranks"] if rank["gpu"]]
     lines = [
         '"""Cells that ran on ranks, written by %dist_export of Jupyter Dist.',
         "",
@@ -119,19 +121,17 @@ def _head(
         'world_size = int(os.environ["WORLD_SIZE"])',
     ]
     if any(rank["device"] != "cpu" for rank in pool["ranks"]):
-        lines += [
-            'device = torch.device("cuda", local_rank % torch.cuda.device_count())',
-            "torch.cuda.set_device(device)",
-            f"gpu_id = {gpus!r}[rank % {len(gpus)}]",
-        ]
+        lines.append('device = torch.device("cuda", local_rank % torch.cuda.device_count())')
+        lines.append("torch.cuda.set_device(device)")
     else:
-        lines += ['device = torch.device("cpu")', "gpu_id = None"]
-    bound = ", device_id=device" if "nccl" in pool["backend"] else ""
-    lines += [f'dist.init_process_group("{pool["backend"]}"{bound})', ""]
-    text = "\n".join(lines)
-    if names & _GROUP:
-        text += _STANDING_GROUP
-    return text + (_SHOW if "_show" in names else "")
+        lines.append('device = torch.device("cpu")')
+    lines.append(f"gpu_id = {gpus!r}[rank % {len(gpus)}]" if gpus else "gpu_id = None")
+    text = ""
+    if pool["backend"] != "none":
+        bound = ", device_id=device" if "nccl" in pool["backend"] else ""
+        lines.append(f'dist.init_process_group("{pool["backend"]}"{bound})')
+        text = _STANDING_GROUP if names & _GROUP else ""
+    return "\n".join([*lines, text]) + (_SHOW if "_show" in names else "")
 
 
 def _translate(cell: RanCell, world_size: int) -> _Cell:

@@ -110,10 +110,8 @@ def _raise_for_code(code: Any) -> None:
 @contextlib.contextmanager
 def _surroundings(shell: Any, keep: bool) -> Iterator[None]:
     """Let a script change what belongs to its process, and undo that."""
-    import torch.distributed as dist
-
     main, argv, path, folder = sys.modules["__main__"], sys.argv, sys.path[:], os.getcwd()
-    variables, has_group = dict(os.environ), dist.is_initialized()
+    variables = dict(os.environ)
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # IPython hides them
     try:
         yield
@@ -129,8 +127,7 @@ def _surroundings(shell: Any, keep: bool) -> Iterator[None]:
                     del os.environ[name]
                 elif os.environ.get(name) != variables[name]:
                     os.environ[name] = variables[name]
-            if has_group and not dist.is_initialized() and shell.kernel.group.name is not None:
-                dist.init_process_group()  # the pool's, which the script has put away
+            shell.kernel.group.bring_back()
             gc.collect()  # functions and globals hold each other, and with them GPU memory
 
 

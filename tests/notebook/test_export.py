@@ -113,6 +113,11 @@ def test_a_pool_with_gpus_says_which(tmp_path: Path) -> None:
     assert 'dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)' in script
 
 
+def test_a_pool_without_a_group_gets_none() -> None:
+    script = exported(RanCell("rank", [0, 1], 1), pool=CPU | {"backend": "none"})
+    assert "_process_group" not in script
+
+
 def test_cells_that_make_and_end_the_group_share_the_one_of_the_script() -> None:
     script = exported(RanCell("dist.init_process_group('gloo')", [0, 1], 1))
     assert "lambda *_, **__: None" in script and script.endswith("\n_destroy()\n")
