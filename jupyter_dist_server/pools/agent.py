@@ -34,7 +34,7 @@ from .processes import (
     ProcessRef,
     adopt_descendants,
     call_ourselves,
-    end_now,
+    ended_now,
     reap_orphans,
 )
 from .rank_log import RankLogs
@@ -172,6 +172,10 @@ class Agent:
             self._tasks.add(self._restart(command.get("ranks") or range(self.world_size)))
         elif command["do"] == "stop":
             self._tasks.add(self.stop())
+        elif command["do"] == "ping":
+            self._control.tell(client, {"pong": True})
+        elif command["do"] != "restart":  # of which a pool that is stopping takes no notice
+            self._control.tell(client, {"refused": f"unknown command {command['do']!r}"})
 
     # -- ending -----------------------------------------------------------------------------
 
@@ -216,7 +220,8 @@ class Agent:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._all_dead(ending), GRACE)
         # The ranks themselves are reaped by `_on_child_end` alone.
-        end_now(left_behind(ending, self.config["id"], by_all=len(ending) == len(self.ranks)))
+        left = left_behind(ending, self.config["id"], by_all=len(ending) == len(self.ranks))
+        await ended_now(left)
 
     async def _all_dead(self, ending: list[dict[str, Any]]) -> None:
         while any(record["pid"] and record["state"] != "dead" for record in ending):

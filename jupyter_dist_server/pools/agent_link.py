@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Callable
@@ -16,6 +17,9 @@ from .turns import Turn
 _LOG = logging.getLogger(__name__)
 
 Snapshot = dict[str, Any]
+
+PATIENCE = 10.0
+"""Seconds within which a living agent answers, on a busy machine too."""
 
 
 class AgentLink:
@@ -36,6 +40,8 @@ class AgentLink:
         self.closed = asyncio.Event()
         self.first = asyncio.Event()
         self.turn = Turn(self.send)
+        self._heard = asyncio.Event()
+        """Set by the next message."""
         self._on_snapshot = on_snapshot
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -61,22 +67,39 @@ class AgentLink:
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while line := await reader.readline():
-                said = json.loads(line)
-                if "turn" in said:
-                    self.turn.hear(said["turn"])
-                    continue
-                self.snapshot = said
-                self.first.set()
                 try:
-                    self._on_snapshot(said)
-                except Exception:  # a listener's mistake must not look like the agent's death
-                    _LOG.exception("A listener of an agent failed")
+                    self._hear(json.loads(line))
+                except Exception:  # one bad line, or listener, must not look like the agent's death
+                    _LOG.exception("A message of a pool's agent was not understood: %r", line[:200])
         except ConnectionError:
             pass  # the agent was killed; `closed` says so
+        except ValueError:
+            _LOG.exception("A message of a pool's agent was too long")
         finally:
             self.first.set()
             self.closed.set()
+            self._heard.set()
             self.turn.close()
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        self._heard.set()
+        self._heard = asyncio.Event()
+        if "turn" in said:
+            self.turn.hear(said["turn"])
+        elif "refused" in said:
+            _LOG.warning("A pool's agent: %s", said["refused"])
+        elif "pong" not in said:
+            self.snapshot = said
+            self.first.set()
+            self._on_snapshot(said)
+
+    async def answers(self, patience: float = PATIENCE) -> bool:
+        """Ask the agent for an answer; tell whether one came within some seconds."""
+        heard = self._heard
+        self.send("ping")
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(heard.wait(), patience)
+        return heard.is_set() and not self.closed.is_set()
 
     def send(self, do: str, **fields: Any) -> None:
         """Give a command, such as ``interrupt`` with `ranks`, or ``stop``."""

@@ -42,6 +42,16 @@ class AgentProcess:
         self._exit = exit
         self._silent = silent
 
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.find() is not None
+
     def signal(self, number: int) -> None:
         """Signal exactly this process, if it is still there."""
         if process := self._process.find():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import signal
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 from .agent_link import AgentLink, Snapshot
 from .agent_process import AgentProcess
 from .holders import Owner, describe
-from .processes import ProcessRef, end_now, members_of_pool, session_members
+from .processes import ProcessRef, ended_now, members_of_pool, session_members
 from .reasons import agent_ended
 from .records import PoolRecord, Reason
 
@@ -19,6 +20,9 @@ _END_PATIENCE = 5.0
 """Seconds for which an agent that has hung up may take to end."""
 _STOP_PATIENCE = 12.0
 """Seconds after which an agent that does not end by itself is killed."""
+_SILENT_PATIENCE = 1.0
+"""The same for one that did not answer before."""
+_LOG = logging.getLogger(__name__)
 
 
 class HeldAgent:
@@ -43,6 +47,8 @@ class HeldAgent:
         self.process: AgentProcess | None = None
         self.link = AgentLink(on_snapshot)
         self._record = record
+        self._on_snapshot = on_snapshot
+        self._silent = False
         self._ranks: set[ProcessRef] = set()
 
     async def connect(self, owner: Owner) -> None:
@@ -56,11 +62,16 @@ class HeldAgent:
         await self.link.connect(Path(self._record.folder))
         self.link.send("hold", who=describe(owner.kind))
 
-    async def meet(self) -> None:
-        """Wait until an agent that was started by somebody else has said which process it is."""
-        await self.link.first.wait()
-        if snapshot := self.link.snapshot:
-            self.process = AgentProcess(ProcessRef(**snapshot["process"]))
+    async def connect_again(self, owner: Owner) -> bool:
+        """Connect again if the connection was lost, but not its process; tell whether it is so."""
+        if not self.process or not self.process.is_there:
+            return False
+        self.link = AgentLink(self._on_snapshot)
+        try:
+            await self.connect(owner)
+        except OSError:  # it is ending just now
+            return False
+        return await self.link.answers()
 
     def note_ranks(self) -> None:
         """Remember which processes the ranks are, so that none is left at the end."""
@@ -69,6 +80,16 @@ class HeldAgent:
             for rank in self._record.ranks
             if rank.pid and rank.start_ticks
         )
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, if it is known."""
+        return self.process.pid if self.process else None
+
+    async def answers(self) -> bool:
+        """Ask whether it is there; it is not waited for long at its end if it did not answer."""
+        self._silent = not await self.link.answers()
+        return not self._silent
 
     def end(self) -> None:
         """Ask it to end, with all ranks; also one that is still importing torch."""
@@ -89,13 +110,23 @@ class HeldAgent:
         if self.process:
             self.end()
             try:
-                await self.process.wait(_STOP_PATIENCE)
+                await self.process.wait(_SILENT_PATIENCE if self._silent else _STOP_PATIENCE)
             except asyncio.TimeoutError:
+                unexpected = True
                 self.process.signal(signal.SIGKILL)
-                await self.process.wait()
+                await self._wait_for_killed(self.process)
         await self.link.close()
-        await asyncio.to_thread(lambda: end_now(session_members(self._ranks)))
+        stuck = await ended_now(await asyncio.to_thread(session_members, self._ranks))
         if unexpected:  # the agent could not end what had left the ranks' sessions
-            await asyncio.to_thread(lambda: end_now(members_of_pool(self._record.id)))
+            stuck += await ended_now(await asyncio.to_thread(members_of_pool, self._record.id))
+        if stuck:
+            pids = ", ".join(str(pid) for pid in sorted({process.pid for process in stuck}))
+            _LOG.warning("Killed, but stuck in system calls: %s of %s", pids, self._record.id)
         if self._record.folder:
-            shutil.rmtree(self._record.folder, ignore_errors=True)
+            await asyncio.to_thread(shutil.rmtree, self._record.folder, ignore_errors=True)
+
+    async def _wait_for_killed(self, process: AgentProcess) -> None:
+        try:
+            await process.wait(_END_PATIENCE)
+        except asyncio.TimeoutError:
+            _LOG.warning("The agent of %s was killed, but has not ended", self._record.id)

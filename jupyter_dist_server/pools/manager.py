@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from ..errors import DistError
 from .adoption import Found, find_pools
@@ -20,7 +22,10 @@ from .request import PoolRequest
 from .tasks import Tasks
 from .zygotes import Zygotes
 
+_LOG = logging.getLogger(__name__)
+
 Listener = Callable[[Pool], None]
+T = TypeVar("T")
 
 _KEPT = 20
 """How many ended pools without a kernel are kept, to say why they ended."""
@@ -97,11 +102,11 @@ class PoolManager:
                 f"This notebook has a pool already: a pool{size}{state}.",
                 "Stop it with %dist_shutdown before you start another.",
             )
-        if kernel:
-            self._starting.add(kernel)
         record = new_record(request)
         allocator = Allocator(request, record)
         allocation = None
+        if kernel:
+            self._starting.add(kernel)
         try:
             allocation = await allocator.now()
             record = replace(record, **allocation.fields)
@@ -132,7 +137,13 @@ class PoolManager:
         """Adopt the pools of a server that is gone."""
         found = await asyncio.to_thread(lambda: list(find_pools()))
         lost = [one for one in found if one.config["held_by"] == SERVER and not one.served]
-        return [self.adopt(one) for one in lost]
+        adopted = []
+        for one in lost:
+            try:
+                adopted.append(self.adopt(one))
+            except Exception:  # of another version of this package, perhaps; the rest are adopted
+                _LOG.exception("The pool in %s cannot be adopted", one.folder)
+        return adopted
 
     def adopt(self, found: Found) -> Pool:
         """Hold a pool that runs already; if we do so, return it as it is."""
@@ -146,8 +157,7 @@ class PoolManager:
     async def release(self, pool_id: str) -> None:
         """Forget a pool and let it go on without us."""
         await self.pools.pop(pool_id).release()
-        for removed in list(self._removal_listeners):
-            removed(pool_id)
+        self._tell_removed(pool_id)
 
     def get(self, pool_id: str) -> Pool:
         """Return a pool.
@@ -213,10 +223,21 @@ class PoolManager:
         ]
         for pool_id in ended if kernel_id else ended[:-_KEPT]:
             del self.pools[pool_id]
-            for removed in list(self._removal_listeners):
-                removed(pool_id)
+            self._tell_removed(pool_id)
+
+    def _tell_removed(self, pool_id: str) -> None:
+        for removed in list(self._removal_listeners):
+            _tell(removed, pool_id)
 
     def _on_change(self, pool: Pool) -> None:
         self.zygotes.set_idle(not self.live())
         for changed in list(self._listeners):
-            changed(pool)
+            _tell(changed, pool)
+
+
+def _tell(listener: Callable[[T], None], news: T) -> None:
+    """Call a listener; its mistake is no fault of the pool, nor of the other listeners."""
+    try:
+        listener(news)
+    except Exception:
+        _LOG.exception("A listener to pools failed")

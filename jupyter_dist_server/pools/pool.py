@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,20 +12,26 @@ from typing import Any
 
 from ..errors import DistError
 from .adoption import Found, sweep
-from .agent_link import Snapshot
+from .agent_link import AgentLink, Snapshot
+from .agent_process import AgentProcess
 from .client import PoolClient
 from .folder import create_folder
 from .held_agent import HeldAgent
 from .holders import Owner
 from .launch import Launch
 from .one_rank import check_running
+from .processes import ProcessRef
 from .ranks import check_ranks
-from .reasons import too_slow
+from .reasons import agent_silent, broken, too_slow
 from .records import PoolRecord, PoolState, Reason
 from .stopping import free
 from .tasks import Tasks
 from .watcher import Watcher, rank_states
 
+_LOG = logging.getLogger(__name__)
+
+_LOOK = 5.0
+"""Seconds after which an agent is asked whether it is still there."""
 DEFAULT_TIMEOUT = 120.0
 """Seconds that a start may take; importing torch from a cold disk takes most of it."""
 
@@ -62,9 +69,10 @@ class Pool:
         self._watch = watch
         self._watcher: Watcher | None = None
         self._agent = HeldAgent(record, self._on_snapshot)
-        self._link = self._agent.link
         self._launch: Launch | None = None
         self._changed = asyncio.Event()
+        self._ending = asyncio.Event()
+        """Set when its agent is not waited for any more, whether or not that hears of it."""
         self._tasks = Tasks()
         self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
@@ -77,7 +85,13 @@ class Pool:
     ) -> Pool:
         """Return a pool that runs already; `adopt` makes it ours too."""
         record = PoolRecord.from_json(found.config["record"] | {"folder": str(found.folder)})
-        return cls(record, on_change, owner, watch, found.config["timeout"])
+        pool = cls(record, on_change, owner, watch, found.config["timeout"])
+        pool._agent.process = AgentProcess(ProcessRef(**found.snapshot["process"]))
+        return pool
+
+    @property
+    def _link(self) -> AgentLink:
+        return self._agent.link
 
     def start(self, launch: Launch) -> None:
         """Begin to start; `record` tells how it goes."""
@@ -116,15 +130,13 @@ class Pool:
                 self._launch.cancel()
             if self.record.state is not PoolState.COMPLETING:
                 self.change(state=PoolState.COMPLETING)
-            self._agent.end()
+            self._end()
         if self._life:
             await asyncio.wait([self._life])  # not for `ended`, if the whole loop is ending
 
     async def release(self) -> None:
         """Let the pool go on without us; its other holders keep it."""
-        if self._life:
-            self._life.cancel()
-            await asyncio.gather(self._life, return_exceptions=True)
+        await self._tasks.cancel()
         if self._watcher:
             await self._watcher.close()
         await self._link.close()
@@ -162,13 +174,17 @@ class Pool:
 
         Whoever runs the cell sees it fail, and makes the process group again.
         """
-        client = PoolClient(Path(self.record.folder))
+        try:
+            client = PoolClient(Path(self.record.folder))
+        except FileNotFoundError:
+            return  # the pool has ended meanwhile
         try:
             # A rank that is stuck greets nobody, and the others must not wait for it.
             await client.connect(outputs=False)
             await free(client)
-        except OSError:
-            return  # the pool has ended meanwhile
+        except DistError:
+            if not self.record.state.ended:
+                raise
         finally:
             await client.close()
 
@@ -193,11 +209,21 @@ class Pool:
     async def _limit_restart(self) -> None:
         """End a pool whose new ranks are not ready in time."""
         generation = self.record.generation
+        if not await self._agent.answers():
+            self._give_up(agent_silent(self._agent.pid))
+            return
         await asyncio.sleep(self.timeout)
         stuck = self.record.generation in (generation, generation + 1)
         if stuck and self.record.state is PoolState.CONFIGURING:
-            self._late = too_slow(self.record, self.timeout)
-            self._agent.end()
+            self._give_up(too_slow(self.record, self.timeout))
+
+    def _give_up(self, why: Reason) -> None:
+        self._late = why
+        self._end()
+
+    def _end(self) -> None:
+        self._agent.end()
+        self._ending.set()
 
     def _check_running(self, what: str) -> None:
         if self.record.state is not PoolState.RUNNING:
@@ -216,15 +242,19 @@ class Pool:
             if not self._cancelled:
                 reason = await self._wait_until_running()
                 if not self._launch and not reason and self._watch:
-                    for rank, said in (await rank_states(Path(self.record.folder))).items():
+                    states = await rank_states(Path(self.record.folder), self._living())
+                    for rank, said in states.items():
                         self._on_rank_state(rank, **said)  # its cell may have begun long ago
             if not reason and not self._cancelled:
-                await self._link.closed.wait()
+                await self._stay_connected()
+                if not self._cancelled:
+                    self.change(state=PoolState.COMPLETING)
                 reason = self._late or await self._unexpected_end()
         except DistError as error:
             reason = Reason(error.code, error.message, error.hint)
         except Exception as error:  # whatever it was, it must be said and cleaned up after
-            reason = Reason("start_failed", f"The pool could not be started: {error!r}.")
+            _LOG.exception("Pool %s is ended by an unexpected error", self.record.id)
+            reason = broken(error, started=self.record.started is not None)
         try:
             await self._clean_up(unexpected=reason is not None and not self._cancelled)
         finally:
@@ -249,7 +279,7 @@ class Pool:
             )
             self._agent.process = await launch(folder, self.record, self.timeout, allocation)
         if self._cancelled:  # while a zygote was asked for it
-            self._agent.end()
+            self._end()
         await self._agent.connect(self._owner)
 
     def _on_waiting(self, reason: str) -> None:
@@ -261,26 +291,51 @@ class Pool:
             await self._agent.connect(self._owner)
         except OSError:
             self._cancelled = True  # it has just been stopped by somebody else
-            return
-        await self._agent.meet()
+
+    async def _stay_connected(self) -> None:
+        """Return when the agent has ended, or is to end; connect again if only the link ends."""
+        watching = self._tasks.add(self._watch_agent())
+        try:
+            while True:
+                await self._any_of(self._ending, self._link.closed)
+                said = self._link.snapshot or {}
+                if self._ending.is_set() or said.get("stopping") or said.get("failure"):
+                    return
+                if not await self._agent.connect_again(self._owner):
+                    return
+        finally:
+            watching.cancel()
+
+    async def _watch_agent(self) -> None:
+        """Tell of an agent that does not answer, for as long as that is so."""
+        while True:
+            await asyncio.sleep(_LOOK)
+            answers = await self._agent.answers()
+            notice = agent_silent(self._agent.pid).message
+            others = [known for known in self.record.notices if known != notice]
+            notices = others if answers else [*others, notice]
+            if notices != self.record.notices:
+                self.change(notices=notices)
+
+    async def _any_of(self, *events: asyncio.Event, within: float | None = None) -> None:
+        """Wait for one of some events, at most for some seconds."""
+        waits = [asyncio.create_task(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waits, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     async def _wait_until_running(self) -> Reason | None:
-        closed = asyncio.create_task(self._link.closed.wait())
         deadline = time.monotonic() + self.timeout
-        try:
-            while not self._all_settled():
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return too_slow(self.record, self.timeout)
-                changed = asyncio.create_task(self._changed.wait())
-                await asyncio.wait(
-                    {changed, closed}, timeout=left, return_when=asyncio.FIRST_COMPLETED
-                )
-                changed.cancel()
-                if closed.done():
-                    return await self._unexpected_end()
-        finally:
-            closed.cancel()
+        closed, ending = self._link.closed, self._ending
+        while not self._all_settled():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return too_slow(self.record, self.timeout)
+            await self._any_of(self._changed, closed, ending, within=left)
+            if closed.is_set() or ending.is_set():
+                return await self._unexpected_end()
         await self._watch_ranks()
         if not self._cancelled:
             self.change(state=PoolState.RUNNING, started=time.time())
@@ -293,12 +348,15 @@ class Pool:
             return False
         return all(rank.state != "starting" for rank in self.record.ranks)
 
+    def _living(self) -> list[int]:
+        return [rank.rank for rank in self.record.ranks if rank.state != "dead"]
+
     async def _watch_ranks(self) -> None:
         if self._watch and not self._cancelled:
             old, self._watcher = self._watcher, Watcher(self.record.folder, self._on_rank_state)
             if old:
                 await old.close()
-            await self._watcher.ready()
+            await self._watcher.ready(self._living())
 
     async def _unexpected_end(self) -> Reason | None:
         if self._cancelled:

@@ -104,7 +104,9 @@ async def until_ended(process: ProcessRef) -> None:
         os.close(descriptor)
 
 
-def end_now(processes: Iterable[psutil.Process], patience: float = 5.0) -> list[psutil.Process]:
+async def ended_now(
+    processes: Iterable[psutil.Process], patience: float = 5.0
+) -> list[psutil.Process]:
     """Kill processes and wait for them; psutil checks each one's start time.
 
     Returns
@@ -112,12 +114,21 @@ def end_now(processes: Iterable[psutil.Process], patience: float = 5.0) -> list[
     list of psutil.Process
         Those that are still there after `patience` seconds (in an uninterruptible system call).
     """
-    processes = list(processes)
-    for process in processes:
+    alive = list(processes)
+    for process in alive:
         with contextlib.suppress(psutil.Error):  # gone already, or another user's (sudo)
             process.kill()
-    _, alive = psutil.wait_procs(processes, timeout=patience)
+    deadline = time.monotonic() + patience
+    while (alive := list(filter(_is_alive, alive))) and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
     return alive
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def session_members(leaders: Iterable[ProcessRef]) -> list[psutil.Process]:

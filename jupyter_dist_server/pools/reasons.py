@@ -45,6 +45,27 @@ def agent_ended(record: PoolRecord, code: int | None) -> Reason:
     )
 
 
+def agent_silent(pid: int | None) -> Reason:
+    """Say that an agent does not answer; its ranks may be well, but nobody looks after them."""
+    which = f" (pid {pid})" if pid else ""
+    return Reason(
+        "agent_silent",
+        f"The pool's agent{which} does not answer: it is stopped, or hangs.",
+        "Stop the pool with %dist_shutdown, and start a new one with %dist_init.",
+    )
+
+
+def broken(error: Exception, started: bool) -> Reason:
+    """Say that a pool ended by a fault that nobody has foreseen."""
+    if not started:
+        return Reason("start_failed", f"The pool could not be started: {error!r}.")
+    return Reason(
+        "pool_failed",
+        f"The pool was ended by an unexpected error: {error!r}.",
+        "Start a new one with %dist_init.",
+    )
+
+
 def abandoned(seconds: float) -> Reason:
     """Say that nobody came for a pool whose kernel was gone."""
     return Reason(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -58,23 +59,27 @@ class StatusChannel:
             socket.connect(endpoint(folder, rank, "control"))
             self._sockets.append(socket)
 
-    async def ask(self, timeout: float) -> list[dict[str, Any] | None]:
+    async def ask(
+        self, timeout: float, ranks: Iterable[int] | None = None
+    ) -> list[dict[str, Any] | None]:
         """Return what each rank says, see `RankKernel`; `None` if it did not within `timeout` s.
 
-        A rank that has not answered yet is not asked again.
+        Of `ranks`, if they are given, one that has not answered yet is not asked again.
         """
+        everybody = range(len(self._sockets))
         frames = self._session.serialize(self._session.msg("dist_status_request", {}))
-        for rank, socket in enumerate(self._sockets):
+        for rank in everybody if ranks is None else ranks:
             if rank not in self._awaited:
+                socket = self._sockets[rank]
                 await socket.send_multipart(frames)  # signed once: all ranks share the key
                 answer = _answer(self._session, socket, "dist_status_request")
                 self._awaited[rank] = asyncio.create_task(answer)
-        await asyncio.wait(self._awaited.values(), timeout=timeout)
+        if self._awaited:
+            await asyncio.wait(self._awaited.values(), timeout=timeout)
         done = {rank: answer for rank, answer in self._awaited.items() if answer.done()}
         for rank in done:
             del self._awaited[rank]
-        ranks = range(len(self._sockets))
-        return [done[rank].result() if rank in done else None for rank in ranks]
+        return [done[rank].result() if rank in done else None for rank in everybody]
 
     async def close(self) -> None:
         """Disconnect; the ranks go on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,8 @@ from .records import PoolState, RankRecord
 from .status_channel import StatusChannel
 from .tasks import Tasks
 from .whereabouts import UNCOUNTED
+
+_LOG = logging.getLogger(__name__)
 
 _PATIENCE = 1.0
 """Seconds within which a rank answers; its CPU and memory are known without."""
@@ -89,23 +92,37 @@ class RankUsage:
                 await self._forget(set())
                 if not self._wanted:  # nor while we let go
                     return
-            running = [p for p in self._manager.live() if p.record.state is PoolState.RUNNING]
-            found = await asyncio.gather(*(self._look_at(pool) for pool in running))
-            await self._forget({(p.record.id, p.record.generation) for p in running})
-            latest = {pool.record.id: used for pool, used in zip(running, found, strict=True)}
-            if latest != self.latest:
-                self.latest = latest
-                for listener in list(self._listeners):
-                    listener()
+            try:
+                await self._look_at_all()
+            except Exception:  # the next look may go well
+                _LOG.exception("Looking at the ranks failed")
             await asyncio.sleep(self._interval)
 
+    async def _look_at_all(self) -> None:
+        running = [p for p in self._manager.live() if p.record.state is PoolState.RUNNING]
+        found = await asyncio.gather(*(self._look_at(pool) for pool in running))
+        await self._forget({(p.record.id, p.record.generation) for p in running})
+        latest = {pool.record.id: used for pool, used in zip(running, found, strict=True)}
+        if latest != self.latest:
+            self.latest = latest
+            for listener in list(self._listeners):
+                listener()
+
     async def _look_at(self, pool: Pool) -> list[Usage | None]:
+        try:
+            return await self._usage_of(pool)
+        except Exception:  # what one pool says must not hide the others
+            _LOG.exception("Looking at the ranks of pool %s failed", pool.record.id)
+            return [None] * pool.record.world_size
+
+    async def _usage_of(self, pool: Pool) -> list[Usage | None]:
         record = pool.record
         key = record.id, record.generation
         try:
             if key not in self._channels:
                 self._channels[key] = StatusChannel(Path(record.folder))
-            said = await self._channels[key].ask(_PATIENCE)
+            living = [rank.rank for rank in record.ranks if rank.state != "dead"]
+            said = await self._channels[key].ask(_PATIENCE, living)
         except OSError:  # it has ended this very moment
             said = [None] * record.world_size
         ranks = list(record.ranks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +65,11 @@ class Watcher:
                 state, cell = message["content"]["execution_state"], message["metadata"].get("cell")
                 self._on_state(rank, state, cell)
 
-    async def ready(self) -> None:
-        """Wait until no status of any rank can be missed, unless one has died, or we are closed."""
+    async def ready(self, ranks: Iterable[int]) -> None:
+        """Wait until no status of `ranks` can be missed, unless one is silent, or we are closed."""
+        greetings = (wait_for_greeting(self._greeted[r], self._sockets[r]) for r in ranks)
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._all_greeted(), _PATIENCE)
-
-    async def _all_greeted(self) -> None:
-        for greeted, socket in zip(self._greeted, self._sockets, strict=True):
-            await wait_for_greeting(greeted, socket)
+            await asyncio.wait_for(asyncio.gather(*greetings), _PATIENCE)
 
     async def close(self) -> None:
         """Stop following."""
@@ -82,21 +79,21 @@ class Watcher:
         self._context.destroy(linger=0)
 
 
-async def rank_states(folder: Path) -> dict[int, dict[str, Any]]:
-    """Ask which ranks are busy now, and since when: a watcher is told of changes only.
+async def rank_states(folder: Path, ranks: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """Ask which of `ranks` are busy now, and since when: a watcher is told of changes only.
 
     Returns
     -------
     dict
-        ``{state, cell, since}`` by rank, without those that do not answer: one may be dead, or in C
-        code that holds Python's lock.
+        ``{state, cell, since}`` by rank, without those that do not answer: one may be stopped, or
+        in C code that holds the GIL.
     """
     try:
         channel = StatusChannel(folder)
     except FileNotFoundError:  # the pool has ended this very moment
         return {}
     try:
-        answers = await channel.ask(_PATIENCE)
+        answers = await channel.ask(_PATIENCE, ranks)
     finally:
         await channel.close()
     wanted = ("state", "cell", "since")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import sys
@@ -17,10 +18,13 @@ from jupyter_core.utils import ensure_async
 from ..errors import DistError
 from ..pools.holders import KERNEL
 from ..pools.manager import PoolManager
+from ..pools.pool import Pool
 from ..pools.reasons import abandoned
 from ..pools.request import PoolRequest
 from ..pools.tasks import Tasks
 from .base import StatusHandler
+
+_LOG = logging.getLogger(__name__)
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 
@@ -144,23 +148,30 @@ async def end_orphans(serverapp: Any, manager: PoolManager, grace: float) -> Non
     missed: dict[str, float] = {}
     while True:
         await asyncio.sleep(_LOOK)
-        kernels = serverapp.kernel_manager
         live = manager.live()
         missed = {pool.record.id: missed.get(pool.record.id, time.time()) for pool in live}
         for pool in live:
-            kernel = pool.record.kernel_id
-            if kernel is None or await _is_alive(kernels, kernel):
-                del missed[pool.record.id]
-            elif any(who["as"] == KERNEL for who in pool.record.holders):
-                del missed[pool.record.id]
-                manager.bequeath(pool)
-        for pool in live:
-            since = missed.get(pool.record.id)
-            orphaned = since if since and time.time() - since >= _RESTART_TAKES else None
-            if orphaned != pool.record.orphaned:
-                pool.change(orphaned=orphaned)
-            if since and time.time() - since >= max(grace, _RESTART_TAKES):
-                manager.stop_later(pool, abandoned(grace))
+            try:
+                await _end_if_orphaned(pool, missed, serverapp.kernel_manager, manager, grace)
+            except Exception:  # one pool, or kernel, that is odd must not save the others
+                _LOG.exception("Pool %s cannot be checked for its kernel", pool.record.id)
+
+
+async def _end_if_orphaned(
+    pool: Pool, missed: dict[str, float], kernels: Any, manager: PoolManager, grace: float
+) -> None:
+    kernel = pool.record.kernel_id
+    if kernel is None or await _is_alive(kernels, kernel):
+        del missed[pool.record.id]
+    elif any(who["as"] == KERNEL for who in pool.record.holders):
+        del missed[pool.record.id]
+        manager.bequeath(pool)
+    since = missed.get(pool.record.id)
+    orphaned = since if since and time.time() - since >= _RESTART_TAKES else None
+    if orphaned != pool.record.orphaned:
+        pool.change(orphaned=orphaned)
+    if since and time.time() - since >= max(grace, _RESTART_TAKES):
+        manager.stop_later(pool, abandoned(grace))
 
 
 async def _is_alive(kernels: Any, kernel_id: str) -> bool:

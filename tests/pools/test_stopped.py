@@ -72,3 +72,57 @@ def test_a_fork_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
         await until(lambda: not tagged(env))
 
     asyncio.run(check())
+
+
+def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+
+    async def check() -> None:
+        async with warm_manager(keep_warm=0) as manager:
+            stopped = await start(manager, env, tmp_path)
+            restarted = await start(manager, env, tmp_path)
+            well = await start(manager, env, tmp_path)
+            for pool in (stopped, restarted):
+                agent_of(pool).suspend()
+            pid = agent_of(stopped).pid
+            restarted.restart([1])
+            while not stopped.record.notices:
+                await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
+            (notice,) = stopped.record.notices
+            assert f"The pool's agent (pid {pid}) does not answer" in notice
+            agent_of(stopped).resume()
+            while stopped.record.notices:
+                await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
+            assert stopped.record.state is PoolState.RUNNING
+            agent_of(stopped).suspend()
+            await asyncio.wait_for(stopped.stop(), 20)
+            assert stopped.record.state is PoolState.COMPLETED
+            await asyncio.wait_for(restarted.ended.wait(), 30)
+            assert restarted.record.reason
+            assert restarted.record.reason.code == "agent_silent"
+            assert well.record.state is PoolState.RUNNING
+        await until(lambda: not tagged(env))
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("victims", [[1], [0, 1]], ids=["one", "all"])
+def test_stopped_ranks_are_replaced_and_stopped(tmp_path: Path, victims: list[int]) -> None:
+    env = environment(tmp_path)
+
+    async def check() -> None:
+        async with warm_manager(keep_warm=0) as manager:
+            pool = await start(manager, env, tmp_path)
+            for rank in victims:
+                psutil.Process(pool.record.ranks[rank].pid).suspend()
+            pool.restart(victims)
+            while pool.record.state is not PoolState.RUNNING:
+                assert not pool.record.state.ended, pool.record.reason
+                await asyncio.wait_for(pool.changed_since(pool.record.version, 60), 60)
+            for rank in victims:
+                psutil.Process(pool.record.ranks[rank].pid).suspend()
+            await asyncio.wait_for(pool.stop(), 20)
+            assert pool.record.state is PoolState.COMPLETED
+        await until(lambda: not tagged(env))
+
+    asyncio.run(check())
