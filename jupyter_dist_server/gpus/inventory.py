@@ -16,6 +16,7 @@ from ..interpreter import python_command
 from . import nvml, topology
 from .nvml import NO_GPU as NO_GPU
 from .nvml import Device, Failure, query
+from .one_child import DriverHangsError, asking_driver, note_killed
 
 CLOCK_SM = 1
 """nvmlClockType_t"""
@@ -190,6 +191,14 @@ async def inventory(timeout: float = 15.0) -> Inventory:
     timeout : float
         Seconds after which a hanging driver is given up on, and said to hang.
     """
+    try:
+        async with asking_driver(timeout):
+            return await _read_in_child(timeout)
+    except DriverHangsError as error:
+        return Inventory(reason=str(error))
+
+
+async def _read_in_child(timeout: float) -> Inventory:
     child = await asyncio.create_subprocess_exec(
         *python_command(sys.executable, __name__),
         stdin=asyncio.subprocess.DEVNULL,
@@ -203,6 +212,7 @@ async def inventory(timeout: float = 15.0) -> Inventory:
     finally:
         if child.returncode is None:  # it hangs, or we are cancelled
             child.kill()
+            note_killed(child.pid)
     if child.returncode:
         last = err.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         return Inventory(reason=f"Listing the GPUs failed: {last[0]}")

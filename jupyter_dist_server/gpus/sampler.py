@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..interpreter import python_command
+from .one_child import DriverHangsError, check_driver, note_killed
 
 _LOG = logging.getLogger(__name__)
 
@@ -123,7 +124,10 @@ class Sampler:
         while True:
             begun = time.monotonic()
             try:
+                await check_driver()
                 await self._run_once()
+            except DriverHangsError as error:
+                self._on_trouble(str(error))
             except OSError as error:  # no process can be started
                 self._on_trouble(f"The process that reads the GPUs does not start: {error}.")
             if time.monotonic() - begun > self._patience.longest_pause:
@@ -243,6 +247,7 @@ async def end_process(process: asyncio.subprocess.Process, limit: float = 2.0) -
             await asyncio.wait_for(process.wait(), limit)
         except asyncio.TimeoutError:
             _LOG.warning("Process %d is stuck in the NVIDIA driver", process.pid)
+            note_killed(process.pid)
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

@@ -18,6 +18,7 @@ from .history import History
 from .inventory import Gpu, Inventory
 from .metrics import METRICS as METRICS
 from .metrics import Value
+from .one_child import DriverHangsError, asking_driver
 from .sampler import (
     Message,
     Patience,
@@ -276,6 +277,16 @@ async def snapshot(
     environment, host_pids
         As of `Telemetry`.
     """
+    try:
+        async with asking_driver(timeout):
+            return await _read_once(timeout, environment, host_pids)
+    except DriverHangsError as error:
+        return Snapshot(Inventory(reason=str(error)))
+
+
+async def _read_once(
+    timeout: float, environment: Mapping[str, str] | None, host_pids: bool | None
+) -> Snapshot:
     settings = {"interval": 1.0, "pcie": False, "host_pids": host_pids, "once": True}
     process = await start_process(settings, environment)
     assert process.stdout and process.stderr

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from ..errors import DistError
 from ..pools.client import PoolClient
 from ..pools.holders import KERNEL, describe
 from .control import Record, kernel_id
@@ -109,7 +110,10 @@ class Connection:
 
 
 async def _connected(folder: Path, who: dict[str, Any]) -> PoolClient:
-    client = PoolClient(folder)  # its sockets belong to the loop that makes them
+    try:
+        client = PoolClient(folder)  # its sockets belong to the loop that makes them
+    except FileNotFoundError:
+        raise DistError("pool_unreachable", "The pool has just ended.") from None
     await client.connect()
     client.link.send("hold", who=who)
     return client

@@ -24,6 +24,8 @@ from .server_control import find_server
 
 _NEWS = 10.0
 """Seconds for which one question for news of a pool may wait."""
+_END = 30.0
+"""Seconds within which a pool ends that is ending: a stopped agent is killed after some."""
 
 
 class CurrentPool:
@@ -38,6 +40,8 @@ class CurrentPool:
         self._guest = False
         """Whether the pool is another notebook's."""
         self._failure: DistError | None = None
+        self._unreachable: DistError | None = None
+        """Why there is no connection to a pool that has not ended."""
         self._cells = 0
         self.ran = RanCells()
 
@@ -82,8 +86,8 @@ class CurrentPool:
         DistError
             If the pool cannot be started; the reason says why.
         """
-        self.attach()
-        if self._record:
+        if self.living():
+            assert self._record
             raise DistError(
                 "pool_exists",
                 f"This notebook has a pool already: {self._record['world_size']} ranks, "
@@ -138,19 +142,46 @@ class CurrentPool:
         elif record["state"] == "RUNNING" and not self._connection.is_to(record):
             try:
                 self._connect(record)
-            except DistError:  # it may be ending just now
-                record = self._wait_for_end(record)
+            except DistError as error:
+                self._unreachable = error
+                if error.code != "agent_silent":  # it may be ending just now
+                    record = self._wait_for_end(record)
         self._record = record
+        return record
+
+    def living(self) -> Record | None:
+        """Return the running pool, if it is of any use; one whose ranks have all died is ended.
+
+        Raises
+        ------
+        DistError
+            If its agent does not answer.
+        """
+        record = self.attach()
+        client = self._connection.client
+        if record and record["state"] == "RUNNING" and client:
+            answers = self._loop.run(client.link.answers())
+            self._loop.run(client.status())  # ranks that were just killed are known as dead then
+            if answers and len(client.dead) < client.world_size:
+                return record
+            if client.link.closed.is_set():
+                return self.attach()
+            if not answers:
+                raise client.agent_silent()
+            self._end(record)
+            return None
+        if record and self._unreachable:
+            raise self._unreachable
         return record
 
     def _find(self) -> Record | None:
         """Return the notebook's pool, from whoever knows it: the server, we, or its agent."""
-        record = None
+        record, silent = None, None
         try:
             record = self._control.find()
         except DistError:  # the server has gone, or is a new one; the pool need not have ended
-            self._control = self._local
-        if record is None and self._control is self._local and (server := find_server()):
+            silent, self._control = self._control, self._local
+        if record is None and self._control is self._local and (server := find_server(silent)):
             record = server.find()
             if record:
                 self._control = server
@@ -186,7 +217,7 @@ class CurrentPool:
 
     def _wait_for_end(self, record: Record) -> Record | None:
         """Follow a pool that is ending, or whose agent is gone and whose owner will notice that."""
-        deadline = time.monotonic() + _NEWS
+        deadline = time.monotonic() + _END
         while record["ended"] is None and time.monotonic() < deadline:
             record = self._control.wait(record, _NEWS)
         if record["ended"] is None:
@@ -197,6 +228,7 @@ class CurrentPool:
     def _connect(self, record: Record) -> None:
         self._disconnect()
         self._connection.open(record)
+        self._unreachable = None
         self._record = record
 
     def _disconnect(self) -> None:
@@ -220,6 +252,8 @@ class CurrentPool:
             self.attach()
         if self._record and self._record["state"] in ("PENDING", "CONFIGURING"):
             self._follow(self._record, lambda _: None)
+        if self._record and self._unreachable and self._connection.client is None:
+            raise self._unreachable
         if self._record is None or self._connection.client is None:
             self._connection.all_cells = False  # the next cell runs where the toolbar says
             raise self._failure or _no_pool()

@@ -169,6 +169,8 @@ class Outcome:
         )
 
     def _why_not(self, late: list[int]) -> str:
+        if self._execution.stopped.issuperset(late):
+            return f": {'its process is' if len(late) == 1 else 'their processes are'} stopped"
         if any(rank in self._execution.places for rank in late):  # some thread of it answered
             return ": stuck in C code, or catching interrupts"
         return ", stuck in C code"
@@ -178,7 +180,9 @@ class Outcome:
         ranks: dict[str, list[int]] = {}
         for rank in sorted(self._execution.begun):
             place = self._execution.places.get(rank)
-            if place is None:
+            if rank in self._execution.stopped:
+                where = "stopped by a signal (SIGSTOP)"
+            elif place is None:
                 where = "in C code that holds Python's lock"
             else:
                 code = "in backward" if place["backward"] else "in Python code"

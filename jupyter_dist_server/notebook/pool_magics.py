@@ -109,7 +109,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
             "timeout": options.timeout,
             "start_method": options.start_method,
         }
-        running = self.pool.attach()
+        running = self.pool.living()
         if running and is_as_asked(request, running):
             count = running["world_size"]
             ranks = f"{count} rank{'s' if count > 1 else ''}"

@@ -21,16 +21,23 @@ from ..pools.peers import CAN_TELL, listener_uid, user_name
 from .control import Record, kernel_id
 
 _TIMEOUT = 30.0
+_FIND_TIMEOUT = 10.0
+"""Seconds within which a server answers what it knows; one that does not is handled as dead."""
 _STOP_WAIT = 60.0
 
 
-def find_server() -> ServerControl | None:
-    """Return the server that runs this kernel, if it has our extension."""
+def find_server(other_than: object = None) -> ServerControl | None:
+    """Return the server that runs this kernel, if it has our extension.
+
+    A server that is known not to answer need not be asked again: `other_than` that.
+    """
     kernel = kernel_id()
     if not kernel:
         return None
     for known in read_discovery_files():
         server = ServerControl(known["url"], known["secret"], known["certfile"], kernel)
+        if server == other_than:
+            continue
         try:
             server.check()
             server.find()
@@ -88,6 +95,12 @@ class ServerControl:
                 "Restart this kernel in a server that runs.",
             )
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ServerControl) and other._secret == self._secret
+
+    def __hash__(self) -> int:
+        return hash(self._secret)
+
     def _call(
         self, method: str, path: str, body: Any = None, timeout: float = _TIMEOUT
     ) -> dict[str, Any]:
@@ -118,7 +131,8 @@ class ServerControl:
 
     def find(self) -> Record | None:
         """Return the live pool of this kernel."""
-        pool: Record | None = self._call("GET", f"kernels/{self._kernel}/pool")["pool"]
+        path = f"kernels/{self._kernel}/pool"
+        pool: Record | None = self._call("GET", path, timeout=_FIND_TIMEOUT)["pool"]
         return pool
 
     def start(self, request: dict[str, Any]) -> Record:

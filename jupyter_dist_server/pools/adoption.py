@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .folder import AGENT_SOCKET, our_folders, read_config
 from .peers import check_unix_peer
-from .processes import boot_id
+from .processes import ProcessRef, boot_id
+from .records import PoolRecord
+
+_LOG = logging.getLogger(__name__)
 
 _SWEEP_AFTER = 60.0
 """Seconds for which a folder without an agent is left alone: one may be about to listen there."""
@@ -37,6 +42,21 @@ class Found:
         return name
 
     @property
+    def created(self) -> float:
+        """When it was."""
+        moment: float = self.config["record"]["created"]
+        return moment
+
+    def check(self) -> None:
+        """Raise an error unless all is there that a pool of this version has."""
+        PoolRecord.from_json(self.config["record"]).take(self.snapshot)
+        ProcessRef(**self.snapshot["process"])
+        if not (self.created >= 0 and self.config["held_by"] and self.config["timeout"] > 0):
+            raise ValueError("no start")
+        if None in (self.kernels, self.served):
+            raise ValueError("no holders")
+
+    @property
     def kernels(self) -> list[dict[str, Any]]:
         """The kernels that hold it, each once."""
         holders = self.snapshot["holders"]
@@ -50,14 +70,29 @@ class Found:
 
 def find_pools() -> Iterator[Found]:
     """Yield the running pools of this user on this machine, the oldest first."""
-    found = []
-    for folder in our_folders():
+    folders = list(our_folders())
+    if not folders:
+        return
+    with ThreadPoolExecutor(min(len(folders), 32)) as threads:  # a deaf agent delays no other
+        found = [pool for pool in threads.map(_look_into, folders) if pool]
+    yield from sorted(found, key=lambda pool: pool.created)
+
+
+def _look_into(folder: Path) -> Found | None:
+    """Return the pool of a folder, if it runs here; what one folder holds must not hide others."""
+    try:
         config = _config(folder)
-        if config and config["host"] == socket.gethostname() and config["boot"] == boot_id():
-            snapshot = _ask(folder)
-            if snapshot and not snapshot["stopping"]:
-                found.append(Found(folder, config, snapshot))
-    yield from sorted(found, key=lambda pool: pool.config["record"]["created"])
+        if not config or config["host"] != socket.gethostname() or config["boot"] != boot_id():
+            return None
+        snapshot = _ask(folder)
+        if not snapshot or snapshot["stopping"]:
+            return None
+        pool = Found(folder, config, snapshot)
+        pool.check()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        _LOG.warning("%s is of another version of this package, or broken: %r", folder, error)
+        return None
+    return pool
 
 
 def _config(folder: Path) -> dict[str, Any] | None:
@@ -78,6 +113,9 @@ def _ask(folder: Path) -> dict[str, Any] | None:
             check_unix_peer(agent)
             with agent.makefile("rb") as lines:
                 line = lines.readline()
+        except TimeoutError:
+            _LOG.warning("The agent of the pool in %s does not answer", folder)
+            return None
         except OSError:
             return None
     said: dict[str, Any] | None = json.loads(line) if line else None

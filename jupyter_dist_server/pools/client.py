@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,8 +18,9 @@ from .folder import read_config
 from .greeting import wait_for_greeting
 from .mending import GroupKeeper
 from .open_files import CLIENT_EACH, check_open_files
-from .processes import POOL_ENDED
+from .processes import POOL_ENDED, is_stopped
 from .queries import Queries
+from .reasons import agent_silent, rank_silent
 from .stopping import Ladder
 from .tasks import Tasks
 
@@ -31,6 +33,14 @@ _REMEMBERED = 64
 """Cells whose threads may still print."""
 _CANCEL_PATIENCE = 0.2
 """Seconds after which a rank that does not answer is interrupted by the agent."""
+_GREETING = 3.0
+"""Seconds within which ranks greet us, unless one is stopped or in C code that holds the GIL."""
+_ANSWER = 5.0
+"""The same for one that a cell is to run on."""
+_ASK_EVERY = 0.05
+"""Seconds between two looks at whether they have greeted us."""
+_TURN_LOOK = 2.0
+"""Seconds after which a cell that waits for its turn asks whether the agent is there."""
 _LAST_WORDS = 0.05
 """Seconds for which outputs of a dead rank, already on their way, are waited for."""
 
@@ -75,35 +85,50 @@ class PoolClient:
         timeout : float
             Seconds.
         outputs : bool
-            Whether outputs matter; else ranks that do not even greet are not waited for.
+            Whether outputs matter; else ranks need not greet us. One that does not in time is
+            `silent`, and the others can be used.
 
         Raises
         ------
         DistError
-            If the pool does not answer within `timeout` seconds, or has more ranks than this
-            process can have connections to.
+            If the pool's agent does not answer within `timeout` seconds, or it has more ranks than
+            this process can have connections to.
         """
         check_open_files(self.world_size, CLIENT_EACH)
         try:
-            await asyncio.wait_for(self._connect(outputs), timeout)
-        except (asyncio.TimeoutError, OSError) as error:
+            await self.link.connect(self.folder)
+            await asyncio.wait_for(self.link.first.wait(), timeout)
+        except OSError as error:
             await self.close()
             raise DistError(
                 "pool_unreachable",
-                f"The pool does not answer: {str(error) or f'no reply in {timeout:g} s'}.",
+                f"The pool does not answer: {error}.",
                 "Stop it with %dist_shutdown and start a new one.",
             ) from error
-
-    async def _connect(self, outputs: bool) -> None:
-        await self.link.connect(self.folder)
-        await self.link.first.wait()
+        except asyncio.TimeoutError:
+            await self.close()
+            raise self.agent_silent() from None
         self._tasks.add(self._end_queries_when_closed())
         sockets = [self._channels.open(rank) for rank in range(self.world_size)]
         if outputs:
-            for rank, greeted in self._greeted.items():
-                await wait_for_greeting(greeted, sockets[rank])
+            greetings = [
+                self._tasks.add(wait_for_greeting(greeted, sockets[rank]))
+                for rank, greeted in self._greeted.items()
+            ]
+            await asyncio.wait(greetings, timeout=_GREETING)
         if self.dead:
             self.group.break_up()  # perhaps nobody was there to do so when they died
+
+    @property
+    def silent(self) -> list[int]:
+        """Living ranks that have not greeted us yet: what they show now could be missed."""
+        return [rank for rank, greeted in self._greeted.items() if not greeted.is_set()]
+
+    def agent_silent(self) -> DistError:
+        """Return what to raise if the agent does not answer."""
+        process = (self.link.snapshot or {}).get("process", {})
+        reason = agent_silent(process.get("pid"))
+        return DistError(reason.code, reason.message, reason.hint)
 
     def _receive(self, rank: int, channel: str, message: Message) -> None:
         kind, content = message["header"]["msg_type"], message["content"]
@@ -177,6 +202,11 @@ class PoolClient:
         -------
         dict
             A `Reply` by rank.
+
+        Raises
+        ------
+        DistError
+            If the agent, or one of the ranks, does not answer.
         """
         ranks = sorted(ranks)
         if not ranks:
@@ -201,7 +231,7 @@ class PoolClient:
         closed = asyncio.create_task(self._lose_all_when_closed(execution))
         try:
             started(execution)
-            if await self.link.turn.take(unless=execution.done):
+            if await self._take_turn(execution.done):
                 try:
                     await self._run_in_turn(message, execution)
                 finally:
@@ -210,9 +240,32 @@ class PoolClient:
             closed.cancel()
         return execution.replies
 
+    async def _take_turn(self, unless: asyncio.Event) -> bool:
+        """Wait for the turn, however long others need it, but not for a silent agent."""
+        if self.link.turn.is_mine:
+            return await self.link.turn.take(unless=unless)
+        taking = asyncio.create_task(self.link.turn.take(unless=unless))
+        try:
+            while not (await asyncio.wait({taking}, timeout=_TURN_LOOK))[0]:
+                if not await self.link.answers() and not taking.done():
+                    raise self.agent_silent()
+        except BaseException:
+            if not taking.cancel() and taking.result():
+                self.link.turn.end()
+            raise
+        return taking.result()
+
+    async def _check_that_they_answer(self, execution: Execution) -> None:
+        """Wait for ranks that have been silent so far; sending them a cell could lose outputs."""
+        deadline = time.monotonic() + _ANSWER
+        while silent := sorted(set(self.silent) & set(execution.outstanding)):
+            if time.monotonic() > deadline:
+                raise rank_silent(silent, self.world_size)
+            await asyncio.sleep(_ASK_EVERY)
+
     async def mend(self) -> bool:
         """Make the process group whole, if it is not; tell whether it is."""
-        if await self.link.turn.take(unless=self.link.closed):
+        if await self._take_turn(self.link.closed):
             try:
                 await self.group.mend()
             finally:
@@ -220,6 +273,8 @@ class PoolClient:
         return not self.group.suspect
 
     async def _run_in_turn(self, message: Message, execution: Execution) -> None:
+        if self.silent:
+            await self._check_that_they_answer(execution)
         await self.group.prepare(execution)
         ranks = execution.outstanding  # none if it was cancelled meanwhile
         self._channels.send(message, [rank for rank in ranks if rank not in self.dead], "cells")
@@ -285,7 +340,12 @@ class PoolClient:
         # A rank whose threads are all stuck in C code is not asked: its subprocesses may hear it.
         deaf = asked - set(answers) - set(self.dead)
         execution.begun |= deaf
+        execution.stopped = {rank for rank in deaf if self._is_stopped(rank)}
         self.interrupt(deaf)
+
+    def _is_stopped(self, rank: int) -> bool:
+        ranks = (self.link.snapshot or {}).get("ranks", [])
+        return rank < len(ranks) and is_stopped(ranks[rank]["pid"])
 
     def interrupt(self, ranks: Iterable[int]) -> None:
         """Send SIGINT to ranks and to the subprocesses in their groups, through the agent."""

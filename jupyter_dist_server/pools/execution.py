@@ -45,6 +45,8 @@ class Execution:
         """Ranks that, asked to cancel it, were running it; on others it waited for its turn."""
         self.places: dict[int, dict[str, Any]] = {}
         """Where those ranks were then: line and collective, see `whereabouts`."""
+        self.stopped: set[int] = set()
+        """Those of them whose process did not answer, as a signal has stopped it."""
         self.ladder: Ladder | None = None
         """Stops it, if somebody wants that."""
         self.replies: dict[int, Reply] = {}

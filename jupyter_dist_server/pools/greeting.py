@@ -9,7 +9,8 @@ from typing import Any
 
 import zmq
 
-_PATIENCE = 0.1
+_PATIENCE, _LONGEST = 0.1, 10.0
+"""Seconds between two tries, at first and at last: a rank that is stopped may be so for hours."""
 
 
 async def wait_for_greeting(greeted: asyncio.Event, socket: zmq.Socket[Any]) -> None:
@@ -26,8 +27,9 @@ async def wait_for_greeting(greeted: asyncio.Event, socket: zmq.Socket[Any]) -> 
         A SUB socket.
     """
     for attempt in count():
+        patience = min(_PATIENCE * 1.5**attempt, _LONGEST)
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(greeted.wait(), _PATIENCE)
+            await asyncio.wait_for(greeted.wait(), patience)
         if greeted.is_set():  # perhaps as nobody wants to know any more, and the socket is closed
             return
         socket.subscribe(f"nudge-{attempt}")

@@ -131,6 +131,16 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
+def is_stopped(pid: int | None) -> bool:
+    """Tell whether a process is stopped, by a signal or a debugger."""
+    if pid is None:
+        return False
+    try:
+        return psutil.Process(pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    except psutil.NoSuchProcess:
+        return False
+
+
 def session_members(leaders: Iterable[ProcessRef]) -> list[psutil.Process]:
     """Find all processes of the sessions that ranks lead, orphans included.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..errors import DistError
 from .folder import log_tail
+from .ranks import format_ranks
 from .records import PoolRecord, Reason
 
 
@@ -52,6 +54,20 @@ def agent_silent(pid: int | None) -> Reason:
         "agent_silent",
         f"The pool's agent{which} does not answer: it is stopped, or hangs.",
         "Stop the pool with %dist_shutdown, and start a new one with %dist_init.",
+    )
+
+
+def rank_silent(ranks: list[int], world_size: int) -> DistError:
+    """Say that ranks do not answer, and who could be used instead."""
+    one = len(ranks) == 1
+    them = format_ranks(ranks)
+    others = format_ranks(set(range(world_size)) - set(ranks))
+    instead = f", or run the cell on the others with %%rank {others}" if others else ""
+    return DistError(
+        "rank_silent",
+        f"{'Rank' if one else 'Ranks'} {them} {'does' if one else 'do'} not answer: stopped "
+        "(SIGSTOP, a debugger), or in C code that holds the GIL.",
+        f"Replace {'it' if one else 'them'} with %dist_restart --ranks {them}{instead}.",
     )
 
 

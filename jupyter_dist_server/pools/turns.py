@@ -77,6 +77,11 @@ class Turn:
         self._cells = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
+    @property
+    def is_mine(self) -> bool:
+        """Whether `take` need not ask."""
+        return self._closed or (self._mine and not self._wanted)
+
     async def take(self, unless: asyncio.Event) -> bool:
         """Wait until this client may run a cell; `end` must follow.
 
@@ -90,7 +95,7 @@ class Turn:
         bool
             Whether it may; if not, it has no turn to end.
         """
-        if self._closed or (self._mine and not self._wanted):
+        if self.is_mine:
             self._cells += 1
             return True
         if not self._asked:

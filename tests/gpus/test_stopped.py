@@ -1,0 +1,95 @@
+"""A process that asks the driver is stopped, or cannot be ended: it is given up, and alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jupyter_dist_server.gpus.inventory import inventory
+from jupyter_dist_server.gpus.telemetry import snapshot
+
+from ..fake_nvml.build import State
+from ..waiting import wait_for
+from .sampling import STRICT, Listener, run, sampling, until
+
+
+@pytest.fixture
+def freezer() -> Iterator[Path]:
+    """Return a control group whose processes not even SIGKILL ends while they are frozen."""
+    group = Path("/sys/fs/cgroup/freezer", f"jupyter-dist-test-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no freezer of version 1 can be made here: {error}")
+    yield group
+    (group / "freezer.state").write_text("THAWED")
+
+    def is_removed() -> bool:
+        with suppress(OSError):  # busy, as its last process is just ending
+            group.rmdir()
+        return not group.exists()
+
+    wait_for(is_removed, "the removal of the control group")
+
+
+def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: Path) -> None:
+    fake_nvml.write(gpus=1, hang="INIT")
+
+    async def work() -> None:
+        first = asyncio.create_task(inventory(timeout=4.0))
+        others = [asyncio.create_task(read(timeout=20.0)) for read in (inventory, snapshot)]
+        await until(lambda: fake_nvml.calls("nvmlInit"), "the call that hangs")
+        (child,) = psutil.Process().children()
+        (freezer / "cgroup.procs").write_text(str(child.pid))
+        (freezer / "freezer.state").write_text("FROZEN")
+        assert "did not answer within 4 s" in ((await first).reason or "")
+        hangs = f"The NVIDIA driver hangs: process {child.pid} asked it, and cannot be ended."
+        assert (await others[0]).reason == hangs
+        assert (await others[1]).inventory.reason == hangs
+        assert (await inventory(timeout=4.0)).reason == hangs
+        async with sampling("gpus", patience=STRICT) as telemetry:
+            await until(lambda: telemetry.trouble == hangs, "the sampler's trouble")
+        assert psutil.Process().children() == [child]
+        (freezer / "freezer.state").write_text("THAWED")
+        await until(lambda: not child.is_running(), "its end")
+        fake_nvml.write(gpus=1)
+        assert len((await inventory()).gpus) == 1
+
+    run(work())
+
+
+def test_a_stopped_listing_is_given_up(fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1, hang="INIT")
+
+    async def work() -> None:
+        reading = asyncio.create_task(inventory(timeout=2.0))
+        await until(lambda: psutil.Process().children(), "the process")
+        (child,) = psutil.Process().children()
+        child.suspend()
+        assert "did not answer within 2 s" in ((await reading).reason or "")
+        await until(lambda: not child.is_running(), "its end")
+
+    run(work())
+
+
+def test_a_stopped_sampler_is_replaced(fake_nvml: State) -> None:
+    fake_nvml.write(gpus=2)
+
+    async def work() -> None:
+        async with sampling("gpus", patience=STRICT) as telemetry:
+            listener = Listener(telemetry)
+            await listener.samples(2)
+            process = psutil.Process(telemetry.sampler.pid)
+            process.suspend()
+            await until(lambda: telemetry.trouble, "the trouble")
+            await until(lambda: not process.is_running(), "the end of the old process")
+            await until(lambda: telemetry.trouble is None, "new values")
+            await listener.samples(2)
+
+    run(work())
