@@ -86,7 +86,7 @@ class ServerControl:
         challenge = secrets.token_hex(32)
         headers = {CHALLENGE: challenge}
         request = urllib.request.Request(self._url + "status", headers=headers, method="OPTIONS")
-        with self._open(request, _TIMEOUT) as response:
+        with self._open(request, _FIND_TIMEOUT) as response:
             shown = response.headers.get(PROOF, "")
         if not hmac.compare_digest(shown.encode(), proof(self._secret, challenge).encode()):
             raise DistError(
