@@ -20,6 +20,7 @@ from .pools.manager import PoolManager
 from .pools.pool import DEFAULT_TIMEOUT
 from .pools.tasks import Tasks
 from .pools.usage import RankUsage
+from .pools.weak_points import weak_points
 from .pools.zygotes import DEFAULT_KEEP_WARM
 from .web.clients import Clients
 from .web.gpu_feed import GpuFeed
@@ -128,6 +129,8 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         if self.let_kernels_find_us:
             self._discovery_file = write_discovery_file(serverapp, self._secret)
         self._collector.start()
+        for weak_point in weak_points():
+            self.log.warning("%s", weak_point)
         for pool in await self._manager.adopt_unserved():
             self.log.info("Adopted pool %s, whose server is gone", pool.record.id)
         self._tasks.add(end_orphans(serverapp, self._manager, self.orphan_grace))

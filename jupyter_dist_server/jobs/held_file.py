@@ -10,6 +10,8 @@ import os
 import pwd
 import stat
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ from .shared_folder import HIDDEN, READ, is_free, new_file, unusable
 
 _LEFT_BEHIND = 60.0
 """Seconds after which a file that never got its name is removed: its maker was killed."""
-_LONGEST = 65536
+_MOST = 256
+"""Files of one user that count: nobody else can fill the folder for all."""
+_LONGEST = 16384
 """Bytes that are read of what others write."""
 _LONGEST_WORD = 200
 """Characters that are kept of each of their words."""
@@ -68,15 +72,35 @@ def held_files(where: Path, suffix: str) -> list[dict[str, Any]]:
 
     Each has the fields that its holder wrote, ``gpus`` among them, and ``file``, its name,
     ``user``, its owner, and ``beat``, when it was last seen at work. Files that nobody holds are
-    removed.
+    removed. Of each user a few hundred count. How long this takes is for other users to decide, so
+    it has no place in an event loop.
     """
-    found = []
-    for path in sorted(where.glob(f"*{suffix}")):
-        with contextlib.suppress(OSError):  # gone by now, or nothing that we have made
-            if content := _look_at(path):
-                found.append(content)
-    _sweep(where)
+    found, counted = [], Counter[int]()
+    for path, about in sorted(_files(where)):
+        if path.name.startswith(HIDDEN):
+            if time.time() - about.st_mtime > _LEFT_BEHIND:
+                _remove(path)
+        elif path.name.endswith(suffix) and counted[about.st_uid] < _MOST:
+            counted[about.st_uid] += 1
+            with contextlib.suppress(OSError):  # gone by now, or nothing that we have made
+                if content := _look_at(path):
+                    found.append(content)
     return found
+
+
+def _files(where: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the regular files, without those that have a second name: anybody's, put there."""
+    with os.scandir(where) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # gone by now
+                about = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(about.st_mode) and about.st_nlink == 1:
+                    yield Path(entry), about
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):  # gone already, or another user's
+        path.unlink()
 
 
 def _look_at(path: Path) -> dict[str, Any] | None:
@@ -87,7 +111,7 @@ def _look_at(path: Path) -> dict[str, Any] | None:
             gpus = content.get("gpus")
             return {name: _plain(value) for name, value in content.items()} | {
                 "gpus": [str(uuid) for uuid in gpus] if isinstance(gpus, list) else [],
-                "user": _name(about.st_uid),
+                "user": name_of(about.st_uid),
                 "file": path.name,
                 "beat": about.st_mtime,
             }
@@ -113,15 +137,9 @@ def _plain(value: Any) -> str | int | float | None:
     return value if isinstance(value, int | float) and abs(value) < 2**32 else None
 
 
-def _name(user: int) -> str:
+def name_of(user: int) -> str:
+    """Return what a user is called."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:  # in a container, a user of the host's
         return str(user)
-
-
-def _sweep(where: Path) -> None:
-    for path in where.glob(f"{HIDDEN}*"):
-        with contextlib.suppress(OSError):  # gone already, or another user's
-            if time.time() - path.lstat().st_mtime > _LEFT_BEHIND:
-                path.unlink()

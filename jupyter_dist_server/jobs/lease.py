@@ -16,9 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ..errors import DistError
 from ..gpus.inventory import Inventory
-from .held_file import HeldFile, held_files
-from .shared_folder import folder, is_free, lock_file, own
+from .held_file import HeldFile, held_files, name_of
+from .shared_folder import folder, is_free, lock_file, own, unusable
 
 _HOLDER = ".holder"
 _TOLD = ("user", "pid", "since", "pool", "notebook", "host", "shared")
@@ -45,7 +46,7 @@ class Lease:
 
     @classmethod
     def take(cls, uuids: Iterable[str], who: dict[str, Any], shared: bool = False) -> Lease:
-        """Lease GPUs, all or none, without waiting.
+        """Lease GPUs, all or none; reads what others lease, so it has no place in an event loop.
 
         Parameters
         ----------
@@ -70,10 +71,14 @@ class Lease:
             # In the same order for all: of those who want the same GPUs, one gets them.
             for uuid in sorted(set(uuids)):
                 locks.append(undo.enter_context(_lock_of(where, uuid)))
-                if not is_free(locks[-1], mode):
+                if not (is_free(locks[-1], mode) and _is_still_there(where, uuid, locks[-1])):
                     raise GpuTaken(uuid)
             content = who | {"gpus": sorted(set(uuids)), "shared": shared}
-            holder = HeldFile.create(where / f"{who['pool']}{_HOLDER}", content)
+            path = where / f"{who['pool']}{_HOLDER}"
+            holder = HeldFile.create(path, content)
+            undo.enter_context(holder.file)
+            undo.callback(path.unlink, missing_ok=True)
+            _check_others(where, path.name, content)
             undo.pop_all()
         return cls(holder, locks)
 
@@ -108,7 +113,45 @@ class Lease:
 
 
 def _lock_of(where: Path, uuid: str) -> io.FileIO:
-    return lock_file(where / f"{uuid.replace('/', '_')}.lease")
+    return lock_file(_path_of(where, uuid))
+
+
+def _path_of(where: Path, uuid: str) -> Path:
+    return where / f"{uuid.replace('/', '_')}.lease"
+
+
+def _is_still_there(where: Path, uuid: str, lock: io.FileIO) -> bool:
+    """Tell whether the file that we have locked is the one that others would lock."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(_path_of(where, uuid).lstat(), os.fstat(lock.fileno()))
+    return False
+
+
+def _check_others(where: Path, own: str, content: dict[str, Any]) -> None:
+    """Refuse GPUs whose holder is there, though its lock is not.
+
+    Whoever made a GPU's file, as the first to lease it, can remove it while another one has it
+    locked; what a holder says of itself is that one's own file, and stays.
+
+    Raises
+    ------
+    GpuTaken
+        If there are such.
+    """
+    for other in held_files(where, _HOLDER):
+        both_share = content["shared"] and other.get("shared") is True
+        if other["file"] != own and not both_share:
+            for uuid in set(content["gpus"]) & set(other["gpus"]):
+                raise GpuTaken(uuid)
+
+
+def _obstacle(path: Path) -> dict[str, Any]:
+    """Return what is told of a GPU whose file cannot be locked: who has put it there."""
+    try:
+        owner = name_of(path.lstat().st_uid)
+    except OSError as error:  # nobody can make one
+        raise unusable(path, error) from error
+    return {"user": owner, "obstacle": str(path), "shared": False, "others": []}
 
 
 def holders(inventory: Inventory) -> dict[str, dict[str, Any]]:
@@ -119,7 +162,9 @@ def holders(inventory: Inventory) -> dict[str, dict[str, Any]]:
     dict
         By UUID, for those that are leased: ``{user, pid, since, pool, notebook, host, shared,
         others}``; who share it with the first are `others`. Of a GPU that something else has locked
-        (``flock`` in a shell, say) only `user` and `shared` are there, and `user` is `None`.
+        (``flock`` in a shell, say) only `user` and `shared` are there, and `user` is `None`. Of one
+        whose file is none that can be locked, there are `user`, who owns that, and `obstacle`, its
+        path.
 
     Raises
     ------
@@ -139,7 +184,10 @@ def holders(inventory: Inventory) -> dict[str, dict[str, Any]]:
                 leased[uuid] = who | {"others": []}
     known = {gpu.uuid for gpu in inventory.gpus}
     for uuid in known - leased.keys():
-        with _lock_of(where, uuid) as lock:
-            if not is_free(lock, fcntl.LOCK_SH):
-                leased[uuid] = {"user": None, "shared": False, "others": []}
+        try:
+            with _lock_of(where, uuid) as lock:
+                if not is_free(lock, fcntl.LOCK_SH):
+                    leased[uuid] = {"user": None, "shared": False, "others": []}
+        except DistError:
+            leased[uuid] = _obstacle(_path_of(where, uuid))
     return {uuid: who for uuid, who in leased.items() if uuid in known}

@@ -7,6 +7,7 @@ process that has it open, however that ends. See https://man7.org/linux/man-page
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import io
 import os
@@ -74,6 +75,18 @@ def folder() -> Path:
     return path
 
 
+def owner_notice() -> str:
+    """Say so if the folder belongs to another user, who can remove any file in it; else nothing."""
+    path = folder()
+    owner = path.stat().st_uid
+    if owner in (0, os.getuid()):
+        return ""
+    return (
+        f"The folder of GPU leases, {path}, belongs to uid {owner}, who can end leases of others: "
+        "the administrator should let it be root's, see docs/security.md."
+    )
+
+
 def unusable(path: Path, error: OSError) -> DistError:
     """Return the error for the folder, or a file in it, that this user cannot work with."""
     return DistError(
@@ -126,7 +139,11 @@ def lock_file(path: Path) -> io.FileIO:
     try:
         while True:
             try:
-                return own(os.open(path, READ))
+                descriptor = os.open(path, READ)
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    os.close(descriptor)
+                    raise OSError(errno.EINVAL, "it is no file")
+                return own(descriptor)
             except FileNotFoundError:
                 fresh, file = new_file(path.parent, b"")
                 with file, contextlib.suppress(FileExistsError):  # then that is the one

@@ -15,6 +15,7 @@ from ..gpus.inventory import Inventory
 from ..gpus.telemetry import Snapshot, snapshot
 from ..jobs.lease import GpuTaken, Lease, holders
 from ..jobs.line import Ticket, in_line
+from ..jobs.shared_folder import owner_notice
 from .placement import GpusTaken, Placement, counts_differ
 from .plan import allowed, assigned, plan
 from .policies import candidates
@@ -124,7 +125,9 @@ class Allocator:
             while True:
                 try:
                     # NVML is read only when nobody leases them; what it said before is old by now.
-                    self._place(ticket.ahead, {}, replace(self._request, min_free_memory=None))
+                    await self._place(
+                        ticket.ahead, {}, replace(self._request, min_free_memory=None)
+                    )
                     if time.monotonic() > read_at + _READ_EVERY:
                         read_at = time.monotonic()
                         await self._look()
@@ -147,7 +150,7 @@ class Allocator:
         for _ in range(_LOOKS):
             self._seen = await self._read()
             self._inventory = allowed(self._request, self._seen.inventory)
-            leased = holders(self._inventory)
+            leased = await asyncio.to_thread(holders, self._inventory)
             strangers = [
                 row
                 for gpu in self._inventory.gpus
@@ -158,9 +161,10 @@ class Allocator:
                 break
             await asyncio.sleep(_ENDING)
 
-    def _place(self, ahead: Line, processes: Processes, request: PoolRequest) -> Placement:
-        leases = holders(self._inventory)
-        line = ahead() if self._inventory.gpus else []
+    async def _place(self, ahead: Line, processes: Processes, request: PoolRequest) -> Placement:
+        # In threads, as these files are also other users', who may have made many.
+        leases = await asyncio.to_thread(holders, self._inventory)
+        line = await asyncio.to_thread(ahead) if self._inventory.gpus else []
         reasons = taken(request, leases, processes, line)
         placement = plan(request, self._inventory, self._seen.samples, reasons)
         # Also where an inherited mask hides what makes CUDA count differently.
@@ -168,16 +172,33 @@ class Allocator:
 
     async def _get(self, ahead: Line) -> Allocation:
         for _ in range(_TRIES):
-            placement = self._place(ahead, self._seen.processes, self._request)
+            placement = await self._place(ahead, self._seen.processes, self._request)
             uuids = [gpu.uuid for gpu in placement.used]
             if not uuids:
                 return Allocation(placement)
             try:
-                lease = Lease.take(uuids, self._who, self._request.share)
+                lease = await _take(uuids, self._who, self._request.share)
             except GpuTaken:  # somebody was faster, and is seen the next time; or just looks at it
                 await asyncio.sleep(_PAUSE)
             else:
+                if notice := owner_notice():
+                    placement = replace(placement, notices=(*placement.notices, notice))
                 return Allocation(
                     placement, lease, "shared" if self._request.share else "exclusive"
                 )
         raise GpusTaken("Others take and leave these GPUs at this very moment.", "Try again.")
+
+
+async def _take(uuids: list[str], who: dict[str, Any], shared: bool) -> Lease:
+    """Lease GPUs in a thread; if we are cancelled meanwhile, give them back."""
+    taking = asyncio.ensure_future(asyncio.to_thread(Lease.take, uuids, who, shared))
+    try:
+        return await asyncio.shield(taking)
+    except asyncio.CancelledError:
+        taking.add_done_callback(_give_back)
+        raise
+
+
+def _give_back(taken: asyncio.Future[Lease]) -> None:
+    if not taken.exception():
+        taken.result().close()

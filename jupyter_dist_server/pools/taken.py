@@ -79,6 +79,8 @@ def may_be_ending(row: Mapping[str, Any]) -> bool:
 
 
 def _lease(lease: Mapping[str, Any]) -> str:
+    if "obstacle" in lease:
+        return f"blocked by {lease['obstacle']} of {lease['user']}, which cannot be locked"
     if lease["user"] is None:
         return "locked by something that is no pool"
     others = len(lease["others"])
@@ -104,4 +106,6 @@ def _process(row: Mapping[str, Any]) -> str:
     size = gigabytes(row["memory"])
     if row["command"] is None:
         return f"a process outside of this container, or ended, pid {row['pid']} there, {size}"
-    return f"{row['command']}, pid {row['pid']}, user {row['user']}, {size}"
+    # What it is called is for its user to say: no escapes for the terminal are to be among it.
+    command = "".join(filter(str.isprintable, row["command"]))
+    return f"{command}, pid {row['pid']}, user {row['user']}, {size}"

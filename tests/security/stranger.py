@@ -10,7 +10,7 @@ import pytest
 
 UID = 64321
 _BECOME = f"""
-import datetime, encodings.idna, json, os, socket, struct, sys, time
+import datetime, encodings.idna, fcntl, json, os, socket, struct, sys, time
 {{imports}}
 os.setgroups([])
 os.setgid({UID})

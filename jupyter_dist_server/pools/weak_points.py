@@ -1,0 +1,30 @@
+"""What the machine's administrator should change, lest other users can do more than they should."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+_SETTINGS = {
+    "protected_symlinks": "plant links where all may write, and have programs of yours follow them",
+    "protected_hardlinks": "give files of yours other names, which keep them when you remove them",
+}
+
+
+def weak_points() -> list[str]:
+    """Return a sentence for each of them; docs/security.md says more."""
+    found = []
+    for name, what in _SETTINGS.items():
+        setting = Path("/proc/sys/fs", name)
+        if setting.exists() and setting.read_text().strip() == "0":
+            found.append(f"Other users can {what}: the administrator should set fs.{name} to 1.")
+    folder = tempfile.gettempdir()
+    mode = os.stat(folder).st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        found.append(
+            f"Other users can remove and rename your files in {folder}: it should be sticky, as "
+            "/tmp is (chmod +t), or TMPDIR should name another folder."
+        )
+    return found

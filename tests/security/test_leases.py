@@ -1,0 +1,149 @@
+"""Another user takes no lease that somebody has, frees none, and stalls nobody who looks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.gpus.inventory import Gpu, Inventory
+from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
+from jupyter_dist_server.jobs.line import in_line
+from jupyter_dist_server.jobs.shared_folder import FOLDER, folder, owner_notice
+from jupyter_dist_server.pools.request import PoolRequest
+from jupyter_dist_server.pools.taken import taken
+
+from ..jobs.conftest import Child, leases  # noqa: F401
+from . import stranger
+
+MACHINE = Inventory(tuple(Gpu(i, f"GPU-{i}", "H100", 80, f"0{i}", "9.0") for i in range(3)))
+WHO = {"pid": 1, "since": 1.0, "notebook": "a.ipynb", "host": "h"}
+KEEP_LEASE = """
+# Made the file of a GPU, as its first user; then makes another one in its place.
+path = sys.argv[1]
+open(path, "x")
+os.chmod(path, 0o644)
+print("made", flush=True)
+sys.stdin.readline()
+os.unlink(path)
+open(path, "x")
+print("replaced", flush=True)
+sys.stdin.readline()
+"""
+FLOOD = """
+folder, count = sys.argv[1], int(sys.argv[2])
+held = open(folder + "/p-evil.holder", "w")
+held.write('{"gpus": ["GPU-2"], "pool": "p-evil"}')
+held.flush()
+fcntl.flock(held, fcntl.LOCK_EX)
+for i in range(count):
+    os.link(folder + "/p-evil.holder", f"{folder}/p-{i}.holder")
+    open(f"{folder}/{i}.ticket", "w")
+kept = []
+for i in range(300):
+    kept.append(open(f"{folder}/x-{i}.holder", "w"))
+    kept[-1].write('{"gpus": ["GPU-1"]}')
+    kept[-1].flush()
+    fcntl.flock(kept[-1], fcntl.LOCK_EX)
+print("done", flush=True)
+sys.stdin.readline()
+"""
+LINK = "os.symlink(*sys.argv[1:])"
+FREE = """
+freed = []
+for name in os.listdir(sys.argv[1]):
+    path = sys.argv[1] + "/" + name
+    for change in (os.unlink, lambda p: os.rename(p, p + "x"), lambda p: open(p, "w")):
+        try:
+            change(path)
+            freed.append(name)
+        except OSError:
+            pass
+    with open(path) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            freed.append(name)
+        except OSError:
+            pass
+print(freed)
+"""
+
+
+def take(*gpus: int, pool: str = "p-1") -> Lease:
+    return Lease.take([f"GPU-{gpu}" for gpu in gpus], WHO | {"pool": pool})
+
+
+@pytest.fixture
+def shared(leases: Path) -> Path:  # noqa: F811
+    """Return the folder, which is root's and sticky, as it should be."""
+    assert folder() == leases
+    assert leases.stat().st_uid == 0
+    return leases
+
+
+def test_a_lease_is_neither_taken_nor_freed_by_another_user(shared: Path) -> None:
+    with take(0, 1):
+        assert stranger.said(FREE, shared) == "[]"
+
+        def attempt() -> str:
+            try:
+                take(1, 2, pool="p-2")
+            except GpuTaken as error:
+                return str(error)
+            return "got it"
+
+        assert Child(attempt, stranger.UID).said == "GPU-1"
+        assert holders(MACHINE).keys() == {"GPU-0", "GPU-1"}
+
+
+def test_whoever_made_a_gpus_file_cannot_lease_it_twice_by_that(shared: Path) -> None:
+    other = stranger.begin(KEEP_LEASE, shared / "GPU-0.lease")
+    try:
+        assert other.stdin and other.stdout and other.stdout.readline() == "made\n"
+        with take(0):
+            other.stdin.write("\n")
+            other.stdin.flush()
+            assert other.stdout.readline() == "replaced\n"
+            with pytest.raises(GpuTaken):
+                take(0, pool="p-2")
+            assert holders(MACHINE)["GPU-0"]["pool"] == "p-1"
+        take(0, pool="p-2").close()
+    finally:
+        stranger.end(other)
+
+
+def test_ten_thousands_of_files_stall_nobody(shared: Path) -> None:
+    other = stranger.begin(FLOOD, shared, 15000)
+    try:
+        assert other.stdin and other.stdout and other.stdout.readline() == "done\n"
+
+        told = holders(MACHINE)
+        assert told.keys() == {"GPU-1"}, "a file of many names is nobody's"
+        assert len(told["GPU-1"]["others"]) == 255
+        assert in_line() == []
+        with take(2):
+            assert holders(MACHINE)["GPU-2"]["pool"] == "p-1"
+    finally:
+        stranger.end(other)
+
+
+def test_one_bad_file_spoils_its_gpu_alone_and_its_owner_is_named(shared: Path) -> None:
+    bad = shared / "GPU-1.lease"
+    stranger.said(LINK, "/etc/passwd", bad)
+    reasons = taken(PoolRequest(), holders(MACHINE), {}, ())
+    assert reasons == {"GPU-1": f"blocked by {bad} of {stranger.UID}, which cannot be locked"}
+    take(0, 2).close()
+
+
+def test_a_folder_of_another_user_is_told(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert owner_notice() == ""
+    os.chown(shared, stranger.UID, stranger.UID)
+    assert f"belongs to uid {stranger.UID}" in owner_notice()
+    assert str(shared) in owner_notice() and os.environ[FOLDER] == str(shared)
+
+
+def test_no_escape_for_the_terminal_reaches_who_is_refused(shared: Path) -> None:
+    evil = {"command": "\x1b]0;owned\x07a\nb", "pid": 5, "user": "eve", "memory": 31 << 30}
+    (reason,) = taken(PoolRequest(), {}, {"GPU-0": [evil]}, ()).values()
+    assert reason.startswith("used by ]0;ownedab, pid 5, user eve") and reason.isprintable()
