@@ -64,7 +64,10 @@ class Clients:
         self._retire_old(pool)
         shared = self._current.get(pool.record.id)
         if shared is None:
-            shared = self._current[pool.record.id] = _Shared(pool)
+            try:
+                shared = self._current[pool.record.id] = _Shared(pool)
+            except FileNotFoundError:  # its folder is gone
+                raise DistError("pool_not_running", "The pool has ended just now.") from None
         shared.users += 1
         try:
             await asyncio.shield(shared.connected)
