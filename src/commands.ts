@@ -10,6 +10,7 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { deadRanks } from './model/contract';
 import type { IPool, IRank, IStartChoice } from './model/contract';
+import { addToPalette } from './palette';
 import { ask, askRestart } from './ranks/ask';
 import { IStartModel } from './start/model';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from './tokens';
@@ -136,23 +137,16 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
 
-    model.changed.connect(() => {
-      for (const id of [
-        CommandIDs.startPool,
-        CommandIDs.stopPool,
-        CommandIDs.interruptRanks,
-        CommandIDs.restartRanks
-      ]) {
-        commands.notifyCommandChanged(id);
-      }
-    });
-    for (const command of Object.values(CommandIDs)) {
-      palette?.addItem({
-        command,
-        category: trans.__('Distributed'),
-        args: { isPalette: true }
-      });
-    }
+    const ours = [
+      CommandIDs.startPool,
+      CommandIDs.stopPool,
+      CommandIDs.interruptRanks,
+      CommandIDs.restartRanks
+    ];
+    model.changed.connect(() =>
+      ours.forEach(id => commands.notifyCommandChanged(id))
+    );
+    addToPalette(palette, trans, ours);
   }
 };
 

@@ -1,5 +1,6 @@
 import { cellsPlugin } from './cells/plugin';
 import { codePlugin } from './code/plugin';
+import { runFilePlugin } from './code/runFile';
 import { commandsPlugin } from './commands';
 import { launcherPlugin } from './launcher/plugin';
 import { modelPlugin } from './model/plugin';
@@ -21,6 +22,7 @@ export default [
   startPlugin,
   commandsPlugin,
   codePlugin,
+  runFilePlugin,
   panelPlugin,
   ranksPlugin,
   outputsPlugin,

@@ -18,6 +18,9 @@ export const TRANSLATION_DOMAIN = 'jupyter_dist_server';
 /** The plugin whose settings are ours. */
 export const SETTINGS_ID = 'jupyter-dist-server:plugin';
 
+/** The id of the panel, and of its node in the page. */
+export const PANEL_ID = 'jupyter-dist-panel';
+
 /** Makes the magics known to a kernel. */
 export const LOAD = '%load_ext jupyter_dist_server';
 
@@ -38,6 +41,7 @@ export namespace CommandIDs {
   export const runOnRank = 'jupyter-dist:run-on-rank';
   export const toggleDistributed = 'jupyter-dist:toggle-distributed';
   export const insertCode = 'jupyter-dist:insert-code';
+  export const runFile = 'jupyter-dist:run-file';
   export const newNotebook = 'jupyter-dist:new-notebook';
 }
 

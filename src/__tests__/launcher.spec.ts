@@ -4,7 +4,7 @@ import type { KernelSpec } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
-import { firstNotebook, pythonKernel } from '../launcher/firstCells';
+import { firstCells, makeContent, pythonKernel } from '../launcher/firstCells';
 import { launcherPlugin } from '../launcher/plugin';
 import { CommandIDs } from '../tokens';
 import { dialog, dialogSays } from './samples';
@@ -68,7 +68,7 @@ describe('launcherPlugin', () => {
     expect(contents.save).toHaveBeenCalledWith('Untitled.ipynb', {
       type: 'notebook',
       format: 'json',
-      content: firstNotebook(torch, trans)
+      content: makeContent(firstCells(trans), torch)
     });
     expect(opened).toHaveBeenCalledWith({ path: 'Untitled.ipynb' });
   });
@@ -87,9 +87,9 @@ it('says when a notebook cannot be made', async () => {
   await done;
 });
 
-describe('firstNotebook', () => {
+describe('the first notebook', () => {
   it('begins with the magics, and keeps its kernel', () => {
-    expect(firstNotebook(torch, trans)).toMatchObject({
+    expect(makeContent(firstCells(trans), torch)).toMatchObject({
       metadata: { kernelspec: { name: 'torch', language: 'python' } },
       cells: [
         { cell_type: 'markdown' },

@@ -94,7 +94,9 @@ describe('PoolView', () => {
       'CPUdead: killed by signal 9 (SIGKILL)'
     );
     expect(host.querySelector('[role=note]')?.textContent).toMatch('gloo');
-    expect(host.querySelector('[role=alert]')?.textContent).toMatch('rank 1');
+    expect(host.querySelector('[role=alert]')?.textContent).toBe(
+      'The others keep their variables, but collectives would wait for rank 1.'
+    );
     const label = 'pre[aria-label="Last lines of rank 1"]';
     expect(host.querySelector(label)?.textContent).toBe('one\ntwo');
     press('Replace rank 1');

@@ -25,11 +25,15 @@ function makeManager(pools: IPool[], opening = () => Promise.resolve()) {
   });
   const commands = new CommandRegistry();
   const executed: unknown[] = [];
-  for (const id of [CommandIDs.openPanel, 'docmanager:open']) {
+  for (const id of [
+    CommandIDs.openPanel,
+    CommandIDs.stopPool,
+    'docmanager:open'
+  ]) {
     commands.addCommand(id, {
       execute: args => {
         executed.push({ id, ...args });
-        return id === CommandIDs.openPanel ? undefined : opening();
+        return id === 'docmanager:open' ? opening() : undefined;
       }
     });
   }
@@ -75,12 +79,14 @@ describe('RunningPools', () => {
     dialog()?.querySelector('button')?.click();
   });
 
-  it('stops one, or all that are not stopping', () => {
+  it('has one stopped by the command that asks, or all that are not stopping', () => {
     const ending = makePool({ id: 'p3', state: 'COMPLETING' });
-    const { model, manager } = makeManager([first, orphan, ending, old]);
+    const { model, manager, executed } = makeManager([
+      ...[first, orphan, ending, old]
+    ]);
     manager.running()[0].shutdown?.();
-    expect(model.stop).toHaveBeenLastCalledWith('p1');
-    jest.mocked(model.stop).mockClear();
+    expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
+    expect(model.stop).not.toHaveBeenCalled();
     manager.shutdownAll();
     expect(jest.mocked(model.stop).mock.calls).toEqual([['p1'], ['p2']]);
   });

@@ -1,26 +1,34 @@
+import { Notification } from '@jupyterlab/apputils';
+import { nullTranslator } from '@jupyterlab/translation';
 import type { Signal } from '@lumino/signaling';
 
 import { showErrors } from '../panel/showErrors';
 import { makeModel } from './samples';
 
-it('opens the panel once for each error that cannot be seen', () => {
+it('tells once of each error that cannot be seen, and leaves the sidebar as it is', () => {
   const model = makeModel();
   const panel = { isVisible: false };
   const open = jest.fn();
-  showErrors(model, panel, open);
+  showErrors(model, panel, open, nullTranslator.load(''));
   const fail = (error: typeof model.error) => {
     Object.assign(model, { error });
     (model.changed as Signal<typeof model, void>).emit();
   };
-  const full = { code: 'full', message: 'No GPU is free.', hint: '' };
+  const told = () => Notification.manager.notifications;
+  const full = { code: 'full', message: 'No GPU is free.', hint: 'Stop one.' };
   fail(null);
+  expect(told()).toHaveLength(0);
+  fail(full);
+  fail(full);
+  fail(null);
+  fail(full);
+  expect(told().map(({ message }) => message)).toEqual([
+    'No GPU is free. Stop one.'
+  ]);
   expect(open).not.toHaveBeenCalled();
-  fail(full);
-  fail(full);
-  fail(null);
-  fail(full);
-  expect(open).toHaveBeenCalledTimes(1);
+  told()[0].options.actions?.[0].callback({} as MouseEvent);
+  expect(open).toHaveBeenCalled();
   panel.isVisible = true;
   fail({ ...full });
-  expect(open).toHaveBeenCalledTimes(1);
+  expect(told()).toHaveLength(1);
 });

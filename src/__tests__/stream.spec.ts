@@ -67,6 +67,18 @@ describe('Stream', () => {
     });
   });
 
+  it('comes back once it is let in', async () => {
+    const letIn = server.answers.get('GET status')!;
+    server.answers.set('GET status', { status: 403, body: {} });
+    await stream.connect();
+    const states: string[] = [];
+    stream.connectionChanged.connect((_, { state }) => states.push(state));
+    await until(() => server.requests.length > 2);
+    expect(new Set(states)).toEqual(new Set(['refused']));
+    server.answers.set('GET status', letIn);
+    await until(() => state() === 'live');
+  });
+
   it('is stale since the loss, and comes back after a server restart', async () => {
     await stream.connect();
     await until(() => state() === 'live');

@@ -127,6 +127,24 @@ const tell = async (time: number, utilization: number[]) => {
 };
 
 describe('the GPU timeline', () => {
+  it('says what the browser lacks, and opens all the same', async () => {
+    const { transferControlToOffscreen } = HTMLCanvasElement.prototype;
+    Reflect.deleteProperty(
+      HTMLCanvasElement.prototype,
+      'transferControlToOffscreen'
+    );
+    try {
+      const { widget } = await open();
+      await until(() =>
+        Boolean(widget.node.textContent?.includes('has no OffscreenCanvas'))
+      );
+    } finally {
+      Object.assign(HTMLCanvasElement.prototype, {
+        transferControlToOffscreen
+      });
+    }
+  });
+
   it('stands in the main area, or below the notebook where that has a page of its own', async () => {
     expect((await open()).areas).toEqual(['main']);
     act(() => opened?.dispose());

@@ -2,12 +2,14 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { hasMode, poolOf } from '../model/contract';
 import { isPython } from '../model/notebook';
+import { addToPalette } from '../palette';
 import { ranksIcon } from '../panel/icon';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
 import { CellMarks } from './cellMarks';
@@ -21,11 +23,13 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Marks the cells that run on ranks.',
   autoStart: true,
   requires: [IPoolsModel, INotebookTracker, ITranslator],
+  optional: [ICommandPalette],
   activate: (
     { commands }: JupyterFrontEnd,
     model: IPoolsModel,
     tracker: INotebookTracker,
-    translator: ITranslator
+    translator: ITranslator,
+    palette: ICommandPalette | null
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const command = CommandIDs.toggleDistributed;
@@ -78,6 +82,7 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
 
+    addToPalette(palette, trans, [command]);
     const mark = (panel: NotebookPanel) => {
       const isMode = () => {
         const kernel = panel.sessionContext.session?.kernel?.id;

@@ -5,7 +5,7 @@ import type {
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { CommandIDs, TRANSLATION_DOMAIN } from '../tokens';
+import { CommandIDs, PANEL_ID, TRANSLATION_DOMAIN } from '../tokens';
 import { insertCode } from './insert';
 
 /**
@@ -27,8 +27,6 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
       label: ({ label }) =>
         typeof label === 'string' ? label : trans.__('Insert Cell'),
       caption: trans.__('Insert a cell with this code below the active cell.'),
-      // The palette has no code to insert.
-      isVisible: ({ isPalette }) => !isPalette,
       isEnabled: () => Boolean(tracker.currentWidget?.content.model),
       execute: async ({ source, run }) => {
         const panel = tracker.currentWidget;
@@ -36,8 +34,12 @@ export const codePlugin: JupyterFrontEndPlugin<void> = {
           typeof source === 'string'
             ? source
             : // From the context menu: what was clicked carries its code.
-              app.contextMenuHitTest(({ dataset }) => 'distCode' in dataset)
-                ?.dataset.distCode;
+              // Outputs may have such attributes too, with code of anybody's.
+              app.contextMenuHitTest(
+                node =>
+                  'distCode' in node.dataset &&
+                  node.closest(`#${PANEL_ID}`) !== null
+              )?.dataset.distCode;
         if (!panel || code === undefined) {
           return;
         }

@@ -3,6 +3,12 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { LOAD } from '../tokens';
 
+/** A cell of a new notebook. */
+export interface ICell {
+  type: 'markdown' | 'code';
+  source: string;
+}
+
 const START = `${LOAD}
 %dist_init`;
 
@@ -14,18 +20,26 @@ total = torch.tensor(rank, device=device)
 dist.all_reduce(total)
 total.item()`;
 
-/**
- * A notebook, as a file holds it, whose cells start ranks and greet from each.
- */
-export function firstNotebook(
-  kernel: KernelSpec.ISpecModel | null,
-  trans: TranslationBundle
-): object {
+/** The cells that start ranks and greet from each. */
+export function firstCells(trans: TranslationBundle): ICell[] {
   const title = trans.__('Distributed notebook');
   const words = trans.__(
     'Each rank is a Python process of its own. A cell that begins with %1 runs on all of them.',
     '`%%distributed`'
   );
+  return [
+    { type: 'markdown', source: `# ${title}\n\n${words}` },
+    { type: 'code', source: START },
+    { type: 'code', source: HELLO },
+    { type: 'code', source: SUM }
+  ];
+}
+
+/** A notebook, as a file holds it. */
+export function makeContent(
+  cells: readonly ICell[],
+  kernel: KernelSpec.ISpecModel | null
+): object {
   return {
     nbformat: 4,
     nbformat_minor: 5,
@@ -38,22 +52,13 @@ export function firstNotebook(
           }
         }
       : {},
-    cells: [
-      {
-        id: 'title',
-        cell_type: 'markdown',
-        metadata: {},
-        source: `# ${title}\n\n${words}`
-      },
-      ...[START, HELLO, SUM].map((source, index) => ({
-        id: `code-${index + 1}`,
-        cell_type: 'code',
-        metadata: {},
-        execution_count: null,
-        outputs: [],
-        source
-      }))
-    ]
+    cells: cells.map(({ type, source }, index) => ({
+      id: `cell-${index + 1}`,
+      cell_type: type,
+      metadata: {},
+      source,
+      ...(type === 'code' && { execution_count: null, outputs: [] })
+    }))
   };
 }
 

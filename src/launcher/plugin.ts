@@ -2,16 +2,16 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { showErrorMessage } from '@jupyterlab/apputils';
+import { ICommandPalette, showErrorMessage } from '@jupyterlab/apputils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
-import type { ServiceManager } from '@jupyterlab/services';
 import { ITranslator } from '@jupyterlab/translation';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { addToPalette } from '../palette';
 import { CommandIDs, TRANSLATION_DOMAIN } from '../tokens';
-import { firstNotebook, pythonKernel } from './firstCells';
+import { firstCells } from './firstCells';
 import { LOGO_URL, launcherIcon } from './icon';
+import { makeNotebook } from './makeNotebook';
 
 /**
  * Makes notebooks that start ranks, from the launcher, the menu and the palette.
@@ -21,12 +21,13 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Makes notebooks whose first cells start ranks.',
   autoStart: true,
   requires: [ITranslator],
-  optional: [ILauncher, IDefaultFileBrowser],
+  optional: [ILauncher, IDefaultFileBrowser, ICommandPalette],
   activate: (
     { commands, serviceManager }: JupyterFrontEnd,
     translator: ITranslator,
     launcher: ILauncher | null,
-    browser: IDefaultFileBrowser | null
+    browser: IDefaultFileBrowser | null,
+    palette: ICommandPalette | null
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     commands.addCommand(CommandIDs.newNotebook, {
@@ -39,7 +40,11 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
       execute: async ({ cwd }) => {
         const folder = typeof cwd === 'string' ? cwd : browser?.model.path;
         try {
-          const path = await makeNotebook(serviceManager, folder ?? '', trans);
+          const path = await makeNotebook(
+            serviceManager,
+            folder ?? '',
+            firstCells(trans)
+          );
           return (await commands.execute('docmanager:open', {
             path
           })) as unknown;
@@ -52,6 +57,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
+    addToPalette(palette, trans, [CommandIDs.newNotebook]);
     launcher?.add({
       command: CommandIDs.newNotebook,
       // The launcher knows its own sections by JupyterLab's word for them.
@@ -61,23 +67,3 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
     });
   }
 };
-
-/** Make a notebook with the first cells in a folder; answers its path. */
-async function makeNotebook(
-  { contents, kernelspecs }: ServiceManager.IManager,
-  folder: string,
-  trans: TranslationBundle
-): Promise<string> {
-  await kernelspecs.ready;
-  const kernel = pythonKernel(kernelspecs.specs);
-  const { path } = await contents.newUntitled({
-    path: folder,
-    type: 'notebook'
-  });
-  await contents.save(path, {
-    type: 'notebook',
-    format: 'json',
-    content: firstNotebook(kernel, trans)
-  });
-  return path;
-}

@@ -3,9 +3,10 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { INotebookTracker } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
+import { IPoolsModel, SETTINGS_ID, TRANSLATION_DOMAIN } from '../tokens';
 import { Client } from './client';
 import { NotebookFollower } from './notebook';
 import { PoolsModel } from './pools';
@@ -13,18 +14,21 @@ import { Stream } from './stream';
 import { Telemetry } from './telemetry';
 
 /**
- * Provides the pools of the server to every other plugin.
+ * Provides the pools of the server to every other plugin; the settings, which concern more than the
+ * panel, are its own.
  */
 export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
-  id: 'jupyter-dist-server:model',
+  id: SETTINGS_ID,
   description: 'Follows the pools of ranks on the server.',
   autoStart: true,
   provides: IPoolsModel,
   requires: [INotebookTracker, ITranslator],
+  optional: [ISettingRegistry],
   activate: (
     app: JupyterFrontEnd,
     tracker: INotebookTracker,
-    translator: ITranslator
+    translator: ITranslator,
+    registry: ISettingRegistry | null
   ): IPoolsModel => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const client = new Client(app.serviceManager.serverSettings, trans);
@@ -36,7 +40,23 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
       telemetry: new Telemetry(stream),
       trans
     });
+    if (registry) {
+      void follow(registry, model);
+    }
     void app.restored.then(() => stream.connect());
     return model;
   }
 };
+
+async function follow(
+  registry: ISettingRegistry,
+  model: PoolsModel
+): Promise<void> {
+  const settings = await registry.load(SETTINGS_ID);
+  const apply = () => {
+    model.setPreferredRanks(settings.get('defaultRanks').composite as number);
+    model.setWaitLimit(settings.get('waitLimit').composite as number);
+  };
+  settings.changed.connect(apply);
+  apply();
+}

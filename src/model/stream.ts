@@ -125,6 +125,8 @@ export class Stream implements IDisposable {
       (status === 401 || status === 403)
     ) {
       this._setConnection({ state: 'refused', error });
+      // Who logs in does so on another page, so nobody would tell us.
+      this._retryIn(this._maxDelay);
     } else {
       this._onLost();
     }
@@ -138,6 +140,10 @@ export class Stream implements IDisposable {
       this._maxDelay,
       this._minDelay * 2 ** this._attempts++
     );
+    this._retryIn(delay);
+  }
+
+  private _retryIn(delay: number): void {
     // The random part keeps many browsers from coming back at the same moment.
     this._retry = setTimeout(
       () => this._reconnect(),

@@ -3,7 +3,7 @@ import React from 'react';
 import { deadRanks } from '../model/contract';
 import type { IPool } from '../model/contract';
 import { CommandIDs } from '../tokens';
-import { Button, Note } from './controls';
+import { Button } from './controls';
 import { nameRanks } from './format';
 import { LastLines } from './lastLines';
 import type { IPanelServices } from './services';
@@ -21,8 +21,9 @@ export function DeadRanks(
   }
   const names = nameRanks(dead, pool, trans);
   return (
-    <Note kind="error">
-      <p>
+    // Only the sentence is read out at once, and not all that a rank wrote.
+    <div className="jp-dist-Note jp-mod-error">
+      <p role="alert">
         {trans.__(
           'The others keep their variables, but collectives would wait for %1.',
           names
@@ -50,6 +51,6 @@ export function DeadRanks(
       >
         {trans.__('Replace %1', names)}
       </Button>
-    </Note>
+    </div>
   );
 }

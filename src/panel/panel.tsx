@@ -7,6 +7,7 @@ import type { AccordionPanel } from '@lumino/widgets';
 import { Widget } from '@lumino/widgets';
 import React from 'react';
 
+import { PANEL_ID } from '../tokens';
 import { ranksIcon } from './icon';
 import { GpuList, GpuSummary } from './gpuList';
 import { OtherPools, OtherPoolsSummary } from './otherPools';
@@ -29,7 +30,7 @@ export class DistPanel extends SidePanel {
   ) {
     super({ translator });
     const { model, memory, trans } = _services;
-    this.id = 'jupyter-dist-panel';
+    this.id = PANEL_ID;
     this.addClass('jp-dist-Panel');
     this.title.icon = ranksIcon;
     this.title.caption = trans.__('Ranks & GPUs');

@@ -3,17 +3,13 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 
-import {
-  CommandIDs,
-  IPoolsModel,
-  SETTINGS_ID,
-  TRANSLATION_DOMAIN
-} from '../tokens';
+import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
 import { Memory } from '../model/memory';
+import { addToPalette } from '../palette';
 import { IStartModel } from '../start/model';
 import { Clock } from './clock';
 import { ranksIcon } from './icon';
@@ -24,20 +20,20 @@ import { showErrors } from './showErrors';
  * Puts the panel into the left sidebar.
  */
 export const panelPlugin: JupyterFrontEndPlugin<void> = {
-  id: SETTINGS_ID,
+  id: 'jupyter-dist-server:panel',
   description: 'Shows the ranks and GPUs of the current notebook.',
   autoStart: true,
   requires: [IPoolsModel, IStartModel, ITranslator],
-  optional: [ISettingRegistry, ILayoutRestorer, IStateDB],
-  activate: async (
+  optional: [ILayoutRestorer, IStateDB, ICommandPalette],
+  activate: (
     app: JupyterFrontEnd,
     model: IPoolsModel,
     start: IStartModel,
     translator: ITranslator,
-    registry: ISettingRegistry | null,
     restorer: ILayoutRestorer | null,
-    state: IStateDB | null
-  ): Promise<void> => {
+    state: IStateDB | null,
+    palette: ICommandPalette | null
+  ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const panel = new DistPanel(
       {
@@ -58,18 +54,8 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       icon: ranksIcon,
       execute: () => app.shell.activateById(panel.id)
     });
-    showErrors(model, panel, () => app.shell.activateById(panel.id));
-
-    if (registry) {
-      const settings = await registry.load(SETTINGS_ID);
-      const apply = () => {
-        model.setPreferredRanks(
-          settings.get('defaultRanks').composite as number
-        );
-        model.setWaitLimit(settings.get('waitLimit').composite as number);
-      };
-      settings.changed.connect(apply);
-      apply();
-    }
+    addToPalette(palette, trans, [CommandIDs.openPanel]);
+    const open = () => app.shell.activateById(panel.id);
+    showErrors(model, panel, open, trans);
   }
 };

@@ -1,13 +1,17 @@
+import { Notification } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 import type { IApiError } from '../model/contract';
 import type { IPoolsModel } from '../tokens';
 
 /**
- * Have the panel opened when a request fails while it is not in sight: only there it is said why.
+ * Tell of a request that failed while the panel, which says why, is not in sight.
  */
 export function showErrors(
   model: IPoolsModel,
   panel: { readonly isVisible: boolean },
-  open: () => void
+  open: () => void,
+  trans: TranslationBundle
 ): void {
   // Who comes back to a notebook has seen its error.
   const known = new WeakSet<IApiError>();
@@ -16,7 +20,11 @@ export function showErrors(
     if (error && !known.has(error)) {
       known.add(error);
       if (!panel.isVisible) {
-        open();
+        const words = [error.message, error.hint].filter(Boolean).join(' ');
+        Notification.error(words, {
+          autoClose: false,
+          actions: [{ label: trans.__('Show Ranks & GPUs'), callback: open }]
+        });
       }
     }
   });

@@ -2,6 +2,7 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
@@ -11,6 +12,7 @@ import { MessageLoop } from '@lumino/messaging';
 import { insertCode } from '../code/insert';
 import { poolOf } from '../model/contract';
 import type { IPool, IRank } from '../model/contract';
+import { addToPalette } from '../palette';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
 import { askKill } from './ask';
 import { showTexts } from './textDialog';
@@ -24,12 +26,13 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Adds commands for single ranks: kill, stack, log, own cells.',
   autoStart: true,
   requires: [IPoolsModel, ITranslator],
-  optional: [INotebookTracker],
+  optional: [INotebookTracker, ICommandPalette],
   activate: (
     { commands, shell }: JupyterFrontEnd,
     model: IPoolsModel,
     translator: ITranslator,
-    tracker: INotebookTracker | null
+    tracker: INotebookTracker | null,
+    palette: ICommandPalette | null
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const find = (args: Args) => findRank(args, model);
@@ -126,6 +129,7 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
     model.changed.connect(() =>
       ours.forEach(id => commands.notifyCommandChanged(id))
     );
+    addToPalette(palette, trans, [CommandIDs.showStacks]);
   }
 };
 

@@ -46,7 +46,9 @@ export class RunningPools implements IRunningSessions.IManager {
       labelTitle: () => `${pool.name || pool.id}\n${this._detail(pool)}`,
       detail: () => this._detail(pool),
       open: () => void this._open(pool),
-      shutdown: () => void this._model.stop(pool.id)
+      // Unlike a kernel's, it asks where variables would be lost.
+      shutdown: () =>
+        void this._commands.execute(CommandIDs.stopPool, { pool: pool.id })
     }));
   }
 

@@ -59,7 +59,7 @@ function size(bytes: number): string {
  * A word as the options of magics are read: IPython fills in `{…}` and `$…`, then splits at blanks that
  * are not in quotes, and a shell's rules give the rest. Null if they have no way to say it.
  */
-function quote(text: string): string | null {
+export function quote(text: string): string | null {
   const word = quoteForShell(text);
   return (
     word &&

@@ -3,6 +3,11 @@ import type { IPainter } from './painter';
 
 let count = 0;
 
+/** Whether this browser lets a painter draw the pixels of a canvas. */
+export function canPaint(): boolean {
+  return 'transferControlToOffscreen' in HTMLCanvasElement.prototype;
+}
+
 /**
  * A canvas in the page, whose pixels a painter draws.
  */
@@ -12,8 +17,10 @@ export class Canvas {
     private readonly _painter: IPainter
   ) {
     this.node = parent.appendChild(document.createElement('canvas'));
-    const canvas = this.node.transferControlToOffscreen();
-    _painter.obey({ type: 'take', id: this._id, canvas });
+    if (canPaint()) {
+      const canvas = this.node.transferControlToOffscreen();
+      _painter.obey({ type: 'take', id: this._id, canvas });
+    }
   }
 
   readonly node: HTMLCanvasElement;

@@ -4,6 +4,7 @@ import type {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import {
+  ICommandPalette,
   IThemeManager,
   MainAreaWidget,
   WidgetTracker
@@ -12,6 +13,7 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
+import { addToPalette } from '../palette';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
 import { Bands } from './bands';
 import { Past } from './history';
@@ -25,15 +27,19 @@ import { fillToolbar } from './toolbar';
 /**
  * Offers the timeline of the GPUs in the main area, or below a notebook that has a page of its own;
  * one at a time.
- *
- * As every command of ours it is in the palette already.
  */
 export const timelinePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:timeline',
   description: 'Shows what the GPUs did and do, as curves.',
   autoStart: true,
   requires: [IPoolsModel, ITranslator, INotebookTracker],
-  optional: [ILauncher, ILayoutRestorer, IThemeManager, ILabShell],
+  optional: [
+    ILauncher,
+    ILayoutRestorer,
+    IThemeManager,
+    ILabShell,
+    ICommandPalette
+  ],
   activate: (
     app: JupyterFrontEnd,
     pools: IPoolsModel,
@@ -42,7 +48,8 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     launcher: ILauncher | null,
     restorer: ILayoutRestorer | null,
     themes: IThemeManager | null,
-    labShell: ILabShell | null
+    labShell: ILabShell | null,
+    palette: ICommandPalette | null
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const past = new Past(app.serviceManager.serverSettings, trans);
@@ -99,6 +106,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
         return widget;
       }
     });
+    addToPalette(palette, trans, [command]);
     launcher?.add({
       command,
       // The launcher knows its sections by what it calls them itself.

@@ -4,6 +4,7 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
 import type { IBandStripOptions } from './bandStrip';
+import { canPaint } from './canvas';
 import { readColours } from './colours';
 import type { IColours } from './colours';
 import { Curves } from './curves';
@@ -13,6 +14,9 @@ import type { TimelineModel } from './model';
 import { sayNothing, sayTrouble } from './notes';
 import type { INothing } from './notes';
 import { startPainter } from './startPainter';
+
+/** For a browser that has none. */
+const NO_PAINTER = { obey: () => undefined, dispose: () => undefined };
 
 /**
  * The curves of all GPUs, or why there are none; it draws only while it can be seen, once a frame
@@ -40,13 +44,20 @@ export class Timeline extends Widget {
         'Curves of the GPUs. Plus and minus zoom, arrow keys move, with Shift they read values, 0 shows all.'
       )
     );
-    const painter = startPainter(reason => {
+    if (!canPaint()) {
       this._failure = _trans.__(
-        'The curves cannot be drawn; reload the page. %1',
-        reason
+        'This browser has no OffscreenCanvas, so the curves cannot be drawn: update it.'
       );
-      this._schedule();
-    });
+    }
+    const painter = canPaint()
+      ? startPainter(reason => {
+          this._failure = _trans.__(
+            'The curves cannot be drawn; reload the page. %1',
+            reason
+          );
+          this._schedule();
+        })
+      : NO_PAINTER;
     this._curves = new Curves(this._body, model, _trans, painter, { jump });
     this.node.addEventListener('keydown', this._onKey);
     this._body.addEventListener('scroll', this._onScroll);

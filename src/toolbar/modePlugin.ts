@@ -2,10 +2,12 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { hasMode, poolOf } from '../model/contract';
+import { addToPalette } from '../palette';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
 
 /**
@@ -16,11 +18,13 @@ export const modePlugin: JupyterFrontEndPlugin<void> = {
   description: 'Has all cells of a notebook run on its ranks.',
   autoStart: true,
   requires: [IPoolsModel, INotebookTracker, ITranslator],
+  optional: [ICommandPalette],
   activate: (
     { commands }: JupyterFrontEnd,
     model: IPoolsModel,
     tracker: INotebookTracker,
-    translator: ITranslator
+    translator: ITranslator,
+    palette: ICommandPalette | null
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const command = CommandIDs.toggleMode;
@@ -46,6 +50,7 @@ export const modePlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
+    addToPalette(palette, trans, [command]);
     const notify = () => commands.notifyCommandChanged(command);
     model.changed.connect(notify);
     tracker.currentChanged.connect(notify);
