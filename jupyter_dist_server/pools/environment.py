@@ -63,7 +63,7 @@ def thread_limits(base: dict[str, str], extra: dict[str, str]) -> dict[str, str]
 
 
 def rank_environment(
-    rank: int, world_size: int, pool_id: str, port: int, mask: str | None
+    rank: int, world_size: int, pool_id: str, ports: tuple[int, int], mask: str | None
 ) -> dict[str, str]:
     """Return the variables that torchrun would set for this rank on one machine, and its mask.
 
@@ -71,8 +71,9 @@ def rank_environment(
     ----------
     rank, world_size, pool_id
         Who it is.
-    port : int
-        ``MASTER_PORT``, for programs that the rank starts; the pool's group does not use it.
+    ports : tuple of int
+        ``MASTER_PORT``, for programs that the rank starts, and the port of JAX's coordinator; the
+        pool's group uses neither.
     mask : str or None
         What CUDA may see.
     """
@@ -91,7 +92,10 @@ def rank_environment(
             "ROLE_RANK": str(rank),
             "ROLE_WORLD_SIZE": str(world_size),
             "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
+            "MASTER_PORT": str(ports[0]),
+            "JAX_COORDINATOR_ADDRESS": os.environ.get(
+                "JAX_COORDINATOR_ADDRESS", f"127.0.0.1:{ports[1]}"
+            ),
             "TORCHELASTIC_RUN_ID": pool_id,
             "TORCHELASTIC_RESTART_COUNT": "0",
             "TORCHELASTIC_MAX_RESTARTS": "0",

@@ -65,8 +65,8 @@ class Starter:
         self._ordered: deque[int] = deque()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._gate: StoreGate | None = None
-        self._rendezvous: socket.socket | None = None
-        """Holds the ranks' ``MASTER_PORT``."""
+        self._reserved: tuple[socket.socket, socket.socket] | None = None
+        """They hold the ports at which programs on the ranks meet; the pool's group has its own."""
 
     def prepare(self) -> None:
         """Import what every rank needs, and make sure that forking is safe."""
@@ -111,7 +111,7 @@ class Starter:
             self._gate = StoreGate()
             if self._gate.notice and self._gate.notice not in self.notices:
                 self.notices.append(self._gate.notice)
-            self._rendezvous = self._rendezvous or _reserve_port()
+            self._reserved = self._reserved or (_reserve_port(), _reserve_port())
         fresh = {"pid": None, "start_ticks": None, "state": "starting", "since": time.time()}
         self.ranks = [
             {"rank": rank, "device": self._devices[rank], **fresh}
@@ -129,14 +129,14 @@ class Starter:
         """Fork or spawn the next rank, if there is one. Does not return in a forked child."""
         if not self._ordered:
             return
-        assert self._gate is not None and self._rendezvous is not None
+        assert self._gate is not None and self._reserved is not None
         rank = self._ordered.popleft()
         ours, theirs = socket.socketpair()
         environment = rank_environment(
             rank,
             self._config["world_size"],
             self._config["id"],
-            self._rendezvous.getsockname()[1],
+            (self._reserved[0].getsockname()[1], self._reserved[1].getsockname()[1]),
             self._config["ranks"][rank]["mask"],
         )
         orders = rank_process.Orders(
@@ -178,6 +178,6 @@ class Starter:
 def _reserve_port() -> socket.socket:
     """Return a socket that keeps a port from being given away, and lets a server bind it."""
     reserved = socket.socket()
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as torch's stores do
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as torch's store and gRPC do
     reserved.bind(("127.0.0.1", 0))
     return reserved

@@ -358,7 +358,7 @@ def test_each_rank_on_a_mig_instance_sees_its_own_alone() -> None:
     assert placement.backend == "gloo"
     (notice,) = placement.notices
     assert "MIG" in notice and "gloo" in notice and "cuda:0" in notice
-    environment = rank_environment(1, 2, "p-1", 1234, placement.mask(1))
+    environment = rank_environment(1, 2, "p-1", (1234, 1235), placement.mask(1))
     assert environment["CUDA_VISIBLE_DEVICES"] == "MIG-2"
 
 
@@ -474,9 +474,9 @@ def test_slurms_gpus_are_the_only_ones(
 def test_ranks_see_slurms_variables_as_if_it_had_started_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert not [name for name in rank_environment(2, 4, "p-1", 1, None) if "SLURM" in name]
+    assert not [name for name in rank_environment(2, 4, "p-1", (1, 2), None) if "SLURM" in name]
     monkeypatch.setenv("SLURM_JOB_ID", "1")
-    environment = rank_environment(2, 4, "p-1", 1, None)
+    environment = rank_environment(2, 4, "p-1", (1, 2), None)
     assert (environment["SLURM_PROCID"], environment["SLURM_NTASKS"]) == ("2", "4")
 
 
