@@ -6,6 +6,7 @@
 #   make lab-fake   opens it on a pretend machine with 8 GPUs, whose load follows the ranks
 #   make lint types py-test ts-test ui-test   the parts of `make test`
 #   make test-under-load   runs `make test` five times, while two other programs use the processor
+#   make chaos   kills and stops 200 processes of notebooks, ranks and servers, and checks all each time
 #   make soak   lets faults happen to a server, a notebook and its ranks, for an hour; best as root
 #   make bench  compares pools with plain kernels
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
@@ -40,7 +41,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load soak lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load chaos soak lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -61,6 +62,9 @@ test:
 
 test-under-load:
 	for time in 1 2 3 4 5; do tools/under_load.sh $(MAKE) test || exit 1; done
+
+chaos: $(INSTALLED)
+	JUPYTER_DIST_CHAOS=200 pytest -n $(PYTEST_WORKERS) $(PYTEST_OPTIONS) tests/notebook/test_chaos.py
 
 soak: $(INSTALLED)
 	python -m tests.soak $(SOAK_OPTIONS)

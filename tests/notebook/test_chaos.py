@@ -1,4 +1,4 @@
-"""Whatever is killed, whenever: the notebook says the truth, nothing is left, and it goes on."""
+"""Whatever is killed or stopped: the notebook says the truth, nothing is left, and it goes on."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import random
 import re
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
+from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
+
 from ..conftest import pool_folders
 from ..driver import Notebook, Result, Server, tagged, wait_for, wait_until_ready
 from ..waiting import PATIENCE
 
-KILLS = 50
-"""For each of the four seeds."""
 RANKS = 2
 CELL = """%%distributed
 import time
@@ -28,8 +30,18 @@ t = torch.ones(1)
 dist.all_reduce(t)
 print("sum", int(t))
 """
-VICTIMS = {"rank": 30, "agent": 12, "kernel": 5, "server": 3}
-"""How often each is killed, of `KILLS`: the more a recovery takes, the less often."""
+FAULTS = {
+    ("kill", "rank"): 5,
+    ("stop", "rank"): 4,
+    ("kill", "agent"): 1,
+    ("stop", "agent"): 2,
+    ("stop", "zygote"): 1,
+    ("kill", "kernel"): 1,
+    ("kill", "server"): 1,
+    ("stop", "server"): 1,
+}
+"""What happens to whom, and how often for each seed: as many are stopped as are killed."""
+SEEDS = -(-int(os.environ.get("JUPYTER_DIST_CHAOS", "32")) // sum(FAULTS.values()))
 
 
 class World:
@@ -55,7 +67,11 @@ class World:
         agent = psutil.Process(ranks[0]).ppid()
         kernel = int(self.notebook.ok("import os\nprint(os.getpid())").text)
         server = [self.server.process.pid]
-        return {"rank": ranks, "agent": [agent], "kernel": [kernel], "server": server}
+        victims = {"rank": ranks, "agent": [agent], "kernel": [kernel], "server": server}
+        return victims | {"zygote": wait_for(self._zygotes, "a warm zygote")}
+
+    def _zygotes(self) -> list[int]:
+        return [process.pid for process in tagged(self.server.env) if process.name() == ZYGOTE]
 
     def check_that_nothing_is_left(self) -> None:
         """Check that there is one pool, and nothing of the ones before."""
@@ -75,12 +91,20 @@ class World:
         wait_for(lambda: pool_folders() <= self.before, "the end of the pools' folders")
 
 
-def run_until_it_ends(notebook: Notebook, kernel: psutil.Process) -> Result | None:
-    """Run the cell; `None` if the kernel died, so that nobody can say how it ended."""
+def run_until_it_ends(
+    notebook: Notebook, kernel: psutil.Process, stuck: Callable[[], bool]
+) -> Result | None:
+    """Run the cell, and press Stop if it is `stuck`.
+
+    Return `None` if the kernel died, so that nobody can say how it ended.
+    """
     message_id, result = notebook.send(CELL), Result()
-    deadline = time.monotonic() + PATIENCE
+    deadline, pressed = time.monotonic() + PATIENCE, False
     while kernel.is_running() and kernel.status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, f"the cell does not end; so far: {result.shown}"
+        if not pressed and stuck():
+            pressed = True
+            notebook.interrupt()
         try:
             message = notebook.client.get_iopub_msg(timeout=0.05)
         except queue.Empty:
@@ -92,18 +116,23 @@ def run_until_it_ends(notebook: Notebook, kernel: psutil.Process) -> Result | No
     return None
 
 
-def check_truth(result: Result, victim: str, rank: int) -> None:
-    """Check that a cell went well, or says what was killed."""
+def check_truth(result: Result, what: str, victim: str, rank: int) -> None:
+    """Check that a cell went well, or says what was killed or stopped."""
     if not result.error:
         assert result.lines == [f"[0-{RANKS - 1}] sum {RANKS}"]
-    elif victim == "rank":
+    elif (what, victim) == ("kill", "rank"):
         assert f"Rank {rank} died: killed by signal 9 (SIGKILL)." in result.error, result.shown
+    elif (what, victim) == ("stop", "rank"):
+        said = rf"(?i)rank {rank} (was )?stopped by a signal|rank {rank} does not answer: stopped"
+        assert re.search(said, result.error), result.shown
+    elif (what, victim) == ("stop", "agent"):
+        assert re.search(r"agent \(pid \d+\) does not answer", result.error), result.shown
     else:
-        assert victim == "agent", result.shown
+        assert (what, victim) == ("kill", "agent"), result.shown
         assert re.search(r"the pool has ended|agent was killed by signal 9", result.error)
 
 
-def recover(world: World, victim: str, rank: int) -> None:
+def recover_from_death(world: World, victim: str, rank: int) -> None:
     """Do what a person would do next."""
     notebook = world.notebook
     if victim == "rank":
@@ -123,29 +152,55 @@ def recover(world: World, victim: str, rank: int) -> None:
         world.notebook.ok(f"%dist_init -n {RANKS}")
 
 
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("seed", range(4))
+def recover_from_stop(
+    world: World, victim: str, rank: int, stopped: psutil.Process, early: bool
+) -> None:
+    """Let the process go on now, or do what a person would do next, and let it go on then."""
+    notebook = world.notebook
+    if early:
+        stopped.resume()
+    elif victim in ("rank", "server"):
+        notebook.ok(f"%dist_restart --ranks {rank}", timeout=PATIENCE)
+    else:
+        notebook.ok("%dist_shutdown")
+        notebook.ok(f"%dist_init -n {RANKS}")
+    with suppress(psutil.NoSuchProcess):
+        stopped.resume()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_chaos(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
-    victims = [victim for victim, times in VICTIMS.items() for _ in range(times)]
-    assert len(victims) == KILLS
-    rng.shuffle(victims)
+    faults = [fault for fault, times in FAULTS.items() for _ in range(times)]
+    rng.shuffle(faults)
     world = World(tmp_path)
     world.notebook.ok(f"%dist_init -n {RANKS}")
-    for victim in victims:
+    for what, victim in faults:
         pids = world.pids()
         number = rng.randrange(len(pids[victim]))
-        killed = psutil.Process(pids[victim][number])
-        moment = threading.Timer(rng.uniform(0.0, 0.3), killed.kill)
+        hit = psutil.Process(pids[victim][number])
+        act = hit.kill if what == "kill" else hit.suspend
+        moment = threading.Timer(rng.uniform(0.0, 0.3), act)
         moment.start()
-        result = run_until_it_ends(world.notebook, psutil.Process(pids["kernel"][0]))
+
+        def stuck(moment: threading.Timer = moment, hit: psutil.Process = hit) -> bool:
+            return moment.finished.is_set() and hit.status() == psutil.STATUS_STOPPED
+
+        presses = (what, victim) == ("stop", "rank")
+        kernel = psutil.Process(pids["kernel"][0])
+        result = run_until_it_ends(world.notebook, kernel, stuck if presses else lambda: False)
         moment.join()
         if result:
-            check_truth(result, victim, number)
+            check_truth(result, what, victim, number)
         else:
-            assert victim in ("kernel", "server")
-        psutil.wait_procs([killed], timeout=PATIENCE)
-        recover(world, victim, number)
-        assert world.notebook.ok(CELL).lines == [f"[0-{RANKS - 1}] sum {RANKS}"], victim
+            assert what == "kill" and victim in ("kernel", "server")
+        if what == "kill":
+            psutil.wait_procs([hit], timeout=PATIENCE)
+            recover_from_death(world, victim, number)
+        else:
+            recover_from_stop(world, victim, number, hit, early=rng.random() < 0.5)
+        again = world.notebook.ok(CELL)
+        assert again.lines == [f"[0-{RANKS - 1}] sum {RANKS}"], (what, victim)
         world.check_that_nothing_is_left()
     world.end()
