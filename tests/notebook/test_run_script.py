@@ -32,8 +32,8 @@ def main():
     total = torch.full((1,), dist.get_rank() + 1.0)
     dist.all_reduce(total)
     print(sys.argv[0], arguments.lr, arguments.name, total.item(), helper.WORD)
-    print(os.environ["RANK"], os.environ["LOCAL_RANK"], os.environ["WORLD_SIZE"])
     print(sys.path[0] == str(Path(__file__).parent), "world_size" in globals())
+    print(os.environ["RANK"], os.environ["LOCAL_RANK"], os.environ["WORLD_SIZE"])
     os.environ["LEFT_BEHIND"] = os.environ["MASTER_PORT"] = "1"
     dist.destroy_process_group()
     os.chdir("/")
@@ -90,9 +90,9 @@ def test_a_script_runs_as_under_torchrun_twice_in_a_row(ranks: Notebook, folder:
         write(folder / "a folder/helper.py", f"WORD = '{word}'\n")
         assert ranks.ok(command).lines == [
             f"[0-1] a folder/train.py 0.5 a # b 3.0 {word}",
+            "[0-1] True False",
             "[0]   0 0 2",
             "[1]   1 1 2",
-            "[0-1] True False",
         ]
     shared = ranks.ok("%%distributed\nimport os, sys\nstr([*os.environ, sys.argv, sys.path])").shown
     assert ranks.ok("%sync").lines  # the script has put its group away, not the ranks'
