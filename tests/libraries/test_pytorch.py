@@ -23,6 +23,10 @@ def test_torchrun_script(two: Notebook, tmp_path: Path) -> None:
     assert "epoch 3: " in run_as_script(two, "torchrun_script", f"{options} --epochs 4")
 
 
+def test_uneven_inputs(two: Notebook) -> None:
+    assert "after 4 steps" in run(two, "uneven")
+
+
 def test_fsdp2(two: Notebook) -> None:
     assert run(two, "fsdp2").startswith("loss ")
 
@@ -42,7 +46,7 @@ def test_pipelining(two: Notebook) -> None:
 def test_dataloader_workers(two: Notebook) -> None:
     said = run_as_script(two, "dataloader")
     assert said == "all 24 samples by fork, spawn, forkserver"
-    assert run_as_script(two, "dataloader") == said
+    assert run_as_script(two, "dataloader", "spawn") == "all 24 samples by spawn"
 
 
 def test_dataloader_workers_by_fork_know_classes_of_a_cell(two: Notebook) -> None:
