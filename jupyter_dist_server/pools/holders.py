@@ -84,17 +84,23 @@ class Holders:
         return list(self._holders.values())
 
     def add(self, client: Client, who: dict[str, Any]) -> None:
-        """Let a client hold the pool, or say anew who it is; a second server is not heard."""
-        servers = [known for known in self._holders.values() if known["as"] == SERVER]
-        if client.is_closing() or (who["as"] == SERVER and servers):
+        """Let a client hold the pool, or say anew who it is; a second server is not heard.
+
+        The same one may come back before it is known that its earlier connection is lost.
+        """
+        others = [
+            known
+            for known in self._holders.values()
+            if known["as"] == SERVER and _process(known) != _process(who)
+        ]
+        if client.is_closing() or (who["as"] == SERVER and others):
             return
         self._holders[client] = who
         for known, said in self._holders.items():  # by a connection that it is about to close, too
             if all(said[name] == who[name] for name in ("as", "pid", "kernel_id")):
                 self._holders[known] = who
         if client not in self._watches:
-            process = ProcessRef(who["pid"], who["start_ticks"], who["boot"])
-            self._watches[client] = self._tasks.add(self._watch(client, process))
+            self._watches[client] = self._tasks.add(self._watch(client, _process(who)))
         self._changed()
 
     def remove(self, client: Client) -> None:
@@ -123,3 +129,7 @@ class Holders:
         await asyncio.sleep(max(0.0, since + self._grace - time.monotonic()))
         if not self._holders:
             self._abandoned()
+
+
+def _process(who: dict[str, Any]) -> ProcessRef:
+    return ProcessRef(who["pid"], who["start_ticks"], who["boot"])

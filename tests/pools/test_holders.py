@@ -39,3 +39,18 @@ def test_what_a_kernel_says_last_holds_for_its_older_connection_too() -> None:
 
     said = asyncio.run(modes())
     assert said == [(None, False), ("a", False), ("b", True), ("a", False)]
+
+
+def test_a_server_that_comes_back_holds_the_pool_before_its_lost_connection_is_noticed() -> None:
+    async def kept() -> list[dict[str, Any]]:
+        holders = Holders(ProcessRef.of(os.getpid()), 0.0, lambda: None, lambda: None)
+        lost, again, second = (cast(Client, Connection()) for _ in range(3))
+        holders.add(lost, describe(SERVER))
+        holders.add(again, describe(SERVER))
+        holders.add(second, describe(SERVER) | {"pid": os.getpid() + 1})
+        holders.remove(lost)
+        said = holders.to_json()
+        holders.remove(again)
+        return said
+
+    assert [who["pid"] for who in asyncio.run(kept())] == [os.getpid()]
