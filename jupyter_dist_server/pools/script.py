@@ -112,11 +112,15 @@ def _surroundings(shell: Any, keep: bool) -> Iterator[None]:
     """Let a script change what belongs to its process, and undo that."""
     main, argv, path, folder = sys.modules["__main__"], sys.argv, sys.path[:], os.getcwd()
     variables = dict(os.environ)
-    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # IPython hides them
+    quitters = {name: vars(builtins).pop(name, None) for name in ("exit", "quit")}
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # a cell has none, as it has IPython's
     try:
         yield
     finally:
-        del builtins.exit, builtins.quit
+        for name, quitter in quitters.items():
+            del vars(builtins)[name]
+            if quitter is not None:
+                vars(builtins)[name] = quitter
         if not keep:
             for name in _MAIN:
                 sys.modules[name] = main
