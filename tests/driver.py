@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,6 +76,8 @@ class Result:
     outputs: list[dict[str, Any]] = field(default_factory=list)
     messages: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
     seconds: float = 0.0
+    prompts: list[str] = field(default_factory=list)
+    """What ``input()`` asked."""
     _clear: bool = False
 
     def add(self, kind: str, content: dict[str, Any]) -> None:
@@ -188,19 +190,22 @@ class Notebook:
         timeout: float = PATIENCE,
         until: Callable[[Result], bool] | None = None,
         act: Callable[[], None] | None = None,
-        answers: tuple[str, ...] = (),
+        answers: Sequence[str | tuple[str, str]] = (),
     ) -> Result:
         """Collect what a cell shows until it is done.
 
-        `act` is called once, as soon as `until` holds. `answers` are given to ``input()``.
+        `act` is called once, as soon as `until` holds. `answers` are given to ``input()``; one
+        that is a pair, once its first part is shown.
         """
         result, begun = Result(), time.monotonic()
-        pending = list(answers)
+        pending = [("", answer) if isinstance(answer, str) else answer for answer in answers]
         while time.monotonic() < begun + timeout:
-            if pending:
+            if pending and len(result.prompts) == len(answers) - len(pending):
                 with suppress(queue.Empty):
-                    self.client.get_stdin_msg(timeout=0.02)
-                    self.client.input(pending.pop(0))
+                    asked = self.client.get_stdin_msg(timeout=0.02)
+                    result.prompts.append(asked["content"]["prompt"])
+            if len(result.prompts) > len(answers) - len(pending) and pending[0][0] in result.shown:
+                self.client.input(pending.pop(0)[1])
             try:
                 message = self.client.get_iopub_msg(timeout=0.05)
             except queue.Empty:

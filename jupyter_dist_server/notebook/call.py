@@ -18,7 +18,7 @@ from ..pools.processes import RESTARTED, STOPPED
 from ..pools.ranks import format_ranks
 from .loop import LoopThread
 from .merge import Merger
-from .outcome import CellFailed
+from .outcome import CellFailed, as_shown
 from .publication import publish
 
 _Event = tuple[int, str, dict[str, Any]]
@@ -122,7 +122,7 @@ class Call(Future[list[Any]]):
                 continue
             if event is None:
                 break
-            rank, kind, content = event
+            rank, kind, content = event[0], *as_shown(*event[1:])
             if kind == "finished":
                 merger.finish(rank, now)
             elif kind != "error":  # it comes with the reply

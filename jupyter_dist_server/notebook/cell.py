@@ -18,8 +18,8 @@ from ..pools.client import OUTPUT_LIMIT, PoolClient
 from ..pools.execution import Execution
 from ..pools.ranks import format_ranks
 from .loop import LoopThread
-from .merge import Merger
-from .outcome import Outcome
+from .merge import WINDOW, Merger
+from .outcome import Outcome, as_shown
 from .per_rank import PerRank
 from .publication import Publication, Text, publish
 from .results import TakesOutputs
@@ -106,6 +106,8 @@ class Cell:
         self._finished: set[int] = set()
         self._failed: dict[int, dict[str, Any]] = {}
         self._announce_at: float | None = None
+        self._questions: deque[tuple[float, int, dict[str, Any]]] = deque()
+        """When it may be asked, by whom, and what."""
 
     def run(self, code: str, execution_count: int | None, allow_stdin: bool) -> None:
         """Run the code.
@@ -182,6 +184,7 @@ class Cell:
                     self._trail.show(*event)
 
     def _on_event(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+        kind, content = as_shown(kind, content)
         with self._turn:
             if self._over:
                 self._trail.show(rank, kind, content)
@@ -209,7 +212,9 @@ class Cell:
             self._publish(self._view.take(now))
             self._announce(now)
             self._check_limit(now)
-            times = [self._view.next_time(now), self._announce_at, self._late_at]
+            self._ask(now)
+            asked_at = self._questions[0][0] if self._questions else None
+            times = [self._view.next_time(now), self._announce_at, self._late_at, asked_at]
             wake = min((t for t in times if t is not None and t < float("inf")), default=None)
             try:
                 event = self._events.get(timeout=None if wake is None else max(0.0, wake - now))
@@ -249,8 +254,9 @@ class Cell:
                 at = time.monotonic() + after
                 self._announce_at = min(self._announce_at or at, at)
         elif kind == "input_request":
-            self._publish(self._view.take(time.monotonic()))
-            self._answer(rank, content)
+            # Others may be about to show the same, and ask.
+            at = time.monotonic() + (WINDOW if len(self._ranks) > 1 else 0)
+            self._questions.append((at, rank, content))
         else:
             self._view.feed(rank, kind, content, time.monotonic())
 
@@ -265,6 +271,14 @@ class Cell:
             self._mark_failed(self._failed)
             self._failed.clear()
             self._announce_at = None
+
+    def _ask(self, now: float) -> None:
+        """Ask what a rank asks, below all that came before."""
+        if self._questions and now >= self._questions[0][0]:
+            _, rank, request = self._questions.popleft()
+            if not self._interrupts and rank not in self._finished:
+                self._publish(self._view.take_all(rank, now))
+                self._answer(rank, request)
 
     def _answer(self, rank: int, request: dict[str, Any]) -> None:
         prompt = f"[{rank}] {request['prompt']}"

@@ -101,6 +101,7 @@ class CurrentPool:
             | {
                 "python": sys.executable,
                 "cwd": os.getcwd(),
+                "sys_path": [path for path in sys.path if isinstance(path, str)],
                 "base_env": dict(os.environ),
                 "name": os.environ.get("JPY_SESSION_NAME", ""),
                 "kernel_pid": os.getpid(),

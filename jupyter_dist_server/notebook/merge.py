@@ -182,12 +182,21 @@ class Merger:
         if last:
             for rank in self.ranks:
                 self.finish(rank, now)
-        self._draw_new(float("inf") if last else now)
-        self._show_unfinished(now)
-        if self._redraw and (last or now - self._last_redraw >= REDRAW_EVERY):
+        return self._take(now, last)
+
+    def take_all(self, rank: int, now: float) -> list[Publication]:
+        """Return all there is, lines that a rank has not finished too: it asks a question now."""
+        if not self._updates:
+            self._finish_lines(rank, now)
+        return self._take(now, everything=True)
+
+    def _take(self, now: float, everything: bool) -> list[Publication]:
+        self._draw_new(float("inf") if everything else now)
+        self._show_unfinished(now, everything)
+        if self._redraw and (everything or now - self._last_redraw >= REDRAW_EVERY):
             self._draw_again(now)
         elif not self._redraw:
-            self._draw_changed(now, last)
+            self._draw_changed(now, everything)
         else:
             return []
         self._close_settled()
@@ -250,10 +259,10 @@ class Merger:
         self._names += 1
         return f"{self._cell}-{kind}-{self._names}"
 
-    def _draw_changed(self, now: float, last: bool) -> None:
+    def _draw_changed(self, now: float, everything: bool) -> None:
         waiting, self._changed = self._changed, []
         for piece in waiting:
-            if last or piece.drawn < 0 or now >= piece.drawn + REDRAW_EVERY:
+            if everything or piece.drawn < 0 or now >= piece.drawn + REDRAW_EVERY:
                 self._out += piece.draw(now)
             else:
                 self._changed.append(piece)
@@ -278,14 +287,14 @@ class Merger:
 
     # -- unfinished lines -------------------------------------------------------------------
 
-    def _show_unfinished(self, now: float) -> None:
+    def _show_unfinished(self, now: float, everything: bool) -> None:
         if not self._updates or self._log.drawn < len(self._log.entries):
             return  # what was printed before comes first
         for place, since in self._partial_since.items():
             rank = place[0]
             bars = self._live.get(place)
             if bars is None:
-                if now - since < self._patience(place):
+                if now - since < self._patience(place) and not everything:
                     continue
                 bars = self._live[place] = self._bars_for(rank, now)
             row = overwrite("".join(self._partial[place]))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from ..pools.channels import ENDS_CELL
 from ..pools.client import PoolClient
 from ..pools.execution import Execution, Reply
 from ..pools.processes import POOL_ENDED, RESTARTED, STOPPED
@@ -193,6 +194,13 @@ class Outcome:
             name = _name(there)
             verb = ("was " if len(there) == 1 else "were ") if number == 0 else ""
             yield f"{name if number == 0 else name.lower()} {verb}{where}"
+
+
+def as_shown(kind: str, content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return an output as it is shown at once: as text, if it is an error that ends no cell."""
+    if kind != "error" or content.get(ENDS_CELL):
+        return kind, content
+    return "stream", {"name": "stderr", "text": "\n".join([*content["traceback"], ""])}
 
 
 def _name(ranks: list[int]) -> str:

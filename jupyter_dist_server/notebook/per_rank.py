@@ -27,6 +27,8 @@ class PerRank:
         self._outputs: dict[int, list[_Output]] = {rank: [] for rank in self._order}
         self._finished: set[int] = set()
         self._headed: set[int] = set()
+        self._under: int | None = None
+        """Whose heading was shown last."""
         self._line_open = False
 
     def feed(self, rank: int, kind: str, content: dict[str, Any], now: float) -> None:
@@ -49,11 +51,7 @@ class PerRank:
         while self._turn < len(self._order):
             rank = self._order[self._turn]
             outputs, self._outputs[rank] = self._outputs[rank], []
-            if outputs and rank not in self._headed:
-                self._headed.add(rank)
-                published.append(Text("stdout", f"Rank {rank}\n"))
-            for kind, content in outputs:
-                published += self._show(rank, kind, content)
+            published += self._show_all(rank, outputs)
             if rank not in self._finished and not last:
                 break
             if self._line_open:
@@ -61,6 +59,23 @@ class PerRank:
                 self._line_open = False
             self._turn += 1
         return join_texts(published)
+
+    def take_all(self, rank: int, now: float) -> list[Publication]:
+        """Return also what a rank has shown before its turn: it asks a question now."""
+        published = self.take(now)
+        outputs, self._outputs[rank] = self._outputs[rank], []
+        return join_texts(published + self._show_all(rank, outputs))
+
+    def _show_all(self, rank: int, outputs: list[_Output]) -> list[Publication]:
+        published: list[Publication] = []
+        if outputs and rank != self._under:
+            before = "\n" if self._line_open else ""
+            published.append(Text("stdout", f"{before}Rank {rank}\n"))
+            self._headed.add(rank)
+            self._under, self._line_open = rank, False
+        for kind, content in outputs:
+            published += self._show(rank, kind, content)
+        return published
 
     def _show(self, rank: int, kind: str, content: dict[str, Any]) -> list[Publication]:
         if kind == "stream":

@@ -19,7 +19,7 @@ from typing import Any
 from ipykernel.iostream import OutStream
 
 from .outbox import Outbox
-from .rank_log import KEPT
+from .rank_log import KEPT, START_BYTES
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IN_MODIFY = 0x2
@@ -117,6 +117,9 @@ class RankStream(OutStream):  # type: ignore[misc]
         self._both.append(self)
         self._alone = [self]
         self._forked = False
+        self.cell_start = _unnamed_file(f"rank-{name}-cell")
+        """A file with where in `captured` the cell that runs, or ran last, began to write."""
+        self._started_at = 0
         os.register_at_fork(after_in_child=self._begin_anew)
         os.dup2(self.captured.descriptor, self._descriptor)
         if len(self._both) == 2:  # stderr is made after stdout
@@ -131,12 +134,20 @@ class RankStream(OutStream):  # type: ignore[misc]
         else:  # a completion, in a subshell beside a running cell
             self.set_thread_parent(parent)
 
+    def begin_cell(self) -> None:
+        """Note that what is written from now on is of another cell."""
+        size = _seek(self.captured.content, 0, os.SEEK_END)
+        if size != self._started_at:
+            self._started_at = size
+            os.pwrite(self.cell_start, size.to_bytes(START_BYTES, "little"), 0)
+
     def fileno(self) -> int:
         """Return the captured descriptor, so that ``subprocess.run(stdout=sys.stdout)`` works."""
         return self._descriptor
 
     def write(self, string: str) -> int:
         """Write after whatever C code or a subprocess has written before."""
+        __debuggerskip__ = True  # who steps over a `print` does not want to step into this
         if self._forked or self.pub_thread is None or not isinstance(string, str):
             return self._write_otherwise(string)
         with self._outbox.lock:
@@ -191,6 +202,14 @@ def _follow(streams: list[RankStream]) -> None:
         for stream in streams:
             stream.take_in()
         time.sleep(_PAUSE)  # many small writes must not wake us, and take Python's lock, each
+
+
+def _unnamed_file(name: str) -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(name)
+    descriptor, path = tempfile.mkstemp(prefix=name)  # macOS
+    os.unlink(path)
+    return descriptor
 
 
 def take_in_everything(streams: list[RankStream]) -> None:

@@ -7,6 +7,7 @@ ever, and `IPythonKernel.do_execute` transforms and inspects each cell twice.
 from __future__ import annotations
 
 import asyncio
+import bdb
 import contextlib
 import linecache
 import signal
@@ -34,7 +35,7 @@ async def run_cell(kernel: RankKernel, code: str, allow_stdin: bool) -> dict[str
         Whether ``input()`` may ask.
     """
     shell = kernel.shell
-    shell._last_traceback = None
+    shell._last_traceback = shell.program_error = None
     shell._last_traceback_during_displayhook = False
     kernel._forward_input(allow_stdin)
     result = None
@@ -42,15 +43,19 @@ async def run_cell(kernel: RankKernel, code: str, allow_stdin: bool) -> dict[str
         result = await _run(kernel, code)
     finally:
         kernel._restore_input()
+        if isinstance(getattr(sys.gettrace(), "__self__", None), bdb.Bdb):
+            sys.settrace(None)  # or it would stop in the next cell, if an interrupt cut it off
         shell.events.trigger("post_execute")
         shell.events.trigger("post_run_cell", result)
     _show_pages(shell)
     error = result.error_before_exec or result.error_in_exec
-    failed = error is not None or shell._last_traceback_during_displayhook
-    reply = {"status": "error" if failed else "ok", "execution_count": shell.execution_count - 1}
-    if failed:
-        reply |= {"ename": type(error).__name__, "evalue": str(error)}
-        reply["traceback"] = shell._last_traceback or []
+    if error is None and shell._last_traceback_during_displayhook:
+        error = sys.last_value
+    shown = [] if error is None else shell._last_traceback
+    error = error or shell.program_error
+    reply = {"status": "error" if error else "ok", "execution_count": shell.execution_count - 1}
+    if error:
+        reply |= {"ename": type(error).__name__, "evalue": str(error), "traceback": shown or []}
     clean: dict[str, Any] = json_clean(reply)
     return clean
 
@@ -79,13 +84,16 @@ async def _run(kernel: RankKernel, code: str) -> Any:
 
 
 def _name_of_code(raw_code: str, code: str, number: int) -> str:
-    """Return the file name of a cell, the same on all ranks, as warnings and threads say it."""
-    name = f"Cell In[{number}]"
+    """Return the file name of a cell, the same on all ranks, as warnings and threads say it.
+
+    A debugger would take one without the brackets for a file in the working directory.
+    """
+    name = f"<Cell In[{number}]>"
     lines = [line + "\n" for line in code.splitlines()]
     if name in linecache.cache and linecache.getlines(name) != lines:
         # Numbers come again in a cell within a cell (%%time), or if the notebook's kernel was
         # restarted; what was defined under this name is still to be shown by its own source.
-        return f"{name} {code_name(code, number)[-13:-1]}"
+        return f"<Cell In[{number}] {code_name(code, number)[-13:-1]}>"
     return name
 
 

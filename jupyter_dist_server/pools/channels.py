@@ -22,6 +22,8 @@ Message = dict[str, Any]
 _SLICE = 0.02
 """Seconds for which messages are taken in before the loop does something else."""
 _CHANNELS = ("cells", "shell", "iopub", "stdin", "control")
+ENDS_CELL = "ends_cell"
+"""Key of a rank's ``error`` message: whether the cell ends with it, and its reply says so too."""
 _TOPICS = (b"stream.", b"display_data", b"comm-")
 """What ipykernel calls what we want of a rank's iopub channel, besides the topics of its own."""
 

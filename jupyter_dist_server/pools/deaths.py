@@ -159,8 +159,8 @@ class Deaths:
         return said | {"exit": cause + _mismatch(lines), "stderr": lines}
 
     def _last_lines(self, rank: int) -> list[str]:
-        """Return the end of what a rank wrote to stderr, and its stack if it crashed."""
-        text = self._logs.stderr(rank, _TAIL)
+        """Return the end of what a rank's cell wrote to stderr, and its stack if it crashed."""
+        text = self._logs.stderr(rank, _TAIL, of_cell=True)
         lines = [line for line in text.splitlines() if line.strip()][-_LINES:]
         log = self._logs.of_process(rank, lines=50)
         crashes = [number for number, line in enumerate(log) if line.startswith(CRASH)]

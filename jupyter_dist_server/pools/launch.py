@@ -158,6 +158,7 @@ class Launch:
             "start_method": record.start_method,
             "timeout": timeout,
             "cwd": record.cwd,
+            "sys_path": list(self._request.sys_path),
             "thread_limits": thread_limits(base, self._request.env),
             "owner": vars(ProcessRef.of(os.getpid())),
             "grace": self._owner.grace,

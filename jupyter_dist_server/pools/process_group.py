@@ -69,6 +69,7 @@ class ProcessGroup:
 
         @wraps(make)
         def noticed(*arguments: Any, **options: Any) -> Any:
+            __tracebackhide__ = True  # IPython then leaves it out
             before = {connection for connection, _ in connections()}
             try:
                 return make(*arguments, **options)

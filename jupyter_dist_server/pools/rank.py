@@ -116,7 +116,8 @@ def run(orders: Orders, keep_alive: object = None) -> NoReturn:
             if isinstance(handler, logging.StreamHandler):
                 handler.setStream(log)  # the kernel's own troubles are no output of a cell
         stderr: Any = sys.stderr
-        socket.send_fds(report, [json.dumps({"ready": True}).encode()], [stderr.captured.content])
+        descriptors = [stderr.captured.content, stderr.cell_start]
+        socket.send_fds(report, [json.dumps({"ready": True}).encode()], descriptors)
     except BaseException as error:
         summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
         failure = error.to_json() if isinstance(error, DistError) else {"message": summary}
@@ -133,6 +134,7 @@ def _detach(orders: Orders) -> TextIO:
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, _leave)
+    _let_workers_be_terminated()
     if sys.platform == "linux":
         PR_SET_PDEATHSIG = 1
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -149,10 +151,36 @@ def _detach(orders: Orders) -> TextIO:
     return own
 
 
-def _leave(*_: object) -> NoReturn:
+def _leave(number: int = 0, _: object = None) -> NoReturn:
     """End at once, after what `atexit` promised; a stuck process group is not waited for."""
     atexit._run_exitfuncs()
+    if number:  # by the signal, or the agent could not tell who ended us
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
     os._exit(0)
+
+
+def _let_workers_be_terminated() -> None:
+    """Let forked workers end by SIGTERM as any process does, and not as the rank would.
+
+    Python drops a signal that comes between the fork and its first step in the child, if it has a
+    handler for it; so the signal waits until there is none.
+    """
+    number = signal.SIGTERM
+
+    def unblock() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+
+    def become_worker() -> None:
+        if signal.getsignal(number) is _leave:
+            signal.signal(number, signal.SIG_DFL)
+        unblock()
+
+    os.register_at_fork(
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [number]),
+        after_in_parent=unblock,
+        after_in_child=become_worker,
+    )
 
 
 def _start(orders: Orders) -> Any:
@@ -161,6 +189,8 @@ def _start(orders: Orders) -> Any:
     os.environ.update(orders.environment)
     os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
     os.chdir(config["cwd"])
+    given = config["sys_path"]
+    sys.path[:] = [*given, *(path for path in sys.path if path not in given)]
     device = orders.device
     gpu = config["ranks"][orders.rank]["gpu"]
 
@@ -206,7 +236,9 @@ def _start_kernel(
         with open(descriptor, "w") as file:
             json.dump(rank_connection(orders.folder, orders.rank, config["key"]), file)
     app = RankApp.instance(connection_file=str(connection), parent_handle=_parent_handle())
+    sys.argv = [""]  # as at Python's prompt; the agent's are not the user's
     app.initialize([])
+    sys.breakpointhook = sys.__breakpointhook__  # debugpy's stops only where an IDE has connected
     app.kernel.group, app.kernel.report = group, RankReport(group.device)
     app.kernel.shell.push(namespace, interactive=False)
     return app

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -20,12 +21,13 @@ from .budget import Budget
 from .capture import take_in_everything
 from .cell_channel import CellChannel
 from .cell_runner import run_cell
-from .channels import cell_topic
+from .channels import ENDS_CELL, cell_topic
 from .comms import CommHandlers
 from .folder import CHANNELS
 from .process_group import GroupHandlers
 from .publishing import PubThread
 from .rank_report import RankReport
+from .rank_shell import RankShell
 from .stacks import StackHandlers
 from .value_handlers import VALUE_REQUESTS, ValueHandlers
 from .whereabouts import NOWHERE, whereabouts
@@ -62,6 +64,7 @@ class RankKernel(
         *VALUE_REQUESTS,
     ]
     msg_types = [*IPythonKernel.msg_types, "dist_regroup_request"]  # noqa: RUF012
+    shell_class = RankShell
     report: RankReport
     _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
 
@@ -134,7 +137,7 @@ class RankKernel(
             trace = traceback.format_exception(error)
             reply = {"status": "error", "ename": type(error).__name__, "evalue": str(error)}
             reply["traceback"] = trace
-            self.send_response(self.iopub_socket, "error", reply)
+            self.send_response(self.iopub_socket, "error", reply | {ENDS_CELL: True})
         finally:
             signal.signal(signal.SIGINT, handler)
             self._end()
@@ -145,6 +148,27 @@ class RankKernel(
             topic = cell_topic(request["header"]["session"])
             self.session.send(self.iopub_socket, "execute_reply", reply, request, topic)
         self._publish_cell_status("idle", content["execution_count"])
+
+    def _input_request(
+        self, prompt: str, ident: Any, parent: dict[str, Any], password: bool = False
+    ) -> str:
+        """Ask behind the outputs, on the way that they go: what was printed is shown by then."""
+        if not self._running:
+            answer: str = super()._input_request(prompt, ident, parent, password)
+            return answer
+        sys.stdout.flush()  # it may be the user's own
+        take_in_everything(self.iopub_thread.captured)
+        while self.stdin_socket.poll(0):  # answers that came too late
+            self.stdin_socket.recv_multipart()
+        question = {"prompt": prompt, "password": password}
+        topic = cell_topic(parent["header"]["session"])
+        self.session.send(self.iopub_socket, "input_request", question, parent, topic)
+        self.stdin_socket.poll()
+        _, reply = self.session.recv(self.stdin_socket)
+        answer = reply["content"]["value"]
+        if answer == "\x04":
+            raise EOFError
+        return answer
 
     def _on_interrupt(self, number: int, frame: Any) -> None:
         """Interrupt the cell; once it has ended, an interrupt would end the rank."""
@@ -190,6 +214,8 @@ class RankKernel(
     def _begin(self, count: int | None) -> None:
         if count is not None:
             self.shell.execution_count = count  # tracebacks then name the notebook's cell
+        for stream in self.iopub_thread.captured:
+            stream.begin_cell()
         self._state, self._since, self._cell = "busy", time.time(), count
 
     def _end(self) -> None:

@@ -14,6 +14,8 @@ from .folder import log_tail
 
 KEPT = 1 << 16
 """Bytes of stderr that are kept although they were read and shown."""
+START_BYTES = 8
+"""Length of the number that tells where in stderr a cell began."""
 _LINES = 200
 CRASH = "Fatal Python error"
 """How `faulthandler` begins to tell where a rank was when it crashed."""
@@ -30,21 +32,28 @@ class RankLogs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._stderr: dict[int, tuple[int, int]] = {}
-        """Descriptor, and where a rank began to run cells."""
+        self._stderr: dict[int, tuple[int, int, int]] = {}
+        """Descriptors of stderr and of where its last cell began there, and where its first did."""
 
     def keep(self, rank: int, descriptors: list[int]) -> None:
-        """Keep what a new rank writes to stderr: its descriptor, or none if it did not start."""
-        if rank in self._stderr:
-            os.close(self._stderr.pop(rank)[0])
-        for descriptor in descriptors:
-            self._stderr[rank] = descriptor, os.fstat(descriptor).st_size
+        """Keep what a new rank writes to stderr.
 
-    def stderr(self, rank: int, limit: int) -> str:
-        """Return the last bytes that a rank wrote to stderr since it can run cells, as text."""
+        `descriptors` are those of the file in memory, and of the one that tells where in it the
+        last cell began; none, if the rank did not start.
+        """
+        for known in self._stderr.pop(rank, ())[:2]:
+            os.close(known)
+        if descriptors:
+            written, cell = descriptors
+            self._stderr[rank] = written, cell, os.fstat(written).st_size
+
+    def stderr(self, rank: int, limit: int, of_cell: bool = False) -> str:
+        """Return the last bytes that a rank, or its last cell, wrote to stderr, as text."""
         if rank not in self._stderr:
             return ""
-        descriptor, begin = self._stderr[rank]
+        descriptor, cell, begin = self._stderr[rank]
+        if of_cell:
+            begin = max(begin, int.from_bytes(os.pread(cell, START_BYTES, 0), "little"))
         size = os.fstat(descriptor).st_size
         if size < begin:  # somebody has emptied it, as ``> /dev/stderr`` in a shell does
             begin = 0

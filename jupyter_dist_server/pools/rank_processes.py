@@ -33,10 +33,10 @@ def spawn(orders: rank_process.Orders) -> subprocess.Popen[bytes]:
 def read_report(report: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
     """Read a rank's only message; `None` if there is none yet, empty if it ended without.
 
-    With it comes the descriptor by which what it wrote to stderr can be read.
+    With it come descriptors by which what it wrote to stderr can be read, see `RankLogs.keep`.
     """
     try:
-        line, descriptors, _, _ = socket.recv_fds(report, 65536, 1)
+        line, descriptors, _, _ = socket.recv_fds(report, 65536, 2)
     except (BlockingIOError, ConnectionResetError):
         return None, []
     return json.loads(line) if line else {}, descriptors

@@ -60,6 +60,8 @@ class PoolRequest:
     """The notebook kernel's interpreter, in which ranks run too; empty is this process's own."""
     cwd: str = ""
     """Where the ranks work; empty is where this process does."""
+    sys_path: tuple[str, ...] = ()
+    """Where the notebook kernel looks for modules; ranks look there first."""
     base_env: dict[str, str] | None = None
     """The notebook kernel's whole environment; `None` is this process's own."""
     kernel_pid: int | None = None
@@ -248,6 +250,11 @@ def _check_text(name: str, value: Any) -> None:
         raise _bad(name, f"“{name}” must be a string, not {value!r}.")
 
 
+def _check_paths(name: str, value: Any) -> None:
+    if not isinstance(value, list | tuple) or not all(isinstance(path, str) for path in value):
+        raise _bad(name, f"“{name}” must be a list of strings.")
+
+
 _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "num_ranks": _check_count,
     "gpu_ids": _check_gpu_ids,
@@ -267,6 +274,7 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "name": _check_text,
     "python": _check_text,
     "cwd": _check_text,
+    "sys_path": _check_paths,
     "base_env": _check_env,
     "kernel_pid": _check_pid,
 }
@@ -275,6 +283,7 @@ _INTEGERS = ("num_ranks", "min_free_memory", "kernel_pid")
 
 _READ: dict[str, Callable[[Any], Any]] = {
     "gpu_ids": lambda value: tuple(map(as_integer, value)),
+    "sys_path": tuple,
     "map": lambda value: {int(rank): as_integer(gpu) for rank, gpu in value.items()},
     "wait": lambda value: (math.inf if value else None) if isinstance(value, bool) else value,
 }

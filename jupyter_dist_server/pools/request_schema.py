@@ -20,6 +20,7 @@ NOT_OFFERED = {
     "name": "so is its path",
     "python": "the interpreter is the kernel's",
     "cwd": "the folder is the notebook's",
+    "sys_path": "the kernel knows its own",
     "base_env": "the kernel knows its environment",
     "kernel_pid": "and who it is",
 }

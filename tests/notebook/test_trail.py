@@ -51,15 +51,15 @@ def trailed(notebook: Notebook, what: str, meanwhile: str = "") -> tuple[Result,
 def test_warnings_name_the_cell_alike_on_ranks_that_ran_different_cells(ranks: Notebook) -> None:
     ranks.ok("%%rank 1\nmore = 1")
     result = ranks.ok("%%distributed\nimport warnings\n\nwarnings.warn('old')")
-    assert f"[0-1] Cell In[{number(result)}]:3: UserWarning: old" in result.stream("stderr")
+    assert f"[0-1] <Cell In[{number(result)}]>:3: UserWarning: old" in result.stream("stderr")
 
 
 def test_errors_and_tracebacks_of_threads_name_the_cell(ranks: Notebook) -> None:
     result = ranks.run("%%distributed\nx = 1\nx ==== 2")
-    assert f"(Cell In[{number(result)}], line 2)" in result.error
+    assert f"(<Cell In[{number(result)}]>, line 2)" in result.error
     code = "%%distributed\nimport threading\nt = threading.Thread(target=lambda: 1 / 0)\n"
     result = ranks.ok(code + "t.start(); t.join()")
-    assert f'File "Cell In[{number(result)}]", line 2, in <lambda>' in result.stream("stderr")
+    assert f'File "<Cell In[{number(result)}]>", line 2, in <lambda>' in result.stream("stderr")
 
 
 def test_a_cell_within_a_cell_leaves_the_outer_source_alone(ranks: Notebook) -> None:

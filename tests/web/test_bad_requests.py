@@ -38,6 +38,7 @@ BAD_FIELDS = {
     "name": [5],
     "python": [["python"]],
     "cwd": [5],
+    "sys_path": ["/tmp", [1]],
     "base_env": [[], {"A": None}],
     "number_of_ranks": [2],
     "": [2],
