@@ -340,12 +340,14 @@ class PoolClient:
         # A rank whose threads are all stuck in C code is not asked: its subprocesses may hear it.
         deaf = asked - set(answers) - set(self.dead)
         execution.begun |= deaf
-        execution.stopped = {rank for rank in deaf if self._is_stopped(rank)}
+        execution.stopped = set(self.stopped(deaf))
         self.interrupt(deaf)
 
-    def _is_stopped(self, rank: int) -> bool:
-        ranks = (self.link.snapshot or {}).get("ranks", [])
-        return rank < len(ranks) and is_stopped(ranks[rank]["pid"])
+    def stopped(self, ranks: Iterable[int]) -> list[int]:
+        """Return those of some ranks whose process is stopped, by a signal or a debugger."""
+        known = (self.link.snapshot or {}).get("ranks", [])
+        pids = {rank["rank"]: rank["pid"] for rank in known if rank["state"] != "dead"}
+        return [rank for rank in ranks if is_stopped(pids.get(rank))]
 
     def interrupt(self, ranks: Iterable[int]) -> None:
         """Send SIGINT to ranks and to the subprocesses in their groups, through the agent."""

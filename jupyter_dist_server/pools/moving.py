@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import uuid
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -13,6 +14,7 @@ from .client import PoolClient
 from .pieces import split
 from .processes import POOL_ENDED
 from .ranks import format_ranks
+from .reasons import rank_silent
 from .values import (
     SHARED_FROM,
     Packed,
@@ -27,6 +29,8 @@ from .values import (
 RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_id", "device"])
 """Variables that a pool gives its ranks, and that are not overwritten."""
 
+_LOOK = 2.0
+"""Seconds after which it is looked whether a rank that does not reply is stopped."""
 _Replies = dict[int, dict[str, Any]]
 
 
@@ -182,7 +186,15 @@ class Mover:
     async def _request(
         self, kind: str, content: dict[str, Any], ranks: Sequence[int], **options: Any
     ) -> _Replies:
-        messages = await self._client.ask(kind, content, ranks, **options)
+        asking = asyncio.create_task(self._client.ask(kind, content, ranks, **options))
+        try:
+            # However long a rank computes, but not for one that is stopped.
+            while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
+                if stopped := self._client.stopped(ranks):
+                    raise rank_silent(stopped, self._client.world_size)
+            messages = asking.result()
+        finally:
+            asking.cancel()
         return {
             rank: message["content"] | {"buffers": message["buffers"]}
             for rank, message in messages.items()

@@ -60,6 +60,7 @@ def test_a_stopped_rank_is_named_and_replaced_by_a_notebook_that_attaches(
     error = other.fails("%%distributed\nrank")
     assert "Rank 1 does not answer: stopped (SIGSTOP, a debugger), or in C code" in error
     assert "Replace it with %dist_restart --ranks 1, or run the cell on the others" in error
+    assert "Rank 1 does not answer: stopped" in other.fails("%dist_pull rank --ranks all")
     other.ok("%dist_restart --ranks 1")
     assert not victim.is_running()
     assert other.ok("%%distributed\ndist.barrier()\n'met'").lines == ["[0-1] 'met'"]
