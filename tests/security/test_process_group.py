@@ -41,6 +41,16 @@ for address in sys.argv[1:]:
     except OSError as error:
         print(address, type(error).__name__)
 """
+FLOOD = """
+kept = []
+for _ in range(500):
+    face = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    kept.append(face)
+    try:
+        face.sendall(bytes(1 << 20))
+    except OSError:
+        pass
+"""
 BE_RANK_1 = """
 store = dist.FileStore(sys.argv[1], 2)
 limit = datetime.timedelta(seconds=30)
@@ -107,9 +117,9 @@ def test_the_store_and_the_listeners_of_a_pool_hear_no_other_user(tmp_path: Path
     async def check() -> None:
         async with running(request(tmp_path)) as pool, client_of(pool) as client:
             found = listening(pool)
-            port = (await text_of(client, PORT)).strip()
+            (inner,) = (at for at in found["dist-agent"] if at.startswith("127.0.0.2:"))
+            port = inner.partition(":")[2]
             # There is only what torch opens: the store, behind the agent, and a gloo group each.
-            inner = f"127.0.0.2:{port}"
             assert sorted(found["dist-agent"]) == [f"127.0.0.1:{port}", inner]
             assert inner in found["dist-rank-0"]
             assert [len(found[f"dist-rank-{rank}"]) for rank in (0, 1)] == [2, 1]
@@ -123,12 +133,20 @@ def test_the_store_and_the_listeners_of_a_pool_hear_no_other_user(tmp_path: Path
                 "127.0.0.1",
                 port,
             ]
-            assert subprocess.run(own, capture_output=True, text=True).stdout == "set True\n"
+            assert (
+                subprocess.run(own, capture_output=True, text=True, timeout=60).stdout
+                == "set True\n"
+            )
 
             every = [address for addresses in found.values() for address in addresses]
             answers = dict(line.split() for line in stranger.said(CONNECT, *every).splitlines())
             assert answers.pop(f"127.0.0.1:{port}") == "closed"
             assert set(answers.values()) == {"TimeoutError"}
+
+            agent = processes(pool)[0]
+            before = agent.memory_info().rss
+            await asyncio.to_thread(stranger.said, FLOOD, port)
+            assert agent.memory_info().rss < before + (20 << 20)
             assert await reduced(client) == {"ok"}
 
     asyncio.run(check())
