@@ -90,15 +90,12 @@ def test_a_deaf_pool_keeps_only_its_own_callers_waiting(
 def test_a_stream_that_nobody_reads_is_cut(
     client: Client, pool: dict[str, Any], waiting: http.client.HTTPResponse
 ) -> None:
-    before = psutil.Process(client.server.process.pid).memory_info().rss
     client.execute(pool["id"], "pass")  # after the other one, which is not read yet
-    after = psutil.Process(client.server.process.pid).memory_info().rss
-    assert after - before < 50_000_000
     lines = [json.loads(line) for line in waiting.read().splitlines()]
     *outputs, notice, status = lines
     assert status == {"rank": 0, "status": "ok"}
     displayed = sum(output["output"]["output_type"] == "display_data" for output in outputs)
-    assert displayed < 30
+    assert displayed < 20, "16 MiB wait in the server, and as much may in the sockets"
     said = re.fullmatch(
         r"… ([\d.]+) MiB of outputs cut here: they came faster than they were read\n",
         notice["output"]["text"],
