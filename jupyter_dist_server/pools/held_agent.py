@@ -86,10 +86,10 @@ class HeldAgent:
         """Its process, if it is known."""
         return self.process.pid if self.process else None
 
-    async def answers(self) -> bool:
-        """Ask whether it is there; it is not waited for long at its end if it did not answer."""
-        self._silent = not await self.link.answers()
-        return not self._silent
+    async def is_silent(self) -> bool:
+        """Tell whether it is there, but does not answer; it is not waited for long at its end."""
+        self._silent = not await self.link.answers() and not self.link.closed.is_set()
+        return self._silent
 
     def end(self) -> None:
         """Ask it to end, with all ranks; also one that is still importing torch."""

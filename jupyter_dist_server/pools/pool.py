@@ -209,7 +209,7 @@ class Pool:
     async def _limit_restart(self) -> None:
         """End a pool whose new ranks are not ready in time."""
         generation = self.record.generation
-        if not await self._agent.answers():
+        if await self._agent.is_silent():
             self._give_up(agent_silent(self._agent.pid))
             return
         await asyncio.sleep(self.timeout)
@@ -310,10 +310,10 @@ class Pool:
         """Tell of an agent that does not answer, for as long as that is so."""
         while True:
             await asyncio.sleep(_LOOK)
-            answers = await self._agent.answers()
+            silent = await self._agent.is_silent()
             notice = agent_silent(self._agent.pid).message
             others = [known for known in self.record.notices if known != notice]
-            notices = others if answers else [*others, notice]
+            notices = [*others, notice] if silent else others
             if notices != self.record.notices:
                 self.change(notices=notices)
 

@@ -240,3 +240,19 @@ def test_a_pool_survives_a_lost_connection(tmp_path: Path) -> None:
             await manager.stop_all()
 
     asyncio.run(check())
+
+
+def test_an_agent_that_dies_in_a_restart_is_not_called_silent(tmp_path: Path) -> None:
+    async def check() -> None:
+        pool = await PoolManager().create(request(tmp_path))
+        await follow(pool)
+        agent = psutil.Process(pool.record.ranks[0].pid).parent()
+        assert agent
+        agent.suspend()
+        pool.restart([1])
+        agent.kill()
+        await asyncio.wait_for(pool.ended.wait(), 60)
+        assert pool.record.reason
+        assert "was killed by signal 9" in pool.record.reason.message
+
+    asyncio.run(check())
