@@ -103,7 +103,11 @@ class UserGroup:
         backends = {group._get_backend(device) for device in group._device_types}
         # With TORCH_DISTRIBUTED_DEBUG=DETAIL each is in a wrapper, which takes no time limit.
         backends = {getattr(backend, "wrapped_pg", backend) for backend in backends}
-        self._timeouts = [(backend, backend.options._timeout) for backend in backends]
+        self._timeouts = [
+            (backend, backend.options._timeout)
+            for backend in backends
+            if hasattr(backend, "options")  # not every backend tells
+        ]
 
     def end(self) -> None:
         """Destroy the pool's group, and those that the user made."""
