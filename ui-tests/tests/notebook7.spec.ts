@@ -41,6 +41,17 @@ test('in Notebook 7 too: the panel, the toolbar and cells on ranks', async ({
   const output = cells.nth(1).locator('.jp-Cell-outputArea');
   await expect(output).toContainText(/0[^]*1/);
 
+  // The main area has room for the notebook alone.
+  await page.keyboard.press('ControlOrMeta+Shift+C');
+  const palette = page.locator('.jp-ModalCommandPalette');
+  await palette.getByRole('textbox').fill('GPU Timeline');
+  await palette
+    .locator('.lm-CommandPalette-itemLabel', { hasText: 'GPU Timeline' })
+    .click();
+  await expect(page.locator('.jp-dist-Timeline')).toContainText(
+    'No GPUs to show'
+  );
+
   await panel.getByRole('button', { name: 'Stop…', exact: true }).click();
   await page
     .getByRole('dialog')

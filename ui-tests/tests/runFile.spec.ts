@@ -1,0 +1,33 @@
+import { expect, test } from './support';
+
+const SCRIPT = `import torch.distributed as dist
+
+if __name__ == "__main__":
+    print(f"I am {dist.get_rank()}")
+`;
+
+test('a script of the file browser runs on the ranks of the notebook', async ({
+  page,
+  panel,
+  notebooks,
+  tmpPath
+}) => {
+  await notebooks.write('my train.py', SCRIPT);
+  await notebooks.open('one.ipynb', ['']);
+  await panel.start(2);
+  await panel.expectRunning(2);
+
+  await page.sidebar.openTab('filebrowser');
+  await page.filebrowser.openDirectory(tmpPath);
+  await page
+    .getByRole('listitem', { name: /my train\.py/ })
+    .click({ button: 'right' });
+  await page.getByRole('menuitem', { name: 'Run on Ranks' }).click();
+  const cell = page.locator('.jp-NotebookPanel:visible .jp-CodeCell').last();
+  await expect(cell.locator('.cm-content')).toHaveText(
+    '%dist_run "my train.py"'
+  );
+  await expect(cell.locator('.jp-Cell-outputArea')).toContainText(
+    /I am 0[^]*I am 1/
+  );
+});
