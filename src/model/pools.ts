@@ -1,4 +1,6 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { JSONExt } from '@lumino/coreutils';
+import type { PartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
@@ -11,6 +13,7 @@ import type {
   IApiError,
   ILog,
   IPool,
+  IRank,
   IStack,
   IStartChoice,
   IStartSchema,
@@ -255,9 +258,7 @@ export class PoolsModel implements IPoolsModel {
   private _withKnownRanks(pool: IPool): IPool {
     const known = this._pools.get(pool.id)?.ranks ?? [];
     const ranks = pool.ranks.map((rank, index) =>
-      JSON.stringify(rank) === JSON.stringify(known[index])
-        ? known[index]
-        : rank
+      isSame(rank, known[index]) ? known[index] : rank
     );
     return { ...pool, ranks };
   }
@@ -300,6 +301,16 @@ export class PoolsModel implements IPoolsModel {
   private _gpusError: IApiError | null = null;
   private _preferredRanks = 0;
   private _waitLimit = 10;
+}
+
+function isSame(rank: IRank, known: IRank | undefined): boolean {
+  return (
+    known !== undefined &&
+    JSONExt.deepEqual(
+      rank as unknown as PartialJSONValue,
+      known as unknown as PartialJSONValue
+    )
+  );
 }
 
 export namespace PoolsModel {
