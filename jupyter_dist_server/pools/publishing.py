@@ -31,7 +31,7 @@ class PubThread(IOPubThread):  # type: ignore[misc]
     session : Session
         Of the rank.
     pipe : str
-        Where the displays of forked workers come in; ipykernel forwards them.
+        Where messages of forked workers come in; ipykernel forwards them.
 
     Attributes
     ----------
