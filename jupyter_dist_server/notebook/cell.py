@@ -184,7 +184,8 @@ class Cell:
                     self._trail.show(*event)
 
     def _on_event(self, rank: int, kind: str, content: dict[str, Any]) -> None:
-        kind, content = as_shown(kind, content)
+        if not self._options.quiet:  # which shows errors with the cell's end
+            kind, content = as_shown(kind, content)
         with self._turn:
             if self._over:
                 self._trail.show(rank, kind, content)

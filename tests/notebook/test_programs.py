@@ -74,6 +74,11 @@ def test_one_rank_after_the_other_shows_such_errors_too(ranks: Notebook, failing
     assert result.stream("stderr").count("ZeroDivisionError: division by zero") == 2
 
 
+def test_a_quiet_cell_shows_such_errors_at_its_end(ranks: Notebook, failing: Path) -> None:
+    result = ranks.run(f"%%distributed --quiet\n%run {failing}\nprint('goes on')")
+    assert "----> 2     return 1 / 0" in result.error and result.text == ""
+
+
 def test_what_a_called_function_shows_is_shown(ranks: Notebook) -> None:
     result = ranks.ok(
         "def shows():\n    from IPython import get_ipython\n    try:\n        [].pop()\n"
