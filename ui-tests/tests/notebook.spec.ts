@@ -144,6 +144,10 @@ test('ranks in the toolbar, the status bar and the Running panel', async ({
     await page.getByRole('tab', { name: /^Running/ }).click();
     await pool.hover();
     await pool.getByTitle('Stop Ranks').click();
+    const dialog = page
+      .getByRole('dialog')
+      .filter({ hasText: 'Stop all ranks?' });
+    await dialog.getByRole('button', { name: 'Stop', exact: true }).click();
     await expect(pool).toHaveCount(0);
     await expect(button).toHaveText('Ranks: 0');
     await expect(status(page)).toHaveCount(0);
