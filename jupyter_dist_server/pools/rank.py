@@ -6,6 +6,7 @@ The agent forks into `run`; spawned ranks enter through `main`.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import faulthandler
 import importlib
@@ -119,10 +120,11 @@ def run(orders: Orders, keep_alive: object = None) -> NoReturn:
         descriptors = [stderr.captured.content, stderr.cell_start]
         socket.send_fds(report, [json.dumps({"ready": True}).encode()], descriptors)
     except BaseException as error:
+        with contextlib.suppress(OSError):  # the log may be on the full disk that is the reason
+            traceback.print_exc()  # before the report, at which the agent reads the log
         summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
         failure = error.to_json() if isinstance(error, DistError) else {"message": summary}
         report.sendall(json.dumps({"failure": failure}).encode())
-        traceback.print_exc()  # last, as the log may be on the full disk that is the reason
         os._exit(1)
     report.close()
     app.start()
