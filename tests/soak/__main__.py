@@ -17,6 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from ..driver import Notebook
+from ..network import own_network
 from .faults import Fault, OnProcess, all_faults
 from .world import World
 
@@ -86,7 +87,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="faults whose name contains this")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="jt-soak-") as folder:
+    with own_network(), tempfile.TemporaryDirectory(prefix="jt-soak-") as folder:
         Path(folder).chmod(0o755)
         world = World(Path(folder))
         soak = Soak(world, random.Random(options.seed))
