@@ -284,6 +284,11 @@ class PoolClient:
         await execution.done.wait()
         await self.group.check(execution.replies)
 
+    def forget(self, executions: Iterable[Execution]) -> None:
+        """Take in nothing more of executions, which are otherwise remembered for their threads."""
+        for execution in executions:
+            self._executions.pop(execution.id, None)
+
     def _forget_a_finished_one(self) -> None:
         for known, execution in self._executions.items():
             if execution.done.is_set():

@@ -1,12 +1,17 @@
-"""A mistake in what is told of outputs keeps no cell from ending."""
+"""A mistake in what is told of outputs keeps no cell from ending, and none are kept too long."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import weakref
 from pathlib import Path
 
 import pytest
+
+from jupyter_dist_server.web.execute import run_limited
+from jupyter_dist_server.web.outputs import Collected
 
 from .test_pool import client_of, request, running
 
@@ -34,6 +39,21 @@ def test_a_callback_that_raises_keeps_no_cell_from_ending(
     with caplog.at_level(logging.ERROR):
         asyncio.run(check())
     assert "could not be taken in" in caplog.text and "on its channel iopub failed" in caplog.text
+
+
+def test_outputs_of_a_request_are_not_kept_after_its_answer(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(request(tmp_path)) as pool, client_of(pool) as client:
+            outputs = Collected([0, 1])
+            kept = weakref.ref(outputs)
+            gone = asyncio.Event()
+            statuses = await run_limited(client, "print(1)", [0, 1], None, outputs.add, gone)
+            assert statuses == {0: "ok", 1: "ok"} and "1\\n" in "".join(outputs.pieces(statuses))
+            del outputs
+            gc.collect()
+            assert kept() is None
+
+    asyncio.run(check())
 
 
 class Faulty:
