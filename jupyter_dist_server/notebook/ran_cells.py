@@ -73,8 +73,9 @@ class RanCells:
 
     def remove(self, cell: RanCell) -> None:
         """Forget a cell that did not run."""
-        self._cells.remove(cell)
-        self._size -= len(cell.code)
+        if cell in self._cells:  # one that is too long was forgotten at once
+            self._cells.remove(cell)
+            self._size -= len(cell.code)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.notebook.export import as_script
-from jupyter_dist_server.notebook.ran_cells import MOST_CELLS, RanCell, RanCells
+from jupyter_dist_server.notebook.ran_cells import MOST_CELLS, MOST_CHARACTERS, RanCell, RanCells
 
 from ..driver import Notebook
 
@@ -154,3 +154,11 @@ def test_only_the_last_cells_are_remembered() -> None:
     assert script.cells == MOST_CELLS and script.missing[0].startswith("The first 1 cells")
     ran.add(CPU | {"id": "another"}, RanCell("2", [0], 1))
     assert as_script(ran, "train.py").cells == 1
+
+
+def test_a_cell_that_is_too_long_and_did_not_begin_is_forgotten_once() -> None:
+    ran = RanCells()
+    ran.add(CPU, RanCell("1", [0, 1], 1))
+    long = ran.add(CPU, RanCell("1" * (MOST_CHARACTERS + 1), [0, 1], 2))
+    ran.remove(long)
+    assert (list(ran), ran.dropped) == ([], 2)
