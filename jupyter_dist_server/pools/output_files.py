@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import BinaryIO
@@ -18,8 +19,9 @@ def open_output_file(name: str) -> tuple[BinaryIO | None, str]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for old in folder.iterdir():
-            if old.stat().st_mtime < time.time() - _KEEP_FILES:
-                old.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # another rank was quicker
+                if old.stat().st_mtime < time.time() - _KEEP_FILES:
+                    old.unlink()
         return open(folder / name, "wb"), ""
     except OSError as error:
         return None, f"no file has the rest: {error}"
