@@ -97,11 +97,11 @@ class LocalControl:
 
     def interrupt(self, pool_id: str) -> None:
         """Interrupt all ranks."""
-        self._loop.run(self._do(pool_id, "interrupt"))
+        self._loop.run(self._manager.get(pool_id).interrupt())
 
     def restart(self, pool_id: str, ranks: list[int]) -> Record:
         """Replace ranks."""
-        return self._loop.run(self._do(pool_id, "restart", ranks))
+        return self._loop.run(self._restart(pool_id, ranks))
 
     def forget(self) -> None:
         """Drop the zygotes."""
@@ -153,7 +153,7 @@ class LocalControl:
         """Leave a pool to those who hold it too."""
         self._loop.run(self._manager.release(pool_id))
 
-    async def _do(self, pool_id: str, command: str, *arguments: Any) -> Record:
+    async def _restart(self, pool_id: str, ranks: list[int]) -> Record:
         pool = self._manager.get(pool_id)
-        getattr(pool, command)(*arguments)
+        pool.restart(ranks)
         return pool.record.to_json()

@@ -101,6 +101,10 @@ class AgentLink:
             await asyncio.wait_for(heard.wait(), patience)
         return heard.is_set() and not self.closed.is_set()
 
+    async def is_silent(self) -> bool:
+        """Ask the agent for an answer; tell whether it is there, but none came."""
+        return not await self.answers() and not self.closed.is_set()
+
     def send(self, do: str, **fields: Any) -> None:
         """Give a command, such as ``interrupt`` with `ranks`, or ``stop``."""
         if self._writer and not self.closed.is_set():

@@ -127,8 +127,7 @@ class PoolClient:
     def agent_silent(self) -> DistError:
         """Return what to raise if the agent does not answer."""
         process = (self.link.snapshot or {}).get("process", {})
-        reason = agent_silent(process.get("pid"))
-        return DistError(reason.code, reason.message, reason.hint)
+        return agent_silent(process.get("pid")).error()
 
     def _receive(self, rank: int, channel: str, message: Message) -> None:
         kind, content = message["header"]["msg_type"], message["content"]
@@ -247,7 +246,7 @@ class PoolClient:
         taking = asyncio.create_task(self.link.turn.take(unless=unless))
         try:
             while not (await asyncio.wait({taking}, timeout=_TURN_LOOK))[0]:
-                if not await self.link.answers() and not taking.done():
+                if await self.link.is_silent() and not taking.done():
                     raise self.agent_silent()
         except BaseException:
             if not taking.cancel() and taking.result():

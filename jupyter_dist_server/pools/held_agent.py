@@ -66,6 +66,7 @@ class HeldAgent:
         """Connect again if the connection was lost, but not its process; tell whether it is so."""
         if not self.process or not self.process.is_there:
             return False
+        await self.link.close()
         self.link = AgentLink(self._on_snapshot)
         try:
             await self.connect(owner)
@@ -88,7 +89,7 @@ class HeldAgent:
 
     async def is_silent(self) -> bool:
         """Tell whether it is there, but does not answer; it is not waited for long at its end."""
-        self._silent = not await self.link.answers() and not self.link.closed.is_set()
+        self._silent = await self.link.is_silent()
         return self._silent
 
     def end(self) -> None:

@@ -141,26 +141,28 @@ class Pool:
             await self._watcher.close()
         await self._link.close()
 
-    def interrupt(self, ranks: Iterable[int] | None = None) -> None:
+    async def interrupt(self, ranks: Iterable[int] | None = None) -> None:
         """Send SIGINT to some or all ranks.
 
         Raises
         ------
         DistError
-            If the pool is not running, or lacks one of `ranks`.
+            If the pool is not running, or lacks one of `ranks`, or its agent does not answer.
         """
         self._check_running("interrupt")
         chosen = list(range(self.record.world_size) if ranks is None else ranks)
         check_ranks(chosen, self.record.world_size)
         self._link.send("interrupt", ranks=chosen)
+        await self._check_heard()
 
-    def kill(self, ranks: Iterable[int]) -> None:
+    async def kill(self, ranks: Iterable[int]) -> None:
         """End some ranks at once, whatever they do; their variables are lost.
 
         Raises
         ------
         DistError
-            If the pool is not running, or one of `ranks` is dead or unknown.
+            If the pool is not running, or one of `ranks` is dead or unknown, or its agent does not
+            answer.
         """
         self._check_running("kill ranks")
         chosen = list(ranks)
@@ -168,6 +170,7 @@ class Pool:
         for rank in chosen:
             check_running(self.record.ranks[rank])
         self._link.send("kill", pids=[self.record.ranks[rank].pid for rank in chosen])
+        await self._check_heard()
 
     async def free(self) -> None:
         """End collectives in which ranks wait although all were interrupted.
@@ -225,6 +228,11 @@ class Pool:
         self._agent.end()
         self._ending.set()
 
+    async def _check_heard(self) -> None:
+        """Make sure that the agent has heard a command."""
+        if await self._agent.is_silent():
+            raise agent_silent(self._agent.pid).error()
+
     def _check_running(self, what: str) -> None:
         if self.record.state is not PoolState.RUNNING:
             raise DistError(
@@ -270,7 +278,7 @@ class Pool:
             return
         with contextlib.closing(allocation):
             await asyncio.to_thread(sweep)
-            folder = create_folder()
+            folder = await asyncio.to_thread(create_folder)
             self.change(
                 state=PoolState.CONFIGURING,
                 folder=str(folder),

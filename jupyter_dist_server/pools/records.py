@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
+from ..errors import DistError
 from ..gpus.inventory import Gpu
 
 
@@ -38,6 +39,10 @@ class Reason:
     rank: int | None = None
     stderr: list[str] = field(default_factory=list)
     """The last lines that the rank, or the agent, wrote to stderr."""
+
+    def error(self) -> DistError:
+        """Return what to raise for the same reason."""
+        return DistError(self.code, self.message, self.hint)
 
 
 @dataclass

@@ -27,6 +27,7 @@ _STATUS = {
     "pool_not_running": 409,
     "rank_dead": 409,
     "pool_unreachable": 503,
+    "agent_silent": 503,
     "rank_silent": 503,
     "leases_unusable": 503,
 }

@@ -95,7 +95,7 @@ class InterruptHandler(DistHandler):
         await self.require("execute")
         pool = self.manager.get(pool_id)
         chosen = check_rank_list(self.body(("ranks",)))
-        pool.interrupt(chosen)
+        await pool.interrupt(chosen)
         if chosen is None and not self.is_kernel:  # a kernel's magics see to it themselves
             self.settings["jupyter_dist_tasks"].add(pool.free())
         accept(self, pool)

@@ -18,7 +18,7 @@ class KillHandler(DistHandler):
         ranks = check_rank_list(self.body(("ranks",)))
         if ranks is None:
             raise DistError("bad_request", "Say which ranks to kill, such as [2].", field="ranks")
-        pool.kill(ranks)
+        await pool.kill(ranks)
         accept(self, pool)
 
 

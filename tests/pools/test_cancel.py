@@ -56,11 +56,11 @@ def test_an_interrupt_from_outside_frees_those_that_wait_for_a_stuck_rank(tmp_pa
             await asyncio.wait_for(waiting.wait(), PATIENCE)
             while 2 in await client.status(timeout=0.2):
                 pass  # until it has Python's lock, it would hear an interrupt
-            pool.interrupt()
+            await pool.interrupt()
             await pool.free()
             status = await client.status(timeout=2)
             assert {rank: said["state"] for rank, said in status.items()} == {0: "idle", 1: "idle"}
-            pool.kill([2])
+            await pool.kill([2])
             replies = await running_cell
             assert [replies[rank].status for rank in range(3)] == ["error", "error", "dead"]
 

@@ -99,7 +99,7 @@ def test_ranks_that_hang_for_somebody_else_are_freed(tmp_path: Path) -> None:
             cell = one.execute("print('in')\ndist.barrier()", [0], lambda *_: begun.set())
             hanging = asyncio.create_task(cell)
             await begun.wait()
-            pool.interrupt()
+            await pool.interrupt()
             assert await free(two) == []
             assert (await hanging)[0].status == "error"
             assert await reduce(two) == {"ok"}

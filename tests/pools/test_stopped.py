@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jupyter_dist_server.errors import DistError
 from jupyter_dist_server.pools.records import PoolState
 
 from ..driver import environment, tagged
@@ -90,6 +91,9 @@ def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) -> Non
                 await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
             (notice,) = stopped.record.notices
             assert f"The pool's agent (pid {pid}) does not answer" in notice
+            for unheard in (stopped.interrupt(), stopped.kill([0])):
+                with pytest.raises(DistError, match=rf"agent \(pid {pid}\) does not answer"):
+                    await unheard
             agent_of(stopped).resume()
             while stopped.record.notices:
                 await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)

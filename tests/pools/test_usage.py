@@ -78,7 +78,7 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     assert begun < waits < time.time()
     assert (place(0), place(1), since(1)) == ((4, "all_reduce"), (5, None), None)
     assert (count(0), count(1)) == (1, None)
-    pool.interrupt()
+    await pool.interrupt()
     client.group.break_up()  # at once: rank 0 may be in a collective
     await running
     await news(usage, lambda: place(0) == place(1) == (None, None) and since(0) is None)
@@ -89,7 +89,7 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     another = news(usage, lambda: since(0) not in (None, first))
     await asyncio.wait_for(another, PATIENCE)  # at the same line all the time, but not stuck there
     assert number is not None and (count(0) or 0) > number
-    pool.interrupt()
+    await pool.interrupt()
     client.group.break_up()  # at once: rank 0 may be in a collective
     await running
 
@@ -132,7 +132,7 @@ def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None
         assert busy["line"] in (3, 4)
         assert busy["call"] is busy["calls"] is busy["waiting_since"] is None
         assert idle["line"] is idle["call"] is idle["waiting_since"] is None
-        pool.interrupt()
+        await pool.interrupt()
         await running
 
         await check_waits(usage, pool, client)
