@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from ipykernel.jsonutil import json_clean
 from IPython.core.compilerop import code_name
 
+from .error_content import error_content
+
 if TYPE_CHECKING:
     from .rank_kernel import RankKernel
 
@@ -55,7 +57,7 @@ async def run_cell(kernel: RankKernel, code: str, allow_stdin: bool) -> dict[str
     error = error or shell.program_error
     reply = {"status": "error" if error else "ok", "execution_count": shell.execution_count - 1}
     if error:
-        reply |= {"ename": type(error).__name__, "evalue": str(error), "traceback": shown or []}
+        reply |= error_content(type(error).__name__, error, shown or [])
     clean: dict[str, Any] = json_clean(reply)
     return clean
 

@@ -23,6 +23,7 @@ from .cell_channel import CellChannel
 from .cell_runner import run_cell
 from .channels import ENDS_CELL, cell_topic
 from .comms import CommHandlers
+from .error_content import error_content
 from .folder import CHANNELS
 from .process_group import GroupHandlers
 from .publishing import PubThread
@@ -135,8 +136,7 @@ class RankKernel(
             reply = {"status": "error", "ename": "KeyboardInterrupt", "evalue": "", "traceback": []}
         except Exception as error:  # ours, or IPython's: whoever waits must hear of it
             trace = traceback.format_exception(error)
-            reply = {"status": "error", "ename": type(error).__name__, "evalue": str(error)}
-            reply["traceback"] = trace
+            reply = {"status": "error"} | error_content(type(error).__name__, error, trace)
             self.send_response(self.iopub_socket, "error", reply | {ENDS_CELL: True})
         finally:
             signal.signal(signal.SIGINT, handler)

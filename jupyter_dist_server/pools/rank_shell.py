@@ -14,6 +14,7 @@ from IPython.core.autocall import ZMQExitAutocall
 from traitlets import default
 
 from .channels import ENDS_CELL
+from .error_content import error_content
 
 _RUNNERS = (f"{__package__}.rank_kernel", f"{__package__}.cell_runner")
 """Modules whose functions interrupt a cell, and are no part of it."""
@@ -105,7 +106,7 @@ class RankShell(ZMQInteractiveShell):  # type: ignore[misc]
         if in_display:
             self._last_traceback_during_displayhook = True
         self._last_traceback = stb
-        content: dict[str, Any] = {"ename": etype.__name__, "evalue": str(evalue), "traceback": stb}
+        content = error_content(etype.__name__, evalue, stb)
         content[ENDS_CELL] = (in_display or self._ends_cell(evalue)) and not self.call_pdb
         topic = hook.topic and hook.topic.replace(b"execute_result", b"error")
         hook.session.send(

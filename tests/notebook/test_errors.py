@@ -39,6 +39,12 @@ def test_other_errors_are_folded(ranks: Notebook) -> None:
     assert "<details>" in folded and "Traceback" in folded
 
 
+def test_a_long_message_is_cut(ranks: Notebook) -> None:
+    result = ranks.run("%%distributed\nraise ValueError('x' * 30_000_000)")
+    assert result.status == "error" and len(result.error) < 1_000_000
+    assert "29,900,000 more characters of this error are cut" in result.error
+
+
 def test_a_failing_cell_stops_run_all(ranks: Notebook) -> None:
     first = ranks.send("%%distributed\nraise RuntimeError('stop')")
     second = ranks.send("print('must not run')")
