@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 CAN_TELL = sys.platform == "linux"
 """Whether the kernel says who is at the other end of a TCP connection."""
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
-_ESTABLISHED, _LISTEN = 1, 10
+_ESTABLISHED, _SYN_RECEIVED, _LISTEN = 1, 3, 10
 
 
 class End(NamedTuple):
@@ -79,9 +79,10 @@ def stranger_at(face: socket.socket, patience: float = 0.0) -> str | None:
     deadline = time.monotonic() + patience
     while True:
         end = _look_up(far, near)
-        if end is None or end.state != _ESTABLISHED:
+        if end is None or end.state not in (_ESTABLISHED, _SYN_RECEIVED):
             return "somebody who has hung up"
-        if end.inode:
+        # The other end is in the middle of the handshake while its listener drops our answer.
+        if end.inode and end.state == _ESTABLISHED:
             return None if end.uid == os.getuid() else user_name(end.uid)
         if time.monotonic() > deadline:
             return "somebody who does not accept it"

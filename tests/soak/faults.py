@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from ..waiting import PATIENCE
 from .world import World
 
 STRANGER = 64321
@@ -88,6 +89,8 @@ class OnProcess(Fault):
         """Return when it has happened, and has been over if it is to be over soon."""
         for timer in self._timers:
             timer.join()
+        if self.kills and self.process:
+            psutil.wait_procs([self.process], timeout=PATIENCE)
 
     def end(self, world: World) -> None:
         """Let a stopped process go on: too late for those who have replaced it."""
