@@ -45,7 +45,7 @@ async def check_driver() -> None:
     while stuck := _stuck():
         if time.monotonic() > deadline:
             raise DriverHangsError(
-                f"The NVIDIA driver hangs: process {stuck} asked it, and cannot be ended."
+                f"The NVIDIA driver hangs: process {stuck} waits for it and cannot be killed."
             )
         await asyncio.sleep(_LOOK)
 

@@ -82,8 +82,8 @@ def owner_notice() -> str:
     if owner in (0, os.getuid()):
         return ""
     return (
-        f"The folder of GPU leases, {path}, belongs to uid {owner}, who can end leases of others: "
-        "the administrator should let it be root's, see docs/security.md."
+        f"The lease folder, {path}, belongs to uid {owner}, who can end other users' GPU leases. "
+        "Ask the administrator to make root its owner; see docs/security.md."
     )
 
 
@@ -142,7 +142,7 @@ def lock_file(path: Path) -> io.FileIO:
                 descriptor = os.open(path, READ)
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                     os.close(descriptor)
-                    raise OSError(errno.EINVAL, "it is no file")
+                    raise OSError(errno.EINVAL, "it is not a regular file")
                 return own(descriptor)
             except FileNotFoundError:
                 fresh, file = new_file(path.parent, b"")

@@ -158,7 +158,7 @@ class Pool:
         name = mover.send_call((function, args, kwargs, _source(function)), chosen)
         call = Call(client, self._current.loop, mover, name, chosen)
         self._current.keep_connected(call)
-        self._current.ran.note(self._record, f"A call of {_name(function)} by the notebook.")
+        self._current.ran.note(self._record, f"The notebook called {_name(function)}.")
         return call
 
     # -- for the magics ---------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Pool:
     def note_values(self, verb: str, names: Iterable[str]) -> None:
         """Remember for ``%dist_export`` that values came from the notebook."""
         listed = ", ".join(names)
-        self._current.ran.note(self._record, f"%dist_{verb} {listed}: values of the notebook.")
+        self._current.ran.note(self._record, f"%dist_{verb} {listed}: values from the notebook.")
 
     def choose(self, ranks: Ranks) -> list[int]:
         """Read a choice of ranks."""

@@ -50,7 +50,7 @@ class CellMagics(Magics):  # type: ignore[misc]
         60.0,
         min=0.1,
         config=True,
-        help="""Seconds for which ``%sync`` waits for ranks that do not come.""",
+        help="""Seconds that ``%sync`` waits for all ranks to reach the barrier.""",
     )
 
     def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
@@ -129,17 +129,17 @@ class CellMagics(Magics):  # type: ignore[misc]
 
     @plain_usage
     @magic_arguments()
-    @argument("-i", "--interactive", action="store_true", help="keep its variables on the ranks")
+    @argument("-i", "--interactive", action="store_true", help="share variables with the ranks")
     @argument("-m", "--module", action="store_true", help="run a module, as python -m does")
     @argument("-r", "--ranks", default="", help="some ranks, such as 0,2 or ::2; default: all")
     @argument("script", help="the script's path, or with -m the module's name")
-    @argument("arguments", nargs=argparse.REMAINDER, help="what follows belongs to the script")
+    @argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     @line_magic
     def dist_run(self, line: str) -> None:
         """Run a script on the ranks as ``torchrun`` does, without starting processes.
 
-        It is ``__main__``, finds its arguments in ``sys.argv`` and does not see the ranks'
-        variables. With ``-i`` it runs among them and leaves its own there.
+        The script runs as ``__main__``, with its arguments in ``sys.argv``. It does not see the
+        ranks' variables. With ``-i`` it does, and the ranks keep the variables that it sets.
 
         Examples::
 
@@ -155,12 +155,12 @@ class CellMagics(Magics):  # type: ignore[misc]
             if not os.path.isfile(target):
                 raise DistError(
                     "script_missing",
-                    f"There is no file “{options.script}” in {os.getcwd()}.",
-                    "Write its path as seen from there, or an absolute one.",
+                    f"There is no file {target}.",
+                    f"Relative paths start at {os.getcwd()}.",
                 )
         how = f"is_module={options.module}, keep={options.interactive}"
         argv = [options.script, *options.arguments]
-        script = RanCell("", [], why=f"%dist_run {line}: run it by torchrun itself.")
+        script = RanCell("", [], why=f"%dist_run {line}: run this script with torchrun.")
         self._run(f"{_RUN_SCRIPT}({target!r}, {argv!r}, {how})", options.ranks, noted=script)
 
     def _run(
@@ -219,9 +219,9 @@ class CellMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @line_magic
     def sync(self, line: str) -> None:
-        """Wait until all ranks have reached this point (a barrier), for a minute at most.
+        """Wait until all ranks have reached this point (a barrier), for up to 60 seconds.
 
-        `%config CellMagics.sync_timeout = 300` waits longer.
+        ``%config CellMagics.sync_timeout = 300`` sets a longer limit.
 
         Examples::
 

@@ -30,7 +30,7 @@ def _show(value):
         print(_pretty(value))
 """
 _STANDING_GROUP = """
-# Cells make and end the process group themselves; as in the notebook, all of them share this one.
+# Cells initialize and destroy the process group. As in the notebook, they share this one.
 _destroy = dist.destroy_process_group
 dist.init_process_group = dist.destroy_process_group = lambda *_, **__: None
 """
@@ -77,7 +77,7 @@ def as_script(ran: RanCells, path: str) -> Script:
     assert ran.pool
     missing = []
     if ran.dropped:
-        missing.append(f"The first {ran.dropped} cells: only the last ones are remembered.")
+        missing.append(f"The first {ran.dropped} cells: the kernel remembers only the last ones.")
     body, names, futures, cells = [], set(), [], 0
     for cell in ran:
         where = "" if cell.number is None else f"Cell {cell.number}"
@@ -144,20 +144,20 @@ def _translate(cell: RanCell, world_size: int) -> _Cell:
     try:
         compile(code, "cell", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
-        why = "It awaits something outside of a function." if _awaits(code) else ""
-        why = why or "It is not Python."
+        why = "Top-level await." if _awaits(code) else ""
+        why = why or "Not valid Python."
         return _Cell(_commented(cell.code), [why])
     done = _Cell(code, missing)
     tree = ast.parse(code)
     done.names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     done.names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     if "get_ipython" in done.names:
-        done.missing.append("It uses get_ipython(), which a script does not have.")
+        done.missing.append("A script has no get_ipython().")
     edits: list[tuple[ast.stmt | ast.expr, str]] = []
     for statement in tree.body:
         if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
             done.futures.append(ast.unparse(statement))
-            edits.append((statement, "pass  # the import is at the top"))
+            edits.append((statement, "pass  # this import is at the top"))
     last = tree.body[-1] if tree.body else None
     if cell.has_value and isinstance(last, ast.Expr):
         edits.append((last.value, "_show(({}))"))

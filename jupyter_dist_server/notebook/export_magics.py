@@ -24,14 +24,14 @@ class ExportMagics(Magics):  # type: ignore[misc]
 
     @plain_usage
     @magic_arguments()
-    @argument("--force", action="store_true", help="overwrite a file that exists")
+    @argument("--force", action="store_true", help="overwrite an existing file")
     @argument("path", help="the script's path")
     @line_magic
     def dist_export(self, line: str) -> None:
         """Write the cells that ran on this pool's ranks to a script for ``torchrun``.
 
-        They are in the order in which they ran. What cannot be put in a script, such as ``!``
-        lines, cells that failed, and values pushed from the notebook, is a comment in it.
+        The cells are in the order in which they ran. Code that cannot be translated becomes a
+        comment: ``!`` lines, cells that failed, and values pushed from the notebook, for example.
 
         Examples::
 
@@ -41,7 +41,11 @@ class ExportMagics(Magics):  # type: ignore[misc]
         options = parse(self.dist_export, line)
         ran = self.pool.ran
         if ran.pool is None:
-            raise DistError("no_cells", "No cell of this notebook has run on ranks yet.")
+            raise DistError(
+                "no_cells",
+                "No cell of this notebook has run on ranks yet.",
+                "Run a cell with %%distributed first.",
+            )
         script = as_script(ran, options.path)
         try:
             path = Path(options.path).expanduser()
@@ -50,12 +54,14 @@ class ExportMagics(Magics):  # type: ignore[misc]
         except FileExistsError:
             raise DistError(
                 "file_exists",
-                f"There is a file {options.path} already.",
+                f"{options.path} exists already.",
                 "Choose another name, or overwrite it with --force.",
             ) from None
         except OSError as error:
             raise DistError(
-                "file_unwritable", f"{options.path} cannot be written: {error.strerror}."
+                "file_unwritable",
+                f"{options.path} cannot be written: {error.strerror}.",
+                "Choose an existing folder that you may write to.",
             ) from error
         cells = f"{script.cells} cell{'s' * (script.cells != 1)}"
         print(f"Wrote {cells} to {options.path}. Run it: {script.command}")

@@ -127,7 +127,8 @@ class PoolMagics(Magics):  # type: ignore[misc]
         self._with_progress(lambda progress: self.pool.start(request, progress))
         if variables := ", ".join(request.get("env") or ()):
             self.pool.ran.note(
-                self.pool.require()[0], f"The pool was started with --env {variables}: set them."
+                self.pool.require()[0],
+                f"The pool was started with --env {variables}: set these variables for torchrun.",
             )
 
     def _with_progress(self, work: Callable[[Callable[[Record], None]], Record]) -> None:

@@ -91,8 +91,8 @@ class ServerControl:
         if not hmac.compare_digest(shown.encode(), proof(self._secret, challenge).encode()):
             raise DistError(
                 "server_unreachable",
-                "Another program answers where the Jupyter server was.",
-                "Restart this kernel in a server that runs.",
+                "Another program listens on the port of this kernel's Jupyter server.",
+                "Open the notebook in a running Jupyter server, and restart the kernel.",
             )
 
     def __eq__(self, other: object) -> bool:
@@ -171,8 +171,8 @@ def _check_listener(face: socket.socket) -> None:
         If it is so.
     """
     if CAN_TELL and (uid := listener_uid(*face.getpeername()[:2])) != os.getuid():
-        who = "nobody of this machine" if uid is None else user_name(uid)
-        raise PermissionError(1, f"{who} listens there")
+        who = "no process of this machine" if uid is None else user_name(uid)
+        raise PermissionError(1, f"{who} listens on its port")
 
 
 class _OwnConnection(HTTPConnection):

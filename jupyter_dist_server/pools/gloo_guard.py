@@ -122,9 +122,9 @@ class GlooGuard:
         if strangers:
             raise DistError(
                 "stranger_refused",
-                f"The process group of rank {self._rank} was ended, as a process of {strangers[0]} "
-                "has connected to it; nothing was read from that.",
-                "Try again. If it happens again, ask the machine's administrator who that is.",
+                f"Another user connected to the process group of rank {self._rank}: "
+                f"{strangers[0]}. The rank ended the group and read nothing from that user.",
+                "Try again. If it happens again, tell the machine's administrator.",
             )
 
 

@@ -49,8 +49,8 @@ def check_open_files(ranks: int, each: int) -> None:
         possible = max(0, (limit - used - _SPARE) // each)
         raise DistError(
             "too_many_files",
-            f"{ranks} ranks need {needed:,} open files in this process, and it may have {limit:,}.",
-            f"Ask for at most {possible} ranks, or have the limit raised before Jupyter is "
-            "started: ulimit -Hn shows it.",
+            f"{ranks} ranks need {needed:,} open files in this process; its limit is {limit:,}.",
+            f"Start at most {possible} ranks, or raise the hard limit (ulimit -Hn) and restart "
+            "Jupyter.",
             field="num_ranks",
         )

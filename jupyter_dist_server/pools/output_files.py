@@ -24,4 +24,4 @@ def open_output_file(name: str) -> tuple[BinaryIO | None, str]:
                     old.unlink()
         return open(folder / name, "wb"), ""
     except OSError as error:
-        return None, f"no file has the rest: {error}"
+        return None, f"the rest cannot be saved: {error}"

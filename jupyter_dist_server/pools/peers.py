@@ -80,12 +80,12 @@ def stranger_at(face: socket.socket, patience: float = 0.0) -> str | None:
     while True:
         end = _look_up(far, near)
         if end is None or end.state not in (_ESTABLISHED, _SYN_RECEIVED):
-            return "somebody who has hung up"
+            return "a user who has disconnected"
         # The other end is in the middle of the handshake while its listener drops our answer.
         if end.inode and end.state == _ESTABLISHED:
             return None if end.uid == os.getuid() else user_name(end.uid)
         if time.monotonic() > deadline:
-            return "somebody who does not accept it"
+            return "a user who does not accept the connection"
         time.sleep(0.001)
 
 

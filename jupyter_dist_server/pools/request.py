@@ -174,7 +174,7 @@ def _check_wait(name: str, value: Any) -> None:
     if not isinstance(value, bool) and not _is_time(value):
         raise _bad(
             name,
-            f"“wait” is a number of seconds up to {MAX_SECONDS:.0e}, or true to wait on, "
+            f"“wait” must be a number of seconds up to {MAX_SECONDS:.0e}, or true for no limit, "
             f"not {value!r}.",
         )
 
@@ -240,7 +240,7 @@ def _check_timeout(name: str, value: Any) -> None:
     if not _is_time(value):
         raise _bad(
             name,
-            f"The time limit is a positive number of seconds, at most {MAX_SECONDS:.0e}, "
+            f"The time limit must be a positive number of seconds, at most {MAX_SECONDS:.0e}, "
             f"not {value!r}.",
         )
 

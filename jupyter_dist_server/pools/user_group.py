@@ -31,7 +31,7 @@ def no_group() -> OtherGroupError:
     return OtherGroupError(
         "no_group",
         "The pool has no process group at the moment: a rank is dead or does not answer.",
-        "%dist_status shows which, %dist_restart --ranks replaces it.",
+        "%dist_status shows which rank; %dist_restart --ranks replaces it.",
     )
 
 
@@ -127,8 +127,8 @@ class UserGroup:
         if self._backend == "none":
             raise OtherGroupError(
                 "no_group",
-                "The pool has no process group: it was started with the backend none.",
-                "Start another with %dist_init -n N, without --backend.",
+                "The pool has no process group: it was started with --backend none.",
+                "Start another pool with %dist_init, without --backend none.",
             )
         if self.standing is None:
             raise no_group()
@@ -180,7 +180,7 @@ class UserGroup:
                     "other_group",
                     f"init_process_group was called with {where.format(given)}, "
                     f"but this is rank {self._rank} of {have}.",
-                    f"Leave it out, or start such a pool with %dist_init -n {given}."
+                    f"Leave it out, or start a pool with %dist_init -n {given}."
                     if name == "world_size"
                     else "Leave it out, or give each rank its own: int(os.environ['RANK']).",
                 )
@@ -191,10 +191,10 @@ class UserGroup:
         missing = wanted - _names(self._backend)
         if not missing:
             return
-        said = f"init_process_group was called for {asked}, but this pool has {self._backend}"
+        said = f"init_process_group was called with {asked}, but this pool uses {self._backend}"
         if missing == {"nccl"}:
             warnings.warn(
-                f"{said}, which is used instead: %dist_init --backend starts a pool with another.",
+                f"{said} instead. To choose another, start a pool with %dist_init --backend.",
                 stacklevel=3,
             )
             return

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 _SETTINGS = {
-    "protected_symlinks": "plant links where all may write, and have programs of yours follow them",
-    "protected_hardlinks": "give files of yours other names, which keep them when you remove them",
+    "protected_symlinks": "make your programs follow symbolic links in shared folders",
+    "protected_hardlinks": "keep files that you delete, by hard links",
 }
 
 
@@ -19,12 +19,12 @@ def weak_points() -> list[str]:
     for name, what in _SETTINGS.items():
         setting = Path("/proc/sys/fs", name)
         if setting.exists() and setting.read_text().strip() == "0":
-            found.append(f"Other users can {what}: the administrator should set fs.{name} to 1.")
+            found.append(f"Other users can {what}. Ask the administrator to set fs.{name} to 1.")
     folder = tempfile.gettempdir()
     mode = os.stat(folder).st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         found.append(
-            f"Other users can remove and rename your files in {folder}: it should be sticky, as "
-            "/tmp is (chmod +t), or TMPDIR should name another folder."
+            f"Other users can remove and rename your files in {folder}. Ask the administrator to "
+            "make it sticky (chmod +t), or set TMPDIR to another folder."
         )
     return found

@@ -49,7 +49,7 @@ def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: Path) -
         (freezer / "cgroup.procs").write_text(str(child.pid))
         (freezer / "freezer.state").write_text("FROZEN")
         assert "did not answer within 4 s" in ((await first).reason or "")
-        hangs = f"The NVIDIA driver hangs: process {child.pid} asked it, and cannot be ended."
+        hangs = f"The NVIDIA driver hangs: process {child.pid} waits for it and cannot be killed."
         assert (await others[0]).reason == hangs
         assert (await others[1]).inventory.reason == hangs
         assert (await inventory(timeout=4.0)).reason == hangs

@@ -58,8 +58,8 @@ def test_an_exported_script_prints_what_the_ranks_printed(ranks: Notebook, tmp_p
         f"Not translated: {why}"
         for why in (
             "!true",
-            "It awaits something outside of a function.",
-            "%dist_push given: values of the notebook.",
+            "Top-level await.",
+            "%dist_push given: values from the notebook.",
             "%%bash",
             "It failed.",
         )
@@ -135,9 +135,9 @@ def test_cells_that_make_and_end_the_group_share_the_one_of_the_script() -> None
         ("a?\n# why?\nx", "pass  # a?\n# why?\n_show((x))"),
         (
             "get_ipython()",
-            "# Not translated: It uses get_ipython(), which a script does not have.\n",
+            "# Not translated: A script has no get_ipython().\n",
         ),
-        ("f = open\nf ==== 1", "# Not translated: It is not Python.\n# f = open\n# f ==== 1\n"),
+        ("f = open\nf ==== 1", "# Not translated: Not valid Python.\n# f = open\n# f ==== 1\n"),
         ("%%time\n%time f(x)", "\n_show((f(x)))"),
         ("display(x)", "from IPython.display import display\n"),
     ],

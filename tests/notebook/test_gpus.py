@@ -231,7 +231,7 @@ print(seen[0], [rank["gpu"]["index"] for rank in pool._record["ranks"]])
         ("--placement map", "To place ranks by a map, give it, such as 0:3,1:0."),
         ("--share --exclusive", "A pool cannot both refuse to share GPUs and share them."),
         ("--wait soon", "--wait takes a number of seconds, or nothing, not “soon”."),
-        ("--wait -1", "“wait” is a number of seconds, or true to wait on"),
+        ("--wait -1", "“wait” must be a number of seconds up to 1e+09, or true for no limit"),
     ],
 )
 def test_what_cannot_be_is_refused_plainly(notebook: Notebook, options: str, message: str) -> None:

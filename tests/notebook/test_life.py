@@ -74,7 +74,7 @@ def test_magics_before_init_say_what_to_do(no_pool: Notebook, cell: str) -> None
         ("--gpu-ids abc,def", "not “abc”"),
         ("--backend smoke", "“smoke” is not a backend we can start.\nUse one of: gloo, nccl"),
         ("--backend nccl", "The backend nccl needs GPUs, and there is none"),
-        ("--timeout 0", "The time limit is a positive number of seconds"),
+        ("--timeout 0", "The time limit must be a positive number of seconds"),
         ("--start-method magic", "“magic” is not a start method.\nUse fork or spawn."),
         ("--env NOVALUE", "--env takes K=V, not “NOVALUE”."),
         ("--nonsense", "unrecognized arguments: --nonsense"),

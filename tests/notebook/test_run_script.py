@@ -184,7 +184,7 @@ def test_a_script_can_be_stopped(ranks: Notebook, folder: Path) -> None:
 
 
 def test_bad_options_of_dist_run_are_said(ranks: Notebook, folder: Path) -> None:
-    assert "There is no file “none.py” in" in ranks.fails("%dist_run none.py")
+    assert "none.py.\nRelative paths start at " in ranks.fails("%dist_run none.py")
     assert "the following arguments are required: script" in ranks.fails("%dist_run")
     write(folder / "fine.py", "")
     assert "There is no rank 7" in ranks.fails("%dist_run --ranks 7 fine.py")

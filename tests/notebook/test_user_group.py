@@ -124,7 +124,7 @@ def test_some_ranks_alone_get_it_without_waiting_for_the_others(pool: Notebook) 
     [
         ("'gloo', rank=rank, world_size=4", "called with world_size=4, but this is rank"),
         ("'gloo', rank=0, world_size=2", "called with rank=0, but this is rank 1"),
-        ("'mpi'", "called for mpi, but this pool has gloo"),
+        ("'mpi'", "called with mpi, but this pool uses gloo"),
     ],
 )
 def test_another_group_is_refused_in_one_sentence(
@@ -136,9 +136,7 @@ def test_another_group_is_refused_in_one_sentence(
 
 def test_a_program_that_asks_for_nccl_is_told_that_it_has_gloo(pool: Notebook) -> None:
     result = pool.ok("%%distributed\ndist.init_process_group('nccl')")
-    assert "called for nccl, but this pool has gloo, which is used instead" in result.stream(
-        "stderr"
-    )
+    assert "called with nccl, but this pool uses gloo instead" in result.stream("stderr")
 
 
 def test_meshes_get_the_group_too(pool: Notebook) -> None:

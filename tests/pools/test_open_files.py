@@ -94,8 +94,8 @@ def test_too_many_ranks_for_the_hard_limit_are_refused_in_words() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("too_many_files num_ranks 64 ranks need 9"), done.stdout
-    assert "open files in this process, and it may have 256." in done.stdout
-    assert "Ask for at most 1" in done.stdout and "ulimit -Hn" in done.stdout
+    assert "open files in this process; its limit is 256." in done.stdout
+    assert "Start at most 1" in done.stdout and "ulimit -Hn" in done.stdout
 
 
 def test_a_client_is_refused_likewise() -> None:
