@@ -126,7 +126,7 @@ class Zygote:
             self.retire()
             return None
         process = ProcessRef(said["pid"], said["start_ticks"])
-        return AgentProcess(process, exit=self._exits[process.pid], silent=self.close)
+        return AgentProcess(process, exit=said["exit"], silent=self.close)
 
     def _on_message(self) -> None:
         try:
@@ -148,7 +148,9 @@ class Zygote:
                 self.close()
         else:
             if "pid" in said:
-                self._exits[said["pid"]] = asyncio.get_running_loop().create_future()
+                # With the answer, as the agent may have ended before that is read.
+                said["exit"] = asyncio.get_running_loop().create_future()
+                self._exits[said["pid"]] = said["exit"]
             asked = self._asked.get(said["folder"])
             if asked and not asked.done():  # or who asked was cancelled meanwhile
                 asked.set_result(said)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -15,9 +17,11 @@ import pytest
 
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.processes import ProcessRef
 from jupyter_dist_server.pools.records import PoolState
 from jupyter_dist_server.pools.request import PoolRequest
 from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
+from jupyter_dist_server.pools.zygotes import Zygote
 
 from ..driver import Notebook, environment, plain_notebook, tagged, wait_for
 
@@ -179,3 +183,22 @@ def test_a_notebooks_zygote_ends_with_its_kernel_or_is_dropped(warm: Notebook) -
     pid = int(warm.ok("import os\nprint(os.getpid())").text)
     psutil.Process(pid).kill()
     wait_for(lambda: not tagged(warm.env), "the end of all processes")
+
+
+def test_an_agent_that_ends_as_soon_as_it_is_forked_has_an_exit_code(tmp_path: Path) -> None:
+    async def check() -> None:
+        zygote = Zygote()
+        with zygote.seat.dup() as seat:
+            forking = asyncio.create_task(zygote.fork(tmp_path, []))
+            await asyncio.sleep(0)  # it has asked
+            assert seat.recv(65536) == str(tmp_path).encode()
+            with subprocess.Popen(["false"]) as agent:
+                about = vars(ProcessRef.of(agent.pid))
+            forked = {"folder": str(tmp_path), **about}
+            for said in (forked, {"ended": agent.pid, "code": 1}):
+                seat.send(json.dumps(said).encode())
+            process = await forking
+            assert process and await process.wait(60) == 1
+        zygote.close()
+
+    asyncio.run(check())
