@@ -28,9 +28,9 @@ def own_network() -> Iterator[None]:
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
         _checked(libc.unshare(_CLONE_NEWNET))
-        with socket.socket() as face:
+        with socket.socket() as sock:
             request = struct.pack("16sh14x", b"lo", _IFF_UP)
-            fcntl.ioctl(face, _SIOCSIFFLAGS, request)
+            fcntl.ioctl(sock, _SIOCSIFFLAGS, request)
         yield
     finally:
         _checked(libc.setns(before, _CLONE_NEWNET))

@@ -162,7 +162,7 @@ class ServerControl:
         self._call("DELETE", "zygotes")
 
 
-def _check_listener(face: socket.socket) -> None:
+def _check_listener(sock: socket.socket) -> None:
     """Refuse a server that is not this user's on this machine.
 
     Raises
@@ -170,7 +170,7 @@ def _check_listener(face: socket.socket) -> None:
     PermissionError
         If it is so.
     """
-    if CAN_TELL and (uid := listener_uid(*face.getpeername()[:2])) != os.getuid():
+    if CAN_TELL and (uid := listener_uid(*sock.getpeername()[:2])) != os.getuid():
         who = "no process of this machine" if uid is None else user_name(uid)
         raise PermissionError(1, f"{who} listens on its port")
 

@@ -30,18 +30,18 @@ _LAZY = "TORCH_GLOO_LAZY_INIT"
 
 def connections() -> Iterator[tuple[Connection, socket.socket]]:
     """Yield the TCP connections of this process, each with a socket that lives until the next."""
-    for face in _sockets():
+    for sock in _sockets():
         with contextlib.suppress(OSError):  # not connected
-            yield (face.getsockname(), face.getpeername()), face
+            yield (sock.getsockname(), sock.getpeername()), sock
 
 
 def _sockets() -> Iterator[socket.socket]:
     for name in os.listdir("/dev/fd"):
         with contextlib.suppress(OSError):  # closed meanwhile, or no socket
             if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                with socket.socket(fileno=os.dup(int(name))) as face:
-                    if face.family in (socket.AF_INET, socket.AF_INET6):
-                        yield face
+                with socket.socket(fileno=os.dup(int(name))) as sock:
+                    if sock.family in (socket.AF_INET, socket.AF_INET6):
+                        yield sock
 
 
 class GlooGuard:
@@ -55,7 +55,7 @@ class GlooGuard:
 
     def __init__(self, rank: int) -> None:
         self._rank = rank
-        self._doors: set[int] = set()
+        self._listeners: set[int] = set()
         """Inodes of gloo's listeners."""
         self._members: set[int] = set()
         """Inodes of connections that were checked."""
@@ -76,27 +76,29 @@ class GlooGuard:
         def guarded(*arguments: Any, **options: Any) -> Any:
             os.environ.pop(_LAZY, None)
             self._making += 1
-            before = {_inode(face) for face in _sockets()}
+            before = {_inode(sock) for sock in _sockets()}
             if opened:
-                for face in self._open_doors():
-                    admit_all(face)
+                for sock in self._open_listeners():
+                    admit_all(sock)
             try:
                 made = make(*arguments, **options)
                 if not opened:
-                    self._doors |= {_inode(face) for face in _sockets() if _listens(face)} - before
+                    self._listeners |= {
+                        _inode(sock) for sock in _sockets() if _listens(sock)
+                    } - before
             finally:
                 self._making -= 1
                 if not self._making:  # by another thread
-                    for face in self._open_doors():
+                    for sock in self._open_listeners():
                         with contextlib.suppress(OSError):  # in some sandboxes the check must do
-                            admit_none(face)
+                            admit_none(sock)
             self._check(before, opened)
             return made
 
         return guarded
 
-    def _open_doors(self) -> Iterator[socket.socket]:
-        return (face for face in _sockets() if _listens(face) and _inode(face) in self._doors)
+    def _open_listeners(self) -> Iterator[socket.socket]:
+        return (sock for sock in _sockets() if _listens(sock) and _inode(sock) in self._listeners)
 
     def _check(self, before: set[int], opened: bool) -> None:
         """Refuse the group if somebody else may be in it.
@@ -104,16 +106,16 @@ class GlooGuard:
         Who came through an older listener, just after that was looked at, is shut out now; what it
         said is only ever read by a group that is split.
         """
-        ports = {face.getsockname()[1] for face in self._open_doors()}
+        ports = {sock.getsockname()[1] for sock in self._open_listeners()}
         checked, strangers = set(), []
-        for ((near, port, *_), (far, *_)), face in connections():
-            inode = _inode(face)
+        for ((near, port, *_), (far, *_)), sock in connections():
+            inode = _inode(sock)
             is_local = near == far or str(far).removeprefix("::ffff:").startswith(("127.", "::1"))
             if inode in self._members or not (port in ports or (is_local and inode not in before)):
                 checked |= {inode} & self._members
-            elif stranger := stranger_at(face, _ACCEPTED_WITHIN):
+            elif stranger := stranger_at(sock, _ACCEPTED_WITHIN):
                 with contextlib.suppress(OSError):  # the other end was quicker
-                    face.shutdown(socket.SHUT_RDWR)
+                    sock.shutdown(socket.SHUT_RDWR)
                 if opened or inode not in before:
                     strangers.append(stranger)
             else:
@@ -128,10 +130,10 @@ class GlooGuard:
             )
 
 
-def _inode(face: socket.socket) -> int:
+def _inode(sock: socket.socket) -> int:
     """Return what names a socket; a descriptor may be used again."""
-    return os.fstat(face.fileno()).st_ino
+    return os.fstat(sock.fileno()).st_ino
 
 
-def _listens(face: socket.socket) -> bool:
-    return bool(face.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+def _listens(sock: socket.socket) -> bool:
+    return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))

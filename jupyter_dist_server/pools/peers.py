@@ -38,17 +38,17 @@ def user_name(uid: int) -> str:
         return f"uid {uid}"
 
 
-def unix_peer(face: socket.socket) -> int:
+def unix_peer(sock: socket.socket) -> int:
     """Return the uid of the process at the other end of a Unix socket."""
     if sys.platform == "linux":
-        credentials = face.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return int(struct.unpack("3i", credentials)[1])
     else:
         LOCAL_PEERCRED, size = 1, 128  # of macOS and BSD: struct xucred begins with version and uid
-        return int(struct.unpack_from("Ii", face.getsockopt(0, LOCAL_PEERCRED, size))[1])
+        return int(struct.unpack_from("Ii", sock.getsockopt(0, LOCAL_PEERCRED, size))[1])
 
 
-def check_unix_peer(face: socket.socket) -> None:
+def check_unix_peer(sock: socket.socket) -> None:
     """Refuse a Unix socket whose other end another user has.
 
     Raises
@@ -56,16 +56,16 @@ def check_unix_peer(face: socket.socket) -> None:
     PermissionError
         If it is so.
     """
-    if (uid := unix_peer(face)) != os.getuid():
+    if (uid := unix_peer(sock)) != os.getuid():
         raise PermissionError(1, f"{user_name(uid)} is at the other end")
 
 
-def stranger_at(face: socket.socket, patience: float = 0.0) -> str | None:
+def stranger_at(sock: socket.socket, patience: float = 0.0) -> str | None:
     """Tell which other user has the other end of a TCP connection within this machine.
 
     Parameters
     ----------
-    face : socket.socket
+    sock : socket.socket
         Connected.
     patience : float
         Seconds within which a listener accepts what we opened; until then it has no owner.
@@ -75,7 +75,7 @@ def stranger_at(face: socket.socket, patience: float = 0.0) -> str | None:
     str or None
         `None` if this user has it, and the connection stands.
     """
-    near, far = _address(face.getsockname()), _address(face.getpeername())
+    near, far = _address(sock.getsockname()), _address(sock.getpeername())
     deadline = time.monotonic() + patience
     while True:
         end = _look_up(far, near)

@@ -192,11 +192,11 @@ class ProcessGroup:
             for group in list(distributed_c10d._world.pg_map):
                 group.abort()
         stores = {self.port, _port_of_programs()}
-        for connection, face in connections():
+        for connection, sock in connections():
             # The stores' too: `new_group` and `init_rpc` wait there for ranks that do not come.
             if connection in self._connections or connection[1][1] in stores:
                 with contextlib.suppress(OSError):  # the other end was quicker
-                    face.shutdown(socket.SHUT_RDWR)
+                    sock.shutdown(socket.SHUT_RDWR)
 
 
 class GroupHandlers:

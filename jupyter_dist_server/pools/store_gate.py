@@ -79,8 +79,8 @@ class StoreGate:
         with client, socket.socket() as store:
             client.setblocking(False)
             store.setblocking(False)
-            for face in (client, store):
-                face.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for sock in (client, store):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             store.bind((_INNER, 0))  # nobody else can have that port as long as we have it
             port = store.getsockname()[1]
             self._ports.add(port)

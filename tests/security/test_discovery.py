@@ -28,14 +28,14 @@ listener.settimeout(60)
 print("ready", flush=True)
 heard = b""
 while b"the end" not in heard:
-    face, _ = listener.accept()
-    face.settimeout(1)
+    sock, _ = listener.accept()
+    sock.settimeout(1)
     try:
-        heard += face.recv(65536)
-        face.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 14\\r\\n\\r\\n{"pool": null}')
+        heard += sock.recv(65536)
+        sock.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 14\\r\\n\\r\\n{"pool": null}')
     except OSError:
         pass
-    face.close()
+    sock.close()
 print(heard.decode())
 """
 

@@ -32,20 +32,20 @@ agent.bind(folder + "/agent.sock")
 agent.listen(5)
 print("ready", flush=True)
 while True:
-    face, _ = agent.accept()
+    sock, _ = agent.accept()
     try:
-        face.sendall(snapshot.encode() + b"\\n")
+        sock.sendall(snapshot.encode() + b"\\n")
     except OSError:  # refused
         pass
 """
 LINK = "os.symlink(*sys.argv[1:])"
 LISTEN = """
-face = socket.socket(socket.AF_UNIX)
-face.settimeout(20)
+sock = socket.socket(socket.AF_UNIX)
+sock.settimeout(20)
 try:
-    face.connect(sys.argv[1])
-    face.sendall(b'{"do": "stop"}\\n')
-    print(face.recv(1000))
+    sock.connect(sys.argv[1])
+    sock.sendall(b'{"do": "stop"}\\n')
+    print(sock.recv(1000))
 except OSError as error:
     print(type(error).__name__)
 """

@@ -32,10 +32,10 @@ CONNECT = """
 for address in sys.argv[1:]:
     host, port = address.rsplit(":", 1)
     try:
-        face = socket.create_connection((host, int(port)), 0.3)
-        face.settimeout(5)
-        face.sendall(b"\\0" * 8)
-        print(address, "closed" if face.recv(1) == b"" else "answered")
+        sock = socket.create_connection((host, int(port)), 0.3)
+        sock.settimeout(5)
+        sock.sendall(b"\\0" * 8)
+        print(address, "closed" if sock.recv(1) == b"" else "answered")
     except ConnectionResetError:
         print(address, "closed")
     except OSError as error:
@@ -44,10 +44,10 @@ for address in sys.argv[1:]:
 FLOOD = """
 kept = []
 for _ in range(500):
-    face = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-    kept.append(face)
+    sock = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    kept.append(sock)
     try:
-        face.sendall(bytes(1 << 20))
+        sock.sendall(bytes(1 << 20))
     except OSError:
         pass
 """
@@ -83,14 +83,14 @@ while True:
         host, port = fields[1].split(":")
         seen.add(fields[1])
         for pair in range(4):
-            face = socket.socket()
-            face.setblocking(False)
+            sock = socket.socket()
+            sock.setblocking(False)
             try:
-                face.connect_ex((socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)))
-                face.send(struct.pack("<Q", pair))
+                sock.connect_ex((socket.inet_ntoa(bytes.fromhex(host)[::-1]), int(port, 16)))
+                sock.send(struct.pack("<Q", pair))
             except OSError:
                 pass
-            kept.append(face)
+            kept.append(sock)
     del kept[:-200]
 """
 
