@@ -6,11 +6,10 @@ import asyncio
 import json
 from pathlib import Path
 
-import psutil
-
 from ..errors import DistError
 from .folder import AGENT_SOCKET
-from .processes import POOL_ENDED
+from .peers import check_unix_peer
+from .processes import POOL_ENDED, is_stopped
 from .ranks import check_ranks
 from .records import PoolRecord, RankRecord
 from .status_channel import ask_rank
@@ -87,7 +86,7 @@ def _ended() -> DistError:
 
 def _silent(rank: RankRecord) -> DistError:
     who = f"Rank {rank.rank} (pid {rank.pid}) does not answer"
-    if _is_stopped(rank.pid):
+    if is_stopped(rank.pid):
         return DistError(
             "rank_silent",
             f"{who}: it has been stopped, by a signal or a debugger.",
@@ -98,14 +97,6 @@ def _silent(rank: RankRecord) -> DistError:
         f"{who}: it is in C code that holds Python's lock.",
         f"See where with py-spy dump --native --pid {rank.pid}; then interrupt it, or kill it.",
     )
-
-
-def _is_stopped(pid: int | None) -> bool:
-    try:
-        status = psutil.Process(pid).status()
-    except psutil.NoSuchProcess:
-        return False
-    return status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 
 
 async def log_of(record: PoolRecord, rank: int) -> list[str]:
@@ -135,6 +126,7 @@ async def log_of(record: PoolRecord, rank: int) -> list[str]:
 async def _ask_agent(folder: Path, rank: int) -> list[str]:
     reader, writer = await asyncio.open_unix_connection(str(folder / AGENT_SOCKET), limit=1 << 24)
     try:
+        check_unix_peer(writer.get_extra_info("socket"))
         writer.write(json.dumps({"do": "log", "rank": rank}).encode() + b"\n")
         while line := await reader.readline():
             said = json.loads(line)
