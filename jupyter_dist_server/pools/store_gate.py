@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import socket
 
 from .packet_filter import admit
 from .peers import CAN_TELL, stranger_at
 from .tasks import Tasks
+
+_LOG = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 _INNER = "127.0.0.2"
@@ -84,7 +87,14 @@ class StoreGate:
             store.bind((_INNER, 0))  # nobody else can have that port as long as we have it
             port = store.getsockname()[1]
             self._ports.add(port)
-            self._admit()
+            try:
+                self._admit()
+            except OSError as error:  # a filter has a greatest length
+                self._ports.discard(port)
+                _LOG.warning(
+                    "The store has %d clients, and takes no more: %s", len(self._ports), error
+                )
+                return
             try:
                 await loop.sock_connect(store, (_INNER, self.port))
                 ways = [

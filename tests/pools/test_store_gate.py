@@ -1,0 +1,41 @@
+"""The way to a pool's store, where it is at its limit."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+
+import pytest
+
+from jupyter_dist_server.pools.store_gate import HOST, StoreGate
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="filters are Linux's")
+
+
+def test_a_client_too_many_is_refused_and_later_ones_are_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def check() -> None:
+        gate = StoreGate()
+        if gate.notice:
+            pytest.skip(gate.notice)
+        gate.listener.setblocking(False)
+        loop = asyncio.get_running_loop()
+        others = set(range(1, 4000))  # ports of so many clients
+        gate._ports |= others
+        with socket.create_connection((HOST, gate.port)) as refused:
+            refused.setblocking(False)
+            assert await asyncio.wait_for(loop.sock_recv(refused, 1), 60) == b""
+        gate._ports -= others
+        with socket.create_connection((HOST, gate.port)) as client:
+            client.sendall(b"?")
+            store, _ = await asyncio.wait_for(loop.sock_accept(gate.listener), 60)
+            with store:
+                assert await asyncio.wait_for(loop.sock_recv(store, 1), 60) == b"?"
+        gate.close()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(check())
+    assert "The store has 3999 clients, and takes no more" in caplog.text
