@@ -184,7 +184,7 @@ class Outcome:
             if rank in self._execution.stopped:
                 where = "stopped by a signal (SIGSTOP)"
             elif place is None:
-                where = "in C code that holds Python's lock"
+                where = "in C code that holds the GIL"
             else:
                 code = "in backward" if place["backward"] else "in Python code"
                 where = f"waiting in {place['call']}" if place["call"] else code

@@ -94,7 +94,7 @@ def _silent(rank: RankRecord) -> DistError:
         )
     return DistError(
         "rank_silent",
-        f"{who}: it is in C code that holds Python's lock.",
+        f"{who}: it is in C code that holds the GIL.",
         f"See where with py-spy dump --native --pid {rank.pid}; then interrupt it, or kill it.",
     )
 

@@ -42,9 +42,9 @@ def number_of_ranks(environment: Mapping[str, str]) -> int | None:
     if len(tasks) > _DIGITS or int(tasks) > MAX_RANKS:
         raise DistError(
             "bad_request",
-            f"{name}={tasks[:_DIGITS]}{'…' * (len(tasks) > _DIGITS)} asks for more ranks than a "
-            f"pool can have, which is {MAX_RANKS}.",
-            "Say how many ranks to start, with -n.",
+            f"{name}={tasks[:_DIGITS]}{'…' * (len(tasks) > _DIGITS)} is too large: a pool has at "
+            f"most {MAX_RANKS} ranks.",
+            "Set the number of ranks with -n.",
             field="num_ranks",
         )
     return int(tasks) if int(tasks) > 1 else None

@@ -79,4 +79,4 @@ class Body:
 
 
 def _too_long() -> web.HTTPError:
-    return web.HTTPError(413, f"A request's body has at most {MAX_BODY:,} bytes.")
+    return web.HTTPError(413, f"A request body may have at most {MAX_BODY:,} bytes.")

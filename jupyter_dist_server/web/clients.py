@@ -67,7 +67,7 @@ class Clients:
             try:
                 shared = self._current[pool.record.id] = _Shared(pool)
             except FileNotFoundError:  # its folder is gone
-                raise DistError("pool_not_running", "The pool has ended just now.") from None
+                raise DistError("pool_not_running", "The pool has just ended.") from None
         shared.users += 1
         try:
             await asyncio.shield(shared.connected)

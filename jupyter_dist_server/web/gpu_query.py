@@ -93,7 +93,7 @@ def read_step(text: str | None) -> float | None:
     """
     step = None if text is None else _number(text)
     if text is not None and (step is None or step < MIN_STEP):
-        message = f"step={text} is not a time in seconds, {MIN_STEP:g} or more."
+        message = f"step={text} must be a number of seconds, at least {MIN_STEP:g}."
         raise DistError("bad_request", message, field="step")
     return step
 

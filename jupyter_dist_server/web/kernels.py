@@ -73,7 +73,7 @@ async def complete_request(
     if not request.python and not spec.language.lower().startswith(("python", "ipython")):
         raise DistError(
             "kernel_not_python",
-            f"Ranks run Python, and the kernel {spec.display_name} runs {spec.language}.",
+            f"Ranks need a Python kernel, but {spec.display_name} runs {spec.language}.",
             "Choose a Python kernel for the notebook.",
             field="kernel_id",
         )

@@ -31,7 +31,7 @@ def check_rank_list(body: dict[str, Any]) -> list[int] | None:
     if not isinstance(ranks, list) or not ranks or any(type(rank) is not int for rank in ranks):
         raise DistError("bad_request", "Ranks must be a list such as [0, 2].", field="ranks")
     if len(ranks) > MAX_RANKS:
-        message = f"A list of ranks has {MAX_RANKS} at most."
+        message = f"A list of ranks may have at most {MAX_RANKS} entries."
         raise DistError("bad_request", message, field="ranks")
     return sorted(set(ranks))
 

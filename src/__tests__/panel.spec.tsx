@@ -95,7 +95,7 @@ describe('PoolView', () => {
     );
     expect(host.querySelector('[role=note]')?.textContent).toMatch('gloo');
     expect(host.querySelector('[role=alert]')?.textContent).toBe(
-      'The others keep their variables, but collectives would wait for rank 1.'
+      'The other ranks keep their variables. Collectives hang until you replace rank 1.'
     );
     const label = 'pre[aria-label="Last lines of rank 1"]';
     expect(host.querySelector(label)?.textContent).toBe('one\ntwo');

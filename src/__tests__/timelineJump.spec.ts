@@ -126,7 +126,7 @@ describe('a click on a band', () => {
   it('does not choose between cells of the same number', async () => {
     const { index, said } = await jump(BAND, [cell(6), cell(6)]);
     expect(index).toBe(-1);
-    expect(said[0]).toMatch('the cell that ran as [6] cannot be told');
+    expect(said[0]).toMatch('the cell that ran as [6] cannot be found');
   });
 
   it('says so if the cell is gone, or the notebook', async () => {

@@ -24,7 +24,7 @@ import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
  */
 export const runFilePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:run-file',
-  description: 'Runs Python files of the file browser on ranks.',
+  description: 'Runs Python files from the file browser on ranks.',
   autoStart: true,
   requires: [IPoolsModel, IStartModel, ITranslator],
   optional: [IFileBrowserFactory, INotebookTracker, ICommandPalette],
@@ -93,7 +93,9 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
       );
       const word = quote(path.startsWith('-') ? `./${path}` : path);
       if (word === null) {
-        throw new Error(trans.__('Its path has both kinds of quotes.'));
+        throw new Error(
+          trans.__('The path contains both kinds of quotation marks.')
+        );
       }
       return `%dist_run ${word}`;
     };
@@ -104,7 +106,7 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
           ? trans.__('Run Selected File on Ranks')
           : trans.__('Run on Ranks'),
       caption: trans.__(
-        'Run this Python file on the ranks of the current notebook, by a cell with %dist_run.'
+        'Run this Python file on the ranks of the current notebook, in a new cell with %dist_run.'
       ),
       icon: ({ isPalette }) => (isPalette ? undefined : ranksIcon),
       isVisible: () => selected() !== null,

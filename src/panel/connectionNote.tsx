@@ -46,7 +46,7 @@ export function ConnectionNote({
                 formatTime(connection.since)
               )
             : trans.__(
-                'No connection to the server yet. Retrying… If this stays, check that the proxy between browser and server passes WebSockets.'
+                'No connection to the server yet. Retrying… If this persists, check that any proxy between browser and server forwards WebSockets.'
               )}
         </Note>
       );

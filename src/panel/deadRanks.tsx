@@ -25,7 +25,7 @@ export function DeadRanks(
     <div className="jp-dist-Note jp-mod-error">
       <p role="alert">
         {trans.__(
-          'The others keep their variables, but collectives would wait for %1.',
+          'The other ranks keep their variables. Collectives hang until you replace %1.',
           names
         )}
       </p>

@@ -49,7 +49,7 @@ function Content(services: IPanelServices): JSX.Element {
     return (
       <p className="jp-dist-quiet">
         {trans.__(
-          'Ranks run Python, and the kernel of this notebook does not. Choose a Python kernel to run ranks.'
+          'Ranks need a Python kernel. Choose a Python kernel for this notebook.'
         )}
       </p>
     );

@@ -197,7 +197,7 @@ function wrongVariables(
     return trans.__('“%1” cannot be the name of a variable.', bad);
   }
   if (twice !== undefined) {
-    return trans.__('“%1” is there twice.', twice);
+    return trans.__('“%1” is listed twice.', twice);
   }
   return lost
     ? trans.__(

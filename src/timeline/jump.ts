@@ -51,7 +51,7 @@ export async function jumpTo(
         ? trans.__('That cell has no number, so it cannot be found.')
         : cells.length
           ? trans.__(
-              'The numbers of the cells have started again since, so the cell that ran as [%1] cannot be told.',
+              'Cell numbers have restarted since then, so the cell that ran as [%1] cannot be found.',
               number
             )
           : trans.__('Cell [%1] is not in %2 any more.', number, name),

@@ -46,7 +46,7 @@ export class Timeline extends Widget {
     );
     if (!canPaint()) {
       this._failure = _trans.__(
-        'This browser has no OffscreenCanvas, so the curves cannot be drawn: update it.'
+        'The curves cannot be drawn: this browser has no OffscreenCanvas. Update the browser.'
       );
     }
     const painter = canPaint()

@@ -156,7 +156,7 @@ def test_a_blocking_c_call(three: Notebook) -> None:
     )
     for how, where in (
         ("CDLL", "rank 1 in Python code (line 5)"),
-        ("PyDLL", "rank 1 in C code that holds Python's lock"),
+        ("PyDLL", "rank 1 in C code that holds the GIL"),
     ):
         error = stop(three, cell.replace("{how}", how)).error
         assert "Ranks 0,2 were waiting in barrier (line 7)" in error and where in error

@@ -159,7 +159,7 @@ test('a pool of the magics appears at once, a dead rank says why, and the pool g
     );
     await expect(panel.tile(0)).toContainText('idle');
     await expect(panel.pool.getByRole('alert')).toContainText(
-      'The others keep their variables, but collectives would wait for rank 1.'
+      'The other ranks keep their variables. Collectives hang until you replace rank 1.'
     );
   });
 
