@@ -118,7 +118,7 @@ describe('a click on a band', () => {
     const bands = [later(-1, 5), BAND, later(2, 7), later(3, 6)];
     const lost = await jump(BAND, cells, { bands });
     expect(lost.index).toBe(-1);
-    expect(lost.said[0]).toMatch('The numbers of the cells have started again');
+    expect(lost.said[0]).toMatch('Cell numbers have restarted');
     // The last one of that number is the one that is there.
     expect((await jump(bands[3], cells, { bands })).index).toBe(0);
   });
