@@ -55,6 +55,12 @@ def tagged(env: dict[str, str]) -> list[psutil.Process]:
     return found
 
 
+def open_channels(client: BlockingKernelClient) -> None:
+    """Connect to a kernel, and lose no message: ZeroMQ drops those that a slow client leaves."""
+    client.context.rcvhwm = 0
+    client.start_channels()
+
+
 def wait_until_ready(client: BlockingKernelClient) -> None:
     """Wait for a kernel that may still be starting, or be started again."""
 
@@ -254,7 +260,7 @@ def plain_notebook(env: dict[str, str], folder: Path) -> Notebook:
         manager = KernelManager(kernel_name="python3")
         manager.start_kernel(env=env, cwd=str(folder))
         client = manager.client()
-        client.start_channels()
+        open_channels(client)
         try:
             client.wait_for_ready(timeout=PATIENCE)
             break
@@ -340,7 +346,7 @@ class Server:
         runtime = Path(self.env["JUPYTER_RUNTIME_DIR"])
         client = BlockingKernelClient(connection_file=str(runtime / f"kernel-{kernel}.json"))
         client.load_connection_file()
-        client.start_channels()
+        open_channels(client)
         wait_until_ready(client)
 
         def close() -> None:
