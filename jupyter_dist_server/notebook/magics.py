@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import zmq
 from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics
@@ -74,11 +75,22 @@ def load(shell: InteractiveShell) -> None:
             transforms.insert(0, transform)
     kernel = getattr(shell, "kernel", None)
     if kernel is not None and not _hooks:  # a terminal has none
+        _queue_all_outputs(kernel)
         _hooks.extend([Introspection(kernel, cells), Comms(shell), Replay(shell)])
         for hook in _hooks:
             hook.install()
     if record := cells.pool.attach():
         print(f"Attached to this notebook's pool of {record['world_size']} ranks.")
+
+
+def _queue_all_outputs(kernel: Any) -> None:
+    """Have the kernel drop no output that waits to be sent; cells' budgets bound how much can.
+
+    ZeroMQ drops what is published while 1,000 messages wait for a slow client, by default.
+    """
+    thread = kernel.iopub_thread
+    if isinstance(thread.socket, zmq.Socket):  # a kernel within another process has none
+        thread.schedule(lambda: thread.socket.set(zmq.SNDHWM, 0))
 
 
 def unload(shell: InteractiveShell) -> None:

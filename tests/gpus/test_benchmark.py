@@ -16,8 +16,8 @@ def test_no_client_one_and_some() -> None:
     assert [found.clients for found in (nobody, one, some)] == [0, 1, 4]
     assert nobody.sampler_cpu == 0  # nobody samples
     assert nobody.sizes == []
-    # The kernel counts in hundredths of a second, of which one sampler may use none.
-    assert 0 < one.sampler_cpu + some.sampler_cpu < 100
+    # The kernel counts in hundredths of a second, of which a sampler may use none.
+    assert 0 <= one.sampler_cpu + some.sampler_cpu < 100
     assert 2 <= len(one.sizes) <= 8
     assert 2 * 4 <= len(some.sizes) <= 8 * 4
     assert all(100 < size < 600 for size in some.sizes)

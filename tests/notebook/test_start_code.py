@@ -19,7 +19,7 @@ SAMPLES = json.loads(Path(__file__).with_name("start_code.json").read_text("utf-
 class NoPool:
     """What a notebook has before its first pool."""
 
-    def attach(self) -> None:
+    def living(self) -> None:
         """Find no pool that runs already."""
 
 

@@ -95,7 +95,7 @@ def test_a_stream_that_nobody_reads_is_cut(
     *outputs, notice, status = lines
     assert status == {"rank": 0, "status": "ok"}
     displayed = sum(output["output"]["output_type"] == "display_data" for output in outputs)
-    assert displayed < 20, "16 MiB wait in the server, and as much may in the sockets"
+    assert displayed < 30, "16 MiB wait in the server, and some in the sockets"
     said = re.fullmatch(
         r"… ([\d.]+) MiB of outputs cut here: they came faster than they were read\n",
         notice["output"]["text"],
