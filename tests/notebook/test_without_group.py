@@ -24,7 +24,7 @@ def test_ranks_run_cells_and_have_no_group(pool: Notebook) -> None:
 @pytest.mark.parametrize("asked", ["", "'gloo'"])
 def test_a_program_that_needs_one_is_told_why_there_is_none(pool: Notebook, asked: str) -> None:
     error = pool.fails(f"%%distributed\ndist.init_process_group({asked})")
-    assert "it was started with the backend none" in error
+    assert "it was started with --backend none" in error
 
 
 def test_cells_go_on_after_a_failure_a_stop_and_a_restart(pool: Notebook) -> None:
