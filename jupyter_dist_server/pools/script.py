@@ -137,8 +137,12 @@ def _surroundings(shell: Any, keep: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _helpers_up_to_date(folder: str) -> Iterator[None]:
-    """Import a script's modules anew if one of them was edited since the last run."""
-    if any(_changed(file) != when for file, when in _helpers.values()):
+    """Import a script's modules anew if one was edited since the last run, or is another script's.
+
+    Another script may have a module of the same name in its own folder.
+    """
+    own = os.path.join(folder, "")
+    if any(_changed(file) != when or not file.startswith(own) for file, when in _helpers.values()):
         for name in _helpers:
             sys.modules.pop(name, None)
         _helpers.clear()
@@ -149,8 +153,7 @@ def _helpers_up_to_date(folder: str) -> Iterator[None]:
     finally:
         for name in set(sys.modules) - before:
             file = getattr(sys.modules[name], "__file__", None) or ""
-            own = file.startswith(os.path.join(folder, "")) and "site-packages" not in file
-            if own and file.endswith(".py"):
+            if file.startswith(own) and "site-packages" not in file and file.endswith(".py"):
                 _helpers[name] = file, _changed(file)
 
 

@@ -103,6 +103,14 @@ def test_a_script_runs_as_under_torchrun_twice_in_a_row(ranks: Notebook, folder:
     assert ranks.ok("%%distributed\nos.getcwd() == '/'").lines == ["[0-1] False"]
 
 
+def test_each_script_has_the_modules_of_its_own_folder(ranks: Notebook, folder: Path) -> None:
+    for name in ("one", "two"):
+        write(folder / name / "same.py", f"WORD = '{name}'\n")
+        write(folder / name / "script.py", "import same\nprint(same.WORD)\n")
+    for name in ("one", "two", "one"):
+        assert ranks.ok(f"%dist_run {name}/script.py").lines == [f"[0-1] {name}"]
+
+
 def test_some_ranks_and_a_module(ranks: Notebook, folder: Path) -> None:
     ranks.ok(f"%%distributed\nimport os\nbefore = os.getcwd()\nos.chdir({str(folder)!r})")
     write(folder / "package/__init__.py", "")

@@ -88,7 +88,9 @@ def test_who_has_taken_a_killed_servers_port_is_told_nothing(
         assert fake.stdout and fake.stdout.readline() == "ready\n"
         assert find_server() is None
         known = ServerControl(content["url"], content["secret"], "", "a-kernel")
-        with pytest.raises(Exception, match=str(stranger.UID) if whose == "strangers" else "where"):
+        with pytest.raises(
+            Exception, match=str(stranger.UID) if whose == "strangers" else "Another program"
+        ):
             known.start({"num_ranks": 1, "base_env": {"TOKEN": "hush"}})
         heard = heard_by(fake, port)
         assert "hush" not in heard and content["secret"] not in heard
