@@ -86,12 +86,17 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="faults whose name contains this")
+    parser.add_argument("--without", default="nothing", help="no faults whose name contains this")
     options = parser.parse_args()
     with own_network(), tempfile.TemporaryDirectory(prefix="jt-soak-") as folder:
         Path(folder).chmod(0o755)
         world = World(Path(folder))
         soak = Soak(world, random.Random(options.seed))
-        faults = [fault for fault in all_faults(world) if options.only in fault.name]
+        faults = [
+            fault
+            for fault in all_faults(world)
+            if options.only in fault.name and options.without not in fault.name
+        ]
         end = time.monotonic() + 60 * options.minutes
         try:
             while time.monotonic() < end:
