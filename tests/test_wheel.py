@@ -33,7 +33,7 @@ def look(message):
 
 with run_kernel(kernel_name="python3") as client:
     for cell in ("%load_ext jupyter_dist_server", "%dist_init -n 2"):
-        reply = client.execute_interactive(cell, output_hook=look, timeout=PATIENCE)
+        reply = client.execute_interactive(cell, output_hook=look, timeout=120)
 print(json.dumps({"status": reply["content"]["status"], "errors": errors}))
 """
 

@@ -190,7 +190,8 @@ def test_an_error_that_may_pass_is_retried_with_growing_pauses(fake_nvml: State)
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     pauses = [float(word) for word in done.stdout.split()]
-    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.4, 0.4], abs=0.08)
+    # A busy machine makes them longer.
+    assert all(a > b - 0.08 for a, b in zip(pauses, [0.1, 0.2, 0.4, 0.4, 0.4], strict=True)), pauses
     assert len(fake_nvml.calls("nvmlDeviceGetUtilizationRates 0")) == 6
 
 
