@@ -75,9 +75,9 @@ class Soak:
             median, longest = times[len(times) // 2], times[-1]
             lines.append(f"{name:16} {len(times):5}  {median:8.1f}  {longest:9.1f}  {helped}")
         total = sum(map(len, self.times.values()))
-        return "\n".join(
-            [*lines, f"{total} faults; {self.failed} cells failed, each with the truth"]
-        )
+        lines.append(f"{total} faults; {self.failed} cells failed, each with the truth")
+        lines.append(f"largest resident memory of a server: {self.memory / 2**20:.0f} MiB")
+        return "\n".join(lines)
 
 
 def main() -> int:
