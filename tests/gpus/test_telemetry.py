@@ -380,7 +380,7 @@ def test_a_driver_without_newer_functions(fake_nvml: State) -> None:
 
     async def work() -> None:
         async with sampling("gpus") as telemetry:
-            await until(lambda: telemetry.latest, "a sample")
+            await until(lambda: telemetry.errors, "errors")
             assert telemetry.latest["GPU-fake-0"]["throttle"] == "hardware thermal slowdown"
             assert telemetry.errors["GPU-fake-0"]["utilization"] == "unsupported"
 
