@@ -87,7 +87,7 @@ py-test: $(INSTALLED) $(FRONT_END)
 	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --reruns 1 $(PYTEST_OPTIONS)
 
 fuzz: $(INSTALLED)
-	FUZZ_CASES=10000 FUZZ_FRAMES=2000 pytest -rP --timeout 3600 $(PYTEST_OPTIONS) tests/web/test_fuzz.py
+	FUZZ_CASES=10000 FUZZ_FRAMES=2000 pytest -rP --timeout 3600 $(PYTEST_OPTIONS) tests/server/test_fuzz.py
 
 gpu-test: $(INSTALLED)
 	pytest -m gpu $(PYTEST_OPTIONS) tests/gpus tests/pools

@@ -16,7 +16,7 @@ from typing import Any
 import zmq
 from jupyter_client.session import DELIM, Session
 
-from jupyter_dist_server.pools.folder import AGENT_SOCKET, CONFIG, endpoint
+from jupyter_dist_server.common.folder import AGENT_SOCKET, CONFIG, endpoint
 
 Socket = zmq.Socket[bytes]
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_dist_server.pools.client import PoolClient
-from jupyter_dist_server.pools.folder import CONFIG, create_folder, new_key, write_private
+from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.common.folder import CONFIG, create_folder, new_key, write_private
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 

@@ -26,21 +26,21 @@ def _jupyter_labextension_paths() -> list[dict[str, str]]:
 
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:
-    from .extension import JupyterDistApp
+    from .server.extension import JupyterDistApp
 
     return [{"module": "jupyter_dist_server", "app": JupyterDistApp}]
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics; called by ``%load_ext jupyter_dist_server``."""
-    from .notebook.magics import load
+    from .notebook.magics.register import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Remove what `load_ipython_extension` added; a running pool is left alone."""
-    from .notebook.magics import unload
+    from .notebook.magics.register import unload
 
     unload(shell)
 
@@ -53,9 +53,9 @@ def current_pool() -> Pool:
     DistError
         If none is running.
     """
-    from .notebook import magics
+    from .notebook.magics.register import current_pool
 
-    return magics.current_pool()
+    return current_pool()
 
 
 def start_pool(num_ranks: int | None = None, *, place: Place | None = None, **options: Any) -> Pool:
@@ -81,6 +81,6 @@ def start_pool(num_ranks: int | None = None, *, place: Place | None = None, **op
     DistError
         If it cannot be started; the message says why, and what to do.
     """
-    from .notebook import magics
+    from .notebook.magics import register
 
-    return magics.start_pool(place, {"num_ranks": num_ranks, **options})
+    return register.start_pool(place, {"num_ranks": num_ranks, **options})

@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 from jupyter_client import BlockingKernelClient, KernelManager
 
-from jupyter_dist_server.notebook.pieces import STREAM
+from jupyter_dist_server.notebook.output.pieces import STREAM
 
 from .waiting import PATIENCE, wait_for
 

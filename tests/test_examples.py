@@ -13,7 +13,7 @@ import psutil
 import pytest
 from nbclient import NotebookClient
 
-from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
+from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from tools.demo import EXAMPLES, check, play
 
 from .conftest import pool_folders

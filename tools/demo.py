@@ -10,7 +10,7 @@ from typing import Any
 
 import nbformat
 
-from jupyter_dist_server.pools.processes import ProcessRef
+from jupyter_dist_server.common.processes import ProcessRef
 from tests.driver import Notebook, Result, Server
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

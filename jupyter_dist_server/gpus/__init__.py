@@ -1,1 +1,1 @@
-"""What GPUs there are and how busy they are. Knows nothing of pools."""
+"""What GPUs there are and how busy they are; runs in the server, and in a kernel without one."""

@@ -12,7 +12,7 @@ import sys
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..interpreter import python_command
+from ..common.interpreter import python_command
 from . import nvml, topology
 from .nvml import NO_GPU as NO_GPU
 from .nvml import Device, Failure, query

@@ -19,7 +19,7 @@ from .inventory import Gpu, Inventory
 from .metrics import METRICS as METRICS
 from .metrics import Value
 from .one_child import DriverHangsError, asking_driver
-from .sampler import (
+from .sampling import (
     Message,
     Patience,
     Sampler,

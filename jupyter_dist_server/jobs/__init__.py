@@ -1,1 +1,1 @@
-"""Who may use which GPUs, and when: leases, and the line of those who wait for one."""
+"""Who may use which GPUs, and when; runs in the process that starts a pool, and in its agent."""

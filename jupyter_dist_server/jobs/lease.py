@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..errors import DistError
+from ..common.errors import DistError
 from ..gpus.inventory import Inventory
 from .held_file import HeldFile, held_files, name_of
 from .shared_folder import folder, is_free, lock_file, own, unusable

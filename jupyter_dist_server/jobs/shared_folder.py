@@ -17,7 +17,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
-from ..errors import DistError
+from ..common.errors import DistError
 
 FOLDER = "JUPYTER_DIST_LEASES"
 """Environment variable: the folder, the same for everybody who shares the host's GPUs."""

@@ -1,1 +1,1 @@
-"""The thin side inside the notebook's kernel: magics, merged output, finding the server."""
+"""What runs in the notebook's kernel: its pool, its cells, its Python API."""

@@ -8,12 +8,12 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..errors import DistError
-from ..pools.moving import Moved, Mover
-from ..pools.pieces import concatenate
-from ..pools.ranks import check_ranks, parse_ranks
+from ..client.splitting import concatenate
+from ..client.values import Moved, Mover
+from ..common.errors import DistError
+from ..common.rank_specs import check_ranks, parse_ranks
 from .call import Call
-from .current import CurrentPool
+from .session import CurrentPool
 
 Ranks = int | str | Iterable[int] | None
 """A choice of ranks: one, several as `parse_ranks` reads them, a list; ``"all"`` or `None`."""

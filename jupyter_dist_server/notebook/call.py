@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
-from ..pools.client import PoolClient
-from ..pools.execution import Execution, Reply
-from ..pools.moving import Mover
-from ..pools.processes import RESTARTED, STOPPED
-from ..pools.ranks import format_ranks
+from ..client.client import PoolClient
+from ..client.execution import Execution, Reply
+from ..client.values import Mover
+from ..common.processes import RESTARTED, STOPPED
+from ..common.rank_specs import format_ranks
 from .loop import LoopThread
-from .merge import Merger
-from .outcome import CellFailed, as_shown
-from .publication import publish
+from .output.merge import Merger
+from .output.outcome import CellFailed, as_shown
+from .output.publication import publish
 
 _Event = tuple[int, str, dict[str, Any]]
 

@@ -14,17 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..pools.client import OUTPUT_LIMIT, PoolClient
-from ..pools.execution import Execution
-from ..pools.ranks import format_ranks
+from ..client.client import OUTPUT_LIMIT, PoolClient
+from ..client.execution import Execution
+from ..common.rank_specs import format_ranks
 from .loop import LoopThread
-from .merge import WINDOW, Merger
-from .outcome import Outcome, as_shown
-from .per_rank import PerRank
-from .publication import Publication, Text, publish
-from .results import TakesOutputs
-from .tabs import Tabs
-from .trail import Trail
+from .output.late_output import Trail
+from .output.merge import WINDOW, Merger
+from .output.outcome import Outcome, as_shown
+from .output.per_rank import PerRank
+from .output.publication import Publication, Text, publish
+from .output.results import TakesOutputs
+from .output.tabs import Tabs
 
 MAX_DRAIN = 0.1
 """Seconds for which outputs are taken in before they are shown."""

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import DistError
-from ..pools.adoption import Found, find_pools
+from ..common.errors import DistError
+from ..placement.request import PoolRequest
+from ..pools.discovery import Found, find_pools
 from ..pools.manager import PoolManager
 from ..pools.pool import Pool
 from ..pools.records import PoolState
-from ..pools.request import PoolRequest
 from ..pools.zygotes import DEFAULT_KEEP_WARM
 from .loop import LoopThread
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..pools.ranks import format_ranks
+from ..common.rank_specs import format_ranks
 from .ran_cells import RanCell, RanCells
 
 _MAGIC = re.compile(r"\s*([\w.,\s]+=\s*)?[%!]|\s*\?|[^#]*\?\s*$")

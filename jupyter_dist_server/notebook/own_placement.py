@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DistError
+from ..common.errors import DistError
 from ..gpus.inventory import Gpu
 from ..gpus.telemetry import snapshot
 from ..jobs.lease import holders
 from ..jobs.line import in_line
-from ..pools.plan import allowed
-from ..pools.policies import find, free_memory
-from ..pools.request import GpuId, PoolRequest
-from ..pools.taken import taken
+from ..placement.conflicts import taken
+from ..placement.plan import allowed
+from ..placement.policies import find, free_memory
+from ..placement.request import GpuId, PoolRequest
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .results import TakesOutputs
+from .output.results import TakesOutputs
 
 MOST_CELLS = 1000
 MOST_CHARACTERS = 2_000_000

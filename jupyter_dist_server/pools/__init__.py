@@ -1,1 +1,1 @@
-"""Ranks that stay alive between cells: placement, agent, rank, client, pool."""
+"""The owner's side of pools; runs in the server, or in a notebook's kernel without one."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import psutil
 
-from .processes import ProcessRef, until_ended
+from ..common.processes import ProcessRef, until_ended
 
 _STATUS_PATIENCE = 3.0
 """Seconds within which a zygote says how an agent of its own ended."""

@@ -9,11 +9,11 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from .agent_link import AgentLink, Snapshot
+from ..agent.attachments import Owner, describe
+from ..client.agent_link import AgentLink, Snapshot
+from ..client.reasons import agent_ended
+from ..common.processes import ProcessRef, ended_now, members_of_pool, session_members
 from .agent_process import AgentProcess
-from .holders import Owner, describe
-from .processes import ProcessRef, ended_now, members_of_pool, session_members
-from .reasons import agent_ended
 from .records import PoolRecord, Reason
 
 _END_PATIENCE = 5.0

@@ -11,17 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import DistError
-from ..interpreter import python_command
+from ..agent.attachments import Owner
+from ..common.errors import DistError
+from ..common.folder import AGENT_SOCKET, CONFIG, ORDERS, new_key, write_private
+from ..common.interpreter import python_command
+from ..common.processes import ProcessRef, boot_id
+from ..placement.allocation import Allocation, Allocator
+from ..placement.environment import agent_environment, thread_limits
+from ..placement.request import PoolRequest
 from .agent_process import AgentProcess
-from .allocation import Allocation, Allocator
-from .environment import agent_environment, thread_limits
-from .folder import AGENT_SOCKET, CONFIG, ORDERS, new_key, write_private
-from .holders import Owner
-from .processes import ProcessRef, boot_id
 from .records import PoolRecord
-from .request import PoolRequest
 from .zygotes import Zygotes, key_of
+
+_AGENT = "jupyter_dist_server.agent.main"
 
 
 class Launch:
@@ -126,7 +128,10 @@ class Launch:
             passed = [listener.fileno(), *allocation.descriptors]
             try:
                 child = subprocess.Popen(
-                    [*python_command(record.python, f"{__package__}.agent"), json.dumps(orders)],
+                    [
+                        *python_command(record.python, _AGENT),
+                        json.dumps(orders),
+                    ],
                     pass_fds=passed + ([coming.seat.fileno()] if coming else []),
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -8,18 +8,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from ..errors import DistError
-from .adoption import Found, find_pools
-from .allocation import Allocator
-from .holders import SERVER, Owner
+from ..agent.attachments import SERVER, Owner
+from ..common.errors import DistError
+from ..common.open_files import CLIENT_EACH, SERVER_EACH, check_open_files, raise_limit
+from ..common.tasks import Tasks
+from ..placement.allocation import Allocator
+from ..placement.assignment import GpusTaken
+from ..placement.plan import new_record
+from ..placement.request import PoolRequest
+from .discovery import Found, find_pools
 from .launch import Launch
-from .open_files import CLIENT_EACH, SERVER_EACH, check_open_files, raise_limit
-from .placement import GpusTaken
-from .plan import new_record
 from .pool import DEFAULT_TIMEOUT, Pool
 from .records import PoolState, Reason
-from .request import PoolRequest
-from .tasks import Tasks
 from .zygotes import Zygotes
 
 _LOG = logging.getLogger(__name__)

@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ..errors import DistError
-from .adoption import Found, sweep
-from .agent_link import AgentLink, Snapshot
+from ..agent.attachments import Owner
+from ..client.agent_link import AgentLink, Snapshot
+from ..client.client import PoolClient
+from ..client.interrupt import free
+from ..client.reasons import agent_silent, broken, too_slow
+from ..client.watcher import Watcher, rank_states
+from ..common.errors import DistError
+from ..common.folder import create_folder
+from ..common.processes import ProcessRef
+from ..common.rank_specs import check_ranks
+from ..common.tasks import Tasks
 from .agent_process import AgentProcess
-from .client import PoolClient
-from .folder import create_folder
+from .diagnostics import check_running
+from .discovery import Found, sweep
 from .held_agent import HeldAgent
-from .holders import Owner
 from .launch import Launch
-from .one_rank import check_running
-from .processes import ProcessRef
-from .ranks import check_ranks
-from .reasons import agent_silent, broken, too_slow
 from .records import PoolRecord, PoolState, Reason
-from .stopping import free
-from .tasks import Tasks
-from .watcher import Watcher, rank_states
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from ..errors import DistError
+from ..common.errors import DistError
 from ..gpus.inventory import Gpu
 
 

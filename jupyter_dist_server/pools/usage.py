@@ -11,13 +11,13 @@ from typing import Any
 
 import psutil
 
+from ..client.status_channel import StatusChannel
+from ..common.processes import ProcessRef
+from ..common.tasks import Tasks
+from ..rank.whereabouts import UNCOUNTED
 from .manager import PoolManager
 from .pool import Pool
-from .processes import ProcessRef
 from .records import PoolState, RankRecord
-from .status_channel import StatusChannel
-from .tasks import Tasks
-from .whereabouts import UNCOUNTED
 
 _LOG = logging.getLogger(__name__)
 

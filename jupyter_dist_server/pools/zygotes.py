@@ -13,8 +13,8 @@ from typing import Any
 
 import psutil
 
+from ..common.processes import ProcessRef
 from .agent_process import AgentProcess
-from .processes import ProcessRef
 
 _LOG = logging.getLogger(__name__)
 

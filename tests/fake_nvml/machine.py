@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from jupyter_dist_server.pools.adoption import find_pools
+from jupyter_dist_server.pools.discovery import find_pools
 from tests.fake_nvml.build import State, build
 
 INTERVAL = 0.5

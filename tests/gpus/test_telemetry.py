@@ -165,7 +165,7 @@ import time
 from jupyter_dist_server.gpus import reader
 from jupyter_dist_server.gpus.inventory import describe
 from jupyter_dist_server.gpus.nvml import devices, start
-from jupyter_dist_server.gpus.readings import READINGS
+from jupyter_dist_server.gpus.sampler.readings import READINGS
 
 reader._FIRST_PAUSE, reader._LONGEST_PAUSE = 0.1, 0.4
 assert start() is None

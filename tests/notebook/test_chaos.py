@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
+from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 
 from ..conftest import pool_folders
 from ..driver import Notebook, Result, Server, tagged, wait_for, wait_until_ready

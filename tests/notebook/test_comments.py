@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from jupyter_dist_server.notebook.magics import MAGICS
-from jupyter_dist_server.notebook.options import without_comment
+from jupyter_dist_server.notebook.magics.register.options import without_comment
+from jupyter_dist_server.notebook.magics.register.register import MAGICS
 
 from ..driver import Notebook
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.notebook.cell import Cell, Options
 from jupyter_dist_server.notebook.loop import LoopThread
-from jupyter_dist_server.notebook.outcome import CellFailed
-from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.notebook.output.outcome import CellFailed
 
 from ..pools.test_pool import request, running
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from jupyter_dist_server.notebook.known import Known
+from jupyter_dist_server.notebook.output.known import Known
 
 
 def test_it_counts_like_a_counter() -> None:

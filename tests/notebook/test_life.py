@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
+from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 
 from ..driver import Notebook, Result, tagged
 
@@ -215,7 +215,7 @@ def test_start_methods(no_pool: Notebook, method: str) -> None:
     no_pool.ok(f"%dist_init -n 2 --start-method {method} --env MARK=here")
     code = "%%distributed\nimport os\nfork = os.environ['MARK'], dist.get_world_size()\nfork"
     assert no_pool.ok(code).lines == ["[0-1] ('here', 2)"]
-    command = "%%rank 0\nimport psutil\nprint('pools.rank' in ' '.join(psutil.Process().cmdline()))"
+    command = "%%rank 0\nimport psutil\nprint('rank.main' in ' '.join(psutil.Process().cmdline()))"
     assert no_pool.ok(command).lines == [f"[0]   {method == 'spawn'}"]
 
 

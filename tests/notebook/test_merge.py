@@ -7,8 +7,14 @@ import re
 
 import pytest
 
-from jupyter_dist_server.notebook.merge import PROMPT_AFTER, REDRAW_EVERY, WINDOW, Merger
-from jupyter_dist_server.notebook.publication import Clear, Display, Publication, Text, overwrite
+from jupyter_dist_server.notebook.output.merge import PROMPT_AFTER, REDRAW_EVERY, WINDOW, Merger
+from jupyter_dist_server.notebook.output.publication import (
+    Clear,
+    Display,
+    Publication,
+    Text,
+    overwrite,
+)
 
 
 class Screen:

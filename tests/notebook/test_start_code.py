@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from jupyter_dist_server.notebook.magics.register.pool_magics import PoolMagics
 
-from jupyter_dist_server.notebook.current import CurrentPool
-from jupyter_dist_server.notebook.pool_magics import PoolMagics
-from jupyter_dist_server.pools.request import PoolRequest
+from jupyter_dist_server.notebook.session import CurrentPool
+from jupyter_dist_server.placement.request import PoolRequest
 
 SAMPLES = json.loads(Path(__file__).with_name("start_code.json").read_text("utf-8"))
 

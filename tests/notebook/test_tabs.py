@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist_server.notebook.pieces import KIND, Labels
-from jupyter_dist_server.notebook.publication import Clear, Display, Text
-from jupyter_dist_server.notebook.tabs import MIME, Tabs
+from jupyter_dist_server.notebook.output.pieces import KIND, Labels
+from jupyter_dist_server.notebook.output.publication import Clear, Display, Text
+from jupyter_dist_server.notebook.output.tabs import MIME, Tabs
 
 from ..driver import Notebook, Result
 

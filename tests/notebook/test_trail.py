@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist_server.notebook.trail import Trail
+from jupyter_dist_server.notebook.output.late_output import Trail
 
 from ..driver import Notebook, Result
 

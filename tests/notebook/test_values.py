@@ -103,13 +103,13 @@ def test_without_shared_memory_values_come_within_messages(pool: Notebook) -> No
         "w = np.arange(2_000_000.0)\n%dist_push w\n%dist_pull w --as got\n"
         "assert (got == w).all()\ngot += 1"
     )
-    pool.ok("from jupyter_dist_server.pools.values import SharedMemory")
+    pool.ok("from jupyter_dist_server.common.pickling import SharedMemory")
     pool.ok("SharedMemory.possible = False")
     try:
         pool.ok(there_and_back)
     finally:
         pool.ok("SharedMemory.possible = True")
-    patch = "import jupyter_dist_server.pools.value_handlers as handlers\n"
+    patch = "import jupyter_dist_server.rank.value_handlers as handlers\n"
     pool.ok(f"%%rank 0\n{patch}real, handlers.open_shared = handlers.open_shared, lambda _: None")
     try:
         pool.ok(there_and_back)

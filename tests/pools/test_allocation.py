@@ -14,13 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
-from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.gpus.telemetry import snapshot
 from jupyter_dist_server.jobs.line import in_line
 from jupyter_dist_server.notebook.own_placement import FreeGpu, own_map
-from jupyter_dist_server.pools.allocation import Allocator
-from jupyter_dist_server.pools.plan import new_record
-from jupyter_dist_server.pools.request import PoolRequest
+from jupyter_dist_server.placement.allocation import Allocator
+from jupyter_dist_server.placement.plan import new_record
+from jupyter_dist_server.placement.request import PoolRequest
 
 from ..fake_nvml.build import State
 from ..waiting import PATIENCE
@@ -137,7 +137,7 @@ def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> None:
 def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(
     gpus: State, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jupyter_dist_server.pools.allocation._READ_EVERY", 0.2)
+    monkeypatch.setattr("jupyter_dist_server.placement.allocation._READ_EVERY", 0.2)
     gpus.update(process=f"{stranger.pid},{2**30},50")
 
     async def check() -> None:
@@ -159,7 +159,7 @@ def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(
 
 
 def test_memory_is_waited_for_too(gpus: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jupyter_dist_server.pools.allocation._READ_EVERY", 0.2)
+    monkeypatch.setattr("jupyter_dist_server.placement.allocation._READ_EVERY", 0.2)
     gpus.update(memory_used=70 * 2**30)
 
     async def check() -> None:

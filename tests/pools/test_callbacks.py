@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.web.execute import run_limited
-from jupyter_dist_server.web.outputs import Collected
+from jupyter_dist_server.server.execute import run_limited
+from jupyter_dist_server.server.outputs import Collected
 
 from .test_pool import client_of, request, running
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from jupyter_dist_server.pools.client import PoolClient
-from jupyter_dist_server.pools.execution import Execution
+from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.client.execution import Execution
 
 from ..waiting import PATIENCE
 from .test_pool import client_of, request, running

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.agent.attachments import Owner
 from jupyter_dist_server.pools import cell_history
 from jupyter_dist_server.pools.cell_history import CellHistory
-from jupyter_dist_server.pools.holders import Owner
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.records import PoolRecord, RankRecord

@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist_server.pools.control_socket import ControlSocket
+from jupyter_dist_server.agent.control_socket import ControlSocket
 
 CHANGES = 300
 BIG = "x" * 50_000

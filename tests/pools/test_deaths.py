@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.pools.deaths import MemoryWatch, exit_words
+from jupyter_dist_server.agent.exit_reasons import MemoryWatch, exit_words
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.pools.client import PoolClient
-from jupyter_dist_server.pools.displays import REPLACED, SHARE, in_words
+from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.common.displays import REPLACED, SHARE, in_words
 
 from .test_pool import client_of, request, running
 

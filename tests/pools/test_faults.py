@@ -15,10 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.pools.adoption import find_pools
-from jupyter_dist_server.pools.client import PoolClient
-from jupyter_dist_server.pools.folder import CONFIG
-from jupyter_dist_server.pools.holders import SERVER, Owner
+from jupyter_dist_server.agent.attachments import SERVER, Owner
+from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.common.folder import CONFIG
+from jupyter_dist_server.pools.discovery import find_pools
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.records import PoolState

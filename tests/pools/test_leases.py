@@ -15,14 +15,14 @@ import psutil
 import pytest
 import torch
 
+from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
+from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.lease import holders
-from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.records import PoolState
-from jupyter_dist_server.pools.request import PoolRequest
-from jupyter_dist_server.pools.zygote import NAME as ZYGOTE
 
 from ..driver import tagged, wait_for
 from ..fake_nvml.build import State
@@ -178,7 +178,7 @@ def test_ranks_on_mig_instances_see_one_each(gpus: State, tmp_path: Path) -> Non
 OWNER = """
 import asyncio, sys
 from jupyter_dist_server.pools.manager import PoolManager
-from jupyter_dist_server.pools.request import PoolRequest
+from jupyter_dist_server.placement.request import PoolRequest
 
 async def main():
     pool = await PoolManager().create(PoolRequest(num_ranks=2, cwd=sys.argv[1]))

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.errors import DistError
-from jupyter_dist_server.pools import one_rank
-from jupyter_dist_server.pools.folder import AGENT_SOCKET, create_folder, log_tail
-from jupyter_dist_server.pools.rank_log import RankLogs
+from jupyter_dist_server.agent.rank_log import RankLogs
+from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.folder import AGENT_SOCKET, create_folder, log_tail
+from jupyter_dist_server.pools import diagnostics
 from jupyter_dist_server.pools.records import PoolRecord, PoolState, RankRecord
-from jupyter_dist_server.pools.stacks import stacks
+from jupyter_dist_server.rank.stacks import stacks
 
 
 @pytest.fixture
@@ -44,11 +44,11 @@ def answers(monkeypatch: pytest.MonkeyPatch, *during: Any) -> None:
     async def ask_rank(*_: Any) -> Any:
         return left.pop(0)()
 
-    monkeypatch.setattr(one_rank, "ask_rank", ask_rank)
+    monkeypatch.setattr(diagnostics, "ask_rank", ask_rank)
 
 
 def stack(record: PoolRecord) -> str:
-    return asyncio.run(one_rank.stack_of(record, 0))
+    return asyncio.run(diagnostics.stack_of(record, 0))
 
 
 def test_a_rank_that_was_replaced_while_it_was_asked_is_asked_again(
@@ -80,14 +80,14 @@ def test_a_pool_that_ends_while_a_rank_is_asked_is_not_said_to_be_stuck(
 def test_the_log_of_a_rank_whose_agent_still_imports_torch(
     record: PoolRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_rank, "PATIENCE", 0.05)
+    monkeypatch.setattr(diagnostics, "PATIENCE", 0.05)
     with socket.socket(socket.AF_UNIX) as agent:
         agent.bind(str(Path(record.folder, AGENT_SOCKET)))
         agent.listen()  # and never answers
         for state, code in (("starting", "pool_not_running"), ("idle", "pool_unreachable")):
             record.ranks[0].state = state
             with pytest.raises(DistError) as caught:
-                asyncio.run(one_rank.log_of(record, 0))
+                asyncio.run(diagnostics.log_of(record, 0))
             assert caught.value.code == code
 
 

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.errors import DistError
-from jupyter_dist_server.pools.capture import _WATCHED
-from jupyter_dist_server.pools.open_files import CLIENT_EACH, check_open_files
+from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.open_files import CLIENT_EACH, check_open_files
+from jupyter_dist_server.rank.output.capture import _WATCHED
 
 from .test_pool import client_of, linux, request, running
 
 REFUSED = """
 import asyncio
-from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.pools.manager import PoolManager
-from jupyter_dist_server.pools.request import PoolRequest
+from jupyter_dist_server.placement.request import PoolRequest
 
 async def start():
     manager = PoolManager(watch=True)

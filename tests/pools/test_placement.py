@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
-from jupyter_dist_server.pools.environment import agent_environment, rank_environment
-from jupyter_dist_server.pools.placement import GpusTaken, Placement, place
-from jupyter_dist_server.pools.plan import allowed, plan
-from jupyter_dist_server.pools.request import PoolRequest
-from jupyter_dist_server.pools.taken import taken
+from jupyter_dist_server.placement.assignment import GpusTaken, Placement, place
+from jupyter_dist_server.placement.conflicts import taken
+from jupyter_dist_server.placement.environment import agent_environment, rank_environment
+from jupyter_dist_server.placement.plan import allowed, plan
+from jupyter_dist_server.placement.request import PoolRequest
 
 NO_GPUS = Inventory(reason=NO_GPU)
 GB = 2**30

@@ -18,14 +18,14 @@ import psutil
 import pytest
 from jupyter_client import BlockingKernelClient
 
-from jupyter_dist_server.errors import DistError
-from jupyter_dist_server.pools.adoption import sweep
-from jupyter_dist_server.pools.client import Execution, PoolClient
-from jupyter_dist_server.pools.folder import create_folder
+from jupyter_dist_server.client.client import Execution, PoolClient
+from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.folder import create_folder
+from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.pools.discovery import sweep
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.records import PoolState
-from jupyter_dist_server.pools.request import PoolRequest
 
 from ..driver import environment, plain_notebook, tagged, wait_for
 from ..waiting import PATIENCE

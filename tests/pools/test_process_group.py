@@ -6,8 +6,8 @@ import asyncio
 import time
 from pathlib import Path
 
-from jupyter_dist_server.pools.client import PoolClient
-from jupyter_dist_server.pools.stopping import free
+from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.client.interrupt import free
 
 from .test_pool import client_of, follow, request, running, text_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_dist_server.errors import DistError
-from jupyter_dist_server.pools.ranks import check_ranks, format_ranks, parse_ranks
+from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.rank_specs import check_ranks, format_ranks, parse_ranks
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.pools import request
-from jupyter_dist_server.pools.request import PoolRequest
-from jupyter_dist_server.pools.request_schema import NOT_OFFERED, start_schema
+from jupyter_dist_server.placement import request
+from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.request_schema import NOT_OFFERED, start_schema
 
 from ..web.test_bad_requests import BAD_FIELDS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.errors import DistError
+from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.pools.records import PoolState
 
 from ..driver import environment, tagged

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from jupyter_dist_server.pools.store_gate import HOST, StoreGate
+from jupyter_dist_server.agent.store_gate import HOST, StoreGate
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="filters are Linux's")
 

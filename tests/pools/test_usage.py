@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.client.watcher import rank_states
+from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.process_owners import whose
 from jupyter_dist_server.pools.records import PoolRecord, PoolState, RankRecord
-from jupyter_dist_server.pools.request import PoolRequest
 from jupyter_dist_server.pools.usage import RankUsage, Usage
-from jupyter_dist_server.pools.watcher import rank_states
-from jupyter_dist_server.pools.whose import whose
 
 from ..driver import wait_for
 from ..waiting import PATIENCE

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import torch
 
-from jupyter_dist_server.errors import DistError
-from jupyter_dist_server.pools.pieces import concatenate, split
-from jupyter_dist_server.pools.values import (
+from jupyter_dist_server.client.splitting import concatenate, split
+from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.pickling import (
     Packed,
     SharedMemory,
     open_shared,
@@ -180,7 +180,7 @@ def test_memory_that_is_gone_or_somebody_elses_is_not_opened() -> None:
 @linux
 def test_another_process_can_open_it() -> None:
     code = (
-        "import sys, os, json\nfrom jupyter_dist_server.pools.values import open_shared\n"
+        "import sys, os, json\nfrom jupyter_dist_server.common.pickling import open_shared\n"
         "print(os.read(open_shared(json.loads(sys.argv[1])), 5))"
     )
     with SharedMemory() as memory:

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.discovery import read_discovery_files
+from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.server_file import read_discovery_files
 from jupyter_dist_server.notebook import server_control
 from jupyter_dist_server.notebook.server_control import ServerControl, find_server
-from jupyter_dist_server.pools.processes import ProcessRef
 
 from ..driver import Server
 from . import stranger

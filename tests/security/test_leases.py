@@ -11,8 +11,8 @@ from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
 from jupyter_dist_server.jobs.line import in_line
 from jupyter_dist_server.jobs.shared_folder import FOLDER, folder, owner_notice
-from jupyter_dist_server.pools.request import PoolRequest
-from jupyter_dist_server.pools.taken import taken
+from jupyter_dist_server.placement.conflicts import taken
+from jupyter_dist_server.placement.request import PoolRequest
 
 from ..jobs.conftest import Child, leases  # noqa: F401
 from . import stranger

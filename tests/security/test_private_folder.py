@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.pools.adoption import find_pools, sweep
-from jupyter_dist_server.pools.agent_link import AgentLink
-from jupyter_dist_server.pools.client import PoolClient
-from jupyter_dist_server.pools.processes import ProcessRef, boot_id
+from jupyter_dist_server.client.agent_link import AgentLink
+from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.common.processes import ProcessRef, boot_id
+from jupyter_dist_server.pools.discovery import find_pools, sweep
 
 from ..pools.test_pool import processes, request, running
 from . import stranger

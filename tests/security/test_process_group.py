@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from jupyter_dist_server.pools.client import PoolClient
+from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.records import PoolState

@@ -1,0 +1,1 @@
+"""What runs in the agent, which forks and watches a pool's ranks, and in the zygote."""

@@ -1,0 +1,114 @@
+"""The agent's end of its control socket: commands in, snapshots out, both as JSON lines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from ..common.peers import check_unix_peer
+from ..common.tasks import Tasks
+
+Client = asyncio.StreamWriter
+"""Somebody who is connected; what belongs to a connection ends with it."""
+
+_BACKLOG_LIMIT = 1 << 24
+"""Bytes of answers that a client may ask for and leave unread before it is dropped."""
+
+
+class ControlSocket:
+    """Serve everybody who can reach the socket in the pool's private folder.
+
+    Parameters
+    ----------
+    listener : socket.socket
+        Bound and listening.
+    snapshot : callable
+        Returns what clients are told: on connecting, and at each `broadcast`.
+    obey : callable
+        Takes a client and its command.
+    gone : callable
+        Takes a client that has hung up, was killed or dropped.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        snapshot: Callable[[], dict[str, Any]],
+        obey: Callable[[Client, dict[str, Any]], None],
+        gone: Callable[[Client], None],
+    ) -> None:
+        self._listener = listener
+        self._snapshot = snapshot
+        self._obey = obey
+        self._gone = gone
+        self._writers: set[Client] = set()
+        self._behind: dict[Client, asyncio.Task[None]] = {}
+        """Those that have not read the last snapshot yet, and what waits until they have."""
+        self._tasks = Tasks()
+
+    async def open(self) -> None:
+        """Begin to serve."""
+        self._server = await asyncio.start_unix_server(self._serve, sock=self._listener)
+
+    def broadcast(self) -> None:
+        """Send the snapshot to everybody; who has not read the last one gets the newest then."""
+        line = self._line()
+        for writer in self._writers - self._behind.keys():
+            if writer.transport.get_write_buffer_size():
+                self._behind[writer] = self._tasks.add(self._catch_up(writer))
+            else:
+                writer.write(line)
+
+    async def _catch_up(self, writer: Client) -> None:
+        with contextlib.suppress(ConnectionError):  # it went away without reading
+            await writer.drain()
+            writer.write(self._line())
+        del self._behind[writer]
+
+    def tell(self, client: Client, said: dict[str, Any]) -> None:
+        """Say something to one client; who asks on and on, and reads nothing, is dropped."""
+        if client.transport.get_write_buffer_size() > _BACKLOG_LIMIT:
+            client.transport.abort()
+        else:
+            client.write(json.dumps(said).encode() + b"\n")
+
+    def _line(self) -> bytes:
+        return json.dumps(self._snapshot()).encode() + b"\n"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: Client) -> None:
+        try:
+            check_unix_peer(writer.get_extra_info("socket"))
+        except PermissionError:  # root's processes included, as nothing of ours comes from there
+            writer.close()
+            return
+        self._writers.add(writer)
+        writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all was sent
+        writer.write(self._line())
+        try:
+            while line := await reader.readline():
+                self._obey(writer, json.loads(line))
+        except ConnectionError:
+            pass  # the client went away without a word
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+            self._gone(writer)
+
+    async def _flush(self, writer: Client) -> None:
+        if behind := self._behind.get(writer):
+            await behind
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
+
+    async def close(self) -> None:
+        """Let everybody read the last snapshot, then hang up."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*map(self._flush, list(self._writers))), 1)
+        for writer in list(self._writers):
+            writer.close()
+        await self._tasks.cancel()
+        self._server.close()

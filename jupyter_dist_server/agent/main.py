@@ -1,0 +1,300 @@
+"""The agent: a zygote that forks, watches and reaps the ranks of one pool.
+
+`main` runs in the notebook kernel's interpreter, in a process of its own. It imports torch once,
+then forks each rank, so that ranks share its pages. It starts no thread and never opens CUDA: both
+would make a fork unsafe. Whoever can reach the socket in the pool's private folder may send
+commands, as JSON lines, and gets a snapshot at each change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from ..common.folder import CONFIG
+from ..common.open_files import raise_limit
+from ..common.processes import (
+    KILLED,
+    RESTARTED,
+    STOPPED,
+    ProcessRef,
+    adopt_descendants,
+    call_ourselves,
+    ended_now,
+    reap_orphans,
+)
+from ..common.tasks import Tasks
+from ..jobs.lease import Lease
+from .attachments import Holders
+from .control_socket import Client, ControlSocket
+from .execution_lock import Turns
+from .exit_reasons import Deaths
+from .rank_log import RankLogs
+from .rank_processes import RankState, left_behind, read_report, signal_rank
+from .starting import Starter
+from .zygote import leave_zygote
+
+GRACE = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+
+class Agent:
+    """State of the agent process.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder, holding ``pool.json``.
+    listener : socket.socket
+        The control socket, already bound by the owner.
+    """
+
+    def __init__(self, folder: Path, listener: socket.socket) -> None:
+        self.folder = folder
+        self.config: dict[str, Any] = json.loads((folder / CONFIG).read_text())
+        self.listener = listener
+        self.world_size: int = self.config["world_size"]
+        self.starter = Starter(folder, self.config, self._on_report)
+        self.failure: dict[str, Any] | None = None
+        self.stopping = False
+        self._stopped = False
+        self._endings: dict[int, str] = {}
+        self._restarting = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._death = asyncio.Event()
+        self._logs = RankLogs(folder)
+        self._deaths = Deaths(self._logs)
+        self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
+        self._turns = Turns(lambda client, said: self._control.tell(client, {"turn": said}))
+        self._tasks = Tasks()
+        self._holders = Holders(
+            ProcessRef(**self.config["owner"]),
+            self.config["grace"],
+            changed=self._control.broadcast,
+            abandoned=lambda: self._tasks.add(self.stop()),
+        )
+
+    @property
+    def ranks(self) -> list[RankState]:
+        """What is known of each rank."""
+        return self.starter.ranks
+
+    # -- what ranks say ---------------------------------------------------------------------
+
+    def _on_report(self, rank: int) -> None:
+        """Read a rank's only message: ready, or why not. Its end is SIGCHLD's to tell."""
+        reports = self.starter.reports
+        report, descriptors = read_report(reports[rank])
+        if report is None:
+            return
+        asyncio.get_running_loop().remove_reader(reports[rank])
+        reports.pop(rank).close()
+        self._logs.keep(rank, descriptors)
+        if "failure" in report and self.starter.whole:
+            self._fail(rank, report["failure"])
+        elif "failure" in report:
+            self.ranks[rank]["exit"] = f"did not start: {report['failure']['message']}"
+        elif report and self.ranks[rank]["state"] == "starting":
+            self.ranks[rank] |= {"state": "idle", "since": time.time()}
+        self._control.broadcast()
+
+    def _on_child_end(self) -> None:
+        """Reap every child that has ended; called on SIGCHLD."""
+        changed = False
+        for record in self.ranks:
+            if record["pid"] is None or record["state"] == "dead":
+                continue
+            pid, status = os.waitpid(record["pid"], os.WNOHANG)
+            if not pid:
+                continue
+            was_starting = self.starter.whole and self.starter.is_starting
+            wanted = self._endings.get(record["rank"]) or record.get("exit")
+            record |= self._deaths.explain(record, status, wanted)
+            changed = True
+            if record["rank"] in self.starter.reports:
+                self._on_report(record["rank"])  # its last words may still be in the socket
+            if was_starting and not self.stopping and not self.failure:
+                self._fail(record["rank"], {"message": record["exit"]})
+        reap_orphans({record["pid"] for record in self.ranks})
+        if changed:
+            self._death.set()
+            self._control.broadcast()
+
+    def _fail(self, rank: int, failure: dict[str, Any]) -> None:
+        self.failure = self._deaths.explain_failure(rank, failure)
+        self._tasks.add(self.stop())
+
+    # -- talking to owners and clients ------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that a client may want to know."""
+        return {
+            "process": vars(ProcessRef.of(os.getpid())),
+            "generation": self.starter.generation,
+            "start_method": self.starter.method,
+            "backend": self.starter.backend,
+            "notices": self.starter.notices,
+            "failure": self.failure,
+            "stopping": self.stopping,
+            "holders": self._holders.to_json(),
+            "ranks": self.ranks,
+        }
+
+    def _on_gone(self, client: Client) -> None:
+        self._holders.remove(client)
+        self._turns.remove(client)
+
+    def _obey(self, client: Client, command: dict[str, Any]) -> None:
+        if command["do"] == "hold":
+            self._holders.add(client, command["who"])
+        elif command["do"] == "take_turn":
+            self._turns.take(client)
+        elif command["do"] == "end_turn":
+            self._turns.end(client)
+        elif command["do"] == "interrupt":
+            for rank in command["ranks"]:
+                signal_rank(self.ranks[rank], signal.SIGINT)
+        elif command["do"] == "kill":
+            self._kill(command["pids"])
+        elif command["do"] == "log":
+            self._control.tell(client, {"log": self._logs.lines(command["rank"])})
+        elif command["do"] == "restart" and not self.stopping:
+            self._tasks.add(self._restart(command.get("ranks") or range(self.world_size)))
+        elif command["do"] == "stop":
+            self._tasks.add(self.stop())
+        elif command["do"] == "ping":
+            self._control.tell(client, {"pong": True})
+        elif command["do"] != "restart":  # of which a pool that is stopping takes no notice
+            self._control.tell(client, {"refused": f"unknown command {command['do']!r}"})
+
+    # -- ending -----------------------------------------------------------------------------
+
+    def _kill(self, pids: Collection[int]) -> None:
+        """Kill ranks at once; until it is reaped by us, nobody else can have a rank's pid."""
+        for record in self.ranks:
+            if record["pid"] in pids and record["state"] != "dead":
+                self._endings[record["rank"]] = KILLED
+                signal_rank(record, signal.SIGKILL)
+
+    async def _restart(self, chosen: Collection[int]) -> None:
+        async with self._restarting:  # two notebooks may ask for the same rank
+            if self.starter.whole and self.starter.is_starting:
+                chosen = range(self.world_size)  # as the others would wait for those to meet them
+            self.starter.cancel(chosen)
+            self._endings = dict.fromkeys(chosen, RESTARTED)
+            await self._end_ranks(chosen)
+            if not self.stopping:
+                self._endings = {}
+                self._order(chosen)
+                self._control.broadcast()
+
+    async def stop(self) -> None:
+        """End every rank and whatever they left behind, then let the main loop return."""
+        if self.stopping:
+            return
+        self.stopping = True
+        everybody = range(self.world_size)
+        self._endings = {} if self.failure else dict.fromkeys(everybody, STOPPED)
+        self.starter.cancel(everybody)
+        self._control.broadcast()
+        await self._end_ranks(everybody)
+        self._control.broadcast()
+        self._stopped = True
+        self._wake.set()
+
+    async def _end_ranks(self, chosen: Collection[int]) -> None:
+        ending = [record for record in self.ranks if record["rank"] in chosen]
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for record in ending:
+                signal_rank(record, number)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._all_dead(ending), GRACE)
+        # The ranks themselves are reaped by `_on_child_end` alone.
+        left = left_behind(ending, self.config["id"], by_all=len(ending) == len(self.ranks))
+        await ended_now(left)
+
+    async def _all_dead(self, ending: list[dict[str, Any]]) -> None:
+        while any(record["pid"] and record["state"] != "dead" for record in ending):
+            self._death.clear()
+            await self._death.wait()
+
+    # -- the main loop ----------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGCHLD, self._on_child_end)
+        loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
+        await self._control.open()
+        self._holders.open()
+        if self.failure:
+            self._tasks.add(self.stop())
+        else:
+            self._order(range(self.world_size))
+
+    def _order(self, chosen: Collection[int]) -> None:
+        self.starter.order(chosen)
+        self._wake.set()
+
+    async def _has_next(self) -> bool:
+        """Wait for a rank to start; false when the pool has ended."""
+        while not self.starter.has_orders:
+            if self._stopped:
+                return False
+            self._wake.clear()
+            await self._wake.wait()
+        return True
+
+    def run(self) -> None:
+        """Start the ranks and serve until the pool ends."""
+        inherited = {int(name) for name in os.listdir("/dev/fd")}
+        inherited.discard(self.listener.fileno())
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(self._open())
+        # The loop is paused while forking, so that a child never stands inside a callback.
+        while loop.run_until_complete(self._has_next()):
+            self.starter.start_next(inherited)  # none, if a restart came in the loop's last turn
+            if not self.starter.has_orders:
+                self._control.broadcast()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        loop.run_until_complete(self._control.close())
+
+
+def serve(listener: socket.socket, lease: list[int], seat: socket.socket | None = None) -> None:
+    """Be the agent of a listening control socket, which lies in the folder, until its pool ends.
+
+    The descriptors of a lease are held as long. With a `seat`, leave a zygote that talks to our
+    owner by it.
+    """
+    call_ourselves("dist-agent")
+    raise_limit()  # for our ranks too, which have a connection to each other in every group
+    held = Lease.inherit(lease) if lease else None  # at once, and by no child of ours
+    agent = Agent(Path(listener.getsockname()).parent, listener)
+    agent.starter.prepare()
+    agent.failure = agent.starter.failure
+    if seat:
+        if agent.starter.method == "fork" and not agent.failure:
+            leave_zygote(seat, ProcessRef(**agent.config["owner"]), listener, serve)
+        seat.close()
+    adopt_descendants()  # not before: the zygote must not be ours to end
+    agent.run()
+    if held:
+        held.close()
+
+
+def main() -> None:
+    """Run the agent of the descriptors given as argument: of control socket, seat and lease."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    given = json.loads(sys.argv[1])
+    seat = None if given["seat"] is None else socket.socket(fileno=given["seat"])
+    serve(socket.socket(fileno=given["listener"]), given["lease"], seat)

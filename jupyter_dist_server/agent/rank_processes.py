@@ -1,0 +1,75 @@
+"""What an agent does to the processes of its ranks: spawn, signal, clear up behind them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import psutil
+
+from ..common.interpreter import python_command
+from ..common.processes import ProcessRef, members_of_pool, session_members
+from ..rank import main as rank_process
+
+RankState = dict[str, Any]
+"""What the agent knows of one rank, as its snapshot shows it."""
+
+
+def spawn(orders: rank_process.Orders) -> subprocess.Popen[bytes]:
+    """Start a rank afresh, instead of forking it."""
+    return subprocess.Popen(
+        [*python_command(sys.executable, rank_process.__name__), orders.to_json()],
+        pass_fds=(orders.report, orders.store),
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def read_report(report: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+    """Read a rank's only message; `None` if there is none yet, empty if it ended without.
+
+    With it come descriptors by which what it wrote to stderr can be read, see `RankLogs.keep`.
+    """
+    try:
+        line, descriptors, _, _ = socket.recv_fds(report, 65536, 2)
+    except (BlockingIOError, ConnectionResetError):
+        return None, []
+    return json.loads(line) if line else {}, descriptors
+
+
+def close_all_but(keep: set[int]) -> None:
+    """Close descriptors that a forked rank must not share with its agent."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) not in keep:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
+def signal_rank(rank: RankState, number: signal.Signals) -> None:
+    """Signal a rank and the subprocesses in its group (a `!command`, say)."""
+    if rank["pid"] and rank["state"] != "dead":
+        try:
+            os.killpg(rank["pid"], number)
+        except ProcessLookupError:  # just forked, it leads no group yet
+            os.kill(rank["pid"], number)
+
+
+def left_behind(ended: list[RankState], pool_id: str, by_all: bool) -> set[psutil.Process]:
+    """Find what ranks have started in the background, without the ranks themselves.
+
+    It is in their sessions, has their environment or, as the agent is sub-reaper on Linux, is a
+    descendant of the agent's; whose descendant can't be told, so those count only if all ranks
+    have ended.
+    """
+    leaders = [ProcessRef(rank["pid"], rank["start_ticks"]) for rank in ended if rank["pid"]]
+    left = set(session_members(leaders))
+    left.update(members_of_pool(pool_id, [rank["rank"] for rank in ended]))
+    if by_all:
+        left.update(psutil.Process().children(recursive=True))
+    ranks = {leader.pid for leader in leaders}
+    return {process for process in left if process.pid not in ranks}

@@ -1,0 +1,183 @@
+"""Starting the ranks of one pool: what the agent does before there is anything to watch."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, NoReturn
+
+import psutil
+
+from ..common.processes import ProcessRef, call_ourselves
+from ..placement.environment import rank_environment
+from ..rank import main as rank_process
+from .rank_processes import RankState, close_all_but, spawn
+from .store_gate import StoreGate
+
+
+class Starter:
+    """Forks ranks, or spawns them.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    config : dict
+        What ``pool.json`` holds.
+    on_report : callable
+        Called with a rank that has something to say, by a socket in `reports`.
+
+    Attributes
+    ----------
+    ranks : list of dict
+        What is known of each rank.
+    generation : int
+        How often ranks were started.
+    whole : bool
+        Whether all ranks were started together, the last time.
+    failure : dict or None
+        Why none can be started.
+    """
+
+    def __init__(
+        self, folder: Path, config: dict[str, Any], on_report: Callable[[int], None]
+    ) -> None:
+        self.ranks: list[RankState] = []
+        self.reports: dict[int, socket.socket] = {}
+        self.generation = 0
+        self.whole = True
+        self.method: str = config["start_method"]
+        self.backend: str = config["backend"]
+        self.notices: list[str] = []
+        self.failure: dict[str, Any] | None = None
+        self._folder = folder
+        self._config = config
+        self._devices = [rank["device"] for rank in config["ranks"]]
+        self._on_report = on_report
+        self._ordered: deque[int] = deque()
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._gate: StoreGate | None = None
+        self._reserved: tuple[socket.socket, socket.socket] | None = None
+        """They hold the ports at which programs on the ranks meet; the pool's group has its own."""
+
+    def prepare(self) -> None:
+        """Import what every rank needs, and make sure that forking is safe."""
+        try:
+            rank_process.preload()
+        except Exception as error:
+            self.failure = rank_process.import_failure(error)
+            return
+        if set(self._devices) != {"cpu"} and (why := rank_process.no_cuda()):
+            self._devices = ["cpu"] * len(self._devices)
+            self.backend = "none" if self.backend == "none" else "gloo"
+            self.notices.append(f"{why}: ranks keep the ids of their GPUs, but run on the CPU.")
+        threads = psutil.Process().num_threads()
+        if self.method == "fork" and threads > 1:
+            self.method = "spawn"
+            self.notices.append(
+                f"Importing torch left {threads} threads running, so the ranks were spawned "
+                "and not forked: that takes longer and shares no memory."
+            )
+        gc.collect()
+        gc.freeze()  # keeps the collector from touching, and so copying, pages shared with ranks
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether some ranks have not said yet that they are ready."""
+        return any(rank["state"] == "starting" for rank in self.ranks)
+
+    @property
+    def has_orders(self) -> bool:
+        """Whether ranks are still to be started."""
+        return bool(self._ordered)
+
+    def order(self, chosen: Collection[int]) -> None:
+        """Ask for ranks to be started, in place of their predecessors if there are any."""
+        size = self._config["world_size"]
+        self.generation += 1
+        self.whole = len(chosen) == size
+        if self.whole:
+            if self._gate:
+                self._gate.close()
+            # Rank 0 serves the store on a listener that is there by now: nobody can take its port.
+            self._gate = StoreGate()
+            if self._gate.notice and self._gate.notice not in self.notices:
+                self.notices.append(self._gate.notice)
+            self._reserved = self._reserved or (_reserve_port(), _reserve_port())
+        fresh = {"pid": None, "start_ticks": None, "state": "starting", "since": time.time()}
+        self.ranks = [
+            {"rank": rank, "device": self._devices[rank], **fresh}
+            if rank in chosen
+            else self.ranks[rank]
+            for rank in range(size)
+        ]
+        self._ordered.extend(chosen)
+
+    def cancel(self, chosen: Collection[int]) -> None:
+        """Forget orders for some ranks."""
+        self._ordered = deque(rank for rank in self._ordered if rank not in chosen)
+
+    def start_next(self, inherited: set[int]) -> None:
+        """Fork or spawn the next rank, if there is one. Does not return in a forked child."""
+        if not self._ordered:
+            return
+        assert self._gate is not None and self._reserved is not None
+        rank = self._ordered.popleft()
+        ours, theirs = socket.socketpair()
+        environment = rank_environment(
+            rank,
+            self._config["world_size"],
+            self._config["id"],
+            (self._reserved[0].getsockname()[1], self._reserved[1].getsockname()[1]),
+            self._config["ranks"][rank]["mask"],
+        )
+        orders = rank_process.Orders(
+            folder=self._folder,
+            rank=rank,
+            device=self._devices[rank],
+            backend=self.backend,
+            report=theirs.fileno(),
+            store=self._gate.listener.fileno(),
+            environment=environment | self._config["thread_limits"],
+            parent=os.getpid(),
+            alone=not self.whole,
+        )
+        if self.method == "fork":
+            pid = os.fork()
+            if pid == 0:
+                self._become_rank(orders, inherited)
+        else:
+            child = spawn(orders)
+            pid = child.pid
+            self._children[pid] = child
+        theirs.close()
+        ours.setblocking(False)
+        self.reports[rank] = ours
+        self.ranks[rank] |= {"pid": pid, "start_ticks": ProcessRef.of(pid).start_ticks}
+        asyncio.get_event_loop().add_reader(ours, self._on_report, rank)
+
+    def _become_rank(self, orders: rank_process.Orders, inherited: set[int]) -> NoReturn:
+        # The child must neither use nor finalise the agent's sockets and event loop: they share
+        # one epoll set with the agent. It closes their descriptors and keeps the objects alive.
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        close_all_but(inherited | {orders.report, orders.store})
+        asyncio.set_event_loop(None)
+        call_ourselves(f"dist-rank-{orders.rank}")
+        rank_process.run(orders, keep_alive=self)
+
+
+def _reserve_port() -> socket.socket:
+    """Return a socket that keeps a port from being given away, and lets a server bind it."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as torch's store and gRPC do
+    reserved.bind(("127.0.0.1", 0))
+    return reserved

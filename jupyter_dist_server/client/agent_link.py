@@ -1,0 +1,118 @@
+"""A connection to a pool's agent: its snapshots in, commands out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..agent.execution_lock import Turn
+from ..common.folder import AGENT_SOCKET
+from ..common.peers import check_unix_peer
+
+_LOG = logging.getLogger(__name__)
+
+Snapshot = dict[str, Any]
+
+PATIENCE = 10.0
+"""Seconds within which a living agent answers, on a busy machine too."""
+
+
+class AgentLink:
+    """Follow one agent.
+
+    Attributes
+    ----------
+    snapshot : dict or None
+        The newest one; `None` until the agent has spoken.
+    closed : asyncio.Event
+        Set when the agent has gone.
+    turn : Turn
+        The right to run cells.
+    """
+
+    def __init__(self, on_snapshot: Callable[[Snapshot], None]) -> None:
+        self.snapshot: Snapshot | None = None
+        self.closed = asyncio.Event()
+        self.first = asyncio.Event()
+        self.turn = Turn(self.send)
+        self._heard = asyncio.Event()
+        """Set by the next message."""
+        self._on_snapshot = on_snapshot
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    async def connect(self, folder: Path) -> None:
+        """Connect to the agent's socket.
+
+        Raises
+        ------
+        OSError
+            If nobody listens there any more, or another user does.
+        """
+        reader, self._writer = await asyncio.open_unix_connection(
+            str(folder / AGENT_SOCKET), limit=1 << 24
+        )
+        try:
+            check_unix_peer(self._writer.get_extra_info("socket"))
+        except PermissionError:
+            self._writer.close()
+            raise
+        self._reading = asyncio.create_task(self._read(reader))
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while line := await reader.readline():
+                try:
+                    self._hear(json.loads(line))
+                except Exception:  # one bad line, or listener, must not look like the agent's death
+                    _LOG.exception("A message of a pool's agent was not understood: %r", line[:200])
+        except ConnectionError:
+            pass  # the agent was killed; `closed` says so
+        except ValueError:
+            _LOG.exception("A message of a pool's agent was too long")
+        finally:
+            self.first.set()
+            self.closed.set()
+            self._heard.set()
+            self.turn.close()
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        self._heard.set()
+        self._heard = asyncio.Event()
+        if "turn" in said:
+            self.turn.hear(said["turn"])
+        elif "refused" in said:
+            _LOG.warning("A pool's agent: %s", said["refused"])
+        elif "pong" not in said:
+            self.snapshot = said
+            self.first.set()
+            self._on_snapshot(said)
+
+    async def answers(self, patience: float = PATIENCE) -> bool:
+        """Ask the agent for an answer; tell whether one came within some seconds."""
+        heard = self._heard
+        self.send("ping")
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(heard.wait(), patience)
+        return heard.is_set() and not self.closed.is_set()
+
+    async def is_silent(self) -> bool:
+        """Ask the agent for an answer; tell whether it is there, but none came."""
+        return not await self.answers() and not self.closed.is_set()
+
+    def send(self, do: str, **fields: Any) -> None:
+        """Give a command, such as ``interrupt`` with `ranks`, or ``stop``."""
+        if self._writer and not self.closed.is_set():
+            self._writer.write(json.dumps({"do": do, **fields}).encode() + b"\n")
+
+    async def close(self) -> None:
+        """Hang up; the agent goes on."""
+        if self._writer:
+            self._writer.close()
+        if self._reading:
+            await asyncio.gather(self._reading, return_exceptions=True)

@@ -1,0 +1,91 @@
+"""Why a pool did not start, or ended, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..common.errors import DistError
+from ..common.folder import log_tail
+from ..common.rank_specs import format_ranks
+from ..pools.records import PoolRecord, Reason
+
+
+def too_slow(record: PoolRecord, seconds: float) -> Reason:
+    """Name the ranks that were not ready in time."""
+    folder = Path(record.folder)
+    waiting = [rank.rank for rank in record.ranks if rank.state not in ("idle", "busy")]
+    late = waiting[0] if waiting else 0
+    return Reason(
+        "start_timeout",
+        f"The pool was not ready within {seconds:g} s: "
+        f"{len(waiting)} of {record.world_size} ranks, the first of them rank {late}.",
+        "Try again with a longer --timeout.",
+        late,
+        log_tail(folder / f"rank-{late}.log") or log_tail(folder / "agent.log"),
+    )
+
+
+def agent_ended(record: PoolRecord, code: int | None) -> Reason:
+    """Say how the agent ended; `code` is `None` where nobody knows."""
+    log = log_tail(Path(record.folder, "agent.log"))
+    if log and "No module named 'jupyter_dist_server" in log[-1]:
+        return Reason(
+            "package_missing",
+            f"jupyter_dist_server is not installed in the kernel's environment ({record.python}).",
+            f'Install it there: "{record.python}" -m pip install jupyter-dist-server',
+        )
+    how = f"exited with code {code}"
+    if code is None:
+        how = "ended without a word"
+    elif code < 0:
+        how = f"was killed by signal {-code}"
+    return Reason(
+        "agent_failed",
+        f"The pool's agent {how}, and its ranks ended with it.",
+        "Start the pool again with %dist_init.",
+        stderr=log,
+    )
+
+
+def agent_silent(pid: int | None) -> Reason:
+    """Say that an agent does not answer; its ranks may be well, but nobody looks after them."""
+    which = f" (pid {pid})" if pid else ""
+    return Reason(
+        "agent_silent",
+        f"The pool's agent{which} does not answer: it is stopped, or hangs.",
+        "Stop the pool with %dist_shutdown, and start a new one with %dist_init.",
+    )
+
+
+def rank_silent(ranks: list[int], world_size: int) -> DistError:
+    """Say that ranks do not answer, and who could be used instead."""
+    one = len(ranks) == 1
+    them = format_ranks(ranks)
+    others = format_ranks(set(range(world_size)) - set(ranks))
+    instead = f", or run the cell on the others with %%rank {others}" if others else ""
+    return DistError(
+        "rank_silent",
+        f"{'Rank' if one else 'Ranks'} {them} {'does' if one else 'do'} not answer: stopped "
+        "(SIGSTOP, a debugger), or in C code that holds the GIL.",
+        f"Replace {'it' if one else 'them'} with %dist_restart --ranks {them}{instead}.",
+    )
+
+
+def broken(error: Exception, started: bool) -> Reason:
+    """Say that a pool ended by a fault that nobody has foreseen."""
+    if not started:
+        return Reason("start_failed", f"The pool could not be started: {error!r}.")
+    return Reason(
+        "pool_failed",
+        f"The pool was ended by an unexpected error: {error!r}.",
+        "Start a new one with %dist_init.",
+    )
+
+
+def abandoned(seconds: float) -> Reason:
+    """Say that nobody came for a pool whose kernel was gone."""
+    return Reason(
+        "orphaned",
+        f"The pool's kernel had been gone for {seconds:g} s, so the pool was stopped.",
+        "Start a new one with %dist_init.",
+    )

@@ -1,0 +1,49 @@
+"""Splitting a value for the ranks, and joining what they have."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from ..common.errors import DistError
+
+
+def split(name: str, value: Any, count: int) -> list[Any]:
+    """Cut a value into parts along its first dimension, as evenly as possible."""
+    try:
+        size, rest = divmod(len(value), count)
+        ends = [size * n + min(n, rest) for n in range(count + 1)]
+        return [value[begin:end] for begin, end in itertools.pairwise(ends)]
+    except (TypeError, KeyError, IndexError) as error:
+        raise DistError(
+            "value_not_a_sequence",
+            f"`{name}` cannot be split: {error}.",
+            "Scatter a tensor, an array or a sequence.",
+        ) from error
+
+
+def concatenate(name: str, values: Sequence[Any]) -> Any:
+    """Join the values of several ranks along their first dimension."""
+    module = type(values[0]).__module__.partition(".")[0]
+    try:
+        if module == "torch":
+            import torch
+
+            return torch.cat(list(values))
+        if module == "numpy":
+            import numpy
+
+            return numpy.concatenate(values)
+        if not isinstance(values[0], (list, tuple, str, bytes)):
+            raise TypeError(f"{type(values[0]).__name__} has no first dimension")
+        joined: Any = values[0]
+        for value in values[1:]:
+            joined = joined + value
+        return joined
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DistError(
+            "value_not_a_sequence",
+            f"The ranks' `{name}` cannot be joined: {error}.",
+            "Gather them as a list, without --concat.",
+        ) from error

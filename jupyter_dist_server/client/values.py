@@ -1,0 +1,303 @@
+"""Moving values between the notebook and the ranks: the notebook's side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..common.errors import DistError
+from ..common.pickling import (
+    SHARED_FROM,
+    Packed,
+    SharedMemory,
+    own,
+    pack,
+    read_shared,
+    unpack,
+    write_shared,
+)
+from ..common.processes import POOL_ENDED
+from ..common.rank_specs import format_ranks
+from .client import PoolClient
+from .reasons import rank_silent
+from .splitting import split
+
+RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_id", "device"])
+"""Variables that a pool gives its ranks, and that are not overwritten."""
+
+_LOOK = 2.0
+"""Seconds after which it is looked whether a rank that does not reply is stopped."""
+_Replies = dict[int, dict[str, Any]]
+
+
+@dataclass
+class Moved:
+    """What a transfer came to."""
+
+    nbytes: int
+    """Size of the values, each counted once, however many ranks received it."""
+    notices: list[str] = field(default_factory=list)
+    """What the user should know."""
+
+
+class Mover:
+    """Moves values between this process and the ranks of one pool.
+
+    Values are pickled and unpickled in the calling thread: it is the user's code that runs then,
+    and an interrupt ends it.
+
+    Parameters
+    ----------
+    client : PoolClient
+        Connected.
+    run : callable
+        Runs a coroutine in the client's event loop and returns its result.
+    """
+
+    def __init__(
+        self, client: PoolClient, run: Callable[[Coroutine[Any, Any, _Replies]], _Replies]
+    ) -> None:
+        self._client = client
+        self._run = run
+
+    def push(self, values: dict[str, Any], ranks: Sequence[int]) -> Moved:
+        """Set variables on ranks; it takes effect at once, also while a cell runs there.
+
+        Raises
+        ------
+        DistError
+            If a name is not allowed or a value cannot be sent, and then nothing has changed on
+            any rank; or if a rank cannot read it.
+        """
+        self._check_alive(ranks)
+        packed = _pack_variables(values)
+        self._deliver(packed, ranks)
+        names = " and ".join(f"`{name}`" for name in values)
+        return Moved(sum(packed.sizes), _arrival(names, packed.devices, "the notebook"))
+
+    def scatter(self, name: str, value: Any, ranks: Sequence[int]) -> Moved:
+        """Split a value along its first dimension, and set one part on each rank.
+
+        The first ranks get one item more where the split is uneven.
+
+        Raises
+        ------
+        DistError
+            If the value cannot be split; and as `push` does.
+        """
+        self._check_alive(ranks)
+        packed = [_pack_variables({name: part}) for part in split(name, value, len(ranks))]
+        for rank, parcel in zip(ranks, packed, strict=True):
+            self._deliver(parcel, [rank])
+        devices = sorted({device for parcel in packed for device in parcel.devices})
+        nbytes = sum(sum(parcel.sizes) for parcel in packed)
+        return Moved(nbytes, _arrival(f"`{name}`", devices, "the notebook"))
+
+    def pull(self, expression: str, ranks: Sequence[int]) -> tuple[dict[int, Any], Moved]:
+        """Return the value of an expression on each rank, also while a cell runs there.
+
+        Raises
+        ------
+        DistError
+            If a rank does not have it, or it cannot be sent or read.
+        """
+        try:
+            compile(expression, "<value>", "eval")
+        except (SyntaxError, ValueError):
+            raise DistError(
+                "bad_name",
+                f"“{expression}” is neither a name nor an expression.",
+                'Give one, such as w, model.weight or data["x"].',
+            ) from None
+        return self._fetch(expression, ranks, call=None)
+
+    def send_call(self, call: tuple[Any, ...], ranks: Sequence[int]) -> str:
+        """Send a function, its arguments, named arguments and source; return its name there."""
+        self._check_alive(ranks)
+        try:
+            packed = pack(call)
+        except Exception as error:
+            raise DistError(
+                "value_unsendable",
+                f"The function or its arguments cannot be sent: {_why(error)}.",
+            ) from error
+        name = uuid.uuid4().hex
+        self._deliver(packed, ranks, name)
+        return name
+
+    def fetch_result(self, call: str, ranks: Sequence[int]) -> dict[int, Any]:
+        """Return what a function returned on each rank."""
+        return self._fetch("the result", ranks, call)[0]
+
+    def forget(self, call: str, ranks: Sequence[int]) -> None:
+        """Let ranks drop a function and its result; none of them replies."""
+        self._run(self._request("dist_forget_request", {"call": call}, ranks, timeout=0.0))
+
+    # -- the messages -----------------------------------------------------------------------
+
+    def _deliver(self, packed: Packed, ranks: Sequence[int], call: str | None = None) -> None:
+        content = {"sizes": packed.sizes, "call": call, "memory": None}
+        if SharedMemory.possible and sum(packed.sizes) >= SHARED_FROM:
+            with SharedMemory() as memory:
+                write_shared(memory.descriptor, packed.buffers)
+                shared = content | {"memory": memory.address}
+                replies = self._ask("dist_push_request", shared, ranks)
+            _raise_failures("the value", replies)
+            ranks = [rank for rank in ranks if replies[rank]["status"] == "no_memory"]
+        if ranks:
+            buffers = packed.buffers
+            _raise_failures("the value", self._ask("dist_push_request", content, ranks, buffers))
+
+    def _fetch(
+        self, expression: str, ranks: Sequence[int], call: str | None
+    ) -> tuple[dict[int, Any], Moved]:
+        self._check_alive(ranks)
+        values: dict[int, Any] = {}
+        with _memory_for(ranks if SharedMemory.possible else []) as memory:
+            addresses = {str(rank): shared.address for rank, shared in memory.items()}
+            content = {"expression": expression, "call": call, "memory": addresses}
+            replies = self._ask("dist_pull_request", content, ranks)
+            _raise_failures(expression, replies)
+            for rank in ranks:
+                reply = replies[rank]
+                if reply["shared"]:
+                    buffers = read_shared(memory[rank].descriptor, reply["sizes"])
+                else:
+                    buffers = own(reply["buffers"])
+                values[rank] = _unpack_value(expression, rank, buffers)
+        nbytes = sum(sum(reply["sizes"]) for reply in replies.values())
+        return values, Moved(nbytes, _arrivals(expression, replies))
+
+    def _ask(
+        self,
+        kind: str,
+        content: dict[str, Any],
+        ranks: Sequence[int],
+        buffers: Sequence[memoryview] = (),
+    ) -> _Replies:
+        replies = self._run(self._request(kind, content, ranks, buffers=buffers))
+        self._check_alive([rank for rank in ranks if rank not in replies], ended=True)
+        return replies
+
+    async def _request(
+        self, kind: str, content: dict[str, Any], ranks: Sequence[int], **options: Any
+    ) -> _Replies:
+        asking = asyncio.create_task(self._client.ask(kind, content, ranks, **options))
+        try:
+            # However long a rank computes, but not for one that is stopped.
+            while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
+                if stopped := self._client.stopped(ranks):
+                    raise rank_silent(stopped, self._client.world_size)
+            messages = asking.result()
+        finally:
+            asking.cancel()
+        return {
+            rank: message["content"] | {"buffers": message["buffers"]}
+            for rank, message in messages.items()
+        }
+
+    def _check_alive(self, ranks: Sequence[int], ended: bool = False) -> None:
+        dead = self._client.dead
+        lost = [rank for rank in ranks if ended or rank in dead]
+        if lost:
+            why = dead.get(lost[0], POOL_ENDED)
+            raise DistError(
+                "rank_dead",
+                f"{_name(lost).capitalize()} died: {why}.",
+                "Choose others with --ranks, or replace it with %dist_restart.",
+            )
+
+
+@contextlib.contextmanager
+def _memory_for(ranks: Sequence[int]) -> Iterator[dict[int, SharedMemory]]:
+    with contextlib.ExitStack() as stack:
+        yield {rank: stack.enter_context(SharedMemory()) for rank in ranks}
+
+
+# -- values ---------------------------------------------------------------------------------
+
+
+def _pack_variables(values: dict[str, Any]) -> Packed:
+    for name in values:
+        if not name.isidentifier():
+            raise DistError("bad_name", f"“{name}” is not a variable's name.", "Use --as NAME.")
+        if name in RESERVED:
+            raise DistError(
+                "bad_name",
+                f"`{name}` is a variable that every rank is given, and cells rely on it.",
+                "Push your value under another name: --as NAME.",
+            )
+    try:
+        return pack(values, values.values())
+    except Exception:
+        for name, value in values.items():
+            try:
+                pack(value, [value])
+            except Exception as error:
+                raise DistError(
+                    "value_unsendable",
+                    f"`{name}` of the notebook cannot be sent: {_why(error)}.",
+                ) from error
+        raise
+
+
+def _unpack_value(expression: str, rank: int, buffers: Sequence[Any]) -> Any:
+    try:
+        return unpack(buffers)
+    except Exception as error:
+        raise DistError(
+            "value_unreadable",
+            f"`{expression}` of rank {rank} cannot be read in the notebook: "
+            f"{type(error).__name__}: {error}.",
+            "What it is made of must be installed in the notebook's environment too.",
+        ) from error
+
+
+def _raise_failures(expression: str, replies: _Replies) -> None:
+    failures: dict[tuple[str, str], list[int]] = {}
+    for rank, reply in sorted(replies.items()):
+        if reply["status"] not in ("ok", "no_memory"):
+            failures.setdefault((reply["status"], reply["why"]), []).append(rank)
+    for (status, why), ranks in failures.items():
+        where = _name(ranks)
+        if status == "missing":
+            verb = "has" if len(ranks) == 1 else "have"
+            raise DistError(
+                "value_missing",
+                f"{where.capitalize()} {verb} no `{why}`.",
+                "Run the cell that makes it on these ranks first.",
+            )
+        if status == "unsendable":
+            raise DistError("value_unsendable", f"`{expression}` of {where} cannot be sent: {why}.")
+        if status == "unreadable":
+            raise DistError(
+                "value_unreadable",
+                f"{expression.capitalize()} cannot be read on {where}: {why}.",
+                "What it is made of must be known there too: a module in the ranks' folder, say.",
+            )
+        raise DistError("value_failed", f"`{expression}` failed on {where}: {why}.")
+
+
+def _arrivals(expression: str, replies: _Replies) -> list[str]:
+    """Say which values left a GPU."""
+    on_gpu = {rank: reply["devices"] for rank, reply in replies.items() if reply["devices"]}
+    devices = sorted({device for names in on_gpu.values() for device in names})
+    return _arrival(f"`{expression}`", devices, _name(sorted(on_gpu)) if on_gpu else "")
+
+
+def _arrival(names: str, devices: list[str], whose: str) -> list[str]:
+    if not devices:
+        return []
+    return [f"{names} was on {', '.join(devices)} of {whose}; it arrives on the CPU."]
+
+
+def _why(error: BaseException) -> str:
+    return str(error).rstrip(".") or type(error).__name__
+
+
+def _name(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {format_ranks(ranks)}"

@@ -1,0 +1,1 @@
+"""What several processes share: errors, paths, process identity, rank specs, pickling."""

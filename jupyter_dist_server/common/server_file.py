@@ -1,0 +1,86 @@
+"""The private file in Jupyter's runtime folder by which kernels find their server."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jupyter_core.paths import jupyter_runtime_dir
+
+from .processes import ProcessRef
+
+FILE_PREFIX = "jupyter-dist-"
+SECRET_SCHEME = "JupyterDist"
+"""``Authorization: JupyterDist SECRET`` opens our routes, and nothing else of the server."""
+
+CHALLENGE, PROOF = "Jupyter-Dist-Challenge", "Jupyter-Dist-Proof"
+"""Headers: what a kernel sends before all else, and what only its server can answer."""
+
+_LOCAL = {"": "localhost", "*": "localhost", "0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Where a server that listens everywhere is reached, and nobody else's could be."""
+
+
+def local_url(serverapp: Any) -> str:
+    """Return the URL under which a process on this machine reaches the server."""
+    scheme = "https" if serverapp.certfile else "http"
+    host = _LOCAL.get(serverapp.ip, serverapp.ip)
+    host = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{host}:{serverapp.port}{serverapp.base_url}"
+
+
+def write_discovery_file(serverapp: Any, secret: str) -> Path:
+    """Tell this user's kernels, and nobody else, where we are.
+
+    Returns
+    -------
+    Path
+        The file, for removal at the end.
+    """
+    path = Path(jupyter_runtime_dir(), f"{FILE_PREFIX}{os.getpid()}.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    content = {
+        "url": local_url(serverapp),
+        "secret": secret,
+        "certfile": serverapp.certfile,
+        "process": vars(ProcessRef.of(os.getpid())),
+    }
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w") as file:
+        json.dump(content, file)
+    return path
+
+
+def proof(secret: str, challenge: str) -> str:
+    """Return what shows that somebody knows the secret, without telling it."""
+    message = f"server of {challenge}".encode()
+    return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
+
+
+def read_discovery_files() -> Iterator[dict[str, Any]]:
+    """Yield what running servers of this user wrote, the parent of this process first."""
+    files = Path(jupyter_runtime_dir()).glob(f"{FILE_PREFIX}*.json")
+    parent = FILE_PREFIX + os.environ.get("JPY_PARENT_PID", "")
+    for path in sorted(files, key=lambda path: path.stem != parent):
+        try:
+            known = _read(path)
+            alive = ProcessRef(**known["process"]).find()
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # its server is just writing or removing it, or it is no file of ours
+        if alive:
+            yield known
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
+        about = os.fstat(file.fileno())
+        if about.st_uid != os.getuid() or about.st_mode & 0o077 or not stat.S_ISREG(about.st_mode):
+            raise PermissionError(1, f"{path} is not this user's alone")
+        known: dict[str, Any] = json.load(file)
+        return known

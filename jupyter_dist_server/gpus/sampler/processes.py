@@ -1,0 +1,119 @@
+"""Which processes use a GPU, as NVML and this machine know them.
+
+Only the sampler's process imports this. psutil is imported when there is a process to look up.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from ..nvml import NO_PERMISSION, UNSUPPORTED, Failure, query
+from .reader import Reader
+
+_HOST_PID_NAMESPACE = "pid:[4026531836]"
+"""The first pid namespace; its number is the same on all Linux machines."""
+_RECENT = 5.0
+"""Seconds after which a row of the driver's says nothing of now; it keeps some for hours."""
+_LISTS = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
+_VERSIONS = ("_v3", "_v2")
+"""Of those functions, the newest first: a driver may not have it."""
+
+Words = dict[str, Any]
+"""``user``, ``command`` and ``start_time`` of a process."""
+NOBODY: Words = {"user": None, "command": None, "start_time": None}
+
+
+def sees_host_pids() -> bool:
+    """Return whether NVML's pids, which are the host's, mean anything here; not in a container."""
+    return sys.platform != "linux" or os.readlink("/proc/self/ns/pid") == _HOST_PID_NAMESPACE
+
+
+class ProcessReader:
+    """Reads who uses GPUs.
+
+    Parameters
+    ----------
+    host_pids : bool
+        Whether NVML's pids are those of processes that we can look up.
+    """
+
+    def __init__(self, host_pids: bool) -> None:
+        self._host_pids = host_pids
+        self._known: dict[tuple[int, float], Words] = {}
+
+    def read(self, readers: Iterable[Reader]) -> dict[str, list[dict[str, Any]]]:
+        """Return the processes of each GPU by UUID, those with most memory first.
+
+        Returns
+        -------
+        dict
+            Rows with ``pid``, ``user``, ``command``, ``memory`` in bytes, ``sm`` in percent, and
+            ``start_time`` in seconds since 1970; `None` for what cannot be known.
+        """
+        found = {
+            reader.gpu.uuid: self._rows(reader.source.device.handle)
+            for reader in readers
+            if reader.source
+        }
+        before, self._known = self._known, {}
+        for rows in found.values():
+            for row in rows:
+                row |= self._look_up(row["pid"], before)
+        return found
+
+    def _rows(self, handle: Any) -> list[dict[str, Any]]:
+        memory: dict[int, int | None] = {}
+        for function in _LISTS:
+            for process in _ask(function, handle):
+                sizes = [size for size in (memory.get(process.pid), process.usedGpuMemory) if size]
+                memory[process.pid] = max(sizes, default=None)  # a process may be in both lists
+        sm = _sm(handle) if memory else {}
+        # In a container the driver may give pids of ours here, and the host's there.
+        idle = 0 if self._host_pids else None
+        rows = [
+            {"pid": pid, "memory": size, "sm": None if sm is None else sm.get(pid, idle)}
+            for pid, size in memory.items()
+        ]
+        return sorted(rows, key=lambda row: (-(row["memory"] or 0), row["pid"] or 0))
+
+    def _look_up(self, pid: int, before: dict[tuple[int, float], Words]) -> Words:
+        if not self._host_pids:
+            return NOBODY
+        import psutil
+
+        try:
+            process = psutil.Process(pid)
+            key = pid, process.create_time()
+            self._known[key] = before.get(key) or {
+                "user": process.username(),
+                "command": process.name(),
+                "start_time": key[1],
+            }
+        except psutil.Error:  # it has ended, or is hidden from us
+            return NOBODY
+        return self._known[key]
+
+
+def _ask(function: str, handle: Any) -> list[Any]:
+    for version in _VERSIONS:
+        answer = query(function + version, handle)
+        if answer != UNSUPPORTED:
+            break
+    return [] if isinstance(answer, Failure) else answer
+
+
+def _sm(handle: Any) -> dict[int, int] | None:
+    """Return the SM utilisation of processes that did anything lately; `None` if not supported.
+
+    The driver adds rows of pid 0, rows with impossible percentages, and rows of long ago.
+    """
+    since = int((time.time() - _RECENT) * 1e6)
+    samples = query("nvmlDeviceGetProcessUtilization", handle, since)
+    if isinstance(samples, Failure):  # if nobody did anything, there is none either
+        return None if samples in (UNSUPPORTED, NO_PERMISSION) else {}
+    good = [s for s in samples if s.pid and s.smUtil <= 100 and s.timeStamp > since]
+    return {s.pid: s.smUtil for s in sorted(good, key=lambda sample: sample.timeStamp)}

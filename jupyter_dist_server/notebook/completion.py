@@ -1,0 +1,148 @@
+"""Completion and inspection in cells that run on ranks, answered by a rank.
+
+The kernel answers ``complete_request`` and ``inspect_request`` by `do_complete` and `do_inspect`;
+for a distributed cell these ask the first of its ranks that lives, in a subshell, so that the
+answer comes while a cell runs there. They may be called in any thread of the kernel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from ..client.client import PoolClient
+from ..client.subshells import ask_beside
+from ..common.errors import DistError
+from ..common.rank_specs import parse_ranks
+from .magics.cell_magics import CellMagics
+from .magics.options import unquoted, without_comment
+
+PATIENCE = 2.0
+"""Seconds for which a rank's answer is waited for; a front end gives up soon after."""
+
+_CELL_MAGIC = re.compile(
+    r"([ \t]*(#[^\n]*)?\n)*[ \t]*%%(?P<name>distributed|rank|px)\b(?P<line>[^\n]*)\n"
+)
+_RANKS_OPTION = re.compile(r"(?:^|\s)(?:--ranks|-r|--targets|-t)(?:\s*=\s*|\s+)(?P<ranks>\S+)")
+_MAGIC_NAME = re.compile(r"\s*%{1,2}\w*")
+
+Answer = dict[str, Any]
+
+
+class Introspection:
+    """The notebook kernel's completion and inspection.
+
+    Parameters
+    ----------
+    kernel : IPythonKernel
+        The notebook's.
+    cells : CellMagics
+        Know the pool, and whether all cells go to its ranks.
+    """
+
+    def __init__(self, kernel: Any, cells: CellMagics) -> None:
+        self._kernel = kernel
+        self._cells = cells
+        self._own = kernel.do_complete, kernel.do_inspect
+
+    def install(self) -> None:
+        """Answer from now on."""
+        self._kernel.do_complete, self._kernel.do_inspect = self.complete, self.inspect
+
+    def remove(self) -> None:
+        """Let IPython answer again."""
+        self._kernel.do_complete, self._kernel.do_inspect = self._own
+
+    async def complete(self, code: str, cursor_pos: int | None) -> Answer:
+        """Complete at a position, counted in characters."""
+        position = len(code) if cursor_pos is None else cursor_pos
+        place = self._place(code, position)
+        if place is None:
+            return await _settled(self._own[0](code, cursor_pos))
+        client, rank, begin = place
+        content = {"code": code[begin:], "cursor_pos": position - begin}
+        answer = await self._ask(client, rank, "complete_request", content)
+        if answer is None:
+            return {
+                "matches": [],
+                "cursor_start": position,
+                "cursor_end": position,
+                "metadata": {},
+                "status": "ok",
+            }
+        for key in ("cursor_start", "cursor_end"):
+            answer[key] += begin
+        for match in answer["metadata"].get("_jupyter_types_experimental", ()):
+            match["start"] += begin
+            match["end"] += begin
+        return answer
+
+    async def inspect(
+        self, code: str, cursor_pos: int, detail_level: int = 0, omit_sections: Iterable[str] = ()
+    ) -> Answer:
+        """Describe what is at a position, counted in characters."""
+        place = self._place(code, cursor_pos)
+        if place is None:
+            return await _settled(self._own[1](code, cursor_pos, detail_level, omit_sections))
+        client, rank, begin = place
+        content = {
+            "code": code[begin:],
+            "cursor_pos": cursor_pos - begin,
+            "detail_level": detail_level,
+            "omit_sections": sorted(omit_sections),
+        }
+        answer = await self._ask(client, rank, "inspect_request", content)
+        return answer or {"status": "ok", "found": False, "data": {}, "metadata": {}}
+
+    def _place(self, code: str, position: int) -> tuple[PoolClient, int, int] | None:
+        """Return who answers, and where the code for the ranks begins; `None` if it is IPython."""
+        client = self._cells.pool.client
+        if client is None:
+            return None
+        if match := _CELL_MAGIC.match(code):
+            begin, ranks = match.end(), _chosen(match["name"], match["line"], client.world_size)
+            if position < begin:
+                return None  # options are IPython's to complete
+        else:
+            lines = code.splitlines(keepends=True)
+            if len(self._cells.send_all(lines)) == len(lines):
+                return None
+            if _MAGIC_NAME.fullmatch(code[:position]):
+                return None  # it may become one of ours, which ranks do not know
+            begin, ranks = 0, list(range(client.world_size))
+        living = [rank for rank in [*ranks, *range(client.world_size)] if rank not in client.dead]
+        return (client, living[0], begin) if living else None
+
+    async def _ask(
+        self, client: PoolClient, rank: int, kind: str, content: dict[str, Any]
+    ) -> Answer | None:
+        try:
+            work = ask_beside(client, kind, content, rank, PATIENCE)
+            answer = await asyncio.wrap_future(self._cells.pool.loop.submit(work))
+        except Exception:
+            # The pool may end at any moment, and nobody asked for an error by pressing Tab.
+            self._kernel.log.warning("Rank %s did not answer a %s", rank, kind, exc_info=True)
+            return None
+        return answer if answer and answer["status"] == "ok" else None
+
+
+def _chosen(name: str, line: str, world_size: int) -> list[int]:
+    """Return the ranks that the line of a cell magic chooses; all while it cannot be read."""
+    option = _RANKS_OPTION.search(line)
+    text = line if name == "rank" else option["ranks"] if option else ""
+    try:
+        text = unquoted(without_comment(text))
+        return parse_ranks(text, world_size) if text.strip() else list(range(world_size))
+    except (DistError, UsageError):
+        return list(range(world_size))
+
+
+async def _settled(answer: Any) -> Answer:
+    """Return IPython's own answer, which some versions give at once and some later."""
+    settled: Answer = await answer if inspect.isawaitable(answer) else answer
+    return settled

@@ -1,0 +1,1 @@
+"""The magics; run in the notebook's kernel."""

@@ -1,0 +1,256 @@
+"""The magics that run cells on ranks."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from dataclasses import replace
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments
+from traitlets import Float, Int
+
+from ...client.client import OUTPUT_LIMIT
+from ...client.values import Mover
+from ...common.errors import DistError
+from ...common.rank_specs import format_ranks
+from ..cell import Options
+from ..output.results import CellResults
+from ..ran_cells import RanCell
+from ..session import CurrentPool
+from .options import no_options, parse, plain_usage, unquoted
+
+OUR_MAGICS = re.compile(
+    r"\s*(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx|timeline_\w+)\b"
+    r"|%(re|un)?load_ext\s+jupyter_dist_server\b)"
+)
+_RUN_SCRIPT = "__import__('jupyter_dist_server.rank.script', fromlist=['']).run_script"
+_CELL_MAGIC = re.compile(r"\s*%%(distributed|rank|px)\b")
+_RANK_WITHOUT_SPACE = re.compile(r"^\s*%%rank\[")
+_NO_CODE = re.compile(r"\s*(#.*)?\s*")
+
+
+@magics_class
+class CellMagics(Magics):  # type: ignore[misc]
+    """Cells on ranks."""
+
+    output_limit = Int(
+        OUTPUT_LIMIT,
+        min=1000,
+        config=True,
+        help="""Characters that one cell may show, all its ranks together. Of more, the middle is
+        cut, and a file for each rank holds it all.""",
+    )
+
+    sync_timeout = Float(
+        60.0,
+        min=0.1,
+        config=True,
+        help="""Seconds that ``%sync`` waits for all ranks to reach the barrier.""",
+    )
+
+    def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
+        super().__init__(shell)
+        self.pool = pool
+
+    @plain_usage
+    @magic_arguments()
+    @argument("-r", "--ranks", default="", help="some ranks, such as 0,2 or ::2; default: all")
+    @argument("--per-rank", action="store_true", help="show one rank after the other, unmerged")
+    @argument("-q", "--quiet", action="store_true", help="show nothing but errors")
+    @argument("-o", "--out", metavar="NAME", help="keep what each rank gave back in a variable")
+    @argument("--timeout", type=float, metavar="S", help="stop the cell after this many seconds")
+    @cell_magic
+    def distributed(self, line: str, cell: str) -> None:
+        """Run the cell on all ranks.
+
+        Each rank has ``torch``, ``dist``, ``rank``, ``local_rank``, ``world_size``, ``gpu_id`` and
+        ``device``. Output that is the same on several ranks appears once. Stopping the notebook's
+        kernel interrupts the ranks. With ``-o NAME``, NAME maps each rank to an object with
+        ``value`` (the cell's last expression), ``stdout``, ``stderr``, ``displays`` and ``status``.
+
+        Examples::
+
+            %%distributed
+            t = torch.ones(1, device=device) * rank
+            dist.all_reduce(t)
+            t
+
+            %%distributed --ranks 0,2 --quiet -o losses --timeout 60
+            loss.item()
+        """
+        options = parse(self.distributed, line)
+        if options.timeout is not None and not options.timeout > 0:
+            raise UsageError(f"--timeout takes a number of seconds, not “{options.timeout:g}”")
+        if options.out is not None and not options.out.isidentifier():
+            raise UsageError(f"-o takes the name of a variable, not “{options.out}”")
+        results = None if options.out is None else CellResults(self.pool.choose(options.ranks))
+        how = Options(options.per_rank, options.quiet, options.timeout, self.output_limit, results)
+        if results is None:
+            self._run(cell, options.ranks, how)
+            return
+        try:
+            self._run(cell, options.ranks, how)
+        finally:
+            self.shell.user_ns[options.out] = results
+            self._fetch_values(results)
+
+    def _fetch_values(self, results: CellResults) -> None:
+        """Bring in the last value of each rank that has one."""
+        mover = Mover(self.pool.require()[1], self.pool.loop.run)
+        for rank, result in results.items():
+            if result.has_value and result.status == "ok":
+                try:
+                    result.value = mover.pull("_", [rank])[0][rank]
+                except DistError as error:  # it was shown as text in any case
+                    print(f"The value of rank {rank} stays there: {error.message}", file=sys.stderr)
+
+    @plain_usage
+    @cell_magic
+    def rank(self, line: str, cell: str) -> None:
+        """Run the cell on some ranks.
+
+        Examples::
+
+            %%rank 0
+            %%rank [0,2]
+            %%rank[0,2]
+            %%rank 0-2
+            %%rank ::2
+        """
+        ranks = unquoted(line)
+        if not ranks:
+            raise UsageError("%%rank needs ranks, such as %%rank [0,2] or %%rank 0-2")
+        self._run(cell, ranks)
+
+    @plain_usage
+    @magic_arguments()
+    @argument("-i", "--interactive", action="store_true", help="share variables with the ranks")
+    @argument("-m", "--module", action="store_true", help="run a module, as python -m does")
+    @argument("-r", "--ranks", default="", help="some ranks, such as 0,2 or ::2; default: all")
+    @argument("script", help="the script's path, or with -m the module's name")
+    @argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
+    @line_magic
+    def dist_run(self, line: str) -> None:
+        """Run a script on the ranks as ``torchrun`` does, without starting processes.
+
+        The script runs as ``__main__``, with its arguments in ``sys.argv``. It does not see the
+        ranks' variables. With ``-i`` it does, and the ranks keep the variables that it sets.
+
+        Examples::
+
+            %dist_run train.py --lr 0.1
+            %dist_run -m package.train --lr 0.1
+            %dist_run -i --ranks 0,1 train.py
+        """
+        options = parse(self.dist_run, line)
+        self.pool.require()
+        target = options.script
+        if not options.module:
+            target = os.path.abspath(os.path.expanduser(options.script))
+            if not os.path.isfile(target):
+                raise DistError(
+                    "script_missing",
+                    f"There is no file {target}.",
+                    f"Relative paths start at {os.getcwd()}.",
+                )
+        how = f"is_module={options.module}, keep={options.interactive}"
+        argv = [options.script, *options.arguments]
+        script = RanCell("", [], why=f"%dist_run {line}: run this script with torchrun.")
+        self._run(f"{_RUN_SCRIPT}({target!r}, {argv!r}, {how})", options.ranks, noted=script)
+
+    def _run(
+        self,
+        code: str,
+        ranks: str,
+        options: Options | None = None,
+        noted: RanCell | None = None,
+    ) -> None:
+        kernel = getattr(self.shell, "kernel", None)
+        allow_stdin = bool(getattr(kernel, "_allow_stdin", True))
+        # The shell's counter is one ahead of the running cell in some versions of IPython.
+        count = len(self.shell.history_manager.input_hist_raw) - 1
+        how = options or Options(limit=self.output_limit)
+        record, _ = self.pool.require()
+        ran = noted or RanCell(code, self.pool.choose(ranks), count, results=how.results)
+        self.pool.ran.add(record, ran)
+        try:
+            self.pool.run(code, ranks, count, allow_stdin, replace(how, results=ran))
+        except DistError:  # it did not begin
+            self.pool.ran.remove(ran)
+            raise
+        except BaseException as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+            ran.why = ran.why or f"It {'was interrupted' if interrupted else 'failed'}."
+            raise
+        finally:
+            ran.results = None
+
+    @plain_usage
+    @magic_arguments()
+    @argument("-e", "--enable", action="store_true", help="all cells go to the ranks")
+    @argument("-d", "--disable", action="store_true", help="cells run in the notebook again")
+    @line_magic
+    def dist_mode(self, line: str) -> None:
+        """Send all cells to the ranks, or stop doing so. Without options, say which it is.
+
+        Magics and ``!commands`` in a cell run on the ranks too; a cell that begins with one of
+        this extension's magics runs in the notebook.
+
+        Examples::
+
+            %dist_mode -e
+            %dist_mode -d
+        """
+        options = parse(self.dist_mode, line)
+        if options.enable and options.disable:
+            raise UsageError("choose one of --enable and --disable")
+        if options.enable:
+            self.pool.require()
+        if options.enable or options.disable:
+            self.pool.all_cells = options.enable
+        on = self.pool.all_cells and self.pool.attach()
+        print("Cells run on all ranks." if on else "Cells run in the notebook.")
+
+    @plain_usage
+    @line_magic
+    def sync(self, line: str) -> None:
+        """Wait until all ranks have reached this point (a barrier), for up to 60 seconds.
+
+        ``%config CellMagics.sync_timeout = 300`` sets a longer limit.
+
+        Examples::
+
+            %sync
+        """
+        no_options("sync", line)
+        seconds = self.pool.barrier(self.sync_timeout)
+        record, _ = self.pool.require()
+        self.pool.ran.add(record, RanCell("dist.barrier()", self.pool.choose("")))
+        print(f"Ranks {format_ranks(range(record['world_size']))} met in {seconds * 1e3:.1f} ms.")
+
+    # -- input transformers -----------------------------------------------------------------
+
+    def find_magic(self, lines: list[str]) -> list[str]:
+        """Let IPython see a cell magic of ours below comments, and one without a space."""
+        above = 0
+        while above < len(lines) and _NO_CODE.fullmatch(lines[above]):
+            above += 1
+        if above == len(lines) or not _CELL_MAGIC.match(lines[above]):
+            return lines
+        first, *rest = lines[above:]
+        return [_RANK_WITHOUT_SPACE.sub("%%rank [", first), *rest]
+
+    def send_all(self, lines: list[str]) -> list[str]:
+        """Put ``%%distributed`` before a cell when all cells go to the ranks."""
+        code = [line for line in lines if not _NO_CODE.fullmatch(line)]
+        if not code or OUR_MAGICS.match(code[0]) or not self.pool.all_cells:
+            return lines
+        return ["%%distributed\n", *lines]
+
+    # Whether a cell is complete IPython judges without the transformers that are marked so.
+    send_all.has_side_effects = True  # type: ignore[attr-defined]

@@ -1,0 +1,128 @@
+"""Magics by which users of other tools find what they know: ipyparallel's, and nbdistributed's."""
+
+from __future__ import annotations
+
+import shlex
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments
+
+from ..session import CurrentPool
+from .options import no_options, parse, plain_usage
+
+
+@magics_class
+class CompatibilityMagics(Magics):  # type: ignore[misc]
+    """Other names for what our magics do."""
+
+    def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
+        super().__init__(shell)
+        self.pool = pool
+
+    @plain_usage
+    @magic_arguments()
+    @argument("-t", "--targets", default="", help="the ranks, such as 0,2 or ::2; default: all")
+    @argument("-o", "--out", metavar="NAME", help="as for %%%%distributed")
+    @argument("--block", action="store_true", help="wait for the ranks, as every cell does anyway")
+    @argument("-a", "--noblock", action="store_true", help="refused: a cell waits for its ranks")
+    @line_cell_magic
+    def px(self, line: str, cell: str | None = None) -> None:
+        """Run a cell, or the rest of the line, on the ranks: ipyparallel's ``%%distributed``.
+
+        Examples::
+
+            %%px
+            %%px --targets 0,2
+            %px import numpy
+        """
+        if cell is None:
+            self.shell.run_cell_magic("distributed", "", line)
+            return
+        options = parse(self.px, line)
+        if options.noblock:
+            raise UsageError("%%px waits for its ranks: leave --noblock out")
+        chosen = []
+        if options.targets not in ("", "all"):
+            chosen.append(f"--ranks={options.targets}")
+        if options.out:
+            chosen.append(f"--out={options.out}")
+        self.shell.run_cell_magic("distributed", shlex.join(chosen), cell)
+
+    @plain_usage
+    @line_magic
+    def autopx(self, line: str) -> None:
+        """Send all cells to the ranks, or no longer: ipyparallel's ``%dist_mode``.
+
+        Examples::
+
+            %autopx
+        """
+        no_options("autopx", line)
+        self.shell.run_line_magic("dist_mode", "-d" if self.pool.all_cells else "-e")
+
+    @plain_usage
+    @line_magic
+    def dist_debug(self, line: str) -> None:
+        """Show the state of the ranks, and where cells run: nbdistributed's ``%dist_status``.
+
+        Examples::
+
+            %dist_debug
+        """
+        no_options("dist_debug", line)
+        if self.pool.attach() is None:
+            print("No pool is running.")
+        else:
+            self.shell.run_line_magic("dist_status", "")
+        self.shell.run_line_magic("dist_mode", "")
+
+    @plain_usage
+    @line_magic
+    def dist_sync_ide(self, line: str) -> None:
+        """Do nothing: Tab and Shift-Tab ask the ranks themselves, without copies of their names.
+
+        Examples::
+
+            %dist_sync_ide
+        """
+        no_options("dist_sync_ide", line)
+        print("Nothing to do: completion asks the ranks themselves.")
+
+    @plain_usage
+    @line_magic
+    def timeline_save(self, line: str) -> None:
+        """Do nothing: no timelines are kept.
+
+        Examples::
+
+            %timeline_save
+        """
+        self._no_timelines("timeline_save", line)
+
+    @plain_usage
+    @line_magic
+    def timeline_debug(self, line: str) -> None:
+        """Do nothing: no timelines are kept.
+
+        Examples::
+
+            %timeline_debug
+        """
+        self._no_timelines("timeline_debug", line)
+
+    @plain_usage
+    @line_magic
+    def timeline_clear(self, line: str) -> None:
+        """Do nothing: no timelines are kept.
+
+        Examples::
+
+            %timeline_clear
+        """
+        self._no_timelines("timeline_clear", line)
+
+    def _no_timelines(self, name: str, line: str) -> None:
+        no_options(name, line)
+        print("Nothing to do: no timelines are kept.")

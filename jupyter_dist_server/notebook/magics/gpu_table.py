@@ -1,0 +1,87 @@
+"""The GPUs of the machine as a table: how busy, how full, and who holds them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ...common.rank_specs import format_ranks
+from ...gpus.inventory import Gpu
+from ...gpus.metrics import Value
+from ...gpus.telemetry import snapshot
+from ...jobs.lease import holders
+from ...placement.conflicts import REAL_MEMORY, clock
+from ..control import Record
+
+
+async def gpu_rows(record: Record) -> list[tuple[str, ...]]:
+    """Look at the GPUs, and return the rows of the table, the first one being its head.
+
+    Parameters
+    ----------
+    record : dict
+        The notebook's pool; if it has no GPU, nor has the table.
+    """
+    if not any(rank["gpu"] for rank in record["ranks"]):
+        return []
+    now = await snapshot()
+    leases = await asyncio.to_thread(holders, now.inventory)
+    rows: list[tuple[str, ...]] = [("GPU", "name", "busy", "memory", "temperature", "holder")]
+    for gpu in now.inventory.gpus:
+        sample = now.samples.get(gpu.uuid, {})
+        rows.append(
+            (
+                gpu.label,
+                gpu.name,
+                _figure(sample.get("utilization"), " %"),
+                _memory(gpu, sample.get("memory_used")),
+                _figure(sample.get("temperature"), " °C"),
+                _holder(record, gpu, leases.get(gpu.uuid), now.processes.get(gpu.uuid, [])),
+            )
+        )
+    for sentence in (*now.inventory.problems, *filter(None, [now.inventory.reason])):
+        rows.append(("-", sentence, "", "", "", ""))
+    return rows
+
+
+def gigabytes(size: float) -> str:
+    """Return a size in bytes in words."""
+    return f"{size / 2**30:.1f} GB"
+
+
+def _figure(value: Value, unit: str) -> str:
+    return f"{value:.0f}{unit}" if isinstance(value, int | float) else "–"
+
+
+def _memory(gpu: Gpu, used: Value) -> str:
+    first = f"{used / 2**30:.1f}" if isinstance(used, int | float) else "–"
+    return f"{first} / {gigabytes(gpu.memory_total)}"
+
+
+def _holder(
+    record: Record, gpu: Gpu, lease: dict[str, Any] | None, processes: list[dict[str, Any]]
+) -> str:
+    ranks = [r["rank"] for r in record["ranks"] if r["gpu"] and r["gpu"]["uuid"] == gpu.uuid]
+    words = []
+    if ranks:
+        words.append(f"this pool, rank{'s' * (len(ranks) > 1)} {format_ranks(ranks)}")
+    for one in [lease, *lease["others"]] if lease else []:
+        if one.get("pool") != record["id"]:
+            words.append(_lessee(one))
+    if not words:
+        foreign = [row for row in processes if (row["memory"] or 0) > REAL_MEMORY]
+        words = [_process(row) for row in foreign]
+    return "; ".join(words) or "free"
+
+
+def _lessee(lease: dict[str, Any]) -> str:
+    if lease["user"] is None:
+        return "locked by a process that does not say who it is"
+    name = lease["notebook"] or f"pool {lease['pool']}"
+    return f"{name}, user {lease['user']}, since {clock(lease['since'])}"
+
+
+def _process(row: dict[str, Any]) -> str:
+    command, user = row["command"] or "a process that cannot be seen from here", row["user"]
+    whose = f", user {user}" if user else ""
+    return f"{command}, pid {row['pid']}{whose}, {gigabytes(row['memory'])}"

@@ -1,0 +1,259 @@
+"""The magics for a pool's life: start, look, interrupt, restart, stop."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.display import display
+
+from ...common.errors import DistError
+from ...common.rank_specs import format_ranks
+from ...pools.discovery import find_pools
+from ..control import Record
+from ..own_placement import Place, own_map
+from ..reuse import is_as_asked
+from ..session import CurrentPool
+from .gpu_table import gpu_rows
+from .options import (
+    WITHOUT_END,
+    no_options,
+    parse,
+    plain_usage,
+    read_bytes,
+    read_gpu_ids,
+    read_map,
+    read_performance,
+    read_variable,
+    read_wait,
+)
+from .status import describe_start, pids, pools_table, status_table
+
+
+@magics_class
+class PoolMagics(Magics):  # type: ignore[misc]
+    """Ranks for this notebook."""
+
+    def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
+        super().__init__(shell)
+        self.pool = pool
+
+    @plain_usage
+    @magic_arguments()
+    @argument(
+        "-n",
+        "--num-ranks",
+        "--num-processes",
+        type=int,
+        help="number of ranks; default: one per free GPU, or 2 on a machine without",
+    )
+    @argument("-g", "--gpu-ids", help="physical GPUs for the ranks, such as 0,3, or UUIDs")
+    @argument(
+        "--placement",
+        help="cycle (default) through the free GPUs, free-memory or performance for the best first",
+    )
+    @argument("--min-free-memory", help="take no GPU with less, such as 20GB")
+    @argument("--performance", help="scores of the GPUs to choose from, such as 0=100,3=110")
+    @argument("--map", help="the GPU of each rank, such as 0:3,1:0")
+    @argument("--exclusive", action="store_true", help="refuse that two ranks share a GPU")
+    @argument("--share", action="store_true", help="let other pools use the GPUs, if they share")
+    @argument(
+        "--force", action="store_true", help="use GPUs on which there are processes of others"
+    )
+    @argument(
+        "--wait",
+        nargs="?",
+        const=WITHOUT_END,
+        metavar="S",
+        help="wait in line for GPUs that are taken, at most so many seconds",
+    )
+    @argument("--backend", help="gloo, nccl or none; default: nccl with a GPU per rank, else gloo")
+    @argument("--env", action="append", default=[], help="an environment variable, K=V; repeatable")
+    @argument("--timeout", type=float, help="seconds that the start may take; default: 120")
+    @argument("--start-method", help="fork (default) or spawn")
+    @argument("-a", "--master-addr", default="localhost", help="nbdistributed's: only localhost")
+    @line_magic
+    def dist_init(self, line: str) -> None:
+        """Start a pool of ranks for this notebook, unless one that is as asked for runs already.
+
+        Examples::
+
+            %dist_init
+            %dist_init -n 4
+            %dist_init --num-ranks 2 --gpu-ids 0,3
+            %dist_init -n 2 --min-free-memory 20GB --wait 600
+            %dist_init -n 2 --backend gloo --env NCCL_DEBUG=INFO --timeout 60
+        """
+        options = parse(self.dist_init, line)
+        if options.master_addr not in ("localhost", "127.0.0.1"):
+            raise UsageError(f"the ranks are on this machine, not on {options.master_addr}")
+        request = {
+            "num_ranks": options.num_ranks,
+            "gpu_ids": read_gpu_ids(options.gpu_ids),
+            "placement": options.placement,
+            "min_free_memory": read_bytes(options.min_free_memory),
+            "performance": read_performance(options.performance),
+            "map": read_map(options.map),
+            "exclusive": options.exclusive,
+            "share": options.share,
+            "force": options.force,
+            "wait": read_wait(options.wait),
+            "backend": options.backend,
+            "env": dict(read_variable(text) for text in options.env),
+            "timeout": options.timeout,
+            "start_method": options.start_method,
+        }
+        running = self.pool.living()
+        if running and is_as_asked(request, running):
+            count = running["world_size"]
+            ranks = f"{count} rank{'s' if count > 1 else ''}"
+            print(f"This notebook's pool of {ranks} runs already ({running['backend']}).")
+            return
+        self.start(request)
+
+    def start(self, request: dict[str, Any], place: Place | None = None) -> None:
+        """Start a pool from the fields of a `PoolRequest`, and show how that goes.
+
+        With `place`, that decides on the GPUs; see `own_map`.
+        """
+        if place:
+            request = self.pool.loop.run(own_map(place, request))
+        self._with_progress(lambda progress: self.pool.start(request, progress))
+        if variables := ", ".join(request.get("env") or ()):
+            self.pool.ran.note(
+                self.pool.require()[0],
+                f"The pool was started with --env {variables}: set these variables for torchrun.",
+            )
+
+    def _with_progress(self, work: Callable[[Callable[[Record], None]], Record]) -> None:
+        """Show one line that follows the start of a pool."""
+        handle: Any = None
+        begun = time.monotonic()
+        in_place = hasattr(self.shell, "kernel")  # a terminal would print each state anew
+        why = None
+
+        def show(record: Record) -> None:
+            nonlocal handle, why
+            before, why = why, record["progress"].get("reason")
+            if not in_place and record["state"] != "RUNNING" and why in (before, None):
+                return
+            line = {"text/plain": describe_start(record, time.monotonic() - begun)}
+            if handle is None:
+                handle = display(line, raw=True, display_id=True)
+            else:
+                handle.update(line, raw=True)
+
+        try:
+            work(show)
+        except DistError:
+            if handle:
+                handle.update({"text/plain": "The ranks were not started."}, raw=True)
+            raise
+
+    @plain_usage
+    @line_magic
+    def dist_status(self, line: str) -> None:
+        """Show where every rank sits and what it does.
+
+        Examples::
+
+            %dist_status
+        """
+        no_options("dist_status", line)
+        record, said, dead = self.pool.status()
+        gpus = self.pool.loop.run(gpu_rows(record))
+        print(status_table(record, said, dead, gpus))
+
+    @plain_usage
+    @line_magic
+    def dist_interrupt(self, line: str) -> None:
+        """Interrupt whatever the ranks run; their variables are kept.
+
+        Examples::
+
+            %dist_interrupt
+        """
+        no_options("dist_interrupt", line)
+        late = self.pool.interrupt()
+        print("Interrupted all ranks.")
+        if late:
+            print(f"Ranks stuck in C code: {format_ranks(late)}. Replace them with %dist_restart.")
+
+    @plain_usage
+    @magic_arguments()
+    @argument("--ranks", default="", help="which, such as 1 or 0,2; default: all")
+    @line_magic
+    def dist_restart(self, line: str) -> None:
+        """Replace ranks by new ones; their variables are lost, those of the others are kept.
+
+        Examples::
+
+            %dist_restart
+            %dist_restart --ranks 1
+        """
+        options = parse(self.dist_restart, line)
+        self._with_progress(lambda progress: self.pool.restart(options.ranks, progress))
+        if not self.pool.mend():
+            print("The process group is made again once every rank is there and idle.")
+
+    @plain_usage
+    @magic_arguments()
+    @argument("pool", nargs="?", help="the pool's id; default: the only one that runs")
+    @line_magic
+    def dist_attach(self, line: str) -> None:
+        """Use a pool that another notebook has started.
+
+        Examples::
+
+            %dist_attach
+            %dist_attach p-1a2b3c4d
+        """
+        chosen = parse(self.dist_attach, line).pool
+        if chosen is None:
+            others = [found for found in find_pools() if os.getpid() not in pids(found)]
+            if len(others) != 1:
+                print(pools_table(others))
+                return
+            chosen = others[0].id
+        record = self.pool.attach_to(chosen, lambda _: None)
+        print(f"Attached to pool {record['id']} of {record['world_size']} ranks.")
+
+    @plain_usage
+    @line_magic
+    def dist_shutdown(self, line: str) -> None:
+        """Stop the pool; no process of it is left. A pool of another notebook is only left.
+
+        Examples::
+
+            %dist_shutdown
+        """
+        no_options("dist_shutdown", line)
+        record, stopped = self.pool.stop()
+        self.pool.all_cells = False
+        if stopped:
+            print(f"Stopped {record['world_size']} ranks.")
+        else:
+            print(f"Left pool {record['id']}; another notebook still uses it.")
+
+    @plain_usage
+    @magic_arguments()
+    @argument("-n", "--nuclear", action="store_true", help="nbdistributed's: makes no difference")
+    @line_magic
+    def dist_reset(self, line: str) -> None:
+        """Stop the pool, if there is one, and clear everything of this extension's.
+
+        Examples::
+
+            %dist_reset
+        """
+        parse(self.dist_reset, line)
+        self.pool.all_cells = False
+        self.pool.ran.clear()
+        self.pool.reset()
+        print("Everything is reset; start again with %dist_init.")

@@ -1,0 +1,109 @@
+"""Registering the magics in a shell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import zmq
+from IPython import get_ipython
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics
+
+from ...common.errors import DistError
+from ..api import Pool
+from ..completion import Introspection
+from ..output.replay import Replay
+from ..own_placement import Place
+from ..session import CurrentPool
+from ..widgets import Comms
+from .cell_magics import CellMagics
+from .compatibility import CompatibilityMagics
+from .export_magics import ExportMagics
+from .pool_magics import PoolMagics
+from .value_magics import ValueMagics
+
+MAGICS: tuple[type[Magics], ...] = (
+    PoolMagics,
+    CellMagics,
+    ValueMagics,
+    ExportMagics,
+    CompatibilityMagics,
+)
+"""All of ours; each takes the shell and the notebook's pool."""
+
+_loaded: dict[type[Magics], Magics] = {}
+_hooks: list[Introspection | Comms | Replay] = []
+"""What is installed in the notebook's kernel."""
+
+
+def current_pool() -> Pool:
+    """Return the notebook's running pool, see `jupyter_dist_server.current_pool`."""
+    if not _loaded:
+        raise DistError(
+            "no_pool", "No pool is running.", "Start one: %load_ext jupyter_dist_server, %dist_init"
+        )
+    current = _loaded[CellMagics].pool
+    current.require()
+    return Pool(current)
+
+
+def start_pool(place: Place | None, request: dict[str, Any]) -> Pool:
+    """Start a pool, see `jupyter_dist_server.start_pool`."""
+    if not _loaded:
+        shell = get_ipython()
+        if shell is None:
+            raise DistError(
+                "no_notebook", "Ranks belong to a notebook, or to IPython: this is none."
+            )
+        load(shell)
+    magics = _loaded[PoolMagics]
+    assert isinstance(magics, PoolMagics)
+    magics.start(request, place)
+    return current_pool()
+
+
+def load(shell: InteractiveShell) -> None:
+    """Register the magics in a shell, and attach to the notebook's pool if one is running."""
+    if not _loaded:
+        pool = CurrentPool()
+        _loaded.update({kind: kind(shell, pool) for kind in MAGICS})
+    shell.register_magics(*_loaded.values())
+    cells = _loaded[CellMagics]
+    transforms = shell.input_transformers_cleanup
+    for transform in (cells.send_all, cells.find_magic):
+        if transform not in transforms:
+            transforms.insert(0, transform)
+    kernel = getattr(shell, "kernel", None)
+    if kernel is not None and not _hooks:  # a terminal has none
+        _queue_all_outputs(kernel)
+        _hooks.extend([Introspection(kernel, cells), Comms(shell), Replay(shell)])
+        for hook in _hooks:
+            hook.install()
+    if record := cells.pool.attach():
+        print(f"Attached to this notebook's pool of {record['world_size']} ranks.")
+
+
+def _queue_all_outputs(kernel: Any) -> None:
+    """Have the kernel drop no output that waits to be sent; cells' budgets bound how much can.
+
+    ZeroMQ drops what is published while 1,000 messages wait for a slow client, by default.
+    """
+    thread = kernel.iopub_thread
+    if isinstance(thread.socket, zmq.Socket):  # a kernel within another process has none
+        thread.schedule(lambda: thread.socket.set(zmq.SNDHWM, 0))
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Remove the input transformers and magics."""
+    if not _loaded:
+        return
+    while _hooks:
+        _hooks.pop().remove()
+    cells = _loaded[CellMagics]
+    for transform in (cells.send_all, cells.find_magic):
+        if transform in shell.input_transformers_cleanup:
+            shell.input_transformers_cleanup.remove(transform)
+    for ours in _loaded.values():
+        for kind, magics in ours.magics.items():
+            for name in magics:
+                shell.magics_manager.magics[kind].pop(name, None)

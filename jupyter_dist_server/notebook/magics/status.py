@@ -1,0 +1,94 @@
+"""Words and tables for the state of a pool."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ...pools.discovery import Found
+from ..control import Record
+from .gpu_table import gigabytes
+
+
+def describe_start(record: Record, seconds: float) -> str:
+    """Say in a line or two how far the start of a pool is, after some seconds."""
+    size = record["world_size"]
+    ranks = f"{size or 'the'} rank{'s' * (size != 1)}"
+    if record["state"] != "RUNNING":
+        progress = record["progress"]
+        phase = progress["phase"] or "waiting"
+        if reason := progress.get("reason"):
+            return f"{phase[0].upper()}{phase[1:]}, for {seconds:.0f} s now. {reason}"
+        ready = f", {progress['ready']} of {size} ready" if phase == "starting ranks" else ""
+        return f"Starting {ranks}: {phase}{ready}…"
+    gpus = [rank["gpu"]["label"] for rank in record["ranks"] if rank["gpu"]]
+    where = f"GPU{'s' * (len(gpus) > 1)} {', '.join(gpus)}" if gpus else "the CPU"
+    line = f"{ranks} ready on {where} ({record['backend']}) in {seconds:.1f} s."
+    return "\n".join([line, *record["notices"]])
+
+
+def status_table(
+    record: Record,
+    said: dict[int, dict[str, Any]],
+    dead: dict[int, str],
+    gpus: list[tuple[str, ...]],
+) -> str:
+    """Return a table of ranks, and one of GPUs below it.
+
+    Parameters
+    ----------
+    record : dict
+        The pool's record.
+    said : dict
+        What each rank that answers says of itself, see `RankKernel`.
+    dead : dict
+        Why dead ranks are dead.
+    gpus : list of tuple
+        The rows of the table of GPUs, see `gpu_rows`; none on a machine without.
+    """
+    on_gpus = any(rank["gpu"] for rank in record["ranks"])
+    torch = ("by torch",) if on_gpus else ()
+    rows: list[tuple[str, ...]] = [("rank", "device", "GPU", "pid", "memory", *torch, "state")]
+    for rank in record["ranks"]:
+        number = rank["rank"]
+        gpu = f"{rank['gpu']['label']} {rank['gpu']['name']}" if rank["gpu"] else "-"
+        answer = said.get(number)
+        memory, held = "-", "-"
+        if number in dead:
+            pid, state = rank["pid"], f"dead: {dead[number]}"
+        elif answer is None:
+            pid, state = rank["pid"], "does not answer"
+        else:
+            pid, memory = answer["pid"], f"{answer['memory'] / 2**20:.0f} MB"
+            held = gigabytes(answer["gpu"]["allocated"]) if answer["gpu"] else "-"
+            state = f"{answer['state']} for {time.time() - answer['since']:.0f} s"
+        torch = (held,) if on_gpus else ()
+        rows.append((str(number), rank["device"], gpu, str(pid), memory, *torch, state))
+    size = f"{record['world_size']} ranks, {record['backend']}"
+    lines = [f"Pool {record['id']}: {size}, on {record['host']}", *_aligned(rows)]
+    return "\n".join(lines + (["", *_aligned(gpus)] if gpus else []))
+
+
+def pids(found: Found) -> set[int]:
+    """Return which kernels use a pool."""
+    return {who["pid"] for who in found.kernels}
+
+
+def pools_table(pools: list[Found]) -> str:
+    """Return a table of the pools that a notebook can attach to."""
+    if not pools:
+        return "No other pool of yours is running on this machine."
+    rows: list[tuple[str, ...]] = [("pool", "ranks", "notebook", "used by")]
+    for found in pools:
+        users = [f"{who['name'] or 'kernel'} (pid {who['pid']})" for who in found.kernels]
+        name = found.config["record"]["name"] or "-"
+        rows.append((found.id, str(found.config["world_size"]), name, ", ".join(users) or "nobody"))
+    return "\n".join(["Choose one, with %dist_attach POOL:", *_aligned(rows)])
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,196 @@
+"""The magics that move values between the notebook and the ranks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from ...client.splitting import concatenate
+from ...client.values import Moved
+from ...common.errors import DistError
+from ...common.rank_specs import format_ranks
+from ..api import Pool
+from ..session import CurrentPool
+from .options import plain_usage, unquoted
+
+
+@magics_class
+class ValueMagics(Magics):  # type: ignore[misc]
+    """Values between the notebook and ranks."""
+
+    def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
+        super().__init__(shell)
+        self.pool = Pool(pool)
+
+    @plain_usage
+    @magic_arguments()
+    @argument("names", nargs="+", metavar="NAME", help="a variable; with --as, an expression")
+    @argument("--as", dest="target", type=unquoted, help="its name on the ranks; default: the same")
+    @argument("--ranks", type=unquoted, help="which ranks, such as 0,2 or 0-2; default: all")
+    @line_magic
+    def dist_push(self, line: str) -> None:
+        """Set variables of the notebook on the ranks, at once, also while a cell runs there.
+
+        Large arrays and tensors go through shared memory; a rank copies what it writes to.
+
+        Examples::
+
+            %dist_push w
+            %dist_push w b --ranks 0,2
+            %dist_push model.weight --as w
+        """
+        options = parse_argstring(self.dist_push, line)
+        if options.target and len(options.names) > 1:
+            raise UsageError("--as is for one name")
+        names = [options.target] if options.target else options.names
+        values = {
+            name: self._evaluate(expression)
+            for name, expression in zip(names, options.names, strict=True)
+        }
+        ranks = self.pool.choose(options.ranks)
+        begun = time.monotonic()
+        moved = self.pool.mover().push(values, ranks)
+        self.pool.note_values("push", names)
+        _say("Pushed", names, moved, f"to {_ranks(ranks)}", begun)
+
+    @plain_usage
+    @magic_arguments()
+    @argument("name", nargs="+", metavar="NAME", help="a variable or an expression on the ranks")
+    @argument("--rank", type=unquoted, default="0", help="from which rank; default: 0")
+    @argument(
+        "--ranks", type=unquoted, help="from which ranks, as a list: all, or a choice such as 0,2"
+    )
+    @argument(
+        "--as", dest="target", type=unquoted, help="its name in the notebook; default: the same"
+    )
+    @line_magic
+    def dist_pull(self, line: str) -> None:
+        """Fetch a value of one rank, or a list with those of several, also while a cell runs there.
+
+        Tensors on a GPU arrive on the CPU.
+
+        Examples::
+
+            %dist_pull loss
+            %dist_pull model.weight --rank 1 --as w
+            %dist_pull loss --ranks all --as losses
+        """
+        options = parse_argstring(self.dist_pull, line)
+        expression, target = _name(options)
+        ranks = self.pool.choose(options.ranks or options.rank)
+        if not options.ranks and len(ranks) > 1:
+            raise UsageError("--rank takes one rank; use --ranks for a list of several")
+        begun = time.monotonic()
+        values, moved = self.pool.mover().pull(expression, ranks)
+        value = list(values.values()) if options.ranks else values[ranks[0]]
+        self._keep("Pulled", target, value, moved, ranks, begun)
+
+    @plain_usage
+    @magic_arguments()
+    @argument("name", metavar="NAME", help="a tensor, array or sequence; with --as, an expression")
+    @argument("--as", dest="target", type=unquoted, help="its name on the ranks; default: the same")
+    @argument("--ranks", type=unquoted, help="which ranks, such as 0,2 or 0-2; default: all")
+    @line_magic
+    def dist_scatter(self, line: str) -> None:
+        """Split a value along its first dimension, as evenly as possible: one part for each rank.
+
+        Examples::
+
+            %dist_scatter batch
+            %dist_scatter files --as mine
+        """
+        options = parse_argstring(self.dist_scatter, line)
+        name = options.target or options.name
+        value = self._evaluate(options.name)
+        ranks = self.pool.choose(options.ranks)
+        begun = time.monotonic()
+        moved = self.pool.mover().scatter(name, value, ranks)
+        self.pool.note_values("scatter", [name])
+        _say("Scattered", [name], moved, f"to {_ranks(ranks)}", begun)
+
+    @plain_usage
+    @magic_arguments()
+    @argument("name", nargs="+", metavar="NAME", help="a variable or an expression on the ranks")
+    @argument(
+        "--as", dest="target", type=unquoted, help="its name in the notebook; default: the same"
+    )
+    @argument("--ranks", type=unquoted, help="which ranks, such as 0,2 or 0-2; default: all")
+    @argument("--concat", action="store_true", help="join the values along their first dimension")
+    @line_magic
+    def dist_gather(self, line: str) -> None:
+        """Fetch the values of all ranks as a list, or joined to one.
+
+        Examples::
+
+            %dist_gather loss
+            %dist_gather mine --concat --as batch
+        """
+        options = parse_argstring(self.dist_gather, line)
+        expression, target = _name(options)
+        ranks = self.pool.choose(options.ranks)
+        begun = time.monotonic()
+        values, moved = self.pool.mover().pull(expression, ranks)
+        gathered: Any = list(values.values())
+        if options.concat:
+            gathered = concatenate(expression, gathered)
+        self._keep("Gathered", target, gathered, moved, ranks, begun)
+
+    def _evaluate(self, expression: str) -> Any:
+        """Return the value of an expression in the notebook."""
+        try:
+            return eval(expression, self.shell.user_ns)
+        except NameError as error:
+            raise DistError(
+                "value_missing", f"The notebook has no `{error.name or expression}`."
+            ) from error
+        except Exception as error:
+            raise DistError(
+                "value_failed",
+                f"`{expression}` failed in the notebook: {type(error).__name__}: {error}.",
+            ) from error
+
+    def _keep(
+        self, verb: str, target: str, value: Any, moved: Moved, ranks: list[int], begun: float
+    ) -> None:
+        self.shell.push({target: value})
+        _say(verb, [target], moved, f"from {_ranks(ranks)}", begun)
+
+
+def _name(options: Any) -> tuple[str, str]:
+    """Return an expression and the name that its value gets here."""
+    expression = " ".join(options.name)
+    target = options.target or expression
+    if not target.isidentifier():
+        raise DistError(
+            "bad_name",
+            f"“{target}” is not a variable's name.",
+            "Say how to call it here with --as NAME.",
+        )
+    return expression, target
+
+
+def _say(verb: str, names: list[str], moved: Moved, where: str, begun: float) -> None:
+    listed = ", ".join(f"`{name}`" for name in names)
+    seconds = time.monotonic() - begun
+    print(f"{verb} {listed} ({_size(moved.nbytes)}) {where} in {seconds:.1f} s.")
+    for notice in moved.notices:
+        print(notice)
+
+
+def _ranks(ranks: list[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {format_ranks(ranks)}"
+
+
+def _size(nbytes: float) -> str:
+    if nbytes < 1000:
+        return f"{nbytes:.0f} bytes"
+    for unit in ("kB", "MB", "GB"):
+        nbytes /= 1000
+        if nbytes < 999.5 or unit == "GB":
+            break
+    return f"{nbytes:.3g} {unit}"

@@ -1,0 +1,379 @@
+"""The pool that this notebook uses: found, started, forwarded to, stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from ..agent.attachments import KERNEL
+from ..client.client import PoolClient
+from ..client.interrupt import free
+from ..common.errors import DistError
+from ..common.rank_specs import parse_ranks
+from .cell import Cell, Options
+from .connection import Connection, mended
+from .control import Control, LocalControl, Record
+from .loop import LoopThread
+from .ran_cells import RanCells
+from .server_control import find_server
+
+_NEWS = 10.0
+"""Seconds for which one question for news of a pool may wait."""
+_END = 30.0
+"""Seconds within which a pool ends that is ending: a stopped agent is killed after some."""
+
+
+class CurrentPool:
+    """The notebook's one pool, wherever it is owned."""
+
+    def __init__(self) -> None:
+        self._loop = LoopThread()
+        self._local = LocalControl(self._loop)
+        self._control: Control = self._local
+        self._record: Record | None = None
+        self._connection = Connection(self._loop)
+        self._guest = False
+        """Whether the pool is another notebook's."""
+        self._failure: DistError | None = None
+        self._unreachable: DistError | None = None
+        """Why there is no connection to a pool that has not ended."""
+        self._cells = 0
+        self.ran = RanCells()
+
+    @property
+    def loop(self) -> LoopThread:
+        """Where the pool's client lives."""
+        return self._loop
+
+    @property
+    def client(self) -> PoolClient | None:
+        """The connection to the ranks, if there is one."""
+        client = self._connection.client
+        return None if client is None or client.link.closed.is_set() else client
+
+    @property
+    def all_cells(self) -> bool:
+        """Whether cells without a magic of ours go to the ranks too, until their pool ends."""
+        if self._connection.all_cells and self.client is None:
+            with contextlib.suppress(DistError):  # the cell will fail, and say why
+                if record := self._find():
+                    self._connection.end_all_cells_of_others(record["id"])
+        return self._connection.all_cells
+
+    @all_cells.setter
+    def all_cells(self, on: bool) -> None:
+        self._connection.all_cells = on
+
+    # -- life -------------------------------------------------------------------------------
+
+    def start(self, request: dict[str, Any], progress: Callable[[Record], None]) -> Record:
+        """Start a pool and wait until it runs.
+
+        Parameters
+        ----------
+        request : dict
+            The fields of `PoolRequest` that the user gave.
+        progress : callable
+            Called with the pool's record at each change.
+
+        Raises
+        ------
+        DistError
+            If the pool cannot be started; the reason says why.
+        """
+        if self.living():
+            assert self._record
+            raise DistError(
+                "pool_exists",
+                f"This notebook has a pool already: {self._record['world_size']} ranks, "
+                f"{self._record['backend']}, {self._record['state']}.",
+                "Use it, or stop it with %dist_shutdown before you start another.",
+            )
+        self._failure, self._guest = None, False
+        self._control = find_server() or self._local
+        record = self._control.start(
+            request
+            | {
+                "python": sys.executable,
+                "cwd": os.getcwd(),
+                "sys_path": [path for path in sys.path if isinstance(path, str)],
+                "base_env": dict(os.environ),
+                "name": os.environ.get("JPY_SESSION_NAME", ""),
+                "kernel_pid": os.getpid(),
+            }
+        )
+        return self._follow(record, progress)
+
+    def _follow(self, record: Record, progress: Callable[[Record], None]) -> Record:
+        """Wait until a pool runs; an interrupt cancels a start, but lets ranks be replaced."""
+        try:
+            while record["state"] in ("PENDING", "CONFIGURING"):
+                progress(record)
+                record = self._control.wait(record, _NEWS)
+        except KeyboardInterrupt:
+            if record["started"]:
+                raise
+            if self._guest:
+                self._local.release(record["id"])
+            else:
+                self._control.stop(record["id"])
+            raise DistError(
+                "start_cancelled", "The start was cancelled; nothing of it is left."
+            ) from None
+        if record["state"] != "RUNNING":
+            raise _why_not(record)
+        progress(record)
+        self._connect(record)
+        return record
+
+    def attach(self) -> Record | None:
+        """Make sure that the notebook's running pool is connected, if there is one."""
+        record = self._find()
+        is_broken = self._connection.is_broken and record and self._connection.is_to(record)
+        if record and (is_broken or record["state"] == "COMPLETING"):
+            record = self._wait_for_end(record)
+        if record is None:
+            self._note_why_it_ended()
+            self._disconnect()
+        elif record["state"] == "RUNNING" and not self._connection.is_to(record):
+            try:
+                self._connect(record)
+            except DistError as error:
+                self._unreachable = error
+                if error.code != "agent_silent":  # it may be ending just now
+                    record = self._wait_for_end(record)
+        self._record = record
+        return record
+
+    def living(self) -> Record | None:
+        """Return the running pool, if it is of any use; one whose ranks have all died is ended.
+
+        Raises
+        ------
+        DistError
+            If its agent does not answer.
+        """
+        record = self.attach()
+        client = self._connection.client
+        if record and record["state"] == "RUNNING" and client:
+            answers = self._loop.run(client.link.answers())
+            self._loop.run(client.status())  # ranks that were just killed are known as dead then
+            if answers and len(client.dead) < client.world_size:
+                return record
+            if client.link.closed.is_set():
+                return self.attach()
+            if not answers:
+                raise client.agent_silent()
+            self._end(record)
+            return None
+        if record and self._unreachable:
+            raise self._unreachable
+        return record
+
+    def _find(self) -> Record | None:
+        """Return the notebook's pool, from whoever knows it: the server, we, or its agent."""
+        record, silent = None, None
+        try:
+            record = self._control.find()
+        except DistError:  # the server has gone, or is a new one; the pool need not have ended
+            silent, self._control = self._control, self._local
+        if record is None and self._control is self._local and (server := find_server(silent)):
+            record = server.find()
+            if record:
+                self._control = server
+        if record is None and self._control is self._local:
+            record = self._local.adopt_own(self._record["id"] if self._record else None)
+        return record
+
+    def attach_to(self, pool_id: str, progress: Callable[[Record], None]) -> Record:
+        """Use a pool that another notebook has started.
+
+        Raises
+        ------
+        DistError
+            If this notebook has a pool, or there is none with this id.
+        """
+        if self.attach():
+            raise DistError(
+                "pool_exists",
+                "This notebook has a pool already.",
+                "Leave it with %dist_shutdown before you attach to another.",
+            )
+        self._failure = None
+        self._control = self._local
+        self._guest = True
+        return self._follow(self._local.adopt(pool_id), progress)
+
+    def _note_why_it_ended(self) -> None:
+        """Ask why the pool that we knew is gone; its owner keeps the last one of each kernel."""
+        if self._record and not self._failure:
+            with contextlib.suppress(DistError):
+                last = self._control.wait(self._record, 0)
+                self._failure = _why_not(last) if last["ended"] else None
+
+    def _wait_for_end(self, record: Record) -> Record | None:
+        """Follow a pool that is ending, or whose agent is gone and whose owner will notice that."""
+        deadline = time.monotonic() + _END
+        while record["ended"] is None and time.monotonic() < deadline:
+            record = self._control.wait(record, _NEWS)
+        if record["ended"] is None:
+            return record
+        self._failure = _why_not(record)
+        return None
+
+    def _connect(self, record: Record) -> None:
+        self._disconnect()
+        self._connection.open(record)
+        self._unreachable = None
+        self._record = record
+
+    def _disconnect(self) -> None:
+        self._connection.close()
+        self._record = None
+
+    def require(self) -> tuple[Record, PoolClient]:
+        """Return the running pool.
+
+        Raises
+        ------
+        DistError
+            If there is none.
+        """
+        client = self.client
+        stale = client is None or (
+            len(client.dead) == client.world_size
+            or (self._record and client.generation != self._record["generation"])
+        )
+        if stale:
+            self.attach()
+        if self._record and self._record["state"] in ("PENDING", "CONFIGURING"):
+            self._follow(self._record, lambda _: None)
+        if self._record and self._unreachable and self._connection.client is None:
+            raise self._unreachable
+        if self._record is None or self._connection.client is None:
+            self._connection.all_cells = False  # the next cell runs where the toolbar says
+            raise self._failure or _no_pool()
+        return self._record, self._connection.client
+
+    def stop(self) -> tuple[Record, bool]:
+        """Stop the pool; if it is another notebook's, leave it to that one.
+
+        Returns
+        -------
+        tuple
+            The pool as it was, and whether it was stopped.
+
+        Raises
+        ------
+        DistError
+            If none is running.
+        """
+        record = self.attach()
+        if record is None:
+            raise _no_pool()
+        return record, self._end(record)
+
+    def _end(self, record: Record) -> bool:
+        self._disconnect()
+        guest, self._guest = self._guest, False
+        holders = [who for who in record["holders"] if who["as"] == KERNEL]
+        if guest and any(who["pid"] != os.getpid() for who in holders):
+            self._local.release(record["id"])
+            return False
+        self._control.stop(record["id"])
+        return True
+
+    def restart(self, ranks: str, progress: Callable[[Record], None]) -> Record:
+        """Replace ranks, all if none is named, and wait until they are ready."""
+        record, _ = self.require()
+        size = record["world_size"]
+        chosen = parse_ranks(ranks, size) if ranks.strip() else list(range(size))
+        self.attach()  # its server may have gone meanwhile
+        with self._connection.replaced():
+            return self._follow(self._control.restart(record["id"], chosen), progress)
+
+    def keep_connected(self, call: Future[Any]) -> None:
+        """Hear of a call to its end, also if ranks are replaced meanwhile."""
+        self._connection.keep_for(call)
+
+    def mend(self) -> bool:
+        """Make the process group whole, if it is not; tell whether it is."""
+        _, client = self.require()
+        return self._loop.run(mended(client))
+
+    def interrupt(self) -> list[int]:
+        """Stop whatever the ranks run; return those that did not stop."""
+        self.attach()  # its server may have gone meanwhile
+        record, client = self.require()
+        self._control.interrupt(record["id"])
+        return self._loop.run(free(client))
+
+    def reset(self) -> None:
+        """Stop the pool, if any, and forget everything."""
+        try:
+            if record := self.attach():
+                self._end(record)
+            self._control.forget()
+        finally:
+            self._disconnect()
+            self._control, self._failure, self._guest = self._local, None, False
+
+    # -- use --------------------------------------------------------------------------------
+
+    def run(
+        self,
+        code: str,
+        ranks: str,
+        execution_count: int | None,
+        allow_stdin: bool,
+        options: Options | None = None,
+    ) -> None:
+        """Run code on ranks, written as `parse_ranks` reads them; empty is all of them.
+
+        Raises
+        ------
+        DistError
+            If there is no pool, or not this rank.
+        CellFailed
+            If the code failed on a rank.
+        """
+        record, client = self.require()
+        chosen = self.choose(ranks)
+        self._cells += 1
+        name = f"{record['id']}-{os.getpid()}-{self._cells}"
+        cell = Cell(client, self._loop, chosen, name, options or Options())
+        cell.run(code, execution_count, allow_stdin)
+
+    def choose(self, ranks: str) -> list[int]:
+        """Return ranks written as `parse_ranks` reads them; empty is all of them."""
+        size = self.require()[0]["world_size"]
+        return parse_ranks(ranks, size) if ranks.strip() else list(range(size))
+
+    def status(self) -> tuple[Record, dict[int, dict[str, Any]], dict[int, str]]:
+        """Return the pool, what each rank says of itself, and why dead ones are dead."""
+        record, client = self.require()
+        return record, self._loop.run(client.status()), client.dead
+
+    def barrier(self, timeout: float) -> float:
+        """Let all ranks meet, within some seconds; return how many it took."""
+        begun = time.perf_counter()
+        self.run("get_ipython().kernel.group.meet()", "", None, False, Options(timeout=timeout))
+        return time.perf_counter() - begun
+
+
+def _no_pool() -> DistError:
+    return DistError("no_pool", "No pool is running.", "Start one with %dist_init.")
+
+
+def _why_not(record: Record) -> DistError:
+    reason = record["reason"]
+    if reason is None:
+        return DistError("no_pool", "The pool was stopped.", "Start one with %dist_init.")
+    said = [f"  {line}" for line in reason["stderr"][-6:]]
+    hint = "\n".join([*filter(None, [reason["hint"]]), *said])
+    return DistError(reason["code"], reason["message"], hint)

@@ -1,0 +1,84 @@
+"""From a request to the record of a pool: first without GPUs, then with them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..gpus.inventory import Inventory
+from ..gpus.visible import narrow
+from ..pools.records import PoolRecord, RankRecord, gpu_reference
+from . import slurm
+from .assignment import Placement, place
+from .policies import Samples
+from .request import PoolRequest
+
+
+def environment_of(request: PoolRequest) -> dict[str, str]:
+    """Return the environment that ranks are to have, as far as the request says."""
+    base = os.environ if request.base_env is None else request.base_env
+    return dict(base) | request.env
+
+
+def allowed(request: PoolRequest, inventory: Inventory) -> Inventory:
+    """Return the GPUs that a request may use at all: an inherited mask, or Slurm, forbids some."""
+    environment = environment_of(request)
+    return slurm.narrow(narrow(inventory, environment), environment)
+
+
+def plan(
+    request: PoolRequest,
+    inventory: Inventory,
+    samples: Samples | None = None,
+    taken: Mapping[str, str] | None = None,
+) -> Placement:
+    """Decide which GPUs the ranks get; see `place`.
+
+    Raises
+    ------
+    DistError
+        If the request cannot be placed.
+    """
+    named = request.num_ranks or request.gpu_ids or request.map
+    tasks = None if named else slurm.number_of_ranks(environment_of(request))
+    placement = place(
+        replace(request, num_ranks=tasks or request.num_ranks), inventory, samples, taken
+    )
+    if tasks:
+        notice = f"There are {tasks} ranks, as SLURM_NTASKS says."
+        placement = replace(placement, notices=(notice, *placement.notices))
+    return placement
+
+
+def new_record(request: PoolRequest) -> PoolRecord:
+    """Return the record of a pool that has no GPUs, and so no ranks, yet."""
+    return PoolRecord(
+        id="p-" + uuid.uuid4().hex[:8],
+        kernel_id=request.kernel_id,
+        name=request.name,
+        world_size=request.num_ranks or len(request.map or ()),
+        backend=request.backend or "",
+        placement=request.policy,
+        start_method=request.start_method,
+        python=request.python or sys.executable,
+        cwd=request.cwd or os.getcwd(),
+    )
+
+
+def assigned(placement: Placement, leased: str | None) -> dict[str, Any]:
+    """Return what a pool's record says once its GPUs are known, and how they are leased."""
+    return {
+        "world_size": len(placement.gpus),
+        "backend": placement.backend,
+        "placement": placement.policy,
+        "leases": leased,
+        "notices": list(placement.notices),
+        "ranks": [
+            RankRecord(rank, rank, placement.device(rank), gpu_reference(gpu))
+            for rank, gpu in enumerate(placement.gpus)
+        ],
+    }

@@ -1,0 +1,188 @@
+"""What a pool can be asked for on this machine, as JSON Schema, for a form to be drawn from.
+
+Titles and descriptions are for people. Beside the words of JSON Schema, ``x-widget`` says how a
+field is drawn, and ``x-advanced`` that few will need it. What does not make sense here is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..gpus.inventory import Gpu, Inventory
+from .assignment import CPU_RANKS
+from .request import MAX_RANKS, MAX_SECONDS, PoolRequest
+
+NOT_OFFERED = {
+    "performance": "a score for each GPU is for magics and scripts",
+    "map": "so is a GPU for each rank",
+    "force": "whoever takes a GPU from somebody else should write that down",
+    "kernel_id": "the notebook is known",
+    "name": "so is its path",
+    "python": "the interpreter is the kernel's",
+    "cwd": "the folder is the notebook's",
+    "sys_path": "the kernel knows its own",
+    "base_env": "the kernel knows its environment",
+    "kernel_pid": "and who it is",
+}
+"""Fields of a `PoolRequest` that no form has, and why."""
+
+_BACKENDS = {
+    "gloo": "gloo: through the CPU",
+    "nccl": "NCCL: between GPUs alone",
+    "cpu:gloo,cuda:nccl": "Both: NCCL between GPUs, gloo between CPUs",
+    "none": "None: ranks without a process group",
+}
+_PLACEMENTS = {
+    "cycle": "In order",
+    "free-memory": "Most free memory first",
+    "performance": "Fastest first",
+}
+_START_METHODS = {
+    "fork": "Fork: quick, and shares memory",
+    "spawn": "Spawn: each rank imports torch by itself",
+}
+
+_ADVANCED: dict[str, Any] = {"x-advanced": True}
+
+Field = dict[str, Any]
+
+
+def start_schema(found: Inventory, free: int, timeout: float) -> dict[str, Any]:
+    """Return the JSON Schema of the requests that a form can make.
+
+    Parameters
+    ----------
+    found : Inventory
+        The GPUs that may be used.
+    free : int
+        How many of them nobody has.
+    timeout : float
+        Seconds that a start may take if nothing is said.
+
+    Returns
+    -------
+    dict
+        Every request that it allows is one that `PoolRequest.from_json` accepts; its properties
+        are in the order of the form.
+    """
+    gpus = found.gpus
+    fields = {
+        "num_ranks": _field(
+            "Ranks",
+            "How many processes run each cell.",
+            "ranks",
+            type="integer",
+            minimum=1,
+            maximum=MAX_RANKS,
+            default=max(free, 1) if gpus else CPU_RANKS,
+        )
+    }
+    if gpus:
+        fields |= _which_gpus(gpus)
+    fields["backend"] = _choice(
+        "Backend",
+        "How ranks exchange tensors; if left out, what fits their GPUs.",
+        {name: title for name, title in _BACKENDS.items() if gpus or "nccl" not in name},
+    )
+    if gpus:
+        fields |= _whose_gpus(gpus)
+    fields |= _rest(timeout)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": fields,
+        # A pool cannot both refuse to share GPUs and share them.
+        "not": {
+            "required": ["exclusive", "share"],
+            "properties": {"exclusive": {"const": True}, "share": {"const": True}},
+        },
+    }
+
+
+def _field(title: str, description: str, widget: str, **words: Any) -> Field:
+    return {"title": title, "description": description, "x-widget": widget, **words}
+
+
+def _choice(title: str, description: str, options: dict[str, str], **words: Any) -> Field:
+    one_of = [{"const": name, "title": text} for name, text in options.items()]
+    return _field(title, description, "choice", type="string", oneOf=one_of, **words)
+
+
+def _flag(title: str, description: str) -> Field:
+    return _field(title, description, "flag", type="boolean", default=False)
+
+
+def _which_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
+    speeds_known = all(gpu.sm_count and gpu.clock_max for gpu in gpus)
+    return {
+        "gpu_ids": _field(
+            "GPUs",
+            "Those that may be used; if left out, all that are free.",
+            "gpus",
+            type="array",
+            minItems=1,
+            uniqueItems=True,
+            items={"enum": [gpu.index if gpu.mig is None else gpu.label for gpu in gpus]},
+        ),
+        "placement": _choice(
+            "Placement",
+            "Which GPU the first rank gets, which the second, and so on.",
+            {
+                name: title
+                for name, title in _PLACEMENTS.items()
+                if speeds_known or name != "performance"
+            },
+            default="cycle",
+        ),
+    }
+
+
+def _whose_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
+    largest = max(gpu.memory_total for gpu in gpus)
+    return {
+        "exclusive": _flag("One rank per GPU", "Do not start if ranks would share a GPU."),
+        "share": _flag(
+            "Share with other pools", "Let other pools use the GPUs too, if they share them."
+        ),
+        "wait": _flag("Wait in line", "If the GPUs are taken, wait until they are free."),
+        "min_free_memory": _field(
+            "Free memory",
+            "Take only GPUs that have this much free.",
+            "bytes",
+            type="integer",
+            minimum=1,
+            **({"maximum": largest} if largest else {}),
+            **_ADVANCED,
+        ),
+    }
+
+
+def _rest(timeout: float) -> dict[str, Field]:
+    method = PoolRequest.start_method
+    can_fork = method == "fork"
+    methods = {name: _START_METHODS[name] for name in _START_METHODS if can_fork or name != "fork"}
+    return {
+        "env": _field(
+            "Environment variables",
+            "Set in the ranks, beside those of the notebook's kernel.",
+            "env",
+            type="object",
+            propertyNames={"pattern": r"^[^=\u0000]+$"},
+            additionalProperties={"type": "string", "pattern": r"^[^\u0000]*$"},
+            **_ADVANCED,
+        ),
+        "start_method": _choice(
+            "Start method", "How ranks are made.", methods, default=method, **_ADVANCED
+        ),
+        "timeout": _field(
+            "Time limit",
+            "Seconds that the start may take.",
+            "number",
+            type="number",
+            exclusiveMinimum=0,
+            maximum=MAX_SECONDS,
+            default=timeout,
+            **_ADVANCED,
+        ),
+    }

@@ -1,0 +1,138 @@
+"""What a user may want to know of one rank: where its threads are, and what it wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from ..client.status_channel import ask_rank
+from ..common.errors import DistError
+from ..common.folder import AGENT_SOCKET
+from ..common.peers import check_unix_peer
+from ..common.processes import POOL_ENDED, is_stopped
+from ..common.rank_specs import check_ranks
+from .records import PoolRecord, RankRecord
+
+PATIENCE = 2.0
+"""Seconds within which a rank, or its agent, answers."""
+
+
+def find_rank(record: PoolRecord, rank: int) -> RankRecord:
+    """Return a rank of a pool.
+
+    Raises
+    ------
+    DistError
+        If there is none, or none yet.
+    """
+    check_ranks([rank], record.world_size)
+    if not record.ranks:
+        raise DistError("pool_not_running", "The pool waits for GPUs: it has no ranks yet.")
+    return record.ranks[rank]
+
+
+def check_running(found: RankRecord) -> None:
+    """Raise `DistError` unless a rank is there to be asked, or killed."""
+    if found.state == "starting":
+        raise _starting(found)
+    if found.state == "dead":
+        raise DistError(
+            "rank_dead",
+            f"Rank {found.rank} is dead: {found.exit or POOL_ENDED}.",
+            f"Replace it with %dist_restart --ranks {found.rank}.",
+        )
+
+
+def _starting(rank: RankRecord) -> DistError:
+    return DistError(
+        "pool_not_running", f"Rank {rank.rank} is still starting.", "Try again in a moment."
+    )
+
+
+async def stack_of(record: PoolRecord, rank: int) -> str:
+    """Return where all Python threads of a rank are.
+
+    Raises
+    ------
+    DistError
+        If the rank is not there, is dead, or does not answer.
+    """
+    found = find_rank(record, rank)
+    if record.state.ended:
+        raise _ended()
+    check_running(found)
+    process = found.pid
+    try:
+        said = await ask_rank(Path(record.folder), rank, "dist_stack_request", PATIENCE)
+    except FileNotFoundError:  # this very moment; the record will say so soon
+        raise _ended() from None
+    if said is None and (record.state.ended or found.pid != process):
+        return await stack_of(record, rank)  # whoever was asked has gone meanwhile
+    if said is None:
+        check_running(found)  # it may have died meanwhile
+        raise _silent(found)
+    text: str = said["text"]
+    return text
+
+
+def _ended() -> DistError:
+    return DistError(
+        "pool_not_running",
+        "The pool has ended, and its ranks with it.",
+        "Start a pool with %dist_init.",
+    )
+
+
+def _silent(rank: RankRecord) -> DistError:
+    who = f"Rank {rank.rank} (pid {rank.pid}) does not answer"
+    if is_stopped(rank.pid):
+        return DistError(
+            "rank_silent",
+            f"{who}: it has been stopped, by a signal or a debugger.",
+            f"Let it go on with kill -CONT {rank.pid}, or kill the rank.",
+        )
+    return DistError(
+        "rank_silent",
+        f"{who}: it is in C code that holds the GIL.",
+        f"See where with py-spy dump --native --pid {rank.pid}; then interrupt it, or kill it.",
+    )
+
+
+async def log_of(record: PoolRecord, rank: int) -> list[str]:
+    """Return the last lines that a rank wrote, be it alive or dead; see `RankLogs`.
+
+    Raises
+    ------
+    DistError
+        If there is no such rank, or its agent does not answer, or not yet.
+    """
+    found = find_rank(record, rank)
+    try:
+        return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), PATIENCE)
+    except asyncio.TimeoutError:
+        if found.state == "starting":  # its agent is importing torch, or forks
+            raise _starting(found) from None
+        raise DistError(
+            "pool_unreachable",
+            "The pool's agent does not answer.",
+            "Stop the pool and start a new one.",
+        ) from None
+    except OSError:  # the pool has ended: what its record keeps is all there is
+        told = record.reason.stderr if record.reason and record.reason.rank == rank else []
+        return found.stderr or told
+
+
+async def _ask_agent(folder: Path, rank: int) -> list[str]:
+    reader, writer = await asyncio.open_unix_connection(str(folder / AGENT_SOCKET), limit=1 << 24)
+    try:
+        check_unix_peer(writer.get_extra_info("socket"))
+        writer.write(json.dumps({"do": "log", "rank": rank}).encode() + b"\n")
+        while line := await reader.readline():
+            said = json.loads(line)
+            if "log" in said:  # it tells snapshots, too
+                lines: list[str] = said["log"]
+                return lines
+    finally:
+        writer.close()
+    raise ConnectionError("the agent has ended")

@@ -1,0 +1,134 @@
+"""Running one cell in a rank: IPython's own machinery, without what a rank has no use for.
+
+`InteractiveShell.run_cell` copies all that is printed into a history of outputs that grows for
+ever, and `IPythonKernel.do_execute` transforms and inspects each cell twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bdb
+import contextlib
+import linecache
+import signal
+import sys
+from collections.abc import Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ipykernel.jsonutil import json_clean
+from IPython.core.compilerop import code_name
+
+from .error_content import error_content
+
+if TYPE_CHECKING:
+    from .kernel import RankKernel
+
+
+async def run_cell(kernel: RankKernel, code: str, allow_stdin: bool) -> dict[str, Any]:
+    """Run a cell, and return the content of its ``execute_reply``.
+
+    Parameters
+    ----------
+    kernel : RankKernel
+        Whose shell runs it.
+    code : str
+        The cell.
+    allow_stdin : bool
+        Whether ``input()`` may ask.
+    """
+    shell = kernel.shell
+    shell._last_traceback = shell.program_error = None
+    shell._last_traceback_during_displayhook = False
+    kernel._forward_input(allow_stdin)
+    result = None
+    try:
+        result = await _run(kernel, code)
+    finally:
+        kernel._restore_input()
+        if isinstance(getattr(sys.gettrace(), "__self__", None), bdb.Bdb):
+            sys.settrace(None)  # or it would stop in the next cell, if an interrupt cut it off
+        shell.events.trigger("post_execute")
+        shell.events.trigger("post_run_cell", result)
+    _show_pages(shell)
+    error = result.error_before_exec or result.error_in_exec
+    if error is None and shell._last_traceback_during_displayhook:
+        error = sys.last_value
+    shown = [] if error is None else shell._last_traceback
+    error = error or shell.program_error
+    reply = {"status": "error" if error else "ok", "execution_count": shell.execution_count - 1}
+    if error:
+        reply |= error_content(type(error).__name__, error, shown or [])
+    clean: dict[str, Any] = json_clean(reply)
+    return clean
+
+
+async def _run(kernel: RankKernel, code: str) -> Any:
+    shell = kernel.shell
+    shell.compile.get_code_name = _name_of_code
+    cell: dict[str, Any] = {"transformed_cell": code, "preprocessing_exc_tuple": None}
+    try:
+        cell["transformed_cell"] = shell.transform_cell(code)
+    except Exception:  # IPython shows it as the cell's error
+        cell["preprocessing_exc_tuple"] = sys.exc_info()
+    work = shell.run_cell_async(code, store_history=True, **cell)
+    if shell.should_run_async(code, **cell):
+        task = asyncio.ensure_future(_hold_back_interrupt(work))
+        with _interruptible(task):
+            result = await task
+        if isinstance(result, KeyboardInterrupt):
+            raise result
+        return result
+    try:
+        work.send(None)  # nothing in it waits, so it runs to its end
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("The cell waits for something although it has no await.")
+
+
+def _name_of_code(raw_code: str, code: str, number: int) -> str:
+    """Return the file name of a cell, the same on all ranks, as warnings and threads say it.
+
+    A debugger would take one without the brackets for a file in the working directory.
+    """
+    name = f"<Cell In[{number}]>"
+    lines = [line + "\n" for line in code.splitlines()]
+    if name in linecache.cache and linecache.getlines(name) != lines:
+        # Numbers come again in a cell within a cell (%%time), or if the notebook's kernel was
+        # restarted; what was defined under this name is still to be shown by its own source.
+        return f"<Cell In[{number}] {code_name(code, number)[-13:-1]}>"
+    return name
+
+
+async def _hold_back_interrupt(work: Coroutine[Any, Any, Any]) -> Any:
+    """Return an interrupt that comes between a cell and IPython: raised, it ends the event loop."""
+    try:
+        return await work
+    except KeyboardInterrupt as interrupt:
+        return interrupt
+
+
+@contextlib.contextmanager
+def _interruptible(task: asyncio.Task[Any]) -> Iterator[None]:
+    """Interrupt a cell that has an `await` like any other, and cancel it while it waits there."""
+    loop, interrupt = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+    assert callable(interrupt)
+
+    def on_interrupt(number: int, frame: Any) -> None:
+        if asyncio.current_task() is task:
+            interrupt(number, frame)
+        else:
+            loop.call_soon_threadsafe(task.cancel)  # wakes the loop, as `call_soon` does not
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def _show_pages(shell: Any) -> None:
+    """Show what a pager would: the help that ``object?`` asks for."""
+    for payload in shell.payload_manager.read_payload():
+        if payload.get("source") == "page":
+            shell.display_pub.publish(payload["data"])
+    shell.payload_manager.clear_payload()

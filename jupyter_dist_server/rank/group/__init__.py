@@ -1,0 +1,1 @@
+"""A rank's process group, and who may join it; runs in a rank."""

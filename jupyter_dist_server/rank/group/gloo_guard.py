@@ -1,0 +1,139 @@
+"""No process of another user becomes a member of a rank's gloo groups.
+
+gloo takes whoever connects to its listener and names a pair that it waits for. So once the pairs
+of a group are there, and before anything is sent on them, we ask the kernel whose they are; from
+then on the listener hears nothing. NCCL needs no such guard: its connections begin with a number
+that ranks tell each other in the store, which only this user can read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+from ...common.errors import DistError
+from ...common.packet_filter import admit_all, admit_none
+from ...common.peers import CAN_TELL, stranger_at
+
+Connection = tuple[tuple[Any, ...], tuple[Any, ...]]
+"""Local and remote address: they name a connection; a descriptor may be used again."""
+_ACCEPTED_WITHIN = 30.0
+"""Seconds within which another rank's gloo accepts a connection of ours."""
+_LAZY = "TORCH_GLOO_LAZY_INIT"
+"""gloo would connect at the first collectives, when nobody looks."""
+
+
+def connections() -> Iterator[tuple[Connection, socket.socket]]:
+    """Yield the TCP connections of this process, each with a socket that lives until the next."""
+    for sock in _sockets():
+        with contextlib.suppress(OSError):  # not connected
+            yield (sock.getsockname(), sock.getpeername()), sock
+
+
+def _sockets() -> Iterator[socket.socket]:
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):  # closed meanwhile, or no socket
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as sock:
+                    if sock.family in (socket.AF_INET, socket.AF_INET6):
+                        yield sock
+
+
+class GlooGuard:
+    """Guards all gloo groups of this process from its making on.
+
+    Parameters
+    ----------
+    rank : int
+        Who we are, for messages.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._listeners: set[int] = set()
+        """Inodes of gloo's listeners."""
+        self._members: set[int] = set()
+        """Inodes of connections that were checked."""
+        self._making = 0
+        if CAN_TELL:
+            from torch.distributed import distributed_c10d
+
+            gloo, group = distributed_c10d.ProcessGroupGloo, distributed_c10d.ProcessGroup
+            gloo.__init__ = self._guarded(gloo.__init__)
+            for name in ("split_group", "merge_remote_group"):
+                if hasattr(group, name):  # not in every torch
+                    setattr(group, name, self._guarded(getattr(group, name), opened=True))
+
+    def _guarded(self, make: Callable[..., Any], opened: bool = False) -> Callable[..., Any]:
+        """Return what makes a group and checks it; `opened` says that others' listeners serve."""
+
+        @wraps(make)
+        def guarded(*arguments: Any, **options: Any) -> Any:
+            os.environ.pop(_LAZY, None)
+            self._making += 1
+            before = {_inode(sock) for sock in _sockets()}
+            if opened:
+                for sock in self._open_listeners():
+                    admit_all(sock)
+            try:
+                made = make(*arguments, **options)
+                if not opened:
+                    self._listeners |= {
+                        _inode(sock) for sock in _sockets() if _listens(sock)
+                    } - before
+            finally:
+                self._making -= 1
+                if not self._making:  # by another thread
+                    for sock in self._open_listeners():
+                        with contextlib.suppress(OSError):  # in some sandboxes the check must do
+                            admit_none(sock)
+            self._check(before, opened)
+            return made
+
+        return guarded
+
+    def _open_listeners(self) -> Iterator[socket.socket]:
+        return (sock for sock in _sockets() if _listens(sock) and _inode(sock) in self._listeners)
+
+    def _check(self, before: set[int], opened: bool) -> None:
+        """Refuse the group if somebody else may be in it.
+
+        Who came through an older listener, just after that was looked at, is shut out now; what it
+        said is only ever read by a group that is split.
+        """
+        ports = {sock.getsockname()[1] for sock in self._open_listeners()}
+        checked, strangers = set(), []
+        for ((near, port, *_), (far, *_)), sock in connections():
+            inode = _inode(sock)
+            is_local = near == far or str(far).removeprefix("::ffff:").startswith(("127.", "::1"))
+            if inode in self._members or not (port in ports or (is_local and inode not in before)):
+                checked |= {inode} & self._members
+            elif stranger := stranger_at(sock, _ACCEPTED_WITHIN):
+                with contextlib.suppress(OSError):  # the other end was quicker
+                    sock.shutdown(socket.SHUT_RDWR)
+                if opened or inode not in before:
+                    strangers.append(stranger)
+            else:
+                checked.add(inode)
+        self._members = checked
+        if strangers:
+            raise DistError(
+                "stranger_refused",
+                f"Another user connected to the process group of rank {self._rank}: "
+                f"{strangers[0]}. The rank ended the group and read nothing from that user.",
+                "Try again. If it happens again, tell the machine's administrator.",
+            )
+
+
+def _inode(sock: socket.socket) -> int:
+    """Return what names a socket; a descriptor may be used again."""
+    return os.fstat(sock.fileno()).st_ino
+
+
+def _listens(sock: socket.socket) -> bool:
+    return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))

@@ -1,0 +1,292 @@
+"""The kernel inside a rank: IPython's, with what a rank needs and a notebook kernel does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+import zmq
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+from traitlets.config import Config
+
+from ..client.channels import ENDS_CELL, cell_topic
+from ..client.comms import CommHandlers
+from ..common.folder import CHANNELS
+from .cell_channel import CellChannel
+from .cell_runner import run_cell
+from .error_content import error_content
+from .group.process_group import GroupHandlers
+from .output.capture import take_in_everything
+from .output.iopub import PubThread
+from .output.limit import Budget
+from .report import RankReport
+from .shell import RankShell
+from .stacks import StackHandlers
+from .value_handlers import VALUE_REQUESTS, ValueHandlers
+from .whereabouts import NOWHERE, whereabouts
+
+
+class RankKernel(
+    ValueHandlers,
+    CommHandlers,
+    GroupHandlers,
+    StackHandlers,
+    IPythonKernel,  # type: ignore[misc]
+):
+    """A conforming kernel that also tells its status while the main thread is stuck.
+
+    ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
+    ``{rank, state, since, cell, line, call, backward, calls, group}`` and what `RankReport` says:
+    `state` is ``idle`` or ``busy``, `since` in Unix seconds, `cell` the notebook's number of the
+    cell that runs or ran last, `line`, `call` and `backward` where it is in that, see
+    `whereabouts`, `calls` how many collectives it has begun, and `group` the same on all ranks if
+    they form one.
+    ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
+    one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
+    main thread was, see `whereabouts`. ``dist_stack_request`` is answered by ``dist_stack_reply``
+    with ``{text}``, see `stacks`. ``dist_cell_request`` comes by the `CellChannel` and is
+    answered by an ``execute_reply``.
+    """
+
+    control_msg_types = [  # noqa: RUF012
+        *IPythonKernel.control_msg_types,
+        "dist_status_request",
+        "dist_cancel_request",
+        "dist_break_request",
+        "dist_stack_request",
+        *VALUE_REQUESTS,
+    ]
+    msg_types = [*IPythonKernel.msg_types, "dist_regroup_request"]  # noqa: RUF012
+    shell_class = RankShell
+    report: RankReport
+    _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options | {"ident": f"rank-{os.environ['RANK']}"})
+        self._state, self._since = "idle", time.time()
+        self._cell: int | None = None
+        self._cancelled: set[str] = set()
+        self._running = ""
+
+    def start(self) -> None:
+        """Begin to serve."""
+        super().start()
+        _let_threads_inherit_context()
+        self.cells = CellChannel(self.parent.cell_socket, self)
+        self.cells.start()
+
+    def _publish_status(self, status: str, channel: str, parent: Any = None) -> None:
+        if self.iopub_thread.wanted(self._topic("status")):
+            super()._publish_status(status, channel, parent)
+
+    def _publish_cell_status(self, status: str, cell: int | None) -> None:
+        """Say whether a cell of the `CellChannel` runs; whoever shows it learns which one."""
+        topic = self._topic("status")
+        if self.iopub_thread.wanted(topic):
+            self.session.send(
+                self.iopub_socket,
+                "status",
+                {"execution_state": status},
+                self.get_parent("shell"),
+                topic,
+                metadata={"cell": cell},  # where the protocol lets anything be said
+            )
+
+    # -- cells ------------------------------------------------------------------------------
+
+    async def run_cell_request(self, socket: Any, frames: list[bytes]) -> None:
+        """Run one cell that came over the `CellChannel`, and reply."""
+        idents, parts = self.session.feed_identities(frames)
+        try:
+            request = self.session.deserialize(parts)
+        except ValueError as error:  # not signed with the pool's key
+            self.log.error("A cell was refused: %s", error)
+            return
+        cell = request["header"]["msg_id"]
+        if cell in self._cancelled:
+            self._cancelled.discard(cell)
+            self.session.send(socket, "execute_reply", {"status": "aborted"}, request, idents)
+            return
+        content = request["content"]
+        self.set_parent(idents, request, channel="shell")
+        self._publish_cell_status("busy", content["execution_count"])
+        outbox, sent = self.iopub_thread.outbox, self.iopub_thread.sent
+        outbox.begin(
+            cell, Budget(content["limit"], f"{content['file']}-rank-{os.environ['RANK']}.txt")
+        )
+        self._begin(content["execution_count"])
+        handler = signal.signal(signal.SIGINT, self._on_interrupt)
+        try:
+            try:
+                self._running = cell
+                if cell in self._cancelled:  # since we looked above
+                    raise KeyboardInterrupt
+                reply = await run_cell(self, content["code"], content["allow_stdin"])
+            finally:
+                self._running = ""
+        except KeyboardInterrupt:  # not in the cell any more, nor quite out of it
+            reply = {"status": "error", "ename": "KeyboardInterrupt", "evalue": "", "traceback": []}
+        except Exception as error:  # ours, or IPython's: whoever waits must hear of it
+            trace = traceback.format_exception(error)
+            reply = {"status": "error"} | error_content(type(error).__name__, error, trace)
+            self.send_response(self.iopub_socket, "error", reply | {ENDS_CELL: True})
+        finally:
+            signal.signal(signal.SIGINT, handler)
+            self._end()
+        outbox.end(cell, request["header"])
+        if self.iopub_thread.sent == sent:
+            self.session.send(socket, "execute_reply", reply, request, idents)
+        else:  # behind the outputs, on the way that they go
+            topic = cell_topic(request["header"]["session"])
+            self.session.send(self.iopub_socket, "execute_reply", reply, request, topic)
+        self._publish_cell_status("idle", content["execution_count"])
+
+    def _input_request(
+        self, prompt: str, ident: Any, parent: dict[str, Any], password: bool = False
+    ) -> str:
+        """Ask behind the outputs, on the way that they go: what was printed is shown by then."""
+        if not self._running:
+            answer: str = super()._input_request(prompt, ident, parent, password)
+            return answer
+        sys.stdout.flush()  # it may be the user's own
+        take_in_everything(self.iopub_thread.captured)
+        while self.stdin_socket.poll(0):  # answers that came too late
+            self.stdin_socket.recv_multipart()
+        question = {"prompt": prompt, "password": password}
+        topic = cell_topic(parent["header"]["session"])
+        self.session.send(self.iopub_socket, "input_request", question, parent, topic)
+        self.stdin_socket.poll()
+        _, reply = self.session.recv(self.stdin_socket)
+        answer = reply["content"]["value"]
+        if answer == "\x04":
+            raise EOFError
+        return answer
+
+    def _on_interrupt(self, number: int, frame: Any) -> None:
+        """Interrupt the cell; once it has ended, an interrupt would end the rank."""
+        if self._running:
+            signal.default_int_handler(number, frame)
+
+    async def dist_cancel_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Interrupt a cell, on the control thread, or note that it is not wanted any more."""
+        cell = parent["content"]["msg_id"]
+        self._cancelled.add(cell)  # first: the main thread says what it runs, then looks here
+        answer = {"running": cell == self._running, **whereabouts()}
+        if answer["running"]:
+            self._cancelled.discard(cell)
+            os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too
+        self.session.send(stream, "dist_cancel_reply", answer, parent, ident)
+
+    async def do_execute(
+        self,
+        code: str,
+        silent: bool,
+        store_history: bool = True,
+        user_expressions: dict[str, Any] | None = None,
+        allow_stdin: bool = False,
+        *,
+        cell_meta: dict[str, Any] | None = None,
+        cell_id: str | None = None,
+    ) -> Any:
+        """Run a cell; all it printed is handed over before the cell counts as done."""
+        self._begin(None)
+        try:
+            return await super().do_execute(
+                code,
+                silent,
+                store_history,
+                user_expressions,
+                allow_stdin,
+                cell_meta=cell_meta,
+                cell_id=cell_id,
+            )
+        finally:
+            self._end()
+
+    def _begin(self, count: int | None) -> None:
+        if count is not None:
+            self.shell.execution_count = count  # tracebacks then name the notebook's cell
+        for stream in self.iopub_thread.captured:
+            stream.begin_cell()
+        self._state, self._since, self._cell = "busy", time.time(), count
+
+    def _end(self) -> None:
+        take_in_everything(self.iopub_thread.captured)
+        self._state, self._since = "idle", time.time()
+
+    async def dist_status_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Answer on the control thread, whatever the main thread does."""
+        content = {
+            "rank": int(os.environ["RANK"]),
+            "state": self._state,
+            "since": self._since,
+            "cell": self._cell,
+            **(whereabouts() if self._state == "busy" else NOWHERE),
+            "calls": self.group.calls(),
+            "group": self.group.fingerprint(),
+            **self.report.take(idle=self._state == "idle"),
+        }
+        self.session.send(stream, "dist_status_reply", content, parent, ident)
+
+
+def _let_threads_inherit_context() -> None:
+    """Give each new thread the context of its maker: it holds the cell that output belongs to."""
+    start = threading.Thread.start
+
+    def start_in_context(thread: threading.Thread) -> None:
+        thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]
+        start(thread)
+
+    threading.Thread.start = start_in_context  # type: ignore[method-assign,assignment]
+
+
+class RankApp(IPKernelApp):  # type: ignore[misc]
+    """The application around a `RankKernel`."""
+
+    kernel_class = RankKernel
+    outstream_class = f"{__package__}.output.capture.RankStream"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # N ranks writing one history database would wait for each other's locks.
+        self.update_config(Config({"HistoryManager": {"enabled": False}}))
+
+    def init_sockets(self) -> None:
+        """Open the kernel's sockets, and the one for cells."""
+        super().init_sockets()
+        self.cell_socket = self.context.socket(zmq.ROUTER)
+        self.cell_socket.linger = 1000
+        self.cell_socket.set_hwm(0)
+        self.cell_socket.router_handover = True
+        self.cell_socket.bind(f"ipc://{self.ip}-{CHANNELS['cells']}")
+
+    def init_iopub(self, context: zmq.Context[Any]) -> None:
+        """Greet every client that subscribes, not only the first: it then misses nothing."""
+        self.iopub_socket = context.socket(zmq.XPUB)
+        self.iopub_socket.linger = 1000
+        self.iopub_socket.setsockopt(zmq.XPUB_VERBOSER, 1)
+        self.iopub_socket.set_hwm(0)  # the cells' budgets bound what can pile up
+        self.iopub_port: int = self._bind_socket(self.iopub_socket, self.iopub_port)
+        self.configure_tornado_logger()
+        pipe = f"ipc://{self.ip}-{CHANNELS['pipe']}"
+        self.iopub_thread = PubThread(self.iopub_socket, self.session, pipe)
+        self.iopub_thread.start()
+        self.iopub_socket = self.iopub_thread.background_socket
+
+    def log_connection_info(self) -> None:
+        """Note the ports and say nothing: users read a rank's log, and connect to none by hand."""
+        names = ("shell", "iopub", "stdin", "hb", "control")
+        self._ports = {name: getattr(self, f"{name}_port") for name in names}
+
+    def close(self) -> None:
+        """Close the sockets in an orderly fashion."""
+        self.cell_socket.close()
+        super().close()

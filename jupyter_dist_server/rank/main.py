@@ -1,0 +1,257 @@
+"""One rank: an IPython kernel process with torchrun's environment and a process group.
+
+The agent forks into `run`; spawned ranks enter through `main`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import faulthandler
+import importlib
+import json
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import traceback
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+from ..common.errors import DistError
+from ..common.folder import CONFIG, rank_connection
+from .group.process_group import ProcessGroup
+from .report import RankReport
+
+_KEPT: list[object] = []
+_FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_TORCH_HINT = 'Install it there: "{python}" -m pip install torch'
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the agent tells one rank."""
+
+    folder: Path
+    rank: int
+    device: str
+    """``cpu``, or ``cuda:I`` as CUDA counts for this rank."""
+    backend: str
+    report: int
+    """Descriptor of the socket on which the rank says that it is ready, or why not."""
+    store: int
+    """Descriptor of the listening socket for the process group's store, which rank 0 serves."""
+    environment: dict[str, str]
+    parent: int
+    alone: bool = False
+    """Whether the other ranks run already: they make the process group with this one later."""
+
+    def to_json(self) -> str:
+        """Return the orders as a command-line argument."""
+        return json.dumps(asdict(self) | {"folder": str(self.folder)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Orders:
+        """Read what `to_json` wrote."""
+        fields = json.loads(text)
+        return cls(**fields | {"folder": Path(fields["folder"])})
+
+
+def preload() -> None:
+    """Import what every rank needs; starts no thread and does not open CUDA."""
+    importlib.import_module("torch")
+    importlib.import_module("torch.distributed")
+    importlib.import_module("ipykernel.kernelapp")
+    importlib.import_module(f"{__package__}.kernel")
+
+
+def no_cuda() -> str | None:
+    """Say so if torch, which is imported, was built without CUDA; asks nothing that opens it."""
+    import torch
+
+    if torch.version.cuda or torch.version.hip:
+        return None
+    return f"torch {torch.__version__} of {sys.executable} was built without CUDA"
+
+
+def import_failure(error: Exception) -> dict[str, Any]:
+    """Say which module is missing, or broken, in which interpreter."""
+    missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]
+    if missing == "torch":
+        return {
+            "code": "torch_missing",
+            "message": f"torch is not installed in the kernel's environment ({sys.executable}).",
+            "hint": _TORCH_HINT.format(python=sys.executable),
+            "rank": None,
+            "stderr": [],
+        }
+    return {
+        "code": "import_failed",
+        "message": f"The ranks' modules cannot be imported in {sys.executable}: {error!r}.",
+        "hint": "Start Python there and try: import torch, ipykernel",
+        "rank": None,
+        "stderr": traceback.format_exc().splitlines()[-12:],
+    }
+
+
+def run(orders: Orders, keep_alive: object = None) -> NoReturn:
+    """Be the rank until the agent ends it.
+
+    Parameters
+    ----------
+    orders : Orders
+        Who this rank is.
+    keep_alive : object
+        The agent's objects in a forked child: never used and never finalised here.
+    """
+    _KEPT.append(keep_alive)
+    log = _detach(orders)
+    report = socket.socket(fileno=orders.report)
+    try:
+        app = _start(orders)
+        for handler in app.log.handlers:
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(log)  # the kernel's own troubles are no output of a cell
+        stderr: Any = sys.stderr
+        descriptors = [stderr.captured.content, stderr.cell_start]
+        socket.send_fds(report, [json.dumps({"ready": True}).encode()], descriptors)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # the log may be on the full disk that is the reason
+            traceback.print_exc()  # before the report, at which the agent reads the log
+        summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        failure = error.to_json() if isinstance(error, DistError) else {"message": summary}
+        report.sendall(json.dumps({"failure": failure}).encode())
+        os._exit(1)
+    report.close()
+    app.start()
+    _leave()
+
+
+def _detach(orders: Orders) -> TextIO:
+    """Become a session of our own that ends with the agent; write to our own log from here on."""
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, _leave)
+    _let_workers_be_terminated()
+    if sys.platform == "linux":
+        PR_SET_PDEATHSIG = 1
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != orders.parent:
+        os._exit(1)  # the agent died before we asked to be told
+    log = os.open(orders.folder / f"rank-{orders.rank}.log", _FRESH)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    os.close(null)
+    own = os.fdopen(log, "w", buffering=1)
+    # A crash's stack goes to the log, not to the captured descriptor.
+    faulthandler.enable(own, all_threads=False)
+    return own
+
+
+def _leave(number: int = 0, _: object = None) -> NoReturn:
+    """End at once, after what `atexit` promised; a stuck process group is not waited for."""
+    atexit._run_exitfuncs()
+    if number:  # by the signal, or the agent could not tell who ended us
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+    os._exit(0)
+
+
+def _let_workers_be_terminated() -> None:
+    """Let forked workers end by SIGTERM as any process does, and not as the rank would.
+
+    Python drops a signal that comes between the fork and its first step in the child, if it has a
+    handler for it; so the signal waits until there is none.
+    """
+    number = signal.SIGTERM
+
+    def unblock() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+
+    def become_worker() -> None:
+        if signal.getsignal(number) is _leave:
+            signal.signal(number, signal.SIG_DFL)
+        unblock()
+
+    os.register_at_fork(
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [number]),
+        after_in_parent=unblock,
+        after_in_child=become_worker,
+    )
+
+
+def _start(orders: Orders) -> Any:
+    """Set up environment, process group, namespace and kernel."""
+    config = json.loads((orders.folder / CONFIG).read_text())
+    os.environ.update(orders.environment)
+    os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
+    os.chdir(config["cwd"])
+    given = config["sys_path"]
+    sys.path[:] = [*given, *(path for path in sys.path if path not in given)]
+    device = orders.device
+    gpu = config["ranks"][orders.rank]["gpu"]
+
+    import torch
+    import torch.distributed as dist
+
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if threads := config["thread_limits"].get("OMP_NUM_THREADS"):
+        torch.set_num_threads(int(threads))
+    if device != "cpu":
+        torch.cuda.set_device(device)
+    with socket.socket(fileno=os.dup(orders.store)) as store:
+        port = store.getsockname()[1]
+    group = ProcessGroup(orders.backend, orders.rank, config["world_size"], port, device)
+    if orders.rank == 0:
+        group.serve(orders.store)
+    else:
+        os.close(orders.store)
+    if not orders.alone:
+        group.join("first", 0, config["timeout"])
+    namespace = {
+        "torch": torch,
+        "dist": dist,
+        "rank": orders.rank,
+        "local_rank": int(os.environ["LOCAL_RANK"]),
+        "world_size": config["world_size"],
+        "gpu_id": gpu and gpu["index"],
+        "device": torch.device(device),
+    }
+    return _start_kernel(orders, config, group, namespace)
+
+
+def _start_kernel(
+    orders: Orders, config: dict[str, Any], group: ProcessGroup, namespace: dict[str, Any]
+) -> Any:
+    from .kernel import RankApp
+
+    connection = orders.folder / f"rank-{orders.rank}.json"
+    if not connection.exists():  # it does after a restart of the ranks
+        descriptor = os.open(connection, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w") as file:
+            json.dump(rank_connection(orders.folder, orders.rank, config["key"]), file)
+    app = RankApp.instance(connection_file=str(connection), parent_handle=_parent_handle())
+    sys.argv = [""]  # as at Python's prompt; the agent's are not the user's
+    app.initialize([])
+    sys.breakpointhook = sys.__breakpointhook__  # debugpy's stops only where an IDE has connected
+    app.kernel.group, app.kernel.report = group, RankReport(group.device)
+    app.kernel.shell.push(namespace, interactive=False)
+    return app
+
+
+def _parent_handle() -> int:
+    # Linux tells us of the agent's death by a signal; elsewhere ipykernel asks once a second.
+    return 0 if sys.platform == "linux" else os.getppid()
+
+
+def main() -> None:
+    """Be a spawned rank, with the orders given as argument."""
+    preload()
+    run(Orders.from_json(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What a rank prints and displays, on its way out; runs in a rank."""

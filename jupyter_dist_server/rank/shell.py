@@ -1,0 +1,120 @@
+"""IPython's shell in a rank: it cannot be left, and programs that fail in a cell fail the cell."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from ipykernel.jsonutil import json_clean
+from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core.autocall import ZMQExitAutocall
+from traitlets import default
+
+from ..client.channels import ENDS_CELL
+from .error_content import error_content
+
+_RUNNERS = (f"{__package__}.kernel", f"{__package__}.cell_runner")
+"""Modules whose functions interrupt a cell, and are no part of it."""
+
+
+class CellExit(ZMQExitAutocall):  # type: ignore[misc]
+    """``exit`` and ``quit``: they end the cell, or the script that it runs, not the rank."""
+
+    def __call__(self, *code: object) -> NoReturn:
+        """Do what Python's own does."""
+        raise SystemExit(*code)
+
+
+class RankShell(ZMQInteractiveShell):  # type: ignore[misc]
+    """The shell of a `RankKernel`.
+
+    Attributes
+    ----------
+    program_error : BaseException or None
+        Why a script that the cell ran with ``%run`` failed. IPython shows that, and goes on.
+    """
+
+    program_error: BaseException | None = None
+    _within = 0
+    """How many cells run within the cell, as that of ``%%capture`` does."""
+
+    @default("exiter")  # type: ignore[untyped-decorator]
+    def _default_exiter(self) -> CellExit:
+        return CellExit(self)
+
+    def init_prompts(self) -> None:
+        """Set no `sys.ps1`: nobody types here, and libraries take its presence for a prompt's."""
+
+    def init_builtins(self) -> None:
+        """Let scripts call ``exit``, which IPython hides from them."""
+        super().init_builtins()
+        self.builtin_trap.auto_builtins.update(exit=self.exiter, quit=self.exiter)
+        warnings.filterwarnings("ignore", "To exit: use 'exit'", module="IPython")
+
+    def run_cell(self, *arguments: Any, **options: Any) -> Any:
+        """Run a cell within the cell."""
+        result = self.displayhook.exec_result
+        self._within += 1
+        try:
+            return super().run_cell(*arguments, **options)
+        finally:
+            self._within -= 1
+            self.displayhook.exec_result = result
+
+    def safe_execfile(self, *arguments: Any, **options: Any) -> None:
+        """Run a script, and note whether it failed."""
+        with self._noting_failure():
+            super().safe_execfile(*arguments, **options)
+
+    def safe_execfile_ipy(self, *arguments: Any, **options: Any) -> None:
+        """Run a script with magics or a notebook, and note whether it failed."""
+        with self._noting_failure():
+            super().safe_execfile_ipy(*arguments, **options)
+
+    def safe_run_module(self, *arguments: Any, **options: Any) -> None:
+        """Run a module, and note whether it failed."""
+        with self._noting_failure():
+            super().safe_run_module(*arguments, **options)
+
+    def _get_exc_info(self, exc_tuple: Any = None) -> Any:
+        error = (exc_tuple or sys.exc_info())[1]
+        if isinstance(error, KeyboardInterrupt):  # our handler has raised it
+            trace = error.__traceback__
+            while trace and (inner := trace.tb_next):
+                if inner.tb_frame.f_globals.get("__name__") in _RUNNERS:
+                    trace.tb_next = None
+                trace = trace.tb_next
+        return super()._get_exc_info(exc_tuple)
+
+    @contextlib.contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        before = getattr(sys, "last_value", None)
+        yield
+        shown: BaseException | None = getattr(sys, "last_value", None)
+        if shown is not before:  # IPython keeps there what it showed last
+            self.program_error = shown
+
+    def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
+        """Publish an error, and say whether it is the end of the cell."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        hook = self.displayhook
+        in_display = getattr(hook, "msg", None) is not None  # of the cell's last value
+        if in_display:
+            self._last_traceback_during_displayhook = True
+        self._last_traceback = stb
+        content = error_content(etype.__name__, evalue, stb)
+        content[ENDS_CELL] = (in_display or self._ends_cell(evalue)) and not self.call_pdb
+        topic = hook.topic and hook.topic.replace(b"execute_result", b"error")
+        hook.session.send(
+            hook.pub_socket, "error", json_clean(content), hook.parent_header, ident=topic
+        )
+
+    def _ends_cell(self, error: BaseException) -> bool:
+        result = self.displayhook.exec_result
+        if self._within or result is None:  # without one, the cell was not begun
+            return not self._within
+        return error in (result.error_before_exec, result.error_in_exec)

@@ -1,0 +1,1 @@
+"""What runs in the Jupyter server: the extension, its REST handlers and its stream."""

@@ -1,0 +1,124 @@
+"""``POST /jupyter-dist/pools/{id}/execute``: run code on ranks from any tool."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from typing import Any
+
+from tornado.iostream import StreamClosedError
+
+from ..client.client import PoolClient
+from ..client.execution import Execution
+from ..common.errors import DistError
+from ..common.rank_specs import check_ranks
+from ..placement.request import MAX_SECONDS
+from .base import DistHandler
+from .outputs import Backlog, Collected
+from .pools import check_rank_list
+
+NDJSON = "application/x-ndjson"
+_AT_ONCE = 1 << 20
+"""Characters of an answer that are written before others have their turn."""
+
+
+class ExecuteHandler(DistHandler):
+    """Run code on ranks."""
+
+    _gone: asyncio.Event | None = None
+
+    def on_connection_close(self) -> None:
+        """Note that nobody listens any more."""
+        super().on_connection_close()
+        if self._gone:
+            self._gone.set()
+
+    async def post(self, pool_id: str) -> None:
+        """Run code and answer outputs by rank; ``Accept: application/x-ndjson`` streams them."""
+        await self.require("execute")
+        body = self.body(("code", "ranks", "timeout"))
+        pool = self.manager.get(pool_id)
+        code, limit = body.get("code"), body.get("timeout")
+        if not isinstance(code, str):
+            raise DistError("bad_request", "The code must be a string.", field="code")
+        if limit is not None and (type(limit) not in (int, float) or not 0 < limit <= MAX_SECONDS):
+            raise DistError(
+                "bad_request", "The time limit is a positive number of seconds.", field="timeout"
+            )
+        ranks = check_rank_list(body) or list(range(pool.record.world_size))
+        check_ranks(ranks, pool.record.world_size)
+        self._gone = asyncio.Event()
+        async with self.settings["jupyter_dist_clients"].use(pool) as client:
+            if NDJSON in self.request.headers.get("Accept", ""):
+                await self._stream(client, code, ranks, limit)
+            else:
+                await self._collect(client, code, ranks, limit)
+
+    async def _collect(
+        self, client: PoolClient, code: str, ranks: list[int], limit: float | None
+    ) -> None:
+        assert self._gone
+        outputs = Collected(ranks)
+        statuses = await run_limited(client, code, ranks, limit, outputs.add, self._gone)
+        self.set_header("Content-Type", "application/json")
+        with contextlib.suppress(StreamClosedError):
+            written = 0
+            for piece in outputs.pieces(statuses):
+                self.write(piece)
+                written += len(piece)
+                if written > _AT_ONCE:
+                    written = 0
+                    await self.flush()
+            await self.finish()
+
+    async def _stream(
+        self, client: PoolClient, code: str, ranks: list[int], limit: float | None
+    ) -> None:
+        assert self._gone
+        self.set_header("Content-Type", NDJSON)
+        lines = Backlog()
+        work = run_limited(client, code, ranks, limit, lines.put, self._gone)
+        running = asyncio.create_task(work)
+        running.add_done_callback(lambda _: lines.end())
+        try:
+            while line := await lines.take():
+                self.write(line)
+                await self.flush()
+            for rank, status in (await running).items():
+                self.write(json.dumps({"rank": rank, "status": status}) + "\n")
+            await self.finish(set_content_type=NDJSON)
+        except StreamClosedError:
+            self._gone.set()
+            await running
+
+
+async def run_limited(
+    client: PoolClient,
+    code: str,
+    ranks: list[int],
+    limit: float | None,
+    on_output: Any,
+    gone: asyncio.Event,
+) -> dict[int, str]:
+    """Run code, and stop what still runs at the time limit or when the caller is gone.
+
+    Returns
+    -------
+    dict
+        By rank: ``ok``, ``error``, ``dead`` or ``timeout``.
+    """
+    executions: list[Execution] = []
+    work = client.execute(code, ranks, on_output, started=executions.append)
+    running, left = asyncio.create_task(work), asyncio.create_task(gone.wait())
+    late: list[int] = []
+    await asyncio.wait({running, left}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+    left.cancel()
+    if not running.done():
+        late = executions[0].outstanding
+        client.stop(executions[0])
+    try:
+        replies = await running
+    finally:
+        client.forget(executions)  # nobody reads what its threads print from now on
+    return {rank: "timeout" if rank in late else replies[rank].status for rank in ranks}

@@ -1,0 +1,151 @@
+"""The Jupyter Server extension: settings, wiring, start and stop."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jupyter_server.extension.application import ExtensionApp
+from jupyter_server.utils import url_path_join
+from traitlets import Bool, Float
+
+from ..agent.attachments import SERVER, Owner
+from ..common.server_file import write_discovery_file
+from ..common.tasks import Tasks
+from ..gpus.telemetry import Telemetry
+from ..pools.cell_history import CellHistory
+from ..pools.manager import PoolManager
+from ..pools.pool import DEFAULT_TIMEOUT
+from ..pools.usage import RankUsage
+from ..pools.weak_points import weak_points
+from ..pools.zygotes import DEFAULT_KEEP_WARM
+from .clients import Clients
+from .gpus.feed import GpuFeed
+from .gpus.prometheus import GpuCollector
+from .kernels import end_orphans, follow_kernels, kernel_processes
+from .routes import ROUTES
+
+
+class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
+    """Ranks for notebooks, beside their kernels."""
+
+    name = "jupyter_dist_server"
+    extension_url = "/lab"
+    load_other_extensions = True
+
+    start_timeout = Float(
+        DEFAULT_TIMEOUT,
+        min=1.0,
+        config=True,
+        help="""Seconds that starting a pool may take before it is given up.
+        Importing torch from a cold or shared disk takes most of it. A request may ask for more.""",
+    )
+    orphan_grace = Float(
+        600.0,
+        min=0.0,
+        config=True,
+        help="""Seconds for which a pool is kept when its kernel has died, or this server has been
+        killed. Until then a notebook can use it by %dist_attach, and a new server adopts it.""",
+    )
+    keep_warm = Float(
+        DEFAULT_KEEP_WARM,
+        min=0.0,
+        config=True,
+        help="""Seconds for which a process that has imported torch is kept after the last pool has
+        ended, so that the next one starts in a fraction of the time. 0 keeps none.""",
+    )
+    stop_pools_on_exit = Bool(
+        True,
+        config=True,
+        help="""Whether pools are stopped when this server is shut down. Otherwise they go on as
+        long as their kernels live, or for orphan_grace, and the next server adopts them.""",
+    )
+    sample_interval = Float(
+        1.0,
+        min=0.25,
+        max=60.0,
+        config=True,
+        help="""Seconds between two readings of the GPUs, 0.25 to 60. They are read by one process
+        for all who look, and only while somebody does.""",
+    )
+    history_minutes = Float(
+        15.0,
+        min=1.0,
+        max=240.0,
+        config=True,
+        help="""Minutes, 1 to 240, for which what was read in each second is kept, so that a panel
+        shows the past when it is opened. Averages are kept for 24 times as long. For 8 GPUs, an
+        hour takes 12 MB.""",
+    )
+    sampler_linger = Float(
+        60.0,
+        min=0.0,
+        config=True,
+        help="""Seconds for which the GPUs are still read when nobody looks any more.""",
+    )
+    let_kernels_find_us = Bool(
+        True,
+        config=True,
+        help="""Whether to write a file, readable by you only, through which the magics in a
+        notebook find this server. Without it, %dist_init starts its ranks inside the notebook's
+        kernel, and the panel does not show them.""",
+    )
+
+    def initialize_settings(self) -> None:
+        """Make what handlers share."""
+        self._secret = secrets.token_urlsafe(32)
+        owner = Owner(SERVER, self.orphan_grace)
+        self._manager = PoolManager(watch=True, owner=owner, keep_warm=self.keep_warm)
+        self._clients = Clients()
+        self._telemetry = Telemetry(
+            self.sample_interval, 60 * self.history_minutes, self.sampler_linger, os.environ
+        )
+        self._usage = RankUsage(self._manager)
+        kernels = partial(kernel_processes, self.serverapp)
+        self._gpus = GpuFeed(self._telemetry, self._usage, self._manager, kernels)
+        self._collector = GpuCollector(self._telemetry, self._gpus.glance)
+        self._discovery_file: Path | None = None
+        self._tasks = tasks = Tasks()
+        self.settings.update(
+            jupyter_dist_manager=self._manager,
+            jupyter_dist_cells=CellHistory(self._manager),
+            jupyter_dist_secret=self._secret,
+            jupyter_dist_clients=self._clients,
+            jupyter_dist_gpus=self._gpus,
+            jupyter_dist_tasks=tasks,
+            jupyter_dist_start_timeout=self.start_timeout,
+        )
+        follow_kernels(self.serverapp, self._manager, tasks)
+
+    def initialize_handlers(self) -> None:
+        """Register the routes."""
+        self.handlers.extend((url_path_join("/", route), handler) for route, handler in ROUTES)
+
+    async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
+        # Only now is the port known.
+        if self.let_kernels_find_us:
+            self._discovery_file = write_discovery_file(serverapp, self._secret)
+        self._collector.start()
+        for weak_point in weak_points():
+            self.log.warning("%s", weak_point)
+        for pool in await self._manager.adopt_unserved():
+            self.log.info("Adopted pool %s, whose server is gone", pool.record.id)
+        self._tasks.add(end_orphans(serverapp, self._manager, self.orphan_grace))
+
+    async def stop_extension(self) -> None:
+        """End every pool, unless told otherwise; then none of their processes is left."""
+        if self._discovery_file:
+            self._discovery_file.unlink(missing_ok=True)
+        self._collector.stop()
+        await self._gpus.close()
+        await self._usage.close()
+        await self._telemetry.close()
+        await self._clients.close()
+        if self.stop_pools_on_exit:
+            await self._manager.stop_all()
+        else:
+            await self._manager.release_all()
+        await self._tasks.cancel()

@@ -1,0 +1,1 @@
+"""GPUs by REST, by stream and for Prometheus; runs in the Jupyter server."""

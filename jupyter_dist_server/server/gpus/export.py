@@ -1,0 +1,112 @@
+"""``/jupyter-dist/gpus/export.csv`` and ``.jsonl``: the GPUs' past as a file, or as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from tornado.iostream import StreamClosedError
+
+from ...common.errors import DistError
+from ...gpus.export import csv_lines, json_lines
+from ...gpus.history import History
+from ..execute import NDJSON
+from .handlers import GpuHandler
+from .query import Question
+
+Lines = Callable[..., Iterator[str]]
+"""`csv_lines` or `json_lines`."""
+
+
+class GpuExportHandler(GpuHandler):
+    """What both formats share."""
+
+    _news: asyncio.Event | None = None
+
+    def on_connection_close(self) -> None:
+        """Wake up if nobody listens any more."""
+        super().on_connection_close()
+        if self._news:
+            self._news.set()
+
+    async def export(self, lines: Lines, content_type: str, file: str, title: bool) -> None:
+        """Answer ``?since=SECONDS&until=SECONDS&gpu=INDEX&metrics=NAME,NAME&follow=1``.
+
+        Being asked counts as interest.
+
+        Parameters
+        ----------
+        lines : callable
+            Makes the lines.
+        content_type, file : str
+            What the answer is, and how a browser should call it.
+        title : bool
+            Whether the first thing that `lines` yields is a title.
+        """
+        await self.require("read")
+        follow = self._read_follow()
+        question = await self.read_question()
+        if follow and question.until < math.inf:
+            raise DistError(
+                "bad_request",
+                "What is followed has no end.",
+                "Leave out either until or follow.",
+                field="until",
+            )
+        telemetry = self.feed.telemetry
+        self.feed.glance.renew()
+        news = self._news = asyncio.Event()
+        ends = [telemetry.want("gpus"), telemetry.listen(lambda _: news.set())]
+        self.set_header("Content-Type", content_type)
+        self.set_header("Content-Disposition", f'attachment; filename="{file}"')
+        told = copy.deepcopy(telemetry.history)  # as it is now: it goes on while we send
+        try:
+            with suppress(StreamClosedError):  # the caller has left, as is usual after `follow`
+                for piece in lines(told, telemetry.known, **vars(question)):
+                    await self.send(piece)
+                question = _rest(question, told)
+                while follow:
+                    await news.wait()
+                    news.clear()
+                    pieces = list(lines(telemetry.history, telemetry.known, **vars(question)))
+                    question = _rest(question, telemetry.history)
+                    # Also without any, we see here whether the caller is still there.
+                    await self.send("".join(pieces[1:] if title else pieces))
+                await self.finish(set_content_type=content_type)
+        finally:
+            for end in ends:
+                end()
+
+    def _read_follow(self) -> bool:
+        text: str = self.get_query_argument("follow", "0")
+        if text not in ("0", "1"):
+            raise DistError("bad_request", f"follow={text} is neither 0 nor 1.", field="follow")
+        return text == "1"
+
+
+def _rest(question: Question, history: History) -> Question:
+    """Return what is still to be told when all that there is was told."""
+    if math.isinf(history.end):
+        return question
+    since = math.nextafter(max(history.end, question.since or 0.0), math.inf)
+    return replace(question, since=since)
+
+
+class GpuCsvHandler(GpuExportHandler):
+    """A table as ``nvidia-smi`` writes it."""
+
+    async def get(self) -> None:
+        """Answer CSV."""
+        await self.export(csv_lines, "text/csv", "gpus.csv", title=True)
+
+
+class GpuLinesHandler(GpuExportHandler):
+    """All that we know, for programs."""
+
+    async def get(self) -> None:
+        """Answer one JSON object a line."""
+        await self.export(json_lines, NDJSON, "gpus.jsonl", title=False)

@@ -1,0 +1,128 @@
+"""Samples on the server's ``/metrics``, under the names of NVIDIA's DCGM exporter.
+
+Its dashboards then work as they are. Metrics that DCGM has in the same meaning have its names and
+units; the others begin with ``jupyter_dist_``.
+See https://docs.nvidia.com/datacenter/dcgm/latest/dcgm-api/dcgm-api-field-ids.html and
+https://github.com/NVIDIA/dcgm-exporter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.core import REGISTRY
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric, UnknownMetricFamily
+
+from ...gpus.inventory import Gpu
+from ...gpus.telemetry import Telemetry
+from .keep_alive import Glance
+
+_MIB = 2.0**-20
+_GAUGES: dict[str, tuple[str, float, str]] = {
+    "utilization": ("DCGM_FI_DEV_GPU_UTIL", 1, "Share of time with a kernel running (in %)."),
+    "memory_utilization": ("DCGM_FI_DEV_MEM_COPY_UTIL", 1, "Memory utilization (in %)."),
+    "memory_used": ("DCGM_FI_DEV_FB_USED", _MIB, "Memory used (in MiB)."),
+    "memory_free": ("DCGM_FI_DEV_FB_FREE", _MIB, "Memory free (in MiB)."),
+    "memory_total": ("DCGM_FI_DEV_FB_TOTAL", _MIB, "Memory in total (in MiB)."),
+    "temperature": ("DCGM_FI_DEV_GPU_TEMP", 1, "Temperature (in °C)."),
+    "power": ("DCGM_FI_DEV_POWER_USAGE", 1, "Power draw (in W)."),
+    "power_limit": ("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 1, "Limit of the power draw (in W)."),
+    "clock_sm": ("DCGM_FI_DEV_SM_CLOCK", 1, "Clock of the SMs (in MHz)."),
+    "clock_memory": ("DCGM_FI_DEV_MEM_CLOCK", 1, "Clock of the memory (in MHz)."),
+    "fan": ("DCGM_FI_DEV_FAN_SPEED", 1, "Speed of the fan (in %)."),
+    "pstate": ("DCGM_FI_DEV_PSTATE", 1, "Performance state; 0 is the fastest."),
+    "encoder": ("DCGM_FI_DEV_ENC_UTIL", 1, "Encoder utilization (in %)."),
+    "decoder": ("DCGM_FI_DEV_DEC_UTIL", 1, "Decoder utilization (in %)."),
+    "pcie_tx": ("DCGM_FI_PROF_PCIE_TX_BYTES", 1, "Sent over PCIe (in bytes/s)."),
+    "pcie_rx": ("DCGM_FI_PROF_PCIE_RX_BYTES", 1, "Received over PCIe (in bytes/s)."),
+    "nvlink_tx": ("DCGM_FI_PROF_NVLINK_TX_BYTES", 1, "Sent over NVLink (in bytes/s)."),
+    "nvlink_rx": ("DCGM_FI_PROF_NVLINK_RX_BYTES", 1, "Received over NVLink (in bytes/s)."),
+    "sm_active": ("DCGM_FI_PROF_SM_ACTIVE", 0.01, "Share of SMs at work (0 to 1)."),
+    "tensor_active": ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.01, "Tensor cores at work (0 to 1)."),
+    "dram_active": ("DCGM_FI_PROF_DRAM_ACTIVE", 0.01, "Memory interface at work (0 to 1)."),
+}
+"""By our name: DCGM's name, what our value is multiplied with, and what it is."""
+
+_COUNTERS: dict[str, tuple[str, float, str]] = {
+    "energy": ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1000, "Energy since the start (in mJ)."),
+    "ecc_corrected": ("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 1, "Memory errors that were corrected."),
+    "ecc_uncorrected": ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 1, "Memory errors that were not."),
+}
+"""Untyped, as our library would add ``_total`` to the name of a counter."""
+
+_LABELS = ("gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "GPU_I_ID")
+
+
+class GpuCollector:
+    """Hands the newest samples to Prometheus. Being asked counts as interest in them.
+
+    Parameters
+    ----------
+    telemetry : Telemetry
+        Where the samples are.
+    glance : Glance
+        Told of every question.
+    """
+
+    def __init__(self, telemetry: Telemetry, glance: Glance) -> None:
+        self._telemetry = telemetry
+        self._glance = glance
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        """Appear on ``/metrics``."""
+        self._loop = asyncio.get_running_loop()
+        REGISTRY.register(self)
+
+    def stop(self) -> None:
+        """Disappear from there."""
+        if self._loop:
+            REGISTRY.unregister(self)
+            self._loop = None
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: otherwise registering would ask for samples, to see their names."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Return what is known now; the first time, sampling only begins."""
+        if self._loop:
+            # The library may be asked by a thread of its own.
+            self._loop.call_soon_threadsafe(self._glance.renew)
+        telemetry = self._telemetry
+        gpus = telemetry.inventory.gpus if telemetry.inventory else ()
+        for table, family in ((_GAUGES, GaugeMetricFamily), (_COUNTERS, UnknownMetricFamily)):
+            for metric, (name, factor, help_text) in table.items():
+                found = family(name, help_text, labels=_LABELS)
+                for gpu in gpus:
+                    value = telemetry.latest.get(gpu.uuid, {}).get(metric)
+                    if isinstance(value, int | float):
+                        found.add_metric(_labels(gpu), value * factor)
+                if found.samples:
+                    yield found
+        yield from self._throttled(gpus)
+
+    def _throttled(self, gpus: tuple[Gpu, ...]) -> Iterator[Metric]:
+        name = "jupyter_dist_gpu_throttled"
+        help_text = "Why the clocks are held down, one series a reason."
+        found = GaugeMetricFamily(name, help_text, labels=(*_LABELS, "reason"))
+        for gpu in gpus:
+            words = self._telemetry.latest.get(gpu.uuid, {}).get("throttle")
+            for reason in words.split(", ") if isinstance(words, str) and words else ():
+                found.add_metric((*_labels(gpu), reason), 1)
+        if found.samples:
+            yield found
+
+
+def _labels(gpu: Gpu) -> tuple[str, ...]:
+    return (
+        str(gpu.index),
+        gpu.uuid,
+        gpu.pci_bus_id,
+        f"nvidia{gpu.index}",
+        gpu.name,
+        socket.gethostname(),
+        str(gpu.instance[0]) if gpu.instance else "",
+    )

@@ -1,0 +1,85 @@
+"""Samples as the stream sends them: only what has changed, in few bytes, encoded once for all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from ...gpus.metrics import BY_NAME, Value
+
+LEFT_OUT = frozenset({"memory_free", "memory_total", "energy"})
+"""Metrics that follow from others, or that no chart shows. REST and Prometheus have them."""
+
+LINKS = frozenset({"pcie_tx", "pcie_rx", "nvlink_tx", "nvlink_rx"})
+"""Metrics for those who look at ``"pcie"``."""
+
+_FORMATS = {"bytes": ".4g", "bytes/s": ".2g", "%": ".0f", "W": ".0f"}
+"""By unit: as many digits as a chart can show."""
+
+
+def encode(metric: str, values: Iterable[Value]) -> str:
+    """Encode values of one metric as a short JSON array; large numbers look like ``3.436e10``."""
+    form = _FORMATS.get(BY_NAME[metric].unit, ".6g")
+    return f"[{','.join(_encode_one(value, form) for value in values)}]"
+
+
+def _encode_one(value: Value, form: str) -> str:
+    if value is None or isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return format(value, form).replace("e+0", "e").replace("e+", "e")
+
+
+class Samples:
+    """The newest value of every metric, and the tick in which it changed.
+
+    From that, whoever has seen all up to some tick is told what is new, whether that tick was the
+    last one or the hundredth before: a slow client needs no queue.
+
+    Attributes
+    ----------
+    tick : int
+        Grows with each sample.
+    """
+
+    def __init__(self) -> None:
+        self.tick = 0
+        self._time = 0.0
+        self._rows: dict[str, tuple[int, str]] = {}
+        """By metric: when the row changed, and the row, encoded."""
+        self._frames: dict[tuple[int, bool], bytes] = {}
+        """What has been encoded in this tick."""
+
+    def take(self, time: float, rows: Mapping[str, Iterable[Value]]) -> None:
+        """Note what has been read: for each metric one value per GPU, in the inventory's order."""
+        self.tick += 1
+        self._time = time
+        self._frames.clear()
+        for metric, values in rows.items():
+            row = encode(metric, values)
+            if metric not in LEFT_OUT and self._rows.get(metric, (0, ""))[1] != row:
+                self._rows[metric] = self.tick, row
+
+    def forget(self) -> None:
+        """Forget all values: there are other GPUs now."""
+        self._rows.clear()
+        self._frames.clear()
+
+    def since(self, tick: int, links: bool) -> bytes:
+        """Return the frame for those who have seen everything up to a tick.
+
+        Parameters
+        ----------
+        tick : int
+            0 for those who have seen nothing.
+        links : bool
+            Whether they look at the rates of PCIe and NVLink too.
+        """
+        if (frame := self._frames.get((tick, links))) is None:
+            values = ",".join(
+                f'"{metric}":{row}'
+                for metric, (changed, row) in self._rows.items()
+                if changed > tick and (links or metric not in LINKS)
+            )
+            frame = f'{{"type":"sample","time":{self._time:.3f},"values":{{{values}}}}}'.encode()
+            self._frames[tick, links] = frame
+        return frame

@@ -1,0 +1,180 @@
+"""What the server knows of the kernels that pools belong to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from jupyter_core.utils import ensure_async
+
+from ..agent.attachments import KERNEL
+from ..client.reasons import abandoned
+from ..common.errors import DistError
+from ..common.tasks import Tasks
+from ..placement.request import PoolRequest
+from ..pools.manager import PoolManager
+from ..pools.pool import Pool
+from .base import StatusHandler
+
+_LOG = logging.getLogger(__name__)
+
+KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
+
+
+_LOOK = 1.0
+"""Seconds between two looks at the kernels of pools."""
+_RESTART_TAKES = 5.0
+"""Seconds within which a server starts a dead kernel again; it looks for dead ones every 3 s."""
+
+
+class KernelPoolHandler(StatusHandler):
+    """The pool of one kernel."""
+
+    async def get(self, kernel_id: str) -> None:
+        """Show the live pool of a kernel of this server, or null."""
+        await self.require("read")
+        _check_kernel(kernel_id, self.kernel_manager)
+        pool = self.manager.for_kernel(kernel_id)
+        self.finish({"pool": pool and pool.record.to_json()})
+
+
+def _check_kernel(kernel_id: str, kernels: Any) -> None:
+    if kernel_id not in kernels:
+        raise DistError("kernel_not_found", f"This server has no kernel {kernel_id}.")
+
+
+async def complete_request(
+    request: PoolRequest, serverapp: Any, settings: dict[str, Any]
+) -> PoolRequest:
+    """Fill in what a kernel would have told: its interpreter, environment and folder.
+
+    Raises
+    ------
+    DistError
+        If the request names a kernel that this server does not have, or that is not Python.
+    """
+    limit = request.timeout or settings["jupyter_dist_start_timeout"]
+    if request.kernel_id is None:
+        return replace(request, timeout=limit)
+    kernels = serverapp.kernel_manager
+    _check_kernel(request.kernel_id, kernels)
+    if request.base_env is not None:  # the magics know better than we do
+        return replace(request, timeout=limit)
+    kernel = kernels.get_kernel(request.kernel_id)
+    spec = kernel.kernel_spec
+    if not request.python and not spec.language.lower().startswith(("python", "ipython")):
+        raise DistError(
+            "kernel_not_python",
+            f"Ranks need a Python kernel, but {spec.display_name} runs {spec.language}.",
+            "Choose a Python kernel for the notebook.",
+            field="kernel_id",
+        )
+    path = await _notebook_path(request.kernel_id, serverapp)
+    root = Path(serverapp.root_dir)
+    folder = (root / path).parent if path else root
+    return replace(
+        request,
+        timeout=limit,
+        python=request.python or _interpreter(spec.argv[0]),
+        base_env=os.environ
+        | {name: Template(value).safe_substitute(os.environ) for name, value in spec.env.items()},
+        cwd=request.cwd or str(folder if folder.is_dir() else root),
+        name=request.name or path,
+        kernel_pid=request.kernel_pid or _pid(kernel),
+    )
+
+
+def _interpreter(command: str) -> str:
+    # As jupyter_client does: a plain "python" in a kernelspec is the server's own.
+    if command in ("python", "python3", f"python{sys.version_info[0]}.{sys.version_info[1]}"):
+        return sys.executable
+    return shutil.which(command) or command
+
+
+async def _notebook_path(kernel_id: str, serverapp: Any) -> str:
+    return (await _notebook_paths(serverapp)).get(kernel_id, "")
+
+
+async def _notebook_paths(serverapp: Any) -> dict[str, str]:
+    sessions = await ensure_async(serverapp.session_manager.list_sessions())
+    return {s["kernel"]["id"]: s["path"] for s in sessions if s["kernel"]}
+
+
+async def kernel_processes(serverapp: Any) -> dict[int, dict[str, str]]:
+    """Return this server's kernels by pid: ``{kernel_id, name}``, with the notebook's path as name.
+
+    A kernel that does not run on this machine has no pid, and is left out.
+    """
+    kernels = serverapp.kernel_manager
+    paths = await _notebook_paths(serverapp)
+    found = {}
+    for kernel_id in kernels.list_kernel_ids():
+        kernel = kernels.get_kernel(kernel_id)
+        if pid := _pid(kernel):
+            name = paths.get(kernel_id) or kernel.kernel_name
+            found[pid] = {"kernel_id": kernel_id, "name": name}
+    return found
+
+
+def _pid(kernel: Any) -> int | None:
+    # Only provisioners that start local processes have one.
+    return getattr(kernel.provisioner, "pid", None)
+
+
+def follow_kernels(serverapp: Any, manager: PoolManager, tasks: Tasks) -> None:
+    """End a kernel's pool when the kernel is shut down; a restart leaves the pool alone."""
+
+    async def on_action(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        if data.get("action") == "shutdown" and data.get("status") == "success":
+            tasks.add(manager.stop_for_kernel(data["kernel_id"]))
+
+    serverapp.event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=on_action)
+
+
+async def end_orphans(serverapp: Any, manager: PoolManager, grace: float) -> None:
+    """Mark pools whose kernel is gone, and stop those that nobody has come back for in time.
+
+    A kernel that is killed is mostly started again, and has its pool back; so it counts as gone
+    only when it is away for longer than that takes. Nothing tells us of its death.
+    """
+    missed: dict[str, float] = {}
+    while True:
+        await asyncio.sleep(_LOOK)
+        live = manager.live()
+        missed = {pool.record.id: missed.get(pool.record.id, time.time()) for pool in live}
+        for pool in live:
+            try:
+                await _end_if_orphaned(pool, missed, serverapp.kernel_manager, manager, grace)
+            except Exception:  # one pool, or kernel, that is odd must not save the others
+                _LOG.exception("Pool %s cannot be checked for its kernel", pool.record.id)
+
+
+async def _end_if_orphaned(
+    pool: Pool, missed: dict[str, float], kernels: Any, manager: PoolManager, grace: float
+) -> None:
+    kernel = pool.record.kernel_id
+    if kernel is None or await _is_alive(kernels, kernel):
+        del missed[pool.record.id]
+    elif any(who["as"] == KERNEL for who in pool.record.holders):
+        del missed[pool.record.id]
+        manager.bequeath(pool)
+    since = missed.get(pool.record.id)
+    orphaned = since if since and time.time() - since >= _RESTART_TAKES else None
+    if orphaned != pool.record.orphaned:
+        pool.change(orphaned=orphaned)
+    if since and time.time() - since >= max(grace, _RESTART_TAKES):
+        manager.stop_later(pool, abandoned(grace))
+
+
+async def _is_alive(kernels: Any, kernel_id: str) -> bool:
+    if kernel_id not in kernels:
+        return False
+    return bool(await ensure_async(kernels.get_kernel(kernel_id).is_alive()))

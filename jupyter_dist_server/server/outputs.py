@@ -1,0 +1,141 @@
+"""What ranks show, on its way to a caller of REST: as notebook outputs, and bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..common.displays import in_words
+
+BACKLOG = 1 << 24
+"""Characters that may wait for a caller that reads slowly."""
+COLLECTED = 1 << 27
+"""Characters of outputs that one answer may hold."""
+
+
+def to_output(kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a message as a notebook output (nbformat 4), `None` if it is not one."""
+    if kind == "stream":
+        return {"output_type": "stream", "name": content["name"], "text": content["text"]}
+    if kind == "error":
+        names = ("ename", "evalue", "traceback")
+        return {"output_type": "error", **{name: content[name] for name in names}}
+    if kind in ("display_data", "update_display_data", "execute_result"):
+        output = {"data": content["data"], "metadata": content.get("metadata", {})}
+        if kind == "execute_result":
+            output["execution_count"] = content["execution_count"]
+            return {"output_type": kind, **output}
+        return {"output_type": "display_data", **output}
+    return None
+
+
+def _notice(size: int, why: str) -> dict[str, Any]:
+    text = f"… {in_words(size)} of outputs cut here: {why}\n"
+    return {"output_type": "stream", "name": "stderr", "text": text}
+
+
+class Backlog:
+    """Lines of a stream that wait for its reader.
+
+    Once too many wait, what comes is cut, and the reader is told how much, until it has read the
+    rest.
+    """
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque()
+        self._size = 0
+        self._cut: dict[int, int] = {}
+        """Characters by rank."""
+        self._ended = False
+        self._news = asyncio.Event()
+
+    def put(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+        """Take in what a rank shows."""
+        if not (output := to_output(kind, content)):
+            return
+        line = _line(rank, output)
+        if self._cut or (self._lines and self._size + len(line) > BACKLOG):
+            self._cut[rank] = self._cut.get(rank, 0) + len(line)
+        else:
+            self._lines.append(line)
+            self._size += len(line)
+        self._news.set()
+
+    def end(self) -> None:
+        """Note that nothing more comes."""
+        self._ended = True
+        self._news.set()
+
+    async def take(self) -> str:
+        """Wait for the next lines and return them; at the end there is nothing in them."""
+        while not (self._lines or self._cut or self._ended):
+            self._news.clear()
+            await self._news.wait()
+        if not self._lines:
+            cut, self._cut = self._cut, {}
+            why = "they came faster than they were read"
+            return "".join(_line(rank, _notice(size, why)) for rank, size in sorted(cut.items()))
+        line = self._lines.popleft()
+        self._size -= len(line)
+        return line
+
+
+def _line(rank: int, output: dict[str, Any]) -> str:
+    return json.dumps({"rank": rank, "output": output}) + "\n"
+
+
+class Collected:
+    """All outputs of an execution, by rank, until it has ended."""
+
+    def __init__(self, ranks: Iterable[int]) -> None:
+        self._outputs: dict[int, list[str | tuple[str, list[str]]]] = {rank: [] for rank in ranks}
+        """JSON, or the name of a stream and pieces of its text."""
+        self._sizes = dict.fromkeys(self._outputs, 0)
+        self._cut = dict.fromkeys(self._outputs, 0)
+
+    def add(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+        """Take in what a rank shows."""
+        outputs = self._outputs[rank]
+        if kind == "clear_output":
+            outputs.clear()
+            self._sizes[rank] = self._cut[rank] = 0
+            return
+        output = to_output(kind, content)
+        if output is None:
+            return
+        piece = output["text"] if kind == "stream" else json.dumps(output)
+        if sum(self._sizes.values()) + len(piece) > COLLECTED and kind != "error":
+            self._cut[rank] += len(piece)
+            return
+        self._sizes[rank] += len(piece)
+        if kind != "stream":
+            outputs.append(piece)
+        elif outputs and isinstance(last := outputs[-1], tuple) and last[0] == output["name"]:
+            last[1].append(piece)
+        else:
+            outputs.append((output["name"], [piece]))
+
+    def pieces(self, statuses: dict[int, str]) -> Iterator[str]:
+        """Yield the answer, a piece of JSON at a time: together it may be long."""
+        comma = ""
+        yield '{"ranks": {'
+        for rank, outputs in self._outputs.items():
+            yield f'{comma}"{rank}": {{"status": {json.dumps(statuses[rank])}, "outputs": ['
+            comma = ""
+            if self._cut[rank]:
+                why = f"an answer holds {in_words(COLLECTED)}; a stream has no such limit"
+                outputs.append(json.dumps(_notice(self._cut[rank], why)))
+            for output in outputs:
+                yield comma
+                yield output if isinstance(output, str) else _stream(*output)
+                comma = ", "
+            yield "]}"
+            comma = ", "
+        yield "}}"
+
+
+def _stream(name: str, pieces: list[str]) -> str:
+    return json.dumps({"output_type": "stream", "name": name, "text": "".join(pieces)})

@@ -1,0 +1,118 @@
+"""``/jupyter-dist/pools`` and what belongs to one pool."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ..common.errors import DistError
+from ..placement.request import MAX_RANKS, PoolRequest, as_integer
+from ..pools.pool import Pool
+from .base import DistHandler, StatusHandler
+from .kernels import complete_request
+
+MAX_WAIT = 60.0
+"""Seconds for which a call may wait for news of a pool."""
+
+
+def check_rank_list(body: dict[str, Any]) -> list[int] | None:
+    """Return the field `ranks`, each rank once; `None` is all of them.
+
+    Raises
+    ------
+    DistError
+        If it is not a list of integers.
+    """
+    ranks = body.get("ranks")
+    if ranks is None:
+        return None
+    if isinstance(ranks, list):
+        ranks = list(map(as_integer, ranks[: MAX_RANKS + 1]))
+    if not isinstance(ranks, list) or not ranks or any(type(rank) is not int for rank in ranks):
+        raise DistError("bad_request", "Ranks must be a list such as [0, 2].", field="ranks")
+    if len(ranks) > MAX_RANKS:
+        message = f"A list of ranks may have at most {MAX_RANKS} entries."
+        raise DistError("bad_request", message, field="ranks")
+    return sorted(set(ranks))
+
+
+class PoolsHandler(StatusHandler):
+    """List pools, start one."""
+
+    async def get(self) -> None:
+        """List all pools."""
+        await self.require("read")
+        pools = [pool.record.to_json() for pool in self.manager.pools.values()]
+        self.finish({"pools": pools})
+
+    async def post(self) -> None:
+        """Begin to start a pool: 202, and a state to follow."""
+        await self.require("execute")
+        request = PoolRequest.from_json(self.body())
+        request = await complete_request(request, self.serverapp, self.settings)
+        pool = await self.manager.create(request)
+        self.set_status(202)
+        self.set_header("Location", f"{self.base_url}jupyter-dist/pools/{pool.record.id}")
+        self.finish(pool.record.to_json())
+
+
+class PoolHandler(StatusHandler):
+    """One pool."""
+
+    def _wait_seconds(self) -> float:
+        try:
+            return min(max(float(self.get_query_argument("wait", "0")), 0.0), MAX_WAIT)
+        except ValueError:
+            raise DistError("bad_request", "wait is a number of seconds.", field="wait") from None
+
+    async def get(self, pool_id: str) -> None:
+        """Show a pool, with ``?after=VERSION&wait=SECONDS`` once it has news."""
+        await self.require("read")
+        pool = self.manager.get(pool_id)
+        try:
+            after = int(self.get_query_argument("after", "-1"))
+        except ValueError:
+            raise DistError("bad_request", "after is a version number.", field="after") from None
+        await pool.changed_since(after, self._wait_seconds())
+        self.finish(pool.record.to_json())
+
+    async def delete(self, pool_id: str) -> None:
+        """Stop a pool, or cancel its start; with ``?wait=1`` answer when nothing of it is left."""
+        await self.require("execute")
+        pool = self.manager.get(pool_id)
+        wait = self._wait_seconds()
+        stopping = self.settings["jupyter_dist_tasks"].add(pool.stop())
+        await (stopping if wait else asyncio.sleep(0))  # at least until the state has changed
+        self.set_status(202)
+        self.finish(pool.record.to_json())
+
+
+class InterruptHandler(DistHandler):
+    """Interrupt ranks."""
+
+    async def post(self, pool_id: str) -> None:
+        """Send SIGINT to some or all ranks; if to all, none is left waiting in a collective."""
+        await self.require("execute")
+        pool = self.manager.get(pool_id)
+        chosen = check_rank_list(self.body(("ranks",)))
+        await pool.interrupt(chosen)
+        if chosen is None and not self.is_kernel:  # a kernel's magics see to it themselves
+            self.settings["jupyter_dist_tasks"].add(pool.free())
+        accept(self, pool)
+
+
+class RestartHandler(DistHandler):
+    """Replace ranks."""
+
+    async def post(self, pool_id: str) -> None:
+        """Replace some ranks, or all; their variables are lost."""
+        await self.require("execute")
+        pool = self.manager.get(pool_id)
+        pool.restart(check_rank_list(self.body(("ranks",))))
+        accept(self, pool)
+
+
+def accept(handler: DistHandler, pool: Pool) -> None:
+    """Answer that what was asked for has begun."""
+    handler.set_status(202)
+    handler.finish(pool.record.to_json())

@@ -1,0 +1,63 @@
+"""All routes below ``/jupyter-dist/``; `docs/openapi.yaml` describes them."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from .. import __version__
+from .base import DistHandler, StatusHandler
+from .cells import CellsHandler
+from .execute import ExecuteHandler
+from .gpus.export import GpuCsvHandler, GpuLinesHandler
+from .gpus.handlers import GpuHistoryHandler, GpusHandler
+from .kernels import KernelPoolHandler
+from .pools import InterruptHandler, PoolHandler, PoolsHandler, RestartHandler
+from .ranks import KillHandler, LogHandler, StackHandler
+from .start_schema import StartSchemaHandler
+from .stream import StreamHandler
+
+
+class ServerStatusHandler(StatusHandler):
+    """The extension itself."""
+
+    async def get(self) -> None:
+        """Say that the extension is here, and how many pools are alive."""
+        await self.require("read")
+        alive = sum(not pool.record.state.ended for pool in self.manager.pools.values())
+        self.finish({"version": __version__, "host": socket.gethostname(), "pools": alive})
+
+
+class ZygotesHandler(DistHandler):
+    """The processes that are kept warm for the next pool."""
+
+    async def delete(self) -> None:
+        """End them; pools go on, and the next one starts afresh."""
+        await self.require("execute")
+        self.manager.zygotes.drop()
+        self.finish({})
+
+
+_POOL = r"jupyter-dist/pools/(?P<pool_id>[\w-]+)"
+_RANK = _POOL + r"/ranks/(?P<rank>[\w-]+)"
+
+ROUTES: list[tuple[str, type[Any]]] = [
+    (r"jupyter-dist/status", ServerStatusHandler),
+    (r"jupyter-dist/gpus", GpusHandler),
+    (r"jupyter-dist/gpus/history", GpuHistoryHandler),
+    (r"jupyter-dist/gpus/export\.csv", GpuCsvHandler),
+    (r"jupyter-dist/gpus/export\.jsonl", GpuLinesHandler),
+    (r"jupyter-dist/start-schema", StartSchemaHandler),
+    (r"jupyter-dist/zygotes", ZygotesHandler),
+    (r"jupyter-dist/pools", PoolsHandler),
+    (_POOL, PoolHandler),
+    (_POOL + "/interrupt", InterruptHandler),
+    (_POOL + "/restart", RestartHandler),
+    (_POOL + "/kill", KillHandler),
+    (_POOL + "/execute", ExecuteHandler),
+    (_RANK + "/stack", StackHandler),
+    (_RANK + "/log", LogHandler),
+    (r"jupyter-dist/cells", CellsHandler),
+    (r"jupyter-dist/kernels/(?P<kernel_id>[\w-]+)/pool", KernelPoolHandler),
+    (r"jupyter-dist/stream", StreamHandler),
+]

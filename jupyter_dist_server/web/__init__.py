@@ -1,1 +1,0 @@
-"""REST and WebSocket handlers: translate, authorise, delegate."""

@@ -1,0 +1,148 @@
+"""Kernels find their server, whatever its credentials and address are."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from jupyter_client import BlockingKernelClient
+from jupyter_server.auth import passwd
+
+from jupyter_dist_server.common.processes import ProcessRef
+
+from ..driver import Server
+from ..waiting import PATIENCE
+from .client import Client
+
+PASSWORD = "correct horse"
+FIND = """
+from jupyter_dist_server.notebook.server_control import find_server
+server = find_server()
+print(server._url, server.find())
+"""
+
+Login = Callable[[Server], Client]
+
+
+def by_browser(server: Server) -> Client:
+    """Open the first page, and give the password where one is asked for."""
+    client = Client(server, {})
+    cookies: dict[str, str] = {}
+
+    def visit(method: str, page: str, **options: Any) -> None:
+        with client.open(method, page, **options) as response:
+            for cookie in response.headers.get_all("Set-Cookie") or []:
+                name, value = cookie.partition(";")[0].split("=", 1)
+                cookies[name] = value
+        client.headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+    if any("password" in option for option in server.process.args):
+        visit("GET", "login")
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        body = urlencode({"password": PASSWORD, "_xsrf": cookies["_xsrf"]}).encode()
+        visit("POST", "login", body=body, headers=form)
+    visit("GET", "lab")
+    client.headers["X-XSRFToken"] = cookies["_xsrf"]
+    return client
+
+
+def said_in_kernel(server: Server, client: Client, code: str) -> str:
+    """Start a kernel over REST, run code in it, and return what it printed."""
+    answer = client.raw("POST", "api/kernels", body={"name": "python3"})
+    assert answer.status == 201, answer.body
+    kernel_id = answer.body["id"]
+    file = Path(server.env["JUPYTER_RUNTIME_DIR"], f"kernel-{kernel_id}.json")
+    kernel = BlockingKernelClient(connection_file=str(file))
+    kernel.load_connection_file()
+    kernel.start_channels(hb=False)  # a busy machine misses beats
+    kernel.wait_for_ready(timeout=PATIENCE)
+    said: list[str] = []
+
+    def collect(message: dict[str, Any]) -> None:
+        content = message["content"]
+        said.append(content.get("text", "") + "\n".join(content.get("traceback", [])))
+
+    kernel.execute_interactive(code, output_hook=collect, timeout=PATIENCE)
+    kernel.stop_channels()
+    client.raw("DELETE", f"api/kernels/{kernel_id}")
+    return "".join(said)
+
+
+def discovery_file(server: Server) -> Path:
+    """Return the file that a server wrote for its kernels."""
+    return Path(server.env["JUPYTER_RUNTIME_DIR"], f"jupyter-dist-{server.process.pid}.json")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the home that all servers of this module share, so that each finds files of others.
+
+    In it are also what a server that was killed has left, and a file that is being written.
+    """
+    home = tmp_path_factory.mktemp("home")
+    runtime = home / "runtime"
+    runtime.mkdir()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    stale = {"url": "http://127.0.0.1:9/", "secret": "x", "certfile": ""}
+    ours = vars(ProcessRef.of(os.getpid()))
+    for pid, process in ((ended.pid, ours | {"pid": ended.pid}), (os.getpid(), ours)):
+        file = runtime / f"jupyter-dist-{pid}.json"
+        file.write_text(json.dumps(stale | {"process": process}))
+        file.chmod(0o600)
+    (runtime / "jupyter-dist-1.json").write_text('{"url": "ht')
+    return home
+
+
+@pytest.mark.parametrize(
+    ("options", "token", "login"),
+    [
+        ([f"--PasswordIdentityProvider.hashed_password={passwd(PASSWORD)}"], "", by_browser),
+        ([], "", by_browser),
+        (["--ServerApp.base_url=/pre/fix/"], "secret", Client),
+    ],
+    ids=["password", "no-token", "base-url"],
+)
+def test_a_kernel_finds_its_server(
+    home: Path, tmp_path: Path, options: list[str], token: str, login: Login
+) -> None:
+    alone = Server(home, tmp_path, *options, token=token)
+    try:
+        file = discovery_file(alone)
+        if "--ServerApp.base_url=/pre/fix/" in options:
+            assert alone.url.endswith("/pre/fix/")
+        if token or options:
+            assert Client(alone, {}).call("GET", "status").status == 403
+        said = said_in_kernel(alone, login(alone), FIND)
+        assert said == f"{alone.url}jupyter-dist/ None\n"
+
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        content = json.loads(file.read_text())
+        assert content["process"]["pid"] == alone.process.pid
+        assert len(content["secret"]) >= 32
+        assert content["secret"] not in "".join(alone.log)
+    finally:
+        alone.close()
+    assert not file.exists()
+
+
+def test_a_kernel_finds_a_server_with_a_token(server: Server, client: Client) -> None:
+    assert said_in_kernel(server, client, FIND) == f"{server.url}jupyter-dist/ None\n"
+
+
+def test_a_kernel_of_another_server_is_not_taken_in(server: Server, client: Client) -> None:
+    """A kernel that knows a server which is not its own uses its own ranks instead."""
+    code = """
+from jupyter_dist_server.notebook import server_control
+server_control.kernel_id = lambda: "11111111-2222-3333-4444-555555555555"
+print(server_control.find_server())
+"""
+    assert said_in_kernel(server, client, code) == "None\n"

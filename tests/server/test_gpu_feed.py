@@ -1,0 +1,78 @@
+"""The inside of the stream's GPU messages: one for all, and of the GPUs that pools may use."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from pytest_jupyter.jupyter_server import *  # noqa: F403
+from traitlets import TraitError
+from traitlets.config import Config
+
+from jupyter_dist_server.gpus.inventory import Gpu, Inventory
+from jupyter_dist_server.server.extension import JupyterDistApp
+from jupyter_dist_server.server.viewer import Viewer
+
+from ..waiting import PATIENCE
+
+
+@pytest.fixture
+def jp_server_config() -> Config:
+    return Config({"ServerApp": {"jpserver_extensions": {"jupyter_dist_server": True}}})
+
+
+def test_every_client_is_sent_the_same_bytes(jp_asyncio_loop: Any, jp_serverapp: Any) -> None:
+    """However many look, a message is encoded once, and sampling costs the same."""
+    feed = jp_serverapp.web_app.settings["jupyter_dist_gpus"]
+
+    async def work() -> None:
+        news = asyncio.Event()
+        viewers = [Viewer(feed, news.set) for _ in range(50)]
+        for viewer in viewers:
+            viewer.look_at(frozenset({"gpus"}))
+        while "gpus" not in feed.frames:
+            news.clear()
+            await news.wait()
+        feed.samples.take(1.0, {"utilization": [1] * 8})
+        taken = await asyncio.gather(*(viewer.take() for viewer in viewers))
+        assert [json.loads(frame)["type"] for frame in taken[0]][:2] == ["gpus", "history"]
+        assert json.loads(taken[0][-1])["values"] == {"utilization": [1] * 8}
+        for frames in taken:
+            assert [id(frame) for frame in frames] == [id(frame) for frame in taken[0]]
+        assert await viewers[0].take() == []
+        for viewer in viewers:
+            viewer.close()
+        assert await viewers[0].take() == []
+
+    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
+
+
+def test_gpus_that_are_hidden_from_the_server_are_not_told_of(
+    jp_asyncio_loop: Any, jp_serverapp: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-2,GPU-0")
+    feed = jp_serverapp.web_app.settings["jupyter_dist_gpus"]
+    gpus = [Gpu(i, f"GPU-{i}", "H100", 1 << 30, f"0000:0{i}:00.0", "9.0") for i in range(4)]
+    feed.telemetry.inventory = Inventory(tuple(gpus))
+    feed.telemetry.latest = {gpu.uuid: {"utilization": gpu.index} for gpu in gpus}
+
+    async def work() -> None:
+        found = await feed.overview()
+        assert [gpu["uuid"] for gpu in found["gpus"]] == ["GPU-2", "GPU-0"]
+        viewer = Viewer(feed, lambda: None)
+        viewer.look_at(frozenset({"gpus"}))
+        told = [json.loads(frame) for frame in await viewer.take()]
+        assert [gpu["uuid"] for gpu in told[0]["inventory"]["gpus"]] == ["GPU-2", "GPU-0"]
+        # What has been read for somebody else is there at once, in the same order.
+        assert told[-1]["values"] == {"utilization": [2, 0]}
+        viewer.close()
+
+    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
+
+
+def test_the_history_does_not_fill_the_memory() -> None:
+    assert JupyterDistApp(history_minutes=240).history_minutes == 240
+    with pytest.raises(TraitError, match="history_minutes"):
+        JupyterDistApp(history_minutes=241)
