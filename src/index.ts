@@ -1,21 +1,21 @@
-import { cellsPlugin } from './cells/plugin';
-import { codePlugin } from './code/plugin';
-import { runFilePlugin } from './code/runFile';
-import { commandsPlugin } from './commands';
-import { launcherPlugin } from './launcher/plugin';
+import { cellsPlugin } from './notebook/cells/plugin';
+import { codePlugin } from './notebook/code/plugin';
+import { runFilePlugin } from './notebook/code/runFile';
+import { commandsPlugin } from './panel/commands';
+import { launcherPlugin } from './notebook/launcher/plugin';
 import { modelPlugin } from './model/plugin';
 import { outputsPlugin } from './outputs/plugin';
 import { panelPlugin } from './panel/plugin';
-import { ranksPlugin } from './ranks/plugin';
-import { replayPlugin } from './replay';
-import { runningPlugin } from './running/plugin';
-import { startPlugin } from './start/plugin';
-import { statusBarPlugin } from './statusbar/plugin';
+import { ranksPlugin } from './panel/ranks/plugin';
+import { replayPlugin } from './outputs/replay';
+import { runningPlugin } from './panel/running/plugin';
+import { startPlugin } from './model/startPlugin';
+import { statusBarPlugin } from './panel/statusbar/plugin';
 import { timelinePlugin } from './timeline/plugin';
-import { modePlugin } from './toolbar/modePlugin';
-import { toolbarPlugin } from './toolbar/plugin';
+import { modePlugin } from './notebook/toolbar/modePlugin';
+import { toolbarPlugin } from './notebook/toolbar/plugin';
 
-export * from './tokens';
+export * from './model/tokens';
 
 export default [
   modelPlugin,

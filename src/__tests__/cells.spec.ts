@@ -4,8 +4,13 @@ import type { Cell } from '@jupyterlab/cells';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
-import { CellMark } from '../cells/cellMark';
-import { listedRanks, sayWhere, toggled, whereRuns } from '../cells/magic';
+import { CellMark } from '../notebook/cells/cellMark';
+import {
+  listedRanks,
+  sayWhere,
+  toggled,
+  whereRuns
+} from '../notebook/cells/magic';
 
 const trans = nullTranslator.load('');
 

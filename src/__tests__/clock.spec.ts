@@ -1,4 +1,4 @@
-import { Clock } from '../panel/clock';
+import { Clock } from '../ui/clock';
 
 describe('Clock', () => {
   beforeEach(() => {

@@ -4,8 +4,8 @@ import { CommandRegistry } from '@lumino/commands';
 import { Signal } from '@lumino/signaling';
 
 import schema from '../../schema/plugin.json';
-import { codePlugin } from '../code/plugin';
-import { CommandIDs, PANEL_ID } from '../tokens';
+import { codePlugin } from '../notebook/code/plugin';
+import { CommandIDs, PANEL_ID } from '../model/tokens';
 
 it('code from the context menu comes from the panel alone', async () => {
   document.body.innerHTML = `

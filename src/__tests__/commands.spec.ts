@@ -2,10 +2,10 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
-import { commandsPlugin } from '../commands';
+import { commandsPlugin } from '../panel/commands';
 import type { IStartSchema } from '../model/contract';
-import { CommandIDs } from '../tokens';
-import type { IPoolsModel } from '../tokens';
+import { CommandIDs } from '../model/tokens';
+import type { IPoolsModel } from '../model/tokens';
 import {
   dialog,
   dialogSays,

@@ -1,6 +1,6 @@
 import React from 'react';
 
-import { ErrorBoundary } from '../panel/errorBoundary';
+import { ErrorBoundary } from '../ui/errorBoundary';
 import { button, host, press, show } from './screen';
 
 let isBroken: boolean;

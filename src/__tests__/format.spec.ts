@@ -9,7 +9,7 @@ import {
   formatRanks,
   formatRate,
   formatStopwatch
-} from '../panel/format';
+} from '../words/format';
 import { makePool, makeRank } from './samples';
 
 const trans = nullTranslator.load('');

@@ -1,7 +1,7 @@
 import type { ILease } from '../model/gpuContract';
 import { Telemetry } from '../model/telemetry';
-import { GpuList } from '../panel/gpuList';
-import type { IPoolsModel } from '../tokens';
+import { GpuList } from '../panel/gpus/gpuList';
+import type { IPoolsModel } from '../model/tokens';
 import { card, showGpus, tell } from './gpuScreen';
 import {
   FakeStream,

@@ -2,8 +2,8 @@ import { act } from 'react';
 
 import type { IGpusMessage, TelemetryMessage } from '../model/gpuContract';
 import { Telemetry } from '../model/telemetry';
-import { GpuList } from '../panel/gpuList';
-import type { IPoolsModel } from '../tokens';
+import { GpuList } from '../panel/gpus/gpuList';
+import type { IPoolsModel } from '../model/tokens';
 import { FakeStream } from './gpuSamples';
 import { host, show } from './screen';
 

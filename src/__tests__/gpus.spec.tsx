@@ -1,5 +1,5 @@
 import type { TelemetryMessage } from '../model/gpuContract';
-import { GpuList, GpuSummary } from '../panel/gpuList';
+import { GpuList, GpuSummary } from '../panel/gpus/gpuList';
 import { card, meter, showGpus, tell } from './gpuScreen';
 import {
   GPU_0,

@@ -1,7 +1,7 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
-import { insertCode } from '../code/insert';
-import { LOAD } from '../tokens';
+import { insertCode } from '../ui/insert';
+import { LOAD } from '../model/tokens';
 
 /** Insert code below the second of these cells; answer what the new cell has. */
 function insert(cells: string[], code: string, isToRun?: boolean): string {

@@ -4,9 +4,13 @@ import type { KernelSpec } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
-import { firstCells, makeContent, pythonKernel } from '../launcher/firstCells';
-import { launcherPlugin } from '../launcher/plugin';
-import { CommandIDs } from '../tokens';
+import {
+  firstCells,
+  makeContent,
+  pythonKernel
+} from '../notebook/launcher/firstCells';
+import { launcherPlugin } from '../notebook/launcher/plugin';
+import { CommandIDs } from '../model/tokens';
 import { dialog, dialogSays } from './samples';
 
 function makeSpec(name: string, language: string): KernelSpec.ISpecModel {

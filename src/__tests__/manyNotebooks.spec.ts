@@ -5,11 +5,11 @@ import { CommandRegistry } from '@lumino/commands';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
-import { cellsPlugin } from '../cells/plugin';
+import { cellsPlugin } from '../notebook/cells/plugin';
 import { NotebookFollower } from '../model/notebook';
-import { replayPlugin } from '../replay';
-import { RanksButton } from '../toolbar/ranksButton';
-import type { IPoolsModel } from '../tokens';
+import { replayPlugin } from '../outputs/replay';
+import { RanksButton } from '../notebook/toolbar/ranksButton';
+import type { IPoolsModel } from '../model/tokens';
 import { makeModel, makeStart } from './samples';
 
 /** A notebook without cells, and what is put into its toolbar. */

@@ -1,8 +1,8 @@
 import type { IPool } from '../model/contract';
 import type { ILease } from '../model/gpuContract';
-import { OtherPools, OtherPoolsSummary } from '../panel/otherPools';
-import { CommandIDs } from '../tokens';
-import type { IPoolsModel } from '../tokens';
+import { OtherPools, OtherPoolsSummary } from '../panel/others/otherPools';
+import { CommandIDs } from '../model/tokens';
+import type { IPoolsModel } from '../model/tokens';
 import {
   GPU_0,
   makeGpusMessage,

@@ -1,6 +1,6 @@
-import { OtherPools } from '../panel/otherPools';
-import { PoolSummary } from '../panel/poolView';
-import { CommandIDs } from '../tokens';
+import { OtherPools } from '../panel/others/otherPools';
+import { PoolSummary } from '../panel/pool/poolView';
+import { CommandIDs } from '../model/tokens';
 import { makeHolder, makePool, makeRank } from './samples';
 import { button, executed, host, press, show } from './screen';
 

@@ -7,7 +7,7 @@ import { PoolsModel } from '../model/pools';
 import { serverTime } from '../model/serverTime';
 import { Stream } from '../model/stream';
 import { Telemetry } from '../model/telemetry';
-import type { INotebook } from '../tokens';
+import type { INotebook } from '../model/tokens';
 import { FakeServer } from './fakeServer';
 import { makeGpusMessage, makeProcess } from './gpuSamples';
 import { makeHolder, makePool, makeRank, until } from './samples';

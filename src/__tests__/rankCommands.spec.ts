@@ -4,11 +4,11 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
 import { ApiError } from '../model/client';
-import { commandsPlugin } from '../commands';
-import { openRankMenu } from '../ranks/rankMenu';
-import { ranksPlugin } from '../ranks/plugin';
-import { CommandIDs } from '../tokens';
-import type { IPoolsModel } from '../tokens';
+import { commandsPlugin } from '../panel/commands';
+import { openRankMenu } from '../panel/ranks/rankMenu';
+import { ranksPlugin } from '../panel/ranks/plugin';
+import { CommandIDs } from '../model/tokens';
+import type { IPoolsModel } from '../model/tokens';
 import {
   dialog,
   dialogSays,

@@ -7,10 +7,10 @@ import type { Root } from 'react-dom/client';
 import { Memory } from '../model/memory';
 import type { IRank } from '../model/contract';
 import { Telemetry } from '../model/telemetry';
-import { Clock } from '../panel/clock';
+import { Clock } from '../ui/clock';
 import type { IPanelServices } from '../panel/services';
-import { RankList } from '../ranks/rankList';
-import { windowOf } from '../ranks/useWindow';
+import { RankList } from '../panel/ranks/rankList';
+import { windowOf } from '../panel/ranks/useWindow';
 import { FakeStream, makeUsage } from './gpuSamples';
 import { makeModel, makePool, makeRank, makeStart } from './samples';
 

@@ -1,7 +1,7 @@
 import { CodeCellModel } from '@jupyterlab/cells';
 
-import { restore } from '../replay';
-import type { IShown } from '../replay';
+import { restore } from '../outputs/replay';
+import type { IShown } from '../outputs/replay';
 
 function makeCell(id: string, source: string, type = 'code') {
   const outputs = { fromJSON: jest.fn(), toJSON: jest.fn(() => []) };

@@ -2,9 +2,9 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
-import { runFilePlugin } from '../code/runFile';
+import { runFilePlugin } from '../notebook/code/runFile';
 import type { IPool } from '../model/contract';
-import { CommandIDs } from '../tokens';
+import { CommandIDs } from '../model/tokens';
 import { dialog, dialogSays, makeModel, makePool, makeStart } from './samples';
 
 const START = '%load_ext jupyter_dist_server\n%dist_init';

@@ -3,8 +3,8 @@ import { CommandRegistry } from '@lumino/commands';
 import type { Signal } from '@lumino/signaling';
 
 import type { IPool } from '../model/contract';
-import { RunningPools } from '../running/manager';
-import { CommandIDs } from '../tokens';
+import { RunningPools } from '../panel/running/manager';
+import { CommandIDs } from '../model/tokens';
 import {
   dialog,
   dialogSays,

@@ -3,8 +3,8 @@ import { Signal } from '@lumino/signaling';
 
 import type { IHolder, IPool, IRank } from '../model/contract';
 import { Memory } from '../model/memory';
-import { StartModel } from '../start/model';
-import type { IPoolsModel } from '../tokens';
+import { StartModel } from '../model/start';
+import type { IPoolsModel } from '../model/tokens';
 import { makeTelemetry } from './gpuSamples';
 
 export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {

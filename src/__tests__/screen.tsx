@@ -5,12 +5,12 @@ import { createRoot } from 'react-dom/client';
 import type { Root } from 'react-dom/client';
 
 import { Memory } from '../model/memory';
-import { Clock } from '../panel/clock';
-import { PoolView } from '../panel/poolView';
+import { Clock } from '../ui/clock';
+import { PoolView } from '../panel/pool/poolView';
 import type { IPanelServices } from '../panel/services';
-import type { StartModel } from '../start/model';
-import { CommandIDs } from '../tokens';
-import type { IPoolsModel } from '../tokens';
+import type { StartModel } from '../model/start';
+import { CommandIDs } from '../model/tokens';
+import type { IPoolsModel } from '../model/tokens';
 import { makeModel, makeStart } from './samples';
 
 Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });

@@ -3,8 +3,8 @@ import { readFileSync } from 'fs';
 import { join } from 'path';
 
 import type { IStartChoice } from '../model/contract';
-import { startCode } from '../start/magic';
-import { LOAD } from '../tokens';
+import { startCode } from '../words/startCode';
+import { LOAD } from '../model/tokens';
 
 interface ISample {
   choice: IStartChoice;

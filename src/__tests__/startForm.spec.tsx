@@ -3,9 +3,9 @@ import { act } from 'react';
 
 import { ApiError } from '../model/client';
 import type { IStartField, IStartSchema } from '../model/contract';
-import { withoutValues } from '../start/draft';
-import { CommandIDs } from '../tokens';
-import type { IPoolsModel } from '../tokens';
+import { withoutValues } from '../model/draft';
+import { CommandIDs } from '../model/tokens';
+import type { IPoolsModel } from '../model/tokens';
 import { makeGpu, makeGpusMessage, makeInventory } from './gpuSamples';
 import { makeTelemetry } from './gpuSamples';
 import { makeModel, makeStart } from './samples';

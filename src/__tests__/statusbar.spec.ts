@@ -4,9 +4,9 @@ import { Widget } from '@lumino/widgets';
 
 import type { IPool } from '../model/contract';
 import { Telemetry } from '../model/telemetry';
-import { StatusItem } from '../statusbar/item';
-import { loadOf } from '../statusbar/load';
-import { poolState } from '../statusbar/poolState';
+import { StatusItem } from '../panel/statusbar/item';
+import { loadOf } from '../words/load';
+import { poolState } from '../words/poolState';
 import {
   FakeStream,
   GPU_0,

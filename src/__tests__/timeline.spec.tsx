@@ -10,8 +10,8 @@ import { act } from 'react';
 import { Telemetry } from '../model/telemetry';
 import { timelinePlugin } from '../timeline/plugin';
 import type { Timeline } from '../timeline/timeline';
-import { CommandIDs } from '../tokens';
-import type { IPoolsModel } from '../tokens';
+import { CommandIDs } from '../model/tokens';
+import type { IPoolsModel } from '../model/tokens';
 import {
   FakeStream,
   GPU_0,

@@ -12,7 +12,7 @@ import { Telemetry } from '../model/telemetry';
 import { Bands, endOf } from '../timeline/bands';
 import { sayBand } from '../timeline/bandWords';
 import { EarlierCells } from '../timeline/earlier';
-import type { Connection, IPoolsModel } from '../tokens';
+import type { Connection, IPoolsModel } from '../model/tokens';
 import { FakeStream, makeUsage } from './gpuSamples';
 import { makeModel, makePool, makeRank } from './samples';
 

@@ -5,7 +5,7 @@ import { Bands } from '../timeline/bands';
 import { TimelineModel } from '../timeline/model';
 import type { IHistory } from '../timeline/recording';
 import { makeTable } from '../timeline/table';
-import type { IPoolsModel } from '../tokens';
+import type { IPoolsModel } from '../model/tokens';
 import { FakeStream, makeGpusMessage, makeInventory } from './gpuSamples';
 import { makeModel } from './samples';
 

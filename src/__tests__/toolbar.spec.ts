@@ -5,10 +5,10 @@ import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import type { IPool } from '../model/contract';
-import { RanksButton } from '../toolbar/ranksButton';
-import { CommandIDs } from '../tokens';
-import type { IPoolsModel } from '../tokens';
-import type { StartModel } from '../start/model';
+import { RanksButton } from '../notebook/toolbar/ranksButton';
+import { CommandIDs } from '../model/tokens';
+import type { IPoolsModel } from '../model/tokens';
+import type { StartModel } from '../model/start';
 import {
   makeHolder,
   makeModel,

@@ -1,4 +1,4 @@
-import { PoolView } from '../panel/poolView';
+import { PoolView } from '../panel/pool/poolView';
 import { card, meter, showGpus, tell } from './gpuScreen';
 import {
   GPU_0,

@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 
 import type { IPool } from '../model/contract';
 import { findLongWait } from '../model/waiting';
-import { sayLongWait } from '../ranks/waitWords';
+import { sayLongWait } from '../words/waitWords';
 import { makeTelemetry, makeUsage } from './gpuSamples';
 import { makePool, makeRank } from './samples';
 

@@ -4,7 +4,7 @@ import { Widget } from '@lumino/widgets';
 
 import { Memory } from '../model/memory';
 import { Telemetry } from '../model/telemetry';
-import { Clock } from '../panel/clock';
+import { Clock } from '../ui/clock';
 import { DistPanel } from '../panel/panel';
 import { FakeStream } from './gpuSamples';
 import { makeModel, makeStart } from './samples';

@@ -3,7 +3,7 @@ import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import type { INotebook } from '../tokens';
+import type { INotebook } from './tokens';
 
 /** Whether a notebook's kernel is Python's; also while that is not known. */
 export function isPython({ session, specsManager }: ISessionContext): boolean {

@@ -6,7 +6,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { IPoolsModel, SETTINGS_ID, TRANSLATION_DOMAIN } from '../tokens';
+import { IPoolsModel, SETTINGS_ID, TRANSLATION_DOMAIN } from './tokens';
 import { Client } from './client';
 import { NotebookFollower } from './notebook';
 import { PoolsModel } from './pools';

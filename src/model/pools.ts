@@ -4,8 +4,8 @@ import type { PartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import { LOAD, MAX_RANKS } from '../tokens';
-import type { Connection, INotebook, IPoolsModel } from '../tokens';
+import { LOAD, MAX_RANKS } from './tokens';
+import type { Connection, INotebook, IPoolsModel } from './tokens';
 import { ApiError } from './client';
 import type { Client } from './client';
 import { poolOf } from './contract';

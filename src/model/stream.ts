@@ -2,7 +2,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import type { Connection } from '../tokens';
+import type { Connection } from './tokens';
 import { ApiError } from './client';
 import type { Client } from './client';
 import type { StreamMessage } from './contract';

@@ -5,7 +5,7 @@ import type {
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { TRANSLATION_DOMAIN } from '../tokens';
+import { TRANSLATION_DOMAIN } from '../model/tokens';
 import { addRenderers } from './renderers';
 
 /**

@@ -1,7 +1,7 @@
 import { renderError, renderText } from '@jupyterlab/rendermime';
 import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 
-import { colourOf } from '../panel/meters';
+import { colourOf } from '../ui/meters';
 import { onlyRank } from './labels';
 import type { IOwner } from './labels';
 

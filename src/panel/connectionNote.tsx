@@ -1,8 +1,8 @@
 import React from 'react';
 
-import type { IPoolsModel } from '../tokens';
-import { Button, CopyButton, Note } from './controls';
-import { formatTime } from './format';
+import type { IPoolsModel } from '../model/tokens';
+import { Button, CopyButton, Note } from '../ui/controls';
+import { formatTime } from '../words/format';
 import type { IPanelServices } from './services';
 
 const ENABLE_COMMAND = 'jupyter server extension enable jupyter_dist_server';

@@ -7,11 +7,11 @@ import type { AccordionPanel } from '@lumino/widgets';
 import { Widget } from '@lumino/widgets';
 import React from 'react';
 
-import { PANEL_ID } from '../tokens';
-import { ranksIcon } from './icon';
-import { GpuList, GpuSummary } from './gpuList';
-import { OtherPools, OtherPoolsSummary } from './otherPools';
-import { PoolSummary, PoolView } from './poolView';
+import { PANEL_ID } from '../model/tokens';
+import { ranksIcon } from '../ui/icon';
+import { GpuList, GpuSummary } from './gpus/gpuList';
+import { OtherPools, OtherPoolsSummary } from './others/otherPools';
+import { PoolSummary, PoolView } from './pool/poolView';
 import { Section } from './section';
 import { SectionLayout } from './sectionLayout';
 import type { IPanelServices } from './services';

@@ -7,12 +7,12 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
+import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
 import { Memory } from '../model/memory';
-import { addToPalette } from '../palette';
-import { IStartModel } from '../start/model';
-import { Clock } from './clock';
-import { ranksIcon } from './icon';
+import { addToPalette } from '../ui/palette';
+import { IStartModel } from '../model/start';
+import { Clock } from '../ui/clock';
+import { ranksIcon } from '../ui/icon';
 import { DistPanel } from './panel';
 import { showErrors } from './showErrors';
 

@@ -5,7 +5,7 @@ import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 import { createPortal } from 'react-dom';
 
-import { ErrorBoundary } from './errorBoundary';
+import { ErrorBoundary } from '../ui/errorBoundary';
 
 /** What a section shows below its title, and at the right of it. */
 export interface ISectionContent {

@@ -2,9 +2,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
 import type { Memory } from '../model/memory';
-import type { IStartModel } from '../start/model';
-import type { IPoolsModel } from '../tokens';
-import type { Clock } from './clock';
+import type { IStartModel } from '../model/start';
+import type { IPoolsModel } from '../model/tokens';
+import type { Clock } from '../ui/clock';
 
 /** What every part of the panel is given. */
 export interface IPanelServices {

@@ -2,7 +2,7 @@ import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IApiError } from '../model/contract';
-import type { IPoolsModel } from '../tokens';
+import type { IPoolsModel } from '../model/tokens';
 
 /**
  * Tell of a request that failed while the panel, which says why, is not in sight.

@@ -1,8 +1,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { findLongWait } from '../model/waiting';
-import { formatRanks, formatStopwatch } from '../panel/format';
-import type { IPoolsModel } from '../tokens';
+import { formatRanks, formatStopwatch } from '../words/format';
+import type { IPoolsModel } from '../model/tokens';
 import { endOf } from './bands';
 import type { IBand } from './bands';
 import { formatClock } from './ticks';

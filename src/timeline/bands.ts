@@ -3,7 +3,7 @@ import type { ISignal } from '@lumino/signaling';
 
 import type { ICells, IPool, IRank } from '../model/contract';
 import { serverTime } from '../model/serverTime';
-import type { IPoolsModel } from '../tokens';
+import type { IPoolsModel } from '../model/tokens';
 import { exclude, newsOf } from './stretches';
 
 /** Seconds for which bands are kept: the longest range of the timeline. */

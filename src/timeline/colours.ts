@@ -1,4 +1,4 @@
-import { colourOf } from '../panel/meters';
+import { colourOf } from '../ui/meters';
 
 const RANKS = [0, 1, 2, 3, 4, 5, 6, 7];
 

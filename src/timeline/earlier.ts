@@ -2,7 +2,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import type { IPoolsModel } from '../tokens';
+import type { IPoolsModel } from '../model/tokens';
 import type { Bands } from './bands';
 import type { IPast } from './history';
 

@@ -1,7 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IGpu, Values } from '../model/gpuContract';
-import { formatBytes, formatMemory } from '../panel/format';
+import { formatBytes, formatMemory } from '../words/format';
 
 /** What the curves can show. */
 export const METRICS = [

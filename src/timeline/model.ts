@@ -4,7 +4,7 @@ import type { ISignal } from '@lumino/signaling';
 
 import type { IGpu } from '../model/gpuContract';
 import { serverTime } from '../model/serverTime';
-import type { Connection, IPoolsModel } from '../tokens';
+import type { Connection, IPoolsModel } from '../model/tokens';
 import type { Bands } from './bands';
 import { EarlierCells } from './earlier';
 import type { IPast } from './history';

@@ -1,7 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { formatTime } from '../panel/format';
-import type { IPoolsModel } from '../tokens';
+import { formatTime } from '../words/format';
+import type { IPoolsModel } from '../model/tokens';
 import type { TimelineModel } from './model';
 
 /** Why there are no curves. */

@@ -13,8 +13,8 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { addToPalette } from '../palette';
-import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../tokens';
+import { addToPalette } from '../ui/palette';
+import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
 import { Bands } from './bands';
 import { Past } from './history';
 import { timelineIcon } from './icons';

@@ -2,7 +2,7 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
 import type { Values } from '../model/gpuContract';
-import type { IPoolsModel } from '../tokens';
+import type { IPoolsModel } from '../model/tokens';
 import type { IPast } from './history';
 import { Recording, stepOf } from './recording';
 import type { IHistory } from './recording';

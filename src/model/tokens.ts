@@ -1,0 +1,131 @@
+import { Token } from '@lumino/coreutils';
+import type { ISignal } from '@lumino/signaling';
+
+import type {
+  IApiError,
+  ILog,
+  IPool,
+  IStack,
+  IStartChoice,
+  IStartSchema
+} from './contract';
+import type { IInventory } from './gpuContract';
+import type { ITelemetry } from './telemetry';
+
+/** The gettext domain of every string of this extension. */
+export const TRANSLATION_DOMAIN = 'jupyter_dist_server';
+
+/** The plugin whose settings are ours. */
+export const SETTINGS_ID = 'jupyter-dist-server:plugin';
+
+/** The id of the panel, and of its node in the page. */
+export const PANEL_ID = 'jupyter-dist-panel';
+
+/** Makes the magics known to a kernel. */
+export const LOAD = '%load_ext jupyter_dist_server';
+
+/** The most ranks a pool can be asked for in the panel. */
+export const MAX_RANKS = 128;
+
+export namespace CommandIDs {
+  export const openPanel = 'jupyter-dist:open-panel';
+  export const openTimeline = 'jupyter-dist:open-timeline';
+  export const startPool = 'jupyter-dist:start-pool';
+  export const stopPool = 'jupyter-dist:stop-pool';
+  export const interruptRanks = 'jupyter-dist:interrupt-ranks';
+  export const restartRanks = 'jupyter-dist:restart-ranks';
+  export const toggleMode = 'jupyter-dist:toggle-mode';
+  export const killRank = 'jupyter-dist:kill-rank';
+  export const showStacks = 'jupyter-dist:show-stacks';
+  export const showLog = 'jupyter-dist:show-log';
+  export const runOnRank = 'jupyter-dist:run-on-rank';
+  export const toggleDistributed = 'jupyter-dist:toggle-distributed';
+  export const insertCode = 'jupyter-dist:insert-code';
+  export const runFile = 'jupyter-dist:run-file';
+  export const newNotebook = 'jupyter-dist:new-notebook';
+}
+
+/** How we stand with the server extension. */
+export type Connection =
+  | { state: 'connecting' }
+  | { state: 'live' }
+  /** The server runs without our extension. */
+  | { state: 'missing' }
+  /** The server does not let us in. */
+  | { state: 'refused'; error: IApiError }
+  /** Lost since this moment (milliseconds), and trying again. */
+  | { state: 'stale'; since: number };
+
+/** The notebook the user looks at. */
+export interface INotebook {
+  path: string;
+  /** Null while it has no kernel. */
+  kernelId: string | null;
+  /** Stays when the notebook gets another name; null while it has no kernel. */
+  sessionId: string | null;
+  /** Ranks are Python processes, so other kernels have none. */
+  isPython: boolean;
+}
+
+/**
+ * Every pool of the server, and the pool of the current notebook.
+ */
+export interface IPoolsModel {
+  /** Emitted after any change below. */
+  readonly changed: ISignal<IPoolsModel, void>;
+  readonly connection: Connection;
+  /** Whether the server has ever told which pools there are. */
+  readonly isKnown: boolean;
+  readonly pools: ReadonlyMap<string, IPool>;
+  /** What GPUs there are. */
+  readonly gpus: IInventory | null;
+  /** Why the GPUs could not be listed. */
+  readonly gpusError: IApiError | null;
+  /** How busy they are, and the ranks. */
+  readonly telemetry: ITelemetry;
+  readonly notebook: INotebook | null;
+  /** The newest pool of the current notebook's kernel. */
+  readonly pool: IPool | null;
+  /** The live pools whose kernel is gone, but for the current notebook's. */
+  readonly orphans: readonly IPool[];
+  /** What went wrong with the last request from the current notebook. */
+  readonly error: IApiError | null;
+  /** Whether a request for the current notebook, or its pool, waits for its answer. */
+  readonly isPending: boolean;
+  /**
+   * How many ranks to offer for a new pool; null where only the server knows how many GPUs are free, or
+   * who has them all.
+   */
+  readonly defaultRanks: number | null;
+  /** Seconds after which ranks wait too long for another one. */
+  readonly waitLimit: number;
+
+  /** Ask the server again when it was missing, refused or lost. */
+  reconnect(): void;
+  dismissError(): void;
+  /** Set by the user; 0 means one per free GPU, or 2 without a GPU. */
+  setPreferredRanks(ranks: number): void;
+  setWaitLimit(seconds: number): void;
+  /** Start a pool for a kernel's notebook; unless it is named, the current one's. */
+  start(choice: IStartChoice, kernelId?: string): Promise<void>;
+  /** Have all cells of a notebook run on its ranks, or only those that say so. */
+  setMode(kernelId: string, isOn: boolean): Promise<void>;
+  /** Stop a pool, or cancel its start. */
+  stop(poolId: string): Promise<void>;
+  /** Without `ranks`, all of them. */
+  interrupt(poolId: string, ranks?: number[]): Promise<void>;
+  restart(poolId: string, ranks?: number[]): Promise<void>;
+  /** End ranks at once; the pool goes on without them. */
+  kill(poolId: string, ranks: number[]): Promise<void>;
+  /** Where every thread of a rank is; rejects with an `IApiError`. */
+  stack(poolId: string, rank: number): Promise<IStack>;
+  /** The last lines that a rank wrote to stderr; rejects with an `IApiError`. */
+  log(poolId: string, rank: number): Promise<ILog>;
+  /** What a pool can be asked for; rejects with an `IApiError`. */
+  startSchema(): Promise<IStartSchema>;
+}
+
+export const IPoolsModel = new Token<IPoolsModel>(
+  'jupyter-dist-server:IPoolsModel',
+  'The pools of ranks on the server, and the one of the current notebook.'
+);

@@ -1,0 +1,77 @@
+import type { Cell } from '@jupyterlab/cells';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+
+import { colourOf } from '../../ui/meters';
+import { headLength, listedRanks, sayWhere, whereRuns } from './magic';
+import type { Where } from './magic';
+
+/** What tells that a cell's source has changed, and where. */
+interface IChange {
+  sourceChange?: { retain?: number }[];
+}
+
+/**
+ * The coloured edge of a code cell that runs on ranks.
+ */
+export class CellMark {
+  constructor(
+    private readonly _cell: Cell,
+    private readonly _trans: TranslationBundle,
+    private readonly _isMode: () => boolean,
+    private readonly _moved: () => void
+  ) {
+    this._node.className = 'jp-dist-CellMark';
+    this._node.setAttribute('role', 'img');
+    _cell.model.sharedModel.changed.connect(this._onChanged, this);
+    _cell.disposed.connect(() => Signal.clearData(this));
+    this.look();
+  }
+
+  /** Most keystrokes come after the first line; then even that is not looked at. */
+  private _onChanged(_: unknown, { sourceChange }: IChange): void {
+    if (sourceChange && !((sourceChange[0]?.retain ?? 0) > this._head)) {
+      this.look();
+    }
+  }
+
+  /** Look again where the cell runs. */
+  look(): void {
+    const source = this._cell.model.sharedModel.getSource();
+    const isMode = this._isMode();
+    this._head = headLength(source, isMode);
+    const where = whereRuns(source, isMode);
+    if (where !== this._where) {
+      this._where = where;
+      this._show(where);
+      this._moved();
+    }
+  }
+
+  private _show(where: Where): void {
+    this._cell.toggleClass('jp-dist-CellOnRanks', where !== null);
+    if (where === null) {
+      this._node.remove();
+      return;
+    }
+    const words = sayWhere(where, this._trans);
+    this._node.title = words;
+    this._node.setAttribute('aria-label', words);
+    this._node.style.background = stripes(listedRanks(where));
+    this._cell.node.appendChild(this._node);
+  }
+
+  private readonly _node = document.createElement('div');
+  private _where: Where = null;
+  private _head = 0;
+}
+
+/** The colours of the ranks, one above the other; without them the style sheet's. */
+function stripes(ranks: number[] | null): string {
+  const share = 100 / (ranks?.length ?? 1);
+  const stops = ranks?.map(
+    (rank, index) =>
+      `var(--jp-dist-rank-${colourOf(rank)}) ${index * share}% ${(index + 1) * share}%`
+  );
+  return stops ? `linear-gradient(${stops.join(', ')})` : '';
+}

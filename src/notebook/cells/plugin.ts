@@ -1,0 +1,106 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import { ITranslator } from '@jupyterlab/translation';
+
+import { hasMode, poolOf } from '../../model/contract';
+import { isPython } from '../../model/notebook';
+import { addToPalette } from '../../ui/palette';
+import { ranksIcon } from '../../ui/icon';
+import {
+  CommandIDs,
+  IPoolsModel,
+  TRANSLATION_DOMAIN
+} from '../../model/tokens';
+import { CellMarks } from './cellMarks';
+import { MAGIC, toggled, whereRuns } from './magic';
+
+/**
+ * Marks the cells that run on ranks, and lets the user say which those are.
+ */
+export const cellsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:cells',
+  description: 'Marks the cells that run on ranks.',
+  autoStart: true,
+  requires: [IPoolsModel, INotebookTracker, ITranslator],
+  optional: [ICommandPalette],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    model: IPoolsModel,
+    tracker: INotebookTracker,
+    translator: ITranslator,
+    palette: ICommandPalette | null
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    const command = CommandIDs.toggleDistributed;
+    const notify = () => commands.notifyCommandChanged(command);
+
+    /** The selected code cells of the current notebook, if they are Python. */
+    const sources = () => {
+      const panel = tracker.currentWidget;
+      if (!panel || !isPython(panel.sessionContext)) {
+        return [];
+      }
+      const notebook = panel.content;
+      return notebook.widgets
+        .filter(cell => notebook.isSelectedOrActive(cell))
+        .filter(({ model }) => model.type === 'code')
+        .map(({ model }) => model.sharedModel);
+    };
+    const isOnRanks = () => {
+      const all = sources();
+      return (
+        all.length > 0 &&
+        all.every(cell => whereRuns(cell.getSource()) !== null)
+      );
+    };
+
+    commands.addCommand(command, {
+      label: args =>
+        args.isPalette
+          ? trans.__('Toggle %1', MAGIC)
+          : args.toolbar
+            ? ''
+            : trans.__('Run on Ranks'),
+      caption: trans.__(
+        'Have the selected cells run on all ranks, or in the notebook again.'
+      ),
+      icon: args => (args.toolbar ? ranksIcon : undefined),
+      isEnabled: () => sources().length > 0,
+      isVisible: args => !args.toolbar || sources().length > 0,
+      isToggleable: true,
+      isToggled: isOnRanks,
+      execute: () => {
+        const isOn = isOnRanks();
+        for (const cell of sources()) {
+          const source = cell.getSource();
+          if ((whereRuns(source) !== null) === isOn) {
+            const { end, start } = toggled(source);
+            cell.updateSource(0, end, start);
+          }
+        }
+      }
+    });
+
+    addToPalette(palette, trans, [command]);
+    const mark = (panel: NotebookPanel) => {
+      const isMode = () => {
+        const kernel = panel.sessionContext.session?.kernel?.id;
+        return hasMode(poolOf(kernel, model.pools.values()), kernel);
+      };
+      const marks = new CellMarks(panel.content, trans, isMode, notify);
+      const follow = () => marks.follow();
+      model.changed.connect(follow);
+      panel.sessionContext.kernelChanged.connect(follow);
+      panel.disposed.connect(() => model.changed.disconnect(follow));
+    };
+    tracker.forEach(mark);
+    tracker.widgetAdded.connect((_, panel) => mark(panel));
+    tracker.activeCellChanged.connect(notify);
+    tracker.selectionChanged.connect(notify);
+  }
+};

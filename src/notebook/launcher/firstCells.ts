@@ -1,0 +1,74 @@
+import type { KernelSpec } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { LOAD } from '../../model/tokens';
+
+/** A cell of a new notebook. */
+export interface ICell {
+  type: 'markdown' | 'code';
+  source: string;
+}
+
+const START = `${LOAD}
+%dist_init`;
+
+const HELLO = `%%distributed
+print(f"Hello from rank {rank} of {world_size} on {device}")`;
+
+const SUM = `%%distributed
+total = torch.tensor(rank, device=device)
+dist.all_reduce(total)
+total.item()`;
+
+/** The cells that start ranks and greet from each. */
+export function firstCells(trans: TranslationBundle): ICell[] {
+  const title = trans.__('Distributed notebook');
+  const words = trans.__(
+    'Each rank is a Python process of its own. A cell that begins with %1 runs on all of them.',
+    '`%%distributed`'
+  );
+  return [
+    { type: 'markdown', source: `# ${title}\n\n${words}` },
+    { type: 'code', source: START },
+    { type: 'code', source: HELLO },
+    { type: 'code', source: SUM }
+  ];
+}
+
+/** A notebook, as a file holds it. */
+export function makeContent(
+  cells: readonly ICell[],
+  kernel: KernelSpec.ISpecModel | null
+): object {
+  return {
+    nbformat: 4,
+    nbformat_minor: 5,
+    metadata: kernel
+      ? {
+          kernelspec: {
+            name: kernel.name,
+            display_name: kernel.display_name,
+            language: kernel.language
+          }
+        }
+      : {},
+    cells: cells.map(({ type, source }, index) => ({
+      id: `cell-${index + 1}`,
+      cell_type: type,
+      metadata: {},
+      source,
+      ...(type === 'code' && { execution_count: null, outputs: [] })
+    }))
+  };
+}
+
+/** The kernel that new notebooks get, if it is Python; else the first that is. */
+export function pythonKernel(
+  specs: KernelSpec.ISpecModels | null
+): KernelSpec.ISpecModel | null {
+  const all = Object.values(specs?.kernelspecs ?? {});
+  const python = all.filter(spec => spec?.language.toLowerCase() === 'python');
+  return (
+    python.find(spec => spec?.name === specs?.default) ?? python[0] ?? null
+  );
+}

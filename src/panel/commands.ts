@@ -1,0 +1,193 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
+import { ITranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+
+import { deadRanks } from '../model/contract';
+import type { IPool, IRank, IStartChoice } from '../model/contract';
+import { addToPalette } from '../ui/palette';
+import { ask, askRestart } from '../ui/ask';
+import { IStartModel } from '../model/start';
+import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
+
+/**
+ * Everything the buttons do, as commands for the palette, menus and shortcuts.
+ */
+export const commandsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:commands',
+  description: 'Adds commands that start, stop and mend pools of ranks.',
+  autoStart: true,
+  requires: [IPoolsModel, IStartModel, ITranslator],
+  optional: [ICommandPalette],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    model: IPoolsModel,
+    start: IStartModel,
+    translator: ITranslator,
+    palette: ICommandPalette | null
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    // The panel's buttons name the pool that they stand beside: it may be another notebook's.
+    const poolOf = (args: ReadonlyPartialJSONObject) =>
+      typeof args.pool === 'string'
+        ? (model.pools.get(args.pool) ?? null)
+        : model.pool;
+    const isRunning = (args: ReadonlyPartialJSONObject) =>
+      poolOf(args)?.state === 'RUNNING';
+
+    commands.addCommand(CommandIDs.startPool, {
+      label: ({ ranks }) =>
+        typeof ranks === 'number'
+          ? trans._n('Start %1 Rank', 'Start %1 Ranks', ranks)
+          : trans.__('Start Ranks'),
+      caption: trans.__('Start a pool of ranks for the current notebook.'),
+      isEnabled: () =>
+        model.connection.state === 'live' &&
+        Boolean(model.notebook?.kernelId && model.notebook.isPython) &&
+        !model.isPending &&
+        !isAlive(model.pool),
+      execute: async ({ ranks, choice }) => {
+        // Another notebook may be the current one when it is known what to start.
+        const { path, kernelId } = model.notebook ?? { path: '' };
+        const chosen =
+          typeof ranks === 'number'
+            ? { num_ranks: ranks }
+            : ((choice as IStartChoice | undefined) ??
+              (await start.choice(path, model.defaultRanks)));
+        if (chosen) {
+          await model.start(chosen, kernelId ?? undefined);
+        } else {
+          // The form there says what is wrong.
+          await commands.execute(CommandIDs.openPanel);
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.stopPool, {
+      label: trans.__('Stop Ranks…'),
+      caption: trans.__('Stop the pool of the current notebook.'),
+      isEnabled: args => {
+        const pool = poolOf(args);
+        return isAlive(pool) && pool?.state !== 'COMPLETING';
+      },
+      execute: async args => {
+        const pool = poolOf(args);
+        if (pool && (await mayLose(pool, 'stop', trans))) {
+          await model.stop(pool.id);
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.interruptRanks, {
+      label: args =>
+        hasRank(args) ? trans.__('Interrupt') : trans.__('Interrupt Ranks'),
+      caption: args =>
+        hasRank(args)
+          ? trans.__('Stop the running cell on this rank.')
+          : trans.__('Stop the running cell on all ranks.'),
+      isEnabled: args =>
+        isRunning(args) &&
+        (!hasRank(args) || rankOf(args, poolOf(args))?.state === 'busy'),
+      execute: async args => {
+        const pool = poolOf(args);
+        const rank = rankOf(args, pool);
+        if (pool && rank) {
+          await model.interrupt(pool.id, [rank.rank]);
+        } else if (pool && !hasRank(args)) {
+          await model.interrupt(pool.id);
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.restartRanks, {
+      label: args =>
+        args.dead
+          ? trans.__('Replace Dead Ranks')
+          : hasRank(args)
+            ? rankOf(args, poolOf(args))?.state === 'dead'
+              ? trans.__('Restart')
+              : trans.__('Restart…')
+            : trans.__('Restart Ranks…'),
+      caption: args =>
+        hasRank(args)
+          ? trans.__('Replace this rank by a new one.')
+          : trans.__('Replace all ranks of the current notebook.'),
+      isEnabled: isRunning,
+      execute: async args => {
+        const pool = poolOf(args);
+        const rank = rankOf(args, pool);
+        if (pool && args.dead) {
+          await model.restart(
+            pool.id,
+            deadRanks(pool).map(({ rank }) => rank)
+          );
+        } else if (pool && rank) {
+          if (rank.state === 'dead' || (await askRestart(rank.rank, trans))) {
+            await model.restart(pool.id, [rank.rank]);
+          }
+        } else if (
+          pool &&
+          !hasRank(args) &&
+          (await mayLose(pool, 'restart', trans))
+        ) {
+          await model.restart(pool.id);
+        }
+      }
+    });
+
+    const ours = [
+      CommandIDs.startPool,
+      CommandIDs.stopPool,
+      CommandIDs.interruptRanks,
+      CommandIDs.restartRanks
+    ];
+    model.changed.connect(() =>
+      ours.forEach(id => commands.notifyCommandChanged(id))
+    );
+    addToPalette(palette, trans, ours);
+  }
+};
+
+function isAlive(pool: IPool | null): boolean {
+  return (
+    pool !== null && !['CANCELLED', 'FAILED', 'COMPLETED'].includes(pool.state)
+  );
+}
+
+/** Whether a command is about one rank, and not about all. */
+function hasRank({ rank }: ReadonlyPartialJSONObject): boolean {
+  return typeof rank === 'number';
+}
+
+function rankOf(
+  args: ReadonlyPartialJSONObject,
+  pool: IPool | null
+): IRank | null {
+  return pool?.ranks.find(({ rank }) => rank === args.rank) ?? null;
+}
+
+/** Asks only when there are variables to lose. */
+async function mayLose(
+  pool: IPool,
+  action: 'stop' | 'restart',
+  trans: TranslationBundle
+): Promise<boolean> {
+  const living = pool.world_size - deadRanks(pool).length;
+  if (pool.state !== 'RUNNING' || living === 0) {
+    return true;
+  }
+  const isStop = action === 'stop';
+  return ask(
+    isStop ? trans.__('Stop all ranks?') : trans.__('Restart all ranks?'),
+    trans._n(
+      'The variables on %1 rank of %2 will be lost.',
+      'The variables on all %1 ranks of %2 will be lost.',
+      living,
+      PathExt.basename(pool.name) || pool.id
+    ),
+    isStop ? trans.__('Stop') : trans.__('Restart'),
+    trans
+  );
+}

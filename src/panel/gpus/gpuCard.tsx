@@ -1,0 +1,197 @@
+import React, { useId, useState } from 'react';
+
+import { startCellDrag } from '../../ui/drag';
+import { labelOf, shortName } from '../../model/cards';
+import type { IGpu } from '../../model/gpuContract';
+import { seatsOn, segments } from '../../model/holders';
+import type { ISeat } from '../../model/holders';
+import type { IReading } from '../../model/telemetry';
+import { startCode } from '../../words/startCode';
+import { formatBytes, formatMemory, formatUsed } from '../../words/format';
+import { GpuDetails } from './gpuDetails';
+import { sayHolder, saySegment } from '../../words/gpuWords';
+import { MemoryMeter } from '../../ui/meters';
+import type { IPanelServices } from '../services';
+import { Percent } from '../../ui/percent';
+import { Sparkline } from '../../ui/sparkline';
+import { useTelemetry } from '../../ui/useTelemetry';
+import { Value } from '../../ui/value';
+
+type Props = IPanelServices & { gpu: IGpu };
+
+/**
+ * One GPU, or one instance of one: how busy it is, and by whom.
+ */
+export function GpuCard(props: Props): JSX.Element {
+  const { gpu, model, trans } = props;
+  const reading = useTelemetry(model.telemetry, telemetry =>
+    telemetry.gpu(gpu.uuid)
+  );
+  const seats = seatsOn(gpu.uuid, model.pools.values(), model.pool);
+  const name = trans.__('GPU %1', labelOf(gpu));
+  const source = gpuCode(props, seats);
+  return (
+    <li className="jp-dist-GpuCard" aria-label={name} data-dist-code={source}>
+      <div
+        className="jp-dist-GpuCard-head jp-mod-draggable"
+        onPointerDown={event => startCellDrag(event, { source, label: name })}
+      >
+        <strong title={gpu.uuid}>{name}</strong>
+        <span className="jp-dist-quiet" title={gpu.name}>
+          {shortName(gpu)}
+        </span>
+        <Percent
+          label={trans.__('Utilisation of %1', name)}
+          title={trans.__('The share of time in which some kernel ran')}
+          value={reading.values.utilization ?? null}
+          trans={trans}
+        >
+          <Value
+            metric="utilization"
+            reading={reading}
+            format={value => trans.__('%1 %', Math.round(value))}
+            trans={trans}
+          />
+        </Percent>
+      </div>
+      <Load {...props} name={name} reading={reading} seats={seats} />
+      <Memory {...props} name={name} reading={reading} seats={seats} />
+      <Throttle {...props} reading={reading} />
+      <Holder {...props} name={name} reading={reading} seats={seats} />
+    </li>
+  );
+}
+
+/** A cell for a GPU: for the notebook's ranks that sit there, else one that starts a rank there. */
+function gpuCode({ gpu, model, trans }: Props, seats: ISeat[]): string {
+  const ranks = seats.filter(({ pool }) => pool === model.pool);
+  return ranks.length
+    ? `%%rank [${ranks.map(({ rank }) => rank).join(',')}]\n`
+    : startCode({ num_ranks: 1, gpu_ids: [labelOf(gpu)] }, trans);
+}
+
+interface IPartProps extends Props {
+  name: string;
+  reading: IReading;
+  /** The ranks that sit on it; it has the colour of the first. */
+  seats: ISeat[];
+}
+
+/** Nothing, where the GPU cannot tell, as most MIG instances, or may not. */
+function Load(props: IPartProps): JSX.Element | null {
+  const { name, reading, seats, trans } = props;
+  const { errors, curve } = reading;
+  if (['unsupported', 'no permission'].includes(errors.utilization ?? '')) {
+    return null;
+  }
+  return (
+    <Sparkline
+      label={trans.__('Utilisation of %1 in the last 15 minutes', name)}
+      curve={curve}
+      rank={seats[0]?.rank}
+    />
+  );
+}
+
+function Memory(props: IPartProps): JSX.Element {
+  const { gpu, name, reading, seats, model, trans } = props;
+  const total = gpu.memory_total;
+  const value = (
+    metric: 'memory_used' | 'power' | 'temperature',
+    format: (value: number) => string
+  ) => (
+    <Value metric={metric} reading={reading} format={format} trans={trans} />
+  );
+  const limit = reading.values.power_limit;
+  const used = reading.values.memory_used;
+  return (
+    <>
+      {total > 0 && (
+        <MemoryMeter
+          label={trans.__('Memory of %1', name)}
+          text={trans.__(
+            '%1 of %2',
+            typeof used === 'number' ? formatBytes(used, trans) : '–',
+            formatMemory(total, trans)
+          )}
+          total={total}
+          segments={segments(reading, seats, model.telemetry).map(segment => ({
+            ...segment,
+            label: saySegment(segment, trans)
+          }))}
+        />
+      )}
+      <div className="jp-dist-Spread jp-dist-quiet">
+        <span>
+          {value('memory_used', formatUsed)}
+          {total > 0 && ` / ${formatMemory(total, trans)}`}
+        </span>
+        <span>
+          {value('power', watts =>
+            limit
+              ? trans.__('%1 / %2 W', Math.round(watts), Math.round(limit))
+              : trans.__('%1 W', Math.round(watts))
+          )}
+          {' · '}
+          {value('temperature', degrees =>
+            trans.__('%1 °C', Math.round(degrees))
+          )}
+        </span>
+      </div>
+    </>
+  );
+}
+
+/** What holds the clocks down. */
+function Throttle({
+  reading,
+  trans
+}: Props & { reading: IReading }): JSX.Element | null {
+  const { throttle, clock_sm } = reading.values;
+  if (!throttle) {
+    return null;
+  }
+  const words = throttle.split(', ');
+  if (typeof clock_sm === 'number') {
+    words.push(trans.__('clocks %1 MHz', Math.round(clock_sm)));
+  }
+  return <div className="jp-dist-warn">{words.join(' · ')}</div>;
+}
+
+/** Who has it; what runs there is shown on demand. */
+function Holder(props: IPartProps): JSX.Element {
+  const { name, reading, seats, model, trans } = props;
+  const [isOpen, setIsOpen] = useState(false);
+  const id = useId();
+  const count = reading.processes?.length;
+  const since = reading.lease?.since;
+  return (
+    <>
+      <div className="jp-dist-GpuCard-foot">
+        <span
+          className="jp-dist-quiet"
+          title={
+            since
+              ? trans.__('Since %1', new Date(since * 1000).toLocaleString())
+              : undefined
+          }
+        >
+          {sayHolder(reading, seats, model, trans)}
+        </span>
+        <button
+          className="jp-dist-Link"
+          type="button"
+          aria-expanded={isOpen}
+          aria-controls={isOpen ? id : undefined}
+          aria-label={trans.__('Details of %1', name)}
+          onClick={() => setIsOpen(!isOpen)}
+        >
+          {count
+            ? trans._n('%1 process', '%1 processes', count)
+            : trans.__('Details')}
+        </button>
+      </div>
+      {isOpen && <GpuDetails {...props} id={id} />}
+    </>
+  );
+}

@@ -1,0 +1,170 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React, { useEffect } from 'react';
+
+import type { IGpu, NumberMetric } from '../../model/gpuContract';
+import type { IReading } from '../../model/telemetry';
+import { formatBytes, formatRate } from '../../words/format';
+import { sayWho } from '../../words/gpuWords';
+import { colourOf } from '../../ui/meters';
+import type { IPanelServices } from '../services';
+import { Missing, Value } from '../../ui/value';
+
+interface IGpuDetailsProps extends IPanelServices {
+  id: string;
+  name: string;
+  gpu: IGpu;
+  reading: IReading;
+}
+
+/**
+ * What runs on a GPU, and its other metrics; PCIe is read only while this is open.
+ */
+export function GpuDetails(props: IGpuDetailsProps): JSX.Element {
+  const { id, gpu, reading, model, trans } = props;
+  const { telemetry } = model;
+  useEffect(() => {
+    const watching = telemetry.watch('pcie');
+    return () => watching.dispose();
+  }, [telemetry]);
+  return (
+    <div id={id} className="jp-dist-GpuDetails">
+      <Processes {...props} />
+      <dl>
+        {metricsOf(trans).map(({ label, metrics, format }) => (
+          <div key={label}>
+            <dt>{label}</dt>
+            <dd>
+              {metrics.map((metric, index) => (
+                <React.Fragment key={metric}>
+                  {index > 0 && ' / '}
+                  <Value
+                    metric={metric}
+                    reading={reading}
+                    format={format}
+                    trans={trans}
+                  />
+                </React.Fragment>
+              ))}
+            </dd>
+          </div>
+        ))}
+        <div>
+          <dt>{trans.__('PCI bus')}</dt>
+          <dd>{gpu.pci_bus_id}</dd>
+        </div>
+        <div>
+          <dt>{trans.__('UUID')}</dt>
+          <dd>{gpu.uuid}</dd>
+        </div>
+      </dl>
+    </div>
+  );
+}
+
+function Processes(props: IGpuDetailsProps): JSX.Element {
+  const { name, reading, model, trans } = props;
+  const { processes } = reading;
+  if (!processes?.length) {
+    return (
+      <p className="jp-dist-quiet">
+        {processes
+          ? trans.__('No process uses it.')
+          : trans.__('Its processes are not known yet.')}
+      </p>
+    );
+  }
+  const unknown = <Missing reason={trans.__('Not told by the driver')} />;
+  return (
+    <ul aria-label={trans.__('Processes on %1', name)}>
+      {processes.map(process => {
+        const { pid, user, command, memory, sm, who } = process;
+        return (
+          <li
+            key={pid}
+            className={`jp-mod-${who.kind}`}
+            data-colour={who.kind === 'rank' ? colourOf(who.rank) : undefined}
+          >
+            <div className="jp-dist-Spread">
+              <span>{sayWho(process, model, trans)}</span>
+              <span>
+                {memory === null ? unknown : formatBytes(memory, trans)}
+                {sm !== null && ` · ${trans.__('SM %1 %', Math.round(sm))}`}
+              </span>
+            </div>
+            <div className="jp-dist-quiet" title={command ?? undefined}>
+              {[trans.__('pid %1', pid), user, command]
+                .filter(Boolean)
+                .join(' · ')}
+            </div>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+interface IMetricRow {
+  label: string;
+  metrics: NumberMetric[];
+  format: (value: number) => string;
+}
+
+function metricsOf(trans: TranslationBundle): IMetricRow[] {
+  const percent = (value: number) => trans.__('%1 %', Math.round(value));
+  const megahertz = (value: number) => trans.__('%1 MHz', Math.round(value));
+  const rate = (value: number) => formatRate(value, trans);
+  const plain = (value: number) => `${value}`;
+  return [
+    {
+      label: trans.__('SM active'),
+      metrics: ['sm_active'],
+      format: percent
+    },
+    {
+      label: trans.__('Tensor cores active'),
+      metrics: ['tensor_active'],
+      format: percent
+    },
+    {
+      label: trans.__('DRAM active'),
+      metrics: ['dram_active'],
+      format: percent
+    },
+    {
+      label: trans.__('Memory busy'),
+      metrics: ['memory_utilization'],
+      format: percent
+    },
+    {
+      label: trans.__('Clocks: SM / memory'),
+      metrics: ['clock_sm', 'clock_memory'],
+      format: megahertz
+    },
+    {
+      label: trans.__('PCIe: sent / received'),
+      metrics: ['pcie_tx', 'pcie_rx'],
+      format: rate
+    },
+    {
+      label: trans.__('NVLink: sent / received'),
+      metrics: ['nvlink_tx', 'nvlink_rx'],
+      format: rate
+    },
+    {
+      label: trans.__('Video: encoder / decoder'),
+      metrics: ['encoder', 'decoder'],
+      format: percent
+    },
+    { label: trans.__('Fan'), metrics: ['fan'], format: percent },
+    {
+      label: trans.__('Performance state'),
+      metrics: ['pstate'],
+      format: value => `P${value}`
+    },
+    {
+      label: trans.__('ECC errors: corrected / not'),
+      metrics: ['ecc_corrected', 'ecc_uncorrected'],
+      format: plain
+    }
+  ];
+}

@@ -1,0 +1,162 @@
+import React from 'react';
+
+import { cards } from '../../model/cards';
+import type { Card } from '../../model/cards';
+import { isInUse } from '../../model/holders';
+import type { ITelemetry } from '../../model/telemetry';
+import { CommandIDs } from '../../model/tokens';
+import { hasNothingToShow } from '../connectionNote';
+import { Note } from '../../ui/controls';
+import { CpuList } from './cpuList';
+import { formatTime } from '../../words/format';
+import { GpuCard } from './gpuCard';
+import { MigCard } from './migCard';
+import type { IPanelServices } from '../services';
+import { useModel } from '../../ui/useModel';
+import { useTelemetry } from '../../ui/useTelemetry';
+
+/** Whether GPUs that nobody uses are shown too, as the user chose. */
+const SHOW_ALL = 'showAllGpus';
+
+/**
+ * The GPUs of the machine and how busy they are, or why there are none.
+ */
+export function GpuList(services: IPanelServices): JSX.Element {
+  const { model, memory, commands, trans } = services;
+  const { gpus, gpusError, connection } = model;
+  const all = cards(gpus?.gpus ?? []);
+  const folded = useFolded(services, all);
+  const isUnfolded = useModel(memory, memory => memory.get(SHOW_ALL) === true);
+  const shown = isUnfolded ? all : folded;
+  const trouble = useTelemetry(model.telemetry, ({ trouble }) => trouble);
+  if (hasNothingToShow(model)) {
+    return <div className="jp-dist-Body" />;
+  }
+  if (gpusError) {
+    return (
+      <div className="jp-dist-Body" role="alert">
+        <p className="jp-dist-error">{gpusError.message}</p>
+        {gpusError.hint && <p>{gpusError.hint}</p>}
+      </div>
+    );
+  }
+  if (!gpus) {
+    return (
+      <div className="jp-dist-Body">
+        <p className="jp-dist-quiet jp-dist-loading" role="status">
+          {trans.__('Looking for GPUs…')}
+        </p>
+      </div>
+    );
+  }
+  const since = trouble?.since ?? null;
+  const isStale = since !== null || connection.state === 'stale';
+  return (
+    <div className="jp-dist-Body">
+      {trouble && (
+        <Note kind="warn">
+          {since === null
+            ? trouble.message
+            : trans.__(
+                'Stale since %1: %2',
+                formatTime(since * 1000),
+                trouble.message
+              )}
+        </Note>
+      )}
+      {gpus.problems.map(problem => (
+        <Note key={problem} kind="warn">
+          {problem}
+        </Note>
+      ))}
+      {gpus.reason && gpus.reason !== trouble?.message && (
+        <p className="jp-dist-quiet">{gpus.reason}</p>
+      )}
+      {gpus.gpus.length ? (
+        <ul
+          className={isStale ? 'jp-dist-Cards jp-mod-stale' : 'jp-dist-Cards'}
+          aria-label={trans.__('GPUs')}
+        >
+          {shown.map(card =>
+            'gpu' in card ? (
+              <GpuCard key={card.gpu.uuid} {...services} gpu={card.gpu} />
+            ) : (
+              <MigCard
+                key={card.instances[0].parent}
+                {...services}
+                instances={card.instances}
+              />
+            )
+          )}
+        </ul>
+      ) : (
+        <CpuList {...services} />
+      )}
+      {all.length > 0 && (
+        <div className="jp-dist-Links">
+          {all.length > folded.length && (
+            <button
+              className="jp-dist-Link"
+              type="button"
+              onClick={() => memory.set(SHOW_ALL, !isUnfolded)}
+            >
+              {isUnfolded
+                ? trans.__('Show fewer')
+                : trans.__('Show %1 more', all.length - folded.length)}
+            </button>
+          )}
+          <button
+            className="jp-dist-Link"
+            type="button"
+            onClick={() => void commands.execute(CommandIDs.openTimeline)}
+          >
+            {trans.__('Open timeline')}
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** As many cards are shown without folding, and as many at least with it. */
+const MANY = 6;
+const FEW = 3;
+
+/**
+ * The cards without those that nobody uses, if there are many.
+ */
+function useFolded({ model }: IPanelServices, all: Card[]): Card[] {
+  const isUsed = (telemetry: ITelemetry, card: Card) =>
+    ('gpu' in card ? [card.gpu] : card.instances).some(({ uuid }) =>
+      isInUse(telemetry.gpu(uuid))
+    );
+  const used = useTelemetry(model.telemetry, telemetry =>
+    all.flatMap((card, i) => (isUsed(telemetry, card) ? [i] : [])).join()
+  );
+  if (all.length <= MANY) {
+    return all;
+  }
+  const idle = all.filter((_, i) => !used.split(',').includes(`${i}`));
+  const kept = idle.slice(0, Math.max(0, FEW - (all.length - idle.length)));
+  return all.filter(card => !idle.includes(card) || kept.includes(card));
+}
+
+/**
+ * What stands beside the section's title: `8 · 5 in use`.
+ */
+export function GpuSummary({
+  model,
+  trans
+}: IPanelServices): JSX.Element | null {
+  const gpus = model.gpus?.gpus ?? [];
+  const used = useTelemetry(
+    model.telemetry,
+    telemetry => gpus.filter(({ uuid }) => isInUse(telemetry.gpu(uuid))).length
+  );
+  if (!gpus.length || hasNothingToShow(model)) {
+    return null;
+  }
+  return (
+    <>{used ? trans.__('%1 · %2 in use', gpus.length, used) : gpus.length}</>
+  );
+}

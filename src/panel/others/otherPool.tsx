@@ -1,0 +1,122 @@
+import { PathExt } from '@jupyterlab/coreutils';
+import React from 'react';
+
+import type { IPool } from '../../model/contract';
+import type { ITelemetry } from '../../model/telemetry';
+import { countRanks } from '../../words/poolState';
+import { CommandIDs, LOAD } from '../../model/tokens';
+import { Button } from '../../ui/controls';
+import { formatBytes, formatTime } from '../../words/format';
+import { openNotebook } from '../openNotebook';
+import type { IPanelServices } from '../services';
+import { StatePill } from '../../ui/statePill';
+import { useTelemetry } from '../../ui/useTelemetry';
+
+type Props = IPanelServices & { pool: IPool };
+
+/**
+ * A pool of another notebook, or one that has lost its own: what it has, and what can be done with it.
+ */
+export function OtherPool(props: Props): JSX.Element {
+  const { pool, model, commands, trans } = props;
+  const name = PathExt.basename(pool.name) || pool.id;
+  const isEnding = pool.state === 'COMPLETING';
+  const isStarting = pool.state !== 'RUNNING' && !isEnding;
+  const attach = `${LOAD}\n%dist_attach ${pool.id}`;
+  return (
+    <li
+      className="jp-dist-OtherPool"
+      aria-label={trans.__('Pool of %1', name)}
+      data-dist-code={attach}
+    >
+      <div className="jp-dist-OtherPool-head">
+        <strong title={pool.name}>{name}</strong>
+        <State {...props} />
+      </div>
+      <div className="jp-dist-quiet">
+        <What {...props} />
+      </div>
+      {pool.orphaned !== null && pool.state === 'RUNNING' && (
+        <p className="jp-dist-quiet">
+          {trans.__(
+            'Its kernel has been gone since %1. The ranks keep their variables, but are stopped after a while if no notebook attaches.',
+            formatTime(pool.orphaned * 1000)
+          )}
+        </p>
+      )}
+      <div className="jp-dist-Actions">
+        {pool.orphaned !== null && pool.state === 'RUNNING' && (
+          <Button
+            title={trans.__(
+              'Go on with these ranks in the current notebook, by a new cell'
+            )}
+            isDisabled={!model.notebook?.kernelId}
+            onClick={() => {
+              const args = { source: attach, run: true };
+              void commands.execute(CommandIDs.insertCode, args);
+            }}
+          >
+            {trans.__('Attach')}
+          </Button>
+        )}
+        {pool.name && (
+          <Button onClick={() => void openNotebook(pool.name, commands, trans)}>
+            {trans.__('Open notebook')}
+          </Button>
+        )}
+        <Button
+          isDisabled={isEnding}
+          onClick={() =>
+            void commands.execute(CommandIDs.stopPool, { pool: pool.id })
+          }
+        >
+          {isStarting ? trans.__('Cancel') : trans.__('Stop…')}
+        </Button>
+      </div>
+    </li>
+  );
+}
+
+function State({ pool, trans }: Props): JSX.Element {
+  switch (pool.state) {
+    case 'RUNNING':
+      return pool.orphaned === null ? (
+        <StatePill kind="ok" label={trans.__('Running')} />
+      ) : (
+        <StatePill kind="error" label={trans.__('Orphaned')} />
+      );
+    case 'COMPLETING':
+      return <StatePill kind="wait" label={trans.__('Stopping')} />;
+    default:
+      return <StatePill kind="wait" label={trans.__('Starting')} />;
+  }
+}
+
+/** `4 ranks · GPUs 0, 1 · 31.2 GB`. */
+function What({ pool, model, trans }: Props): JSX.Element {
+  const memory = useTelemetry(model.telemetry, telemetry =>
+    memoryOf(pool, telemetry)
+  );
+  const labels = pool.ranks.flatMap(({ gpu }) => (gpu ? [gpu.label] : []));
+  const gpus = [...new Set(labels)];
+  return (
+    <>
+      {[
+        countRanks(pool.world_size, trans),
+        gpus.length
+          ? trans._n('GPU %2', 'GPUs %2', gpus.length, gpus.join(', '))
+          : pool.ranks.length > 0 && trans.__('CPU'),
+        memory > 0 && formatBytes(memory, trans)
+      ]
+        .filter(Boolean)
+        .join(' · ')}
+    </>
+  );
+}
+
+/** What torch holds on GPUs; on the CPU, what the processes have. */
+function memoryOf(pool: IPool, telemetry: ITelemetry): number {
+  return pool.ranks
+    .map(({ rank }) => telemetry.rank(pool.id, rank).usage)
+    .reduce((sum, use) => sum + (use?.reserved ?? use?.memory ?? 0), 0);
+}

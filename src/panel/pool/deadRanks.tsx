@@ -1,0 +1,56 @@
+import React from 'react';
+
+import { deadRanks } from '../../model/contract';
+import type { IPool } from '../../model/contract';
+import { CommandIDs } from '../../model/tokens';
+import { Button } from '../../ui/controls';
+import { nameRanks } from '../../words/format';
+import { LastLines } from './lastLines';
+import type { IPanelServices } from '../services';
+
+/**
+ * What ranks that died wrote last, and how to go on without losing the others' variables.
+ */
+export function DeadRanks(
+  props: IPanelServices & { pool: IPool }
+): JSX.Element | null {
+  const { pool, model, commands, trans } = props;
+  const dead = deadRanks(pool);
+  if (!dead.length) {
+    return null;
+  }
+  const names = nameRanks(dead, pool, trans);
+  return (
+    // Only the sentence is read out at once, and not all that a rank wrote.
+    <div className="jp-dist-Note jp-mod-error">
+      <p role="alert">
+        {trans.__(
+          'The other ranks keep their variables. Collectives hang until you replace %1.',
+          names
+        )}
+      </p>
+      {dead
+        .filter(({ stderr }) => stderr.length)
+        .map(({ rank, stderr }) => (
+          <LastLines
+            key={rank}
+            label={trans.__('Last lines of rank %1', rank)}
+            log={stderr.join('\n')}
+            trans={trans}
+          />
+        ))}
+      <Button
+        isPrimary
+        isDisabled={model.isPending}
+        onClick={() =>
+          void commands.execute(CommandIDs.restartRanks, {
+            pool: pool.id,
+            dead: true
+          })
+        }
+      >
+        {trans.__('Replace %1', names)}
+      </Button>
+    </div>
+  );
+}

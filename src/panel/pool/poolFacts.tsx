@@ -1,0 +1,50 @@
+import React from 'react';
+
+import type { IPool } from '../../model/contract';
+import type { ITelemetry } from '../../model/telemetry';
+import { formatBytes } from '../../words/format';
+import { gpuOf } from '../ranks/rankUse';
+import type { IPanelServices } from '../services';
+import { useTelemetry } from '../../ui/useTelemetry';
+
+/**
+ * How the ranks were placed, and what memory they have together: `placed by cycle · 124 GB torch`.
+ */
+export function PoolFacts(
+  props: IPanelServices & { pool: IPool }
+): JSX.Element {
+  const { pool, model, trans } = props;
+  const isOnGpus = pool.ranks.some(rank => gpuOf(rank) !== null);
+  const size = useTelemetry(model.telemetry, telemetry => {
+    const memory = memoryOf(pool, isOnGpus, telemetry);
+    return memory ? formatBytes(memory, trans) : '';
+  });
+  return (
+    <p className="jp-dist-PoolFacts jp-dist-quiet">
+      {[
+        isOnGpus
+          ? trans.__('placed by %1', pool.placement)
+          : trans.__('on the CPU'),
+        ...(size
+          ? [
+              isOnGpus
+                ? trans.__('%1 torch', size)
+                : trans.__('%1 of memory', size)
+            ]
+          : [])
+      ].join(' · ')}
+    </p>
+  );
+}
+
+/** Bytes, as far as the ranks have said. */
+function memoryOf(
+  pool: IPool,
+  isOnGpus: boolean,
+  telemetry: ITelemetry
+): number {
+  return pool.ranks
+    .map(({ rank }) => telemetry.rank(pool.id, rank).usage)
+    .map(usage => (isOnGpus ? usage?.allocated : usage?.memory) ?? 0)
+    .reduce((sum, bytes) => sum + bytes, 0);
+}

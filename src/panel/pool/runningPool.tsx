@@ -1,0 +1,114 @@
+import { PathExt } from '@jupyterlab/coreutils';
+import React from 'react';
+
+import { deadRanks } from '../../model/contract';
+import type { IPool } from '../../model/contract';
+import { MenuButton } from '../../ui/menuButton';
+import { RankList } from '../ranks/rankList';
+import { below, openPoolMenu } from '../ranks/rankMenu';
+import { WaitNote } from '../ranks/waitNote';
+import { CommandIDs } from '../../model/tokens';
+import { useNow } from '../../ui/clock';
+import { Button, Note } from '../../ui/controls';
+import { DeadRanks } from './deadRanks';
+import { formatActivity } from '../../words/format';
+import { PoolFacts } from './poolFacts';
+import type { IPanelServices } from '../services';
+import { StatePill } from '../../ui/statePill';
+
+type Props = IPanelServices & { pool: IPool };
+
+/**
+ * A pool at work, or on its way out: what it does, what can be done, and every rank.
+ */
+export function RunningPool(props: Props): JSX.Element {
+  const { pool, model, commands, trans } = props;
+  const isRunning = pool.state === 'RUNNING';
+  const button = (command: string, label: string, title: string) => (
+    <Button
+      title={title}
+      isDisabled={model.isPending || !isRunning}
+      onClick={() => void commands.execute(command, { pool: pool.id })}
+    >
+      {label}
+    </Button>
+  );
+  return (
+    <>
+      <div className="jp-dist-StateLine">
+        {isRunning ? (
+          <>
+            <StatePill
+              kind={deadRanks(pool).length ? 'error' : 'ok'}
+              label={trans.__('Running')}
+            />
+            <Activity {...props} />
+          </>
+        ) : (
+          <StatePill kind="wait" label={trans.__('Stopping')} />
+        )}
+      </div>
+      <PoolFacts {...props} />
+      <div
+        className="jp-dist-Actions"
+        role="group"
+        aria-label={trans.__('Pool actions')}
+      >
+        {button(
+          CommandIDs.interruptRanks,
+          trans.__('Interrupt'),
+          trans.__('Stop the running cell; variables are kept.')
+        )}
+        {button(
+          CommandIDs.restartRanks,
+          trans.__('Restart…'),
+          trans.__('Replace all ranks; variables are lost.')
+        )}
+        {button(
+          CommandIDs.stopPool,
+          trans.__('Stop…'),
+          trans.__('End all ranks; variables are lost.')
+        )}
+        <MenuButton
+          label={trans.__('Menu of the pool')}
+          open={button => openPoolMenu(props, pool.id, below(button))}
+        />
+      </div>
+      <OtherUsers {...props} />
+      <RankList {...props} />
+      <WaitNote {...props} />
+      {isRunning && <DeadRanks {...props} />}
+      {pool.notices.map(notice => (
+        <Note key={notice}>{notice}</Note>
+      ))}
+    </>
+  );
+}
+
+/** The other notebooks that use the pool, and lose their variables with it. */
+function OtherUsers({ pool, model, trans }: Props): JSX.Element | null {
+  const kernels = pool.holders.filter(who => who.as === 'kernel');
+  const here = model.pool === pool ? model.notebook?.kernelId : pool.kernel_id;
+  const own = kernels.find(who => who.kernel_id === here);
+  const others = kernels.filter(({ pid }) => pid !== own?.pid);
+  // A kernel may hold the pool twice, once without its name.
+  others.sort((a, b) => a.name.localeCompare(b.name));
+  const names = new Map(
+    others.map(({ pid, name }) => [
+      pid,
+      PathExt.basename(name) || trans.__('pid %1', pid)
+    ])
+  );
+  return names.size ? (
+    <p className="jp-dist-quiet">
+      {trans.__('Also used by %1', [...names.values()].join(', '))}
+    </p>
+  ) : null;
+}
+
+function Activity({ pool, clock, trans }: Props): JSX.Element {
+  const now = useNow(clock);
+  return (
+    <span className="jp-dist-quiet">{formatActivity(pool, now, trans)}</span>
+  );
+}

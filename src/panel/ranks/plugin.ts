@@ -1,0 +1,194 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import { ITranslator } from '@jupyterlab/translation';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import { MessageLoop } from '@lumino/messaging';
+
+import { insertCode } from '../../ui/insert';
+import { poolOf } from '../../model/contract';
+import type { IPool, IRank } from '../../model/contract';
+import { addToPalette } from '../../ui/palette';
+import {
+  CommandIDs,
+  IPoolsModel,
+  TRANSLATION_DOMAIN
+} from '../../model/tokens';
+import { askKill } from '../../ui/ask';
+import { showTexts } from '../../ui/textDialog';
+import { loadLog, loadStacks } from '../../words/rankTexts';
+
+/**
+ * What can be done with one rank, beside what is done with all.
+ */
+export const ranksPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:ranks',
+  description: 'Adds commands for single ranks: kill, stack, log, own cells.',
+  autoStart: true,
+  requires: [IPoolsModel, ITranslator],
+  optional: [INotebookTracker, ICommandPalette],
+  activate: (
+    { commands, shell }: JupyterFrontEnd,
+    model: IPoolsModel,
+    translator: ITranslator,
+    tracker: INotebookTracker | null,
+    palette: ICommandPalette | null
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    const find = (args: Args) => findRank(args, model);
+    // Without a rank there is nothing that these could be about.
+    const isVisible = ({ rank }: Args) => rank !== undefined;
+
+    commands.addCommand(CommandIDs.killRank, {
+      label: trans.__('Kill…'),
+      caption: trans.__('End this rank at once; the others go on without it.'),
+      isVisible,
+      isEnabled: args => isAlive(find(args)),
+      execute: async args => {
+        const { pool, rank } = find(args);
+        if (pool && rank && (await askKill(rank.rank, trans))) {
+          await model.kill(pool.id, [rank.rank]);
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.showStacks, {
+      label: ({ rank }) =>
+        rank === undefined ? trans.__('Show Stacks') : trans.__('Show Stack'),
+      caption: trans.__('Show where the ranks are in their code.'),
+      isEnabled: args =>
+        args.rank === undefined
+          ? find(args).pool?.state === 'RUNNING'
+          : isAlive(find(args)),
+      execute: async args => {
+        const { pool, rank } = find(args);
+        if (!pool) {
+          return;
+        }
+        const ranks = rank ? [rank] : livingRanks(pool);
+        await showTexts(
+          rank
+            ? trans.__('Stack of rank %1', rank.rank)
+            : trans.__('Stacks of all ranks'),
+          {
+            load: () =>
+              loadStacks(
+                model,
+                pool,
+                ranks.map(({ rank }) => rank),
+                trans
+              ),
+            trans
+          }
+        );
+      }
+    });
+    commands.addCommand(CommandIDs.showLog, {
+      label: trans.__('Show Log'),
+      caption: trans.__('Show the last lines that this rank wrote to stderr.'),
+      isVisible,
+      isEnabled: args => Boolean(find(args).rank),
+      execute: async args => {
+        const { pool, rank } = find(args);
+        if (pool && rank) {
+          await showTexts(trans.__('Log of rank %1', rank.rank), {
+            load: () => loadLog(model, pool, rank.rank, trans),
+            trans
+          });
+        }
+      }
+    });
+    commands.addCommand(CommandIDs.runOnRank, {
+      label: trans.__('Run Code Here'),
+      caption: trans.__('Insert a cell that runs on this rank only.'),
+      isVisible,
+      isEnabled: args => {
+        const found = find(args);
+        return (
+          isAlive(found) && notebookOf(found.pool, model, tracker) !== null
+        );
+      },
+      execute: async args => {
+        const { pool, rank } = find(args);
+        const panel = notebookOf(pool, model, tracker);
+        if (rank && panel) {
+          shell.activateById(panel.id);
+          // A notebook that becomes the active one leaves the edit mode.
+          MessageLoop.flush();
+          insertCode(panel, `%%rank [${rank.rank}]\n`);
+          await writeAtEnd(panel);
+        }
+      }
+    });
+
+    const ours = [
+      CommandIDs.killRank,
+      CommandIDs.showStacks,
+      CommandIDs.showLog,
+      CommandIDs.runOnRank
+    ];
+    model.changed.connect(() =>
+      ours.forEach(id => commands.notifyCommandChanged(id))
+    );
+    addToPalette(palette, trans, [CommandIDs.showStacks]);
+  }
+};
+
+type Args = ReadonlyPartialJSONObject;
+
+interface IFound {
+  pool: IPool | null;
+  rank: IRank | null;
+}
+
+/** The pool that the arguments name, or the current one; and the rank. */
+function findRank(
+  { pool: id, rank: number }: Args,
+  model: IPoolsModel
+): IFound {
+  const pool =
+    typeof id === 'string' ? (model.pools.get(id) ?? null) : model.pool;
+  const rank = pool?.ranks.find(({ rank }) => rank === number) ?? null;
+  return { pool, rank };
+}
+
+function isAlive({ pool, rank }: IFound): boolean {
+  return pool?.state === 'RUNNING' && rank !== null && rank.state !== 'dead';
+}
+
+function livingRanks({ ranks }: IPool): IRank[] {
+  return ranks.filter(({ state }) => state !== 'dead');
+}
+
+/** An open notebook that uses the pool, the current one first. */
+function notebookOf(
+  pool: IPool | null,
+  { pools }: IPoolsModel,
+  tracker: INotebookTracker | null
+): NotebookPanel | null {
+  const uses = ({ sessionContext }: NotebookPanel) =>
+    poolOf(sessionContext.session?.kernel?.id, pools.values())?.id === pool?.id;
+  const current = tracker?.currentWidget;
+  return pool === null
+    ? null
+    : current && uses(current)
+      ? current
+      : (tracker?.find(uses) ?? null);
+}
+
+/** Put the cursor to the last line of the active cell, as soon as that has an editor. */
+async function writeAtEnd({ content }: NotebookPanel): Promise<void> {
+  const cell = content.activeCell;
+  await cell?.ready;
+  if (cell?.editor) {
+    content.mode = 'edit';
+    cell.editor.setCursorPosition({
+      line: cell.editor.lineCount - 1,
+      column: 0
+    });
+    cell.editor.focus();
+  }
+}

@@ -1,0 +1,114 @@
+import React, { memo } from 'react';
+
+import { colourOf } from '../../ui/meters';
+import { formatBytes } from '../../words/format';
+import type { IRankProps } from './rankTile';
+import { gpuOf } from './rankUse';
+import { useTelemetry } from '../../ui/useTelemetry';
+import { Mark } from './mark';
+import { below, openRankMenu } from './rankMenu';
+import { moodOf, nameOf, placeOf, sayState } from '../../words/rankWords';
+
+interface IRankCellProps extends IRankProps {
+  row: number;
+  column: number;
+  /** How many ranks there are, also those that are out of sight. */
+  count: number;
+  /** Whether the keyboard comes to this cell first. */
+  isCurrent: boolean;
+  choose: (rank: number) => void;
+}
+
+/**
+ * One rank of many: its number and colour, what it does as a shape, and how busy its device is.
+ */
+export const RankCell = memo(function RankCell(
+  props: IRankCellProps
+): JSX.Element {
+  const { poolId, rank, isEnding, telemetry, trans } = props;
+  const mood = useTelemetry(telemetry, telemetry =>
+    moodOf(rank, telemetry.rank(poolId, rank.rank).usage, isEnding)
+  );
+  const state = useTelemetry(telemetry, telemetry => {
+    const { usage } = telemetry.rank(poolId, rank.rank);
+    return sayState(rank, usage, isEnding, null, trans);
+  });
+  const load = useTelemetry(telemetry, () => loadOf(props)) ?? 0;
+  const name = nameOf(rank, trans);
+  const open = (owner: HTMLElement) =>
+    openRankMenu(props, poolId, rank.rank, below(owner));
+  return (
+    <li
+      className={`jp-dist-RankCell jp-mod-${mood}`}
+      style={{ gridArea: `${props.row + 1} / ${props.column + 1}` }}
+      data-colour={colourOf(rank.rank)}
+      aria-label={name}
+      aria-setsize={props.count}
+      aria-posinset={rank.rank + 1}
+    >
+      <button
+        type="button"
+        data-rank={rank.rank}
+        tabIndex={props.isCurrent ? 0 : -1}
+        aria-haspopup="menu"
+        aria-label={[name, placeOf(rank, trans), state].join(', ')}
+        onClick={event => open(event.currentTarget)}
+        onContextMenu={event => {
+          if (!event.shiftKey) {
+            event.preventDefault();
+            event.stopPropagation();
+            open(event.currentTarget);
+          }
+        }}
+        // All that there is to say changes each second: it is said to those who ask.
+        onPointerEnter={event => (event.currentTarget.title = describe(props))}
+        onFocus={event => {
+          event.currentTarget.title = describe(props);
+          props.choose(rank.rank);
+        }}
+      >
+        {rank.rank}
+        <Mark mood={mood} />
+        <span
+          className="jp-dist-RankCell-load"
+          style={{ transform: `scaleX(${Math.min(100, load) / 100})` }}
+        />
+      </button>
+    </li>
+  );
+});
+
+/** Percent of its GPU, or of one core. */
+function loadOf({ poolId, rank, telemetry }: IRankProps): number | null {
+  const gpu = gpuOf(rank);
+  const load = gpu
+    ? telemetry.gpu(gpu.uuid).values.utilization
+    : telemetry.rank(poolId, rank.rank).usage?.cpu;
+  return load ?? null;
+}
+
+/** Everything that a tile shows, in lines. */
+function describe(props: IRankProps): string {
+  const { poolId, rank, isEnding, telemetry, clock, trans } = props;
+  const { usage } = telemetry.rank(poolId, rank.rank);
+  const load = loadOf(props);
+  const isOnGpu = gpuOf(rank) !== null;
+  const memory = isOnGpu ? usage?.allocated : usage?.memory;
+  return [
+    `${nameOf(rank, trans)} · ${placeOf(rank, trans)}`,
+    sayState(rank, usage, isEnding, clock.now(), trans),
+    load === null
+      ? ''
+      : isOnGpu
+        ? trans.__('Utilisation of the GPU: %1 %', Math.round(load))
+        : trans.__('CPU use: %1 %', Math.round(load)),
+    typeof memory !== 'number'
+      ? ''
+      : isOnGpu
+        ? trans.__('%1 torch', formatBytes(memory, trans))
+        : trans.__('%1 of memory', formatBytes(memory, trans)),
+    rank.pid === null ? '' : trans.__('pid %1', rank.pid)
+  ]
+    .filter(Boolean)
+    .join('\n');
+}

@@ -1,0 +1,62 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React from 'react';
+
+import type { IPool } from '../../model/contract';
+import type { ITelemetry } from '../../model/telemetry';
+import { useTelemetry } from '../../ui/useTelemetry';
+import { Mark } from './mark';
+import { moodOf } from '../../words/rankWords';
+import type { Mood } from '../../words/rankWords';
+
+const ORDER: Mood[] = ['dead', 'waits', 'busy', 'idle', 'starting', 'ending'];
+
+interface IRankCountsProps {
+  pool: IPool;
+  telemetry: ITelemetry;
+  trans: TranslationBundle;
+}
+
+/**
+ * How many ranks do what, which is also what the shapes in the grid mean.
+ */
+export function RankCounts(props: IRankCountsProps): JSX.Element {
+  const { pool, telemetry, trans } = props;
+  const isEnding = pool.state !== 'RUNNING';
+  const counts = useTelemetry(telemetry, telemetry => {
+    const moods = pool.ranks.map(rank =>
+      moodOf(rank, telemetry.rank(pool.id, rank.rank).usage, isEnding)
+    );
+    return ORDER.map(mood => moods.filter(found => found === mood).length).join(
+      ' '
+    );
+  });
+  return (
+    <p className="jp-dist-RankCounts jp-dist-quiet">
+      {counts.split(' ').map((count, index) =>
+        count === '0' ? null : (
+          <span key={ORDER[index]}>
+            <Mark mood={ORDER[index]} />
+            {sayMood(ORDER[index], Number(count), trans)}
+          </span>
+        )
+      )}
+    </p>
+  );
+}
+
+function sayMood(mood: Mood, count: number, trans: TranslationBundle): string {
+  switch (mood) {
+    case 'dead':
+      return trans.__('%1 dead', count);
+    case 'waits':
+      return trans._n('%1 waits', '%1 wait', count);
+    case 'busy':
+      return trans.__('%1 busy', count);
+    case 'idle':
+      return trans.__('%1 idle', count);
+    case 'starting':
+      return trans.__('%1 starting', count);
+    case 'ending':
+      return trans.__('%1 stopping', count);
+  }
+}

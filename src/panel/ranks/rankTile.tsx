@@ -1,0 +1,96 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+import React, { memo } from 'react';
+
+import { startCellDrag } from '../../ui/drag';
+import type { IRank } from '../../model/contract';
+import type { ITelemetry } from '../../model/telemetry';
+import { MenuButton } from '../../ui/menuButton';
+import { below, openRankMenu } from './rankMenu';
+import {
+  isTimed,
+  moodOf,
+  nameOf,
+  placeOf,
+  sayState
+} from '../../words/rankWords';
+import { useNow } from '../../ui/clock';
+import type { Clock } from '../../ui/clock';
+import { colourOf } from '../../ui/meters';
+import { RankUse } from './rankUse';
+import { useTelemetry } from '../../ui/useTelemetry';
+
+/** Nothing here changes unless the rank does: other ranks' news don't draw it again. */
+export interface IRankProps {
+  poolId: string;
+  rank: IRank;
+  /** Whether the pool ends, so that a rank that is gone is no bad news. */
+  isEnding: boolean;
+  telemetry: ITelemetry;
+  commands: CommandRegistry;
+  clock: Clock;
+  trans: TranslationBundle;
+}
+
+/**
+ * One rank: where it sits, what it does, and a menu of what can be done with it.
+ */
+export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
+  const { poolId, rank, isEnding, telemetry, trans } = props;
+  const mood = useTelemetry(telemetry, telemetry =>
+    moodOf(rank, telemetry.rank(poolId, rank.rank).usage, isEnding)
+  );
+  const name = nameOf(rank, trans);
+  const Words = isTimed(mood, rank) ? TimedWords : FixedWords;
+  return (
+    <li
+      className={`jp-dist-RankTile jp-mod-${mood}`}
+      data-colour={colourOf(rank.rank)}
+      aria-label={name}
+      onContextMenu={event => {
+        const button = event.currentTarget.querySelector('button');
+        if (button && !event.shiftKey) {
+          event.preventDefault();
+          event.stopPropagation();
+          const { clientX: x, clientY: y } = event;
+          openRankMenu(props, poolId, rank.rank, { owner: button, x, y });
+        }
+      }}
+    >
+      <div className="jp-dist-RankTile-head">
+        <strong
+          title={trans.__('Drag it into a notebook for a cell on this rank.')}
+          onPointerDown={event =>
+            startCellDrag(event, {
+              source: `%%rank [${rank.rank}]\n`,
+              label: name
+            })
+          }
+        >
+          {name}
+        </strong>
+        <span className="jp-dist-quiet" title={rank.gpu?.name}>
+          {placeOf(rank, trans)}
+        </span>
+        <MenuButton
+          label={trans.__('Menu of rank %1', rank.rank)}
+          open={button => openRankMenu(props, poolId, rank.rank, below(button))}
+        />
+      </div>
+      <div className="jp-dist-RankTile-state">
+        <Words {...props} />
+      </div>
+      <RankUse {...props} />
+    </li>
+  );
+});
+
+function TimedWords(props: IRankProps): JSX.Element {
+  const { poolId, rank, isEnding, telemetry, clock, trans } = props;
+  const { usage } = telemetry.rank(poolId, rank.rank);
+  return <>{sayState(rank, usage, isEnding, useNow(clock), trans)}</>;
+}
+
+function FixedWords({ rank, isEnding, trans }: IRankProps): JSX.Element {
+  return <>{sayState(rank, null, isEnding, null, trans)}</>;
+}

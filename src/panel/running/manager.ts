@@ -1,0 +1,106 @@
+import { PathExt } from '@jupyterlab/coreutils';
+import type { IRunningSessions } from '@jupyterlab/running';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+
+import type { IPool } from '../../model/contract';
+import { ranksIcon } from '../../ui/icon';
+import { openNotebook } from '../openNotebook';
+import { countRanks, poolState } from '../../words/poolState';
+import { CommandIDs } from '../../model/tokens';
+import type { IPoolsModel } from '../../model/tokens';
+
+/**
+ * The server's pools as JupyterLab's Running panel lists them.
+ */
+export class RunningPools implements IRunningSessions.IManager {
+  constructor(
+    private readonly _model: IPoolsModel,
+    private readonly _commands: CommandRegistry,
+    private readonly _trans: TranslationBundle
+  ) {
+    this.name = _trans.__('Pools of Ranks');
+    this.shutdownLabel = _trans.__('Stop Ranks');
+    this.shutdownAllLabel = _trans.__('Stop All Pools');
+    this.shutdownAllConfirmationText = _trans.__(
+      'The variables on all ranks of all pools will be lost.'
+    );
+    _model.changed.connect(this._onChanged, this);
+  }
+
+  readonly name: string;
+  readonly shutdownLabel: string;
+  readonly shutdownAllLabel: string;
+  readonly shutdownAllConfirmationText: string;
+
+  get runningChanged(): ISignal<this, void> {
+    return this._runningChanged;
+  }
+
+  running(): IRunningSessions.IRunningItem[] {
+    return this._pools().map(pool => ({
+      icon: () => ranksIcon,
+      label: () => PathExt.basename(pool.name) || pool.id,
+      labelTitle: () => `${pool.name || pool.id}\n${this._detail(pool)}`,
+      detail: () => this._detail(pool),
+      open: () => void this._open(pool),
+      // Unlike a kernel's, it asks where variables would be lost.
+      shutdown: () =>
+        void this._commands.execute(CommandIDs.stopPool, { pool: pool.id })
+    }));
+  }
+
+  shutdownAll(): void {
+    for (const { id, state } of this._pools()) {
+      if (state !== 'COMPLETING') {
+        void this._model.stop(id);
+      }
+    }
+  }
+
+  /** Every change is pushed; there is something to do only when the connection is gone. */
+  refreshRunning(): void {
+    if (this._model.connection.state !== 'live') {
+      this._model.reconnect();
+    }
+  }
+
+  private _pools(): IPool[] {
+    return [...this._model.pools.values()]
+      .filter(({ ended }) => ended === null)
+      .sort((a, b) => a.created - b.created);
+  }
+
+  private _detail(pool: IPool): string {
+    const words =
+      pool.orphaned === null
+        ? poolState(pool, this._trans)?.words
+        : this._trans.__('its kernel is gone');
+    return [countRanks(pool.world_size, this._trans), words]
+      .filter(Boolean)
+      .join(' · ');
+  }
+
+  private async _open({ name }: IPool): Promise<void> {
+    await this._commands.execute(CommandIDs.openPanel);
+    if (name) {
+      await openNotebook(name, this._commands, this._trans);
+    }
+  }
+
+  /** The list is drawn anew each time, so only for what can be seen in it. */
+  private _onChanged(): void {
+    const shown = JSON.stringify(
+      this._pools().map(pool => [pool.id, pool.name, this._detail(pool)])
+    );
+    if (shown !== this._shown) {
+      this._shown = shown;
+      this._runningChanged.emit();
+    }
+  }
+
+  private readonly _runningChanged = new Signal<this, void>(this);
+  private _shown = '[]';
+}

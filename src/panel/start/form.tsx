@@ -1,0 +1,167 @@
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import React, { useEffect, useId, useState } from 'react';
+
+import type { IStartField, IStartSchema } from '../../model/contract';
+import { Button } from '../../ui/controls';
+import type { IPanelServices } from '../services';
+import { useModel } from '../../ui/useModel';
+import { useTelemetry } from '../../ui/useTelemetry';
+import { CommandIDs } from '../../model/tokens';
+import type { IPoolsModel } from '../../model/tokens';
+import { errorsOf, toChoice } from '../../model/draft';
+import { Field, isKnown } from './field';
+import { startCode } from '../../words/startCode';
+
+interface IStartFormProps extends IPanelServices {
+  /** How many the last pool had, to be offered again. */
+  ranks?: number;
+  label: string;
+}
+
+/**
+ * Asks for what the server's schema names, and starts a pool with it.
+ */
+export function StartForm(props: IStartFormProps): JSX.Element {
+  const { model, start, commands, trans, label } = props;
+  const offer = useTelemetry(
+    model.telemetry,
+    () => props.ranks ?? model.defaultRanks
+  );
+  const path = model.notebook?.path ?? '';
+  const schema = useModel(start, start => start.schema);
+  const draft = useModel(start, start => start.draft(path));
+  const isLoading = useModel(start, start => start.isLoading);
+  useEffect(() => void start.load(), [start]);
+
+  const wrong = errorsOf(schema, draft, offer, trans);
+  const choice = toChoice(schema, draft, offer);
+  const args = { choice: choice as ReadonlyPartialJSONObject };
+  const refused = model.error?.field;
+  const fields = Object.entries(schema.properties)
+    .filter(([, field]) => isKnown(field))
+    .map(([name, field]) => ({
+      name,
+      field,
+      error:
+        wrong[name] ??
+        (refused === name && model.error
+          ? [model.error.message, model.error.hint].filter(Boolean).join(' ')
+          : null)
+    }));
+  const draw = ({ name, field, error }: (typeof fields)[number]) => (
+    <Field
+      key={name}
+      {...{ ...props, schema, draft, offer, field, error }}
+      value={draft[name]}
+      onChange={value => {
+        if (refused === name) {
+          model.dismissError();
+        }
+        start.change(path, name, value);
+      }}
+    />
+  );
+  const isRight = Object.keys(wrong).length === 0;
+  const more = fields.filter(({ field }) => isAdvanced(field));
+  return (
+    <form
+      className="jp-dist-StartForm"
+      aria-label={trans.__('Start ranks')}
+      aria-busy={isLoading}
+      // What is wrong is said beside the fields.
+      noValidate
+      onSubmit={event => {
+        event.preventDefault();
+        if (isRight) {
+          void commands.execute(CommandIDs.startPool, args);
+        }
+      }}
+    >
+      {fields.filter(({ field }) => !isAdvanced(field)).map(draw)}
+      {isLoading && (
+        <p className="jp-dist-quiet jp-dist-loading">
+          {trans.__('Asking the server what can be chosen…')}
+        </p>
+      )}
+      {more.length > 0 && (
+        <MoreOptions
+          {...props}
+          chosen={more.filter(({ name }) => name in draft).length}
+          hasError={more.some(({ error }) => error)}
+        >
+          {more.map(draw)}
+        </MoreOptions>
+      )}
+      <div className="jp-dist-StartForm-actions">
+        <Button
+          type="submit"
+          isPrimary
+          isDisabled={
+            !isRight || !commands.isEnabled(CommandIDs.startPool, args)
+          }
+        >
+          {model.isPending ? trans.__('Starting…') : label}
+        </Button>
+        <Button
+          title={trans.__('Insert a cell that starts the same ranks')}
+          isDisabled={!isRight}
+          onClick={() => {
+            const source = startCode(choice, trans);
+            void commands.execute(CommandIDs.insertCode, { source });
+          }}
+        >
+          {trans.__('Insert Code')}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** Whether an error of the last request is shown beside the field that it is about. */
+export function isAtField(
+  { pool, error }: IPoolsModel,
+  schema: IStartSchema
+): boolean {
+  const field = schema.properties[error?.field ?? ''];
+  const isShown = pool === null || pool.ended !== null;
+  return isShown && Boolean(field) && isKnown(field);
+}
+
+function isAdvanced(field: IStartField): boolean {
+  return field['x-advanced'] ?? false;
+}
+
+interface IMoreOptionsProps extends IPanelServices {
+  /** How many of them are not left to the server. */
+  chosen: number;
+  hasError: boolean;
+  children: React.ReactNode;
+}
+
+/** What few need; an error in there opens it. */
+function MoreOptions(props: IMoreOptionsProps): JSX.Element {
+  const { chosen, hasError, children, trans } = props;
+  const [isWanted, setIsWanted] = useState(false);
+  const isOpen = isWanted || hasError;
+  const id = useId();
+  return (
+    <>
+      <button
+        className="jp-dist-Link jp-dist-StartForm-more"
+        type="button"
+        aria-expanded={isOpen}
+        aria-controls={isOpen ? id : undefined}
+        onClick={() => setIsWanted(!isOpen)}
+      >
+        {chosen
+          ? trans.__('More options (%1 chosen)', chosen)
+          : trans.__('More options')}
+      </button>
+      {isOpen && (
+        <div id={id} className="jp-dist-StartForm-fields">
+          {children}
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,83 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React, { useId } from 'react';
+
+import { labelOf } from '../../model/cards';
+import type { IGpu } from '../../model/gpuContract';
+import type { IReading } from '../../model/telemetry';
+import { formatBytes } from '../../words/format';
+import { sayHolder, sayLessees } from '../../words/gpuWords';
+import { useTelemetry } from '../../ui/useTelemetry';
+import type { IWidgetProps } from './field';
+
+interface IGpuChipProps extends IWidgetProps {
+  gpu: IGpu;
+  isPicked: boolean;
+  onPick: (isPicked: boolean) => void;
+}
+
+/**
+ * A GPU that can be picked, with what is free of it; or who has it.
+ */
+export function GpuChip(props: IGpuChipProps): JSX.Element {
+  const { gpu, isPicked, onPick, model, draft, aria, trans } = props;
+  const id = useId();
+  const reading = useTelemetry(model.telemetry, telemetry =>
+    telemetry.gpu(gpu.uuid)
+  );
+  const { lease, values } = reading;
+  const isTaken = lease !== null && !(lease.shared && draft.share === true);
+  const load = values.utilization;
+  return (
+    <label
+      className={isTaken ? 'jp-dist-Chip jp-mod-taken' : 'jp-dist-Chip'}
+      title={explain(reading, props)}
+    >
+      <input
+        type="checkbox"
+        aria-label={trans.__('GPU %1', labelOf(gpu))}
+        aria-describedby={`${id} ${aria['aria-describedby']}`}
+        checked={isPicked}
+        // What is picked can be given up, whoever has it by now.
+        disabled={isTaken && !isPicked}
+        onChange={({ target }) => onPick(target.checked)}
+      />
+      <span className="jp-dist-Chip-name">
+        {trans.__('GPU %1', labelOf(gpu))}
+      </span>
+      {typeof load === 'number' && (
+        <span className="jp-dist-Chip-load">
+          {trans.__('%1 %', Math.round(load))}
+        </span>
+      )}
+      <span id={id} className="jp-dist-Chip-free">
+        {isTaken
+          ? sayLessees(lease, model, trans)
+          : sayFree(gpu, reading, trans)}
+      </span>
+    </label>
+  );
+}
+
+function sayFree(
+  { memory_total }: IGpu,
+  { values }: IReading,
+  trans: TranslationBundle
+): string {
+  const used = values.memory_used;
+  return typeof used === 'number' && memory_total > 0
+    ? trans.__('%1 free', formatBytes(Math.max(0, memory_total - used), trans))
+    : trans.__('free memory not known');
+}
+
+/** `leased to bob, train.ipynb`, since when; or whose processes are there. */
+function explain(reading: IReading, props: IGpuChipProps): string {
+  const { gpu, model, trans } = props;
+  const since = reading.lease?.since;
+  return [
+    gpu.name,
+    sayHolder(reading, [], model, trans),
+    since && trans.__('Since %1', new Date(since * 1000).toLocaleString())
+  ]
+    .filter(Boolean)
+    .join('\n');
+}

@@ -1,0 +1,71 @@
+import React from 'react';
+
+import { labelOf } from '../../model/cards';
+import { useTelemetry } from '../../ui/useTelemetry';
+import { pickedGpus } from '../../model/draft';
+import type { IWidgetProps } from './field';
+import { focusFirst } from './focus';
+import { GpuChip } from './gpuChip';
+
+/**
+ * The GPUs of the machine, to pick from; with none picked the server takes free ones.
+ */
+export function GpusField(props: IWidgetProps): JSX.Element | null {
+  const { model, schema, draft, field, onChange, trans } = props;
+  const gpus = model.gpus?.gpus ?? [];
+  const picked = pickedGpus(schema, draft);
+  const isStale = useTelemetry(
+    model.telemetry,
+    ({ trouble }) => typeof trouble?.since === 'number'
+  );
+  if (!gpus.length) {
+    return null;
+  }
+  const pick = (label: string, isPicked: boolean) => {
+    const others = picked.filter(other => other !== label);
+    // In the order of the machine, so that ranks are too.
+    const labels = gpus
+      .map(labelOf)
+      .filter(other => (other === label ? isPicked : others.includes(other)));
+    onChange(labels.length ? labels : undefined);
+  };
+  return (
+    <fieldset className="jp-dist-Chips">
+      <legend>
+        {field.title}
+        {picked.length ? (
+          <button
+            className="jp-dist-Link"
+            type="button"
+            onClick={({ currentTarget }) => {
+              // This button goes, and the focus would with it.
+              focusFirst(currentTarget.closest('fieldset'), 'input');
+              onChange(undefined);
+            }}
+          >
+            {trans.__('Pick none')}
+          </button>
+        ) : (
+          <span className="jp-dist-quiet">{trans.__('any that is free')}</span>
+        )}
+      </legend>
+      <div
+        className={
+          model.connection.state === 'stale' || isStale
+            ? 'jp-dist-Chips-grid jp-mod-stale'
+            : 'jp-dist-Chips-grid'
+        }
+      >
+        {gpus.map(gpu => (
+          <GpuChip
+            key={gpu.uuid}
+            {...props}
+            gpu={gpu}
+            isPicked={picked.includes(labelOf(gpu))}
+            onPick={isPicked => pick(labelOf(gpu), isPicked)}
+          />
+        ))}
+      </div>
+    </fieldset>
+  );
+}

@@ -1,0 +1,93 @@
+import React from 'react';
+
+import { countFree } from '../../model/holders';
+import { useTelemetry } from '../../ui/useTelemetry';
+import { pickedGpus, ranksOf } from '../../model/draft';
+import type { IWidgetProps } from './field';
+
+/**
+ * How many ranks, and what it means if there are fewer GPUs.
+ */
+export function RanksField(props: IWidgetProps): JSX.Element {
+  const { id, aria, schema, field, draft, offer, trans } = props;
+  const { minimum = 1, maximum = Infinity } = field;
+  const ranks = ranksOf(schema, draft, offer);
+  const count = ranks ?? 0;
+  const choose = (ranks: number) => {
+    const offered = pickedGpus(schema, draft).length || offer;
+    // Null is what is not a number; who chooses what is offered anyway lets it follow the GPUs again.
+    const chosen = Number.isNaN(ranks) ? null : ranks;
+    props.onChange(chosen === offered ? undefined : chosen);
+  };
+  return (
+    <>
+      <div className="jp-dist-Stepper">
+        <label htmlFor={id}>{field.title}</label>
+        <div className="jp-dist-Stepper-controls">
+          <button
+            className="jp-dist-Button"
+            type="button"
+            aria-label={trans.__('One rank less')}
+            disabled={!(count > minimum)}
+            onClick={() => choose(count - 1)}
+          >
+            −
+          </button>
+          <input
+            id={id}
+            className="jp-dist-Stepper-input"
+            type="number"
+            {...aria}
+            min={minimum}
+            max={maximum}
+            step={1}
+            required={ranks !== null}
+            placeholder={trans.__('auto')}
+            value={ranks === null || Number.isNaN(ranks) ? '' : ranks}
+            onChange={event => choose(event.target.valueAsNumber)}
+          />
+          <button
+            className="jp-dist-Button"
+            type="button"
+            aria-label={trans.__('One rank more')}
+            disabled={!(count < maximum)}
+            onClick={() => choose(count + 1)}
+          >
+            +
+          </button>
+        </div>
+      </div>
+      <Fit {...props} ranks={count} />
+    </>
+  );
+}
+
+/** Ranks and GPUs of different number, in words. */
+function Fit(props: IWidgetProps & { ranks: number }): JSX.Element | null {
+  const { model, schema, draft, ranks, trans } = props;
+  const picked = pickedGpus(schema, draft).length;
+  const free = useTelemetry(model.telemetry, telemetry =>
+    countFree(model.gpus?.gpus ?? [], telemetry)
+  );
+  const gpus = picked || (free ?? 0);
+  if (gpus > 0 && ranks > gpus) {
+    return (
+      <p className="jp-dist-quiet" role="status">
+        {trans._n(
+          'Ranks share the GPU: gloo instead of NCCL.',
+          'Ranks share the %1 GPUs: gloo instead of NCCL.',
+          gpus
+        )}
+      </p>
+    );
+  }
+  return picked > ranks ? (
+    <p className="jp-dist-quiet" role="status">
+      {trans._n(
+        'One of the GPUs stays without a rank.',
+        '%1 of the GPUs stay without a rank.',
+        picked - ranks
+      )}
+    </p>
+  ) : null;
+}

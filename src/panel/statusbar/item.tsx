@@ -1,0 +1,162 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget } from '@jupyterlab/ui-components';
+import type { IDisposable } from '@lumino/disposable';
+import type { Message } from '@lumino/messaging';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import React from 'react';
+
+import type { IPool } from '../../model/contract';
+import type { ILongWait } from '../../model/waiting';
+import { useTelemetry } from '../../ui/useTelemetry';
+import { useLongWait } from '../../ui/useLongWait';
+import { sayLongWait, sayWaitShortly } from '../../words/waitWords';
+import type { IPoolsModel } from '../../model/tokens';
+import { gpusOf, loadOf } from '../../words/load';
+import { countRanks, poolState } from '../../words/poolState';
+import { warningIcon } from '../../ui/warningIcon';
+
+/**
+ * The current notebook's pool in the status bar: `4 ranks · 82 % · 31/80 GB`.
+ */
+export class StatusItem extends ReactWidget {
+  constructor(
+    private readonly _model: IPoolsModel,
+    private readonly _open: () => void,
+    private readonly _trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('jp-dist-StatusItem');
+    _model.changed.connect(this._onChanged, this);
+  }
+
+  /** Whether there is something to show. */
+  get isActive(): boolean {
+    const { pool, connection } = this._model;
+    return (
+      pool !== null &&
+      (connection.state === 'live' || connection.state === 'stale') &&
+      poolState(pool, this._trans) !== null
+    );
+  }
+
+  /** Emitted when that may have changed. */
+  get activeChanged(): ISignal<this, void> {
+    return this._activeChanged;
+  }
+
+  dispose(): void {
+    this._watching?.dispose();
+    this._watching = null;
+    super.dispose();
+  }
+
+  protected render(): JSX.Element | null {
+    const { pool } = this._model;
+    return pool && this.isActive ? (
+      <StatusText
+        pool={pool}
+        model={this._model}
+        open={this._open}
+        trans={this._trans}
+      />
+    ) : null;
+  }
+
+  protected onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this._follow(true);
+  }
+
+  protected onBeforeHide(msg: Message): void {
+    this._follow(false);
+    super.onBeforeHide(msg);
+  }
+
+  private _onChanged(): void {
+    this._activeChanged.emit();
+    this.update();
+    this._follow(this.isVisible);
+  }
+
+  /** Readings cost the server something: they are asked for while they can be seen. */
+  private _follow(isVisible: boolean): void {
+    const { pool, telemetry } = this._model;
+    if (isVisible && pool?.state === 'RUNNING') {
+      this._watching ??= telemetry.watch('gpus');
+    } else {
+      this._watching?.dispose();
+      this._watching = null;
+    }
+  }
+
+  private readonly _activeChanged = new Signal<this, void>(this);
+  private _watching: IDisposable | null = null;
+}
+
+interface IStatusTextProps {
+  pool: IPool;
+  model: IPoolsModel;
+  open: () => void;
+  trans: TranslationBundle;
+}
+
+function StatusText(props: IStatusTextProps): JSX.Element {
+  const { pool, model, open, trans } = props;
+  const isStale = model.connection.state === 'stale';
+  const state = poolState(pool, trans);
+  const wait = useLongWait(pool, model);
+  const isWrong = state?.mood === 'error' || wait !== null;
+  // A string: the button is drawn again only when there is something else to read.
+  const load = useTelemetry(model.telemetry, telemetry =>
+    pool.state === 'RUNNING' && !isStale
+      ? loadOf(pool, model.gpus, telemetry, trans).join(' · ')
+      : ''
+  );
+  const news = isStale
+    ? trans.__('connection lost')
+    : state?.mood === 'error' || state?.mood === 'wait'
+      ? state.words
+      : wait
+        ? sayWaitShortly(wait, trans)
+        : '';
+  const ranks = countRanks(pool.world_size, trans);
+  const text = [ranks, news, load].filter(Boolean).join(' · ');
+  return (
+    <>
+      <button
+        type="button"
+        className={isStale ? 'jp-mod-stale' : wait ? 'jp-mod-waits' : ''}
+        title={explain(pool, wait, trans)}
+        onClick={open}
+      >
+        {isWrong && (
+          <warningIcon.react tag="span" className="jp-dist-StatusItem-icon" />
+        )}
+        {text}
+      </button>
+      <span className="jp-dist-StatusItem-news" role="status">
+        {/* Without the load, which would be read out each time it changes. */}
+        {isWrong ? [ranks, news].join(' · ') : ''}
+      </span>
+    </>
+  );
+}
+
+/** What the numbers are, and what a click does. */
+function explain(
+  pool: IPool,
+  wait: ILongWait | null,
+  trans: TranslationBundle
+): string {
+  const gpus = gpusOf(pool).length;
+  const meaning =
+    gpus > 1
+      ? trans.__('Load and memory are the means of %1 GPUs.', gpus)
+      : gpus === 1
+        ? trans.__('Load and memory of the GPU.')
+        : trans.__('Mean CPU of the ranks, and the memory of all.');
+  const words = wait && sayLongWait(wait, trans);
+  const news = words ? `${words.head} ${words.rest}` : pool.reason?.message;
+  return `${news ?? meaning}\n${trans.__('Click to show ranks and GPUs.')}`;
+}

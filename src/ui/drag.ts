@@ -1,0 +1,62 @@
+import { MimeData } from '@lumino/coreutils';
+import { Drag } from '@lumino/dragdrop';
+import type { PointerEvent as ReactPointerEvent } from 'react';
+
+import { makeCodeCell } from './codeCell';
+
+/** What a notebook takes as cells that are dropped into it. */
+const CELLS = 'application/vnd.jupyter.cells';
+/** Pixels that the pointer must go before a press is a drag. */
+const THRESHOLD = 5;
+
+/** A code cell that is dragged into a notebook. */
+export interface ICodeCellDrag {
+  source: string;
+  /** What follows the pointer: `Rank 2`. */
+  label: string;
+}
+
+/**
+ * To be called when the pointer is pressed on what can be dragged: once it has moved away, a code cell
+ * hangs on it, which every notebook takes. A press that does not move stays a click.
+ */
+export function startCellDrag(
+  event: ReactPointerEvent | PointerEvent,
+  cell: ICodeCellDrag
+): void {
+  // A finger scrolls.
+  if (event.button !== 0 || event.pointerType === 'touch') {
+    return;
+  }
+  const { clientX, clientY } = event;
+  const onMove = (move: PointerEvent) => {
+    const distance = Math.hypot(move.clientX - clientX, move.clientY - clientY);
+    if (distance >= THRESHOLD) {
+      stop();
+      void makeDrag(cell).start(move.clientX, move.clientY);
+    }
+  };
+  const stop = () => {
+    document.removeEventListener('pointermove', onMove, true);
+    document.removeEventListener('pointerup', stop, true);
+    document.removeEventListener('pointercancel', stop, true);
+  };
+  document.addEventListener('pointermove', onMove, true);
+  document.addEventListener('pointerup', stop, true);
+  document.addEventListener('pointercancel', stop, true);
+}
+
+function makeDrag({ source, label }: ICodeCellDrag): Drag {
+  const mimeData = new MimeData();
+  mimeData.setData(CELLS, [makeCodeCell(source)]);
+  mimeData.setData('text/plain', source);
+  const dragImage = document.createElement('div');
+  dragImage.className = 'jp-dist-DragImage';
+  dragImage.textContent = label;
+  return new Drag({
+    mimeData,
+    dragImage,
+    proposedAction: 'copy',
+    supportedActions: 'copy'
+  });
+}

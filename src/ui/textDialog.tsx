@@ -1,0 +1,113 @@
+import { Dialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget } from '@jupyterlab/ui-components';
+import React, { useEffect, useState } from 'react';
+
+import { Button, CopyButton } from './controls';
+import { formatTime } from '../words/format';
+import { textOf } from '../words/rankTexts';
+import type { IBlock } from '../words/rankTexts';
+
+interface ITextProps {
+  load: () => Promise<IBlock[]>;
+  trans: TranslationBundle;
+}
+
+/**
+ * Show texts that the server has to be asked for, to be read, copied, and asked for again.
+ */
+export async function showTexts(
+  title: string,
+  props: ITextProps
+): Promise<void> {
+  const { trans } = props;
+  const body = ReactWidget.create(<Texts {...props} />);
+  const dialog = new TextDialog({
+    title,
+    body,
+    buttons: [Dialog.cancelButton({ label: trans.__('Close') })]
+  });
+  await dialog.launch();
+}
+
+/** A dialog in whose body Enter presses buttons. */
+class TextDialog extends Dialog<unknown> {
+  handleEvent(event: Event): void {
+    const isOurs =
+      event instanceof KeyboardEvent &&
+      event.key === 'Enter' &&
+      event.target instanceof HTMLElement &&
+      event.target.closest('.jp-dist-Texts') !== null;
+    if (!isOurs) {
+      super.handleEvent(event);
+    }
+  }
+}
+
+interface ILoaded {
+  /** How often it had been asked for. */
+  round: number;
+  blocks: IBlock[];
+  /** Milliseconds. */
+  time: number;
+}
+
+/** The texts; the last ones stay in sight while newer ones are on their way. */
+export function Texts({ load, trans }: ITextProps): JSX.Element {
+  const [round, setRound] = useState(0);
+  const [loaded, setLoaded] = useState<ILoaded | null>(null);
+  const isLoading = loaded?.round !== round;
+  useEffect(() => {
+    let isWanted = true;
+    void load().then(blocks => {
+      if (isWanted) {
+        setLoaded({ round, blocks, time: Date.now() });
+      }
+    });
+    return () => {
+      isWanted = false;
+    };
+  }, [load, round]);
+  return (
+    <div className="jp-dist-Texts" aria-busy={isLoading}>
+      <div className="jp-dist-Texts-bar">
+        <span className="jp-dist-quiet" role="status">
+          {isLoading
+            ? trans.__('Asking…')
+            : loaded && trans.__('As of %1', formatTime(loaded.time))}
+        </span>
+        <Button isDisabled={isLoading} onClick={() => setRound(round + 1)}>
+          {trans.__('Refresh')}
+        </Button>
+        {loaded && (
+          <CopyButton
+            key={loaded.time}
+            text={textOf(loaded.blocks)}
+            trans={trans}
+          />
+        )}
+      </div>
+      {loaded?.blocks.map(block => (
+        <Block key={block.heading} {...block} />
+      ))}
+    </div>
+  );
+}
+
+function Block({ heading, text, error }: IBlock): JSX.Element {
+  return (
+    <section className="jp-dist-Texts-block" aria-label={heading || undefined}>
+      {heading && <h3>{heading}</h3>}
+      {error ? (
+        <div role="alert">
+          <p className="jp-dist-error">{error.message}</p>
+          {error.hint && <p>{error.hint}</p>}
+        </div>
+      ) : (
+        <pre className="jp-dist-Log" tabIndex={0}>
+          {text}
+        </pre>
+      )}
+    </section>
+  );
+}

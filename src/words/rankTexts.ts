@@ -1,0 +1,76 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { IApiError, IPool, IStack } from '../model/contract';
+import { formatRanks } from './format';
+import type { IPoolsModel } from '../model/tokens';
+import { foldStacks } from './stacks';
+
+/** A piece of text to read, or why there is none. */
+export interface IBlock {
+  /** Empty where there is one block only. */
+  heading: string;
+  text: string;
+  error: IApiError | null;
+}
+
+/** Where ranks are; those at the same place together. */
+export async function loadStacks(
+  model: IPoolsModel,
+  pool: IPool,
+  ranks: readonly number[],
+  trans: TranslationBundle
+): Promise<IBlock[]> {
+  const failures: IBlock[] = [];
+  const stacks = await Promise.all(
+    ranks.map(async rank => {
+      try {
+        return await model.stack(pool.id, rank);
+      } catch (error) {
+        failures.push(failure(rank, error as IApiError, trans));
+        return null;
+      }
+    })
+  );
+  const blocks = foldStacks(
+    stacks.filter((stack): stack is IStack => stack !== null)
+  ).map(({ ranks, text }) => ({
+    heading: trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks)),
+    text,
+    error: null
+  }));
+  return [...blocks, ...failures];
+}
+
+/** What a rank wrote to stderr last. */
+export async function loadLog(
+  model: IPoolsModel,
+  pool: IPool,
+  rank: number,
+  trans: TranslationBundle
+): Promise<IBlock[]> {
+  try {
+    const { lines } = await model.log(pool.id, rank);
+    const nothing = trans.__('Rank %1 has written nothing to stderr.', rank);
+    return [{ heading: '', text: lines.join('\n') || nothing, error: null }];
+  } catch (error) {
+    return [failure(rank, error as IApiError, trans)];
+  }
+}
+
+function failure(
+  rank: number,
+  error: IApiError,
+  trans: TranslationBundle
+): IBlock {
+  return { heading: trans.__('rank %1', rank), text: '', error };
+}
+
+/** As it is copied: each block below its heading. */
+export function textOf(blocks: readonly IBlock[]): string {
+  return blocks
+    .map(({ heading, text, error }) => {
+      const body = error ? `${error.message} ${error.hint}`.trim() : text;
+      return heading ? `${heading}:\n${body}` : body;
+    })
+    .join('\n\n');
+}

@@ -1,0 +1,83 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { IRank } from '../model/contract';
+import type { IUsage } from '../model/gpuContract';
+import { waitOf } from '../model/waiting';
+import { formatDuration, formatStopwatch } from './format';
+
+/** How a rank does, as it is drawn. */
+export type Mood = 'starting' | 'idle' | 'busy' | 'waits' | 'dead' | 'ending';
+
+/** `isEnding`: its pool ends, so that a rank that is gone is no bad news. */
+export function moodOf(
+  rank: IRank,
+  usage: IUsage | null,
+  isEnding: boolean
+): Mood {
+  if (isEnding) {
+    return 'ending';
+  }
+  return waitOf(rank, usage) ? 'waits' : rank.state;
+}
+
+/** `Rank 2`. */
+export function nameOf({ rank }: IRank, trans: TranslationBundle): string {
+  return trans.__('Rank %1', rank);
+}
+
+/** Where it sits: `GPU 4`, `CPU`. */
+export function placeOf({ gpu }: IRank, trans: TranslationBundle): string {
+  return gpu ? trans.__('GPU %1', gpu.label) : trans.__('CPU');
+}
+
+/**
+ * What a rank does: `busy 12 s in cell [7]`, `waits in all_reduce · 9 s`, `idle since cell [6]`.
+ *
+ * Without `now`, in words that stay true while it does the same.
+ */
+export function sayState(
+  rank: IRank,
+  usage: IUsage | null,
+  isEnding: boolean,
+  now: number | null,
+  trans: TranslationBundle
+): string {
+  const { cell, exit, since } = rank;
+  const wait = waitOf(rank, usage);
+  switch (moodOf(rank, usage, isEnding)) {
+    case 'ending':
+      return rank.state === 'dead' ? trans.__('stopped') : trans.__('stopping');
+    case 'starting':
+      return trans.__('starting');
+    case 'dead':
+      return exit ? trans.__('dead: %1', exit) : trans.__('dead');
+    case 'waits':
+      return [
+        trans.__('waits in %1', wait?.call),
+        ...(now === null || !wait
+          ? []
+          : [formatStopwatch(now - wait.since, trans)])
+      ].join(' · ');
+    case 'busy':
+      return [
+        now === null
+          ? trans.__('busy')
+          : trans.__('busy %1', formatStopwatch(now - since, trans)),
+        ...(cell === null ? [] : [trans.__('in cell [%1]', cell)])
+      ].join(' ');
+    case 'idle':
+      if (cell !== null) {
+        return trans.__('idle since cell [%1]', cell);
+      }
+      return now === null
+        ? trans.__('idle')
+        : trans.__('idle %1', formatDuration(now - since, trans));
+  }
+}
+
+/** Whether the words change as time goes by. */
+export function isTimed(mood: Mood, { cell }: IRank): boolean {
+  return (
+    mood === 'busy' || mood === 'waits' || (mood === 'idle' && cell === null)
+  );
+}
