@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from jupyter_dist_server.notebook.magics.register import MAGICS
 
 from .driver import Server, environment, plain_notebook

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from jupyter_dist_server.notebook.magics.register.options import without_comment
-from jupyter_dist_server.notebook.magics.register.register import MAGICS
+
+from jupyter_dist_server.notebook.magics.options import without_comment
+from jupyter_dist_server.notebook.magics.register import MAGICS
 
 from ..driver import Notebook
 

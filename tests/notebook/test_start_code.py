@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from jupyter_dist_server.notebook.magics.register.pool_magics import PoolMagics
 
+from jupyter_dist_server.notebook.magics.pool_magics import PoolMagics
 from jupyter_dist_server.notebook.session import CurrentPool
 from jupyter_dist_server.placement.request import PoolRequest
 
