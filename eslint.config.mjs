@@ -2,8 +2,20 @@ import js from '@eslint/js';
 import prettierRecommended from 'eslint-plugin-prettier/recommended';
 import reactHooks from 'eslint-plugin-react-hooks';
 import { defineConfig } from 'eslint/config';
+import importPlugin from 'eslint-plugin-import';
 import globals from 'globals';
 import tseslint from 'typescript-eslint';
+
+/** By room of the front end: the rooms that it may import from, beside itself. */
+const ROOMS = {
+  model: [],
+  words: ['model'],
+  ui: ['model', 'words'],
+  panel: ['model', 'words', 'ui'],
+  notebook: ['model', 'words', 'ui'],
+  outputs: ['model', 'words', 'ui'],
+  timeline: ['model', 'words', 'ui']
+};
 
 export default defineConfig([
   js.configs.recommended,
@@ -45,6 +57,38 @@ export default defineConfig([
   {
     files: ['src/**/*.{ts,tsx}'],
     extends: [reactHooks.configs.flat.recommended]
+  },
+  {
+    files: ['src/**/*.{ts,tsx}'],
+    ignores: ['src/__tests__/**'],
+    plugins: { import: importPlugin },
+    settings: {
+      'import/parsers': { '@typescript-eslint/parser': ['.ts', '.tsx'] },
+      'import/resolver': { node: { extensions: ['.ts', '.tsx'] } }
+    },
+    rules: {
+      'import/no-cycle': ['error', { ignoreExternal: true }],
+      'import/no-restricted-paths': [
+        'error',
+        {
+          zones: Object.entries(ROOMS).map(([room, others]) => ({
+            target: `./src/${room}`,
+            from: './src',
+            except: [room, ...others].map(name => `./${name}`),
+            message: `${room}/ may import from ${others.join(', ') || 'itself'} only.`
+          }))
+        }
+      ]
+    }
+  },
+  {
+    files: ['src/model/**', 'src/words/**'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        { paths: ['react', 'react-dom'].map(name => ({ name })) }
+      ]
+    }
   },
   {
     // They print what they measure.

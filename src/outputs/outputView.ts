@@ -2,6 +2,7 @@ import type { IOutputAreaModel, OutputArea } from '@jupyterlab/outputarea';
 import type { IOutputModel } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
+import type { Widget } from '@lumino/widgets';
 
 import { oddRanks } from './differ';
 import { kindOf, makeItem, textOf } from './item';
@@ -10,7 +11,6 @@ import { Owners, ranksOf } from './labels';
 import type { IOwner } from './labels';
 import { Layout } from './layout';
 import type { Tab } from './lines';
-import type { TabBar } from './tabBar';
 
 /** Milliseconds without news, after which it is told who differs: a late rank may catch up. */
 const CALM = 1000;
@@ -19,6 +19,23 @@ const views = new WeakMap<OutputArea, OutputView>();
 
 /** Characters for which there is room at the left. */
 const WIDEST = 12;
+
+/** What the tabs show. */
+export interface ITabs {
+  ranks: readonly number[];
+  tab: Tab;
+  failed: Record<string, string>;
+  odd: ReadonlySet<number>;
+  /** Whether the tab has nothing in it. */
+  isEmpty: boolean;
+  /** The outputs that it has in it. */
+  outputs: readonly Widget[];
+}
+
+/** The widget that shows them. */
+export interface ITabBar extends Widget {
+  draw(tabs: ITabs): void;
+}
 
 /** What is appended to a stream, or taken from its end. */
 interface ITextChange {
@@ -51,7 +68,7 @@ export class OutputView {
   }
 
   /** Called by the mark's widget, which has the tabs, whenever the mark is drawn. */
-  mark(mark: IMark, bar: TabBar): void {
+  mark(mark: IMark, bar: ITabBar): void {
     const isNew = this._bar !== bar;
     this._mark = mark;
     this._bar = bar;
@@ -66,7 +83,7 @@ export class OutputView {
   }
 
   /** Called when the mark's widget goes. */
-  unmark(bar: TabBar): void {
+  unmark(bar: ITabBar): void {
     if (this._bar === bar) {
       this._mark = this._bar = null;
       this._forget();
@@ -223,7 +240,7 @@ export class OutputView {
 
   private readonly _layout: Layout;
   private _mark: IMark | null = null;
-  private _bar: TabBar | null = null;
+  private _bar: ITabBar | null = null;
   private _ranks: number[] = [];
   private _tab: Tab = null;
   private _items: Item[] = [];

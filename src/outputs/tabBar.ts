@@ -8,28 +8,17 @@ import { Widget } from '@lumino/widgets';
 import { MARK, readMark } from './item';
 import type { Tab } from './lines';
 import { OutputView } from './outputView';
+import type { ITabBar, ITabs } from './outputView';
 
 /** From so many ranks on the marked ones are counted: their tabs may be out of sight. */
 const MANY = 12;
 const FAILED = '●';
 const ODD = '○';
 
-/** What the tabs show. */
-export interface ITabs {
-  ranks: readonly number[];
-  tab: Tab;
-  failed: Record<string, string>;
-  odd: ReadonlySet<number>;
-  /** Whether the tab has nothing in it. */
-  isEmpty: boolean;
-  /** The outputs that it has in it. */
-  outputs: readonly Widget[];
-}
-
 /**
  * The tabs above the outputs of a cell on several ranks: what the mark looks like.
  */
-export class TabBar extends Widget implements IRenderMime.IRenderer {
+export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
   constructor(private readonly _trans: TranslationBundle) {
     super();
     this.addClass('jp-dist-OutputTabs');

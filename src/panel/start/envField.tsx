@@ -2,7 +2,7 @@ import React, { useState } from 'react';
 
 import { variablesOf } from '../../model/draft';
 import type { IVariable } from '../../model/draft';
-import type { IWidgetProps } from './field';
+import type { IWidgetProps } from './props';
 import { focusFirst } from './focus';
 
 const EMPTY: IVariable = { name: '', value: '' };

@@ -1,34 +1,11 @@
-import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import React, { useId } from 'react';
 
-import type { IStartField, IStartSchema } from '../../model/contract';
-import type { IPanelServices } from '../services';
-import type { Draft } from '../../model/draft';
+import type { IStartField } from '../../model/contract';
 import { EnvField } from './envField';
 import { GpusField } from './gpusField';
 import { RanksField } from './ranksField';
 import { BytesField, ChoiceField, FlagField, NumberField } from './fields';
-
-interface IFieldProps extends IPanelServices {
-  schema: IStartSchema;
-  field: IStartField;
-  draft: Draft;
-  /** How many ranks are on offer. */
-  offer: number | null;
-  value: unknown;
-  /** What is wrong with it. */
-  error: string | null;
-  /** Without a value, the server chooses. */
-  onChange: (value?: ReadonlyPartialJSONValue) => void;
-}
-
-/** What each widget is given. */
-export interface IWidgetProps extends IFieldProps {
-  /** The id of what its label is for. */
-  id: string;
-  /** What its control has, so that the error and the description are read with it. */
-  aria: { 'aria-describedby': string; 'aria-invalid': boolean };
-}
+import type { IFieldProps, IWidgetProps } from './props';
 
 const WIDGETS: Record<string, (props: IWidgetProps) => JSX.Element | null> = {
   ranks: RanksField,

@@ -1,6 +1,6 @@
 import React from 'react';
 
-import type { IWidgetProps } from './field';
+import type { IWidgetProps } from './props';
 
 const GB = 2 ** 30;
 

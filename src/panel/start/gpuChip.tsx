@@ -7,7 +7,7 @@ import type { IReading } from '../../model/telemetry';
 import { formatBytes } from '../../words/format';
 import { sayHolder, sayLessees } from '../../words/gpuWords';
 import { useTelemetry } from '../../ui/useTelemetry';
-import type { IWidgetProps } from './field';
+import type { IWidgetProps } from './props';
 
 interface IGpuChipProps extends IWidgetProps {
   gpu: IGpu;

@@ -3,7 +3,7 @@ import React from 'react';
 import { labelOf } from '../../model/cards';
 import { useTelemetry } from '../../ui/useTelemetry';
 import { pickedGpus } from '../../model/draft';
-import type { IWidgetProps } from './field';
+import type { IWidgetProps } from './props';
 import { focusFirst } from './focus';
 import { GpuChip } from './gpuChip';
 

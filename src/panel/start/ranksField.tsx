@@ -3,7 +3,7 @@ import React from 'react';
 import { countFree } from '../../model/holders';
 import { useTelemetry } from '../../ui/useTelemetry';
 import { pickedGpus, ranksOf } from '../../model/draft';
-import type { IWidgetProps } from './field';
+import type { IWidgetProps } from './props';
 
 /**
  * How many ranks, and what it means if there are fewer GPUs.
