@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_dist_server.jobs.shared_folder import FOLDER
+
 from .driver import Notebook, Server, environment, plain_notebook
 from .fake_nvml.build import State, build
+from .fake_nvml.four_gpus import MACHINE
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -95,3 +98,12 @@ def fake_nvml(fake_nvml_folder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("FAKE_NVML_LOG", str(state.log))
     return state
+
+
+@pytest.fixture
+def gpus(fake_nvml: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> State:
+    """Return four GPUs, and let this process lease them."""
+    fake_nvml.write(**MACHINE)
+    monkeypatch.setenv(FOLDER, str(tmp_path / "leases"))
+    monkeypatch.setenv("JUPYTER_DIST_TEST", tmp_path.name)
+    return fake_nvml

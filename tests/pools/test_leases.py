@@ -26,7 +26,7 @@ from jupyter_dist_server.pools.records import PoolState
 
 from ..driver import tagged, wait_for
 from ..fake_nvml.build import State
-from .conftest import MACHINE, NAMES
+from ..fake_nvml.four_gpus import MACHINE, NAMES
 
 FOUR = Inventory(tuple(Gpu(index, name, "", 0, "", "") for index, name in enumerate(NAMES)))
 

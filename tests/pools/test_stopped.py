@@ -14,7 +14,7 @@ from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.pools.records import PoolState
 
 from ..driver import environment, tagged
-from .test_warm import agent_of, start, until, warm_manager, zygotes
+from .test_zygotes import agent_of, start, until, warm_manager, zygotes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="zygotes are Linux's")
 

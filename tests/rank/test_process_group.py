@@ -9,7 +9,7 @@ from pathlib import Path
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.client.interrupt import free
 
-from .test_pool import client_of, follow, request, running, text_of
+from ..pools.test_pool import client_of, follow, request, running, text_of
 
 REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nassert t.item() == world_size"
 

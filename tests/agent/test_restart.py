@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from .test_pool import client_of, follow, request, running
+from ..pools.test_pool import client_of, follow, request, running
 
 
 def test_restarts_that_overlap_leave_no_rank_behind(tmp_path: Path) -> None:

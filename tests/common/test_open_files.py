@@ -16,7 +16,7 @@ from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.open_files import CLIENT_EACH, check_open_files
 from jupyter_dist_server.rank.output.capture import _WATCHED
 
-from .test_pool import client_of, linux, request, running
+from ..pools.test_pool import client_of, linux, request, running
 
 REFUSED = """
 import asyncio

@@ -13,7 +13,7 @@ import pytest
 from jupyter_dist_server.server.execute import run_limited
 from jupyter_dist_server.server.outputs import Collected
 
-from .test_pool import client_of, request, running
+from ..pools.test_pool import client_of, request, running
 
 
 def test_a_callback_that_raises_keeps_no_cell_from_ending(

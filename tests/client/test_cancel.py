@@ -8,8 +8,8 @@ from pathlib import Path
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.client.execution import Execution
 
+from ..pools.test_pool import client_of, request, running
 from ..waiting import PATIENCE
-from .test_pool import client_of, request, running
 
 CELLS = 150
 STUCK = """import ctypes

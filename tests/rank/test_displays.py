@@ -13,7 +13,7 @@ import pytest
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.displays import REPLACED, SHARE, in_words
 
-from .test_pool import client_of, request, running
+from ..pools.test_pool import client_of, request, running
 
 LIMIT = 20_000
 """Characters for one rank; so it may display 200,000 bytes, and send 2,000,000."""

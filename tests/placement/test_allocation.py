@@ -23,8 +23,8 @@ from jupyter_dist_server.placement.plan import new_record
 from jupyter_dist_server.placement.request import PoolRequest
 
 from ..fake_nvml.build import State
+from ..fake_nvml.four_gpus import MACHINE, NAMES
 from ..waiting import PATIENCE
-from .conftest import MACHINE, NAMES
 
 
 @pytest.fixture
