@@ -150,10 +150,8 @@ def test_nbdistributed_notebooks_run(tmp_path: Path) -> None:
         notebook.ok("%%distributed\nx = torch.ones(1, device=device)\ngpu_id")
         for magic in ("%%rank[0,1]", "%%rank [0-1]"):
             assert notebook.ok(f"{magic}\nx.item()").lines == ["[0-1] 1.0"]
-        for magic in ("sync", "dist_status", "dist_debug", "dist_sync_ide"):
+        for magic in ("sync", "dist_status", "dist_debug"):
             assert notebook.ok(f"%{magic}").lines
-        for magic in ("timeline_save", "timeline_debug", "timeline_clear"):
-            assert notebook.ok(f"%{magic}").lines == ["Nothing to do: no timelines are kept."]
         notebook.ok("%dist_shutdown")
         notebook.ok("%dist_reset")
     finally:

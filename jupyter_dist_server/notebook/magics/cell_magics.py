@@ -25,7 +25,7 @@ from ..session import CurrentPool
 from .options import no_options, parse, plain_usage, unquoted
 
 OUR_MAGICS = re.compile(
-    r"\s*(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx|timeline_\w+)\b"
+    r"\s*(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx)\b"
     r"|%(re|un)?load_ext\s+jupyter_dist_server\b)"
 )
 _RUN_SCRIPT = "__import__('jupyter_dist_server.rank.script', fromlist=['']).run_script"

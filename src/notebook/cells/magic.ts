@@ -12,7 +12,7 @@ const RANKS_OPTION = /(?:^|\s)(?:-r|--ranks)[ =]?(\S+)/;
 /** What IPython looks at to know whether a cell begins with a magic of ours. */
 const FIRST_CODE = /^(?:[ \t]*(?:#.*)?\n)*\s*(.*)/;
 const OURS =
-  /^(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx|timeline_\w+)\b|%(re|un)?load_ext\s+jupyter_dist_server\b)/;
+  /^(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx)\b|%(re|un)?load_ext\s+jupyter_dist_server\b)/;
 const LISTED = /^\d+(-\d+)?$/;
 /** As many as have colours. */
 const MOST = 8;
