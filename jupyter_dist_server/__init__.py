@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from .notebook.api import Pool
-    from .notebook.own_placement import Place
+    from .notebook.custom_placement import Place
 
 try:
     __version__ = version("jupyter-dist-server")

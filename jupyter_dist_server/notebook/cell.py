@@ -18,13 +18,13 @@ from ..client.client import OUTPUT_LIMIT, PoolClient
 from ..client.execution import Execution
 from ..common.rank_specs import format_ranks
 from .loop import LoopThread
-from .output.late_output import Trail
+from .output.late_output import LateOutput
 from .output.merge import WINDOW, Merger
 from .output.outcome import Outcome, as_shown
 from .output.per_rank import PerRank
 from .output.publication import Publication, Text, publish
+from .output.rank_tabs import RankTabs
 from .output.results import TakesOutputs
-from .output.tabs import Tabs
 
 MAX_DRAIN = 0.1
 """Seconds for which outputs are taken in before they are shown."""
@@ -83,18 +83,18 @@ class Cell:
         self._loop = loop
         self._ranks = ranks
         self._options = options
-        self._trail = Trail()
+        self._late = LateOutput()
         self._view: Merger | PerRank
         if options.per_rank:
             self._view = PerRank(ranks)
         else:
-            self._view = Merger(ranks, client.world_size, name, self._trail.in_notebook)
-        self._tabs: Tabs | None = None
-        if self._trail.in_lab and len(ranks) > 1 and not (options.per_rank or options.quiet):
-            self._tabs = Tabs(ranks, client.world_size, f"{name}-tabs")
+            self._view = Merger(ranks, client.world_size, name, self._late.in_notebook)
+        self._tabs: RankTabs | None = None
+        if self._late.in_lab and len(ranks) > 1 and not (options.per_rank or options.quiet):
+            self._tabs = RankTabs(ranks, client.world_size, f"{name}-tabs")
         self._over = False
         self._turn = threading.Lock()
-        """Held while an event is taken: those that trail the cell come after those of the cell."""
+        """Held while an event is taken: late output comes after that of the cell."""
         self._late_at: float | None = None
         self._events: queue.SimpleQueue[_Event | None] = queue.SimpleQueue()
         self._quiet: deque[_Event] = deque()
@@ -144,7 +144,7 @@ class Cell:
                 self._show_until_done()
             self._publish(self._view.take(time.monotonic(), last=True))
         finally:
-            self._leave_to_trail()
+            self._hand_over_late_output()
         replies = future.result()
         bad = {r: reply for r, reply in replies.items() if reply.status not in ("ok", "aborted")}
         self._mark_failed({r: reply.content for r, reply in bad.items()})
@@ -176,19 +176,19 @@ class Cell:
     def _on_done(self, _: object) -> None:
         self._events.put(None)
 
-    def _leave_to_trail(self) -> None:
+    def _hand_over_late_output(self) -> None:
         with self._turn:
             self._over = True
             while not self._events.empty():
                 if event := self._events.get():
-                    self._trail.show(*event)
+                    self._late.show(*event)
 
     def _on_event(self, rank: int, kind: str, content: dict[str, Any]) -> None:
         if not self._options.quiet:  # which shows errors with the cell's end
             kind, content = as_shown(kind, content)
         with self._turn:
             if self._over:
-                self._trail.show(rank, kind, content)
+                self._late.show(rank, kind, content)
             else:
                 self._hand_over(rank, kind, content)
 

@@ -10,7 +10,7 @@ _NO_MATTER = ("wait", "timeout")
 """What is asked of the start alone."""
 
 
-def is_as_asked(request: dict[str, Any], record: Record) -> bool:
+def can_reuse(request: dict[str, Any], record: Record) -> bool:
     """Tell whether a running pool has all that is asked for.
 
     Parameters

@@ -11,7 +11,7 @@ Row = dict[str, Any]
 """A process as the sampler tells it: ``{pid, user, command, memory, sm, start_time}``."""
 
 
-def whose(
+def with_owners(
     processes: Mapping[str, list[Row]],
     pools: Iterable[PoolRecord],
     usage: Mapping[str, list[Row | None]],

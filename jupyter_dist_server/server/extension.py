@@ -106,7 +106,7 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         self._usage = RankUsage(self._manager)
         kernels = partial(kernel_processes, self.serverapp)
         self._gpus = GpuFeed(self._telemetry, self._usage, self._manager, kernels)
-        self._collector = GpuCollector(self._telemetry, self._gpus.glance)
+        self._collector = GpuCollector(self._telemetry, self._gpus.keep_alive)
         self._discovery_file: Path | None = None
         self._tasks = tasks = Tasks()
         self.settings.update(

@@ -17,7 +17,7 @@ import pytest
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.gpus.telemetry import snapshot
 from jupyter_dist_server.jobs.line import in_line
-from jupyter_dist_server.notebook.own_placement import FreeGpu, own_map
+from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
 from jupyter_dist_server.placement.allocation import Allocator
 from jupyter_dist_server.placement.plan import new_record
 from jupyter_dist_server.placement.request import PoolRequest
@@ -194,7 +194,7 @@ def test_a_function_is_given_what_the_notebook_itself_uses_and_asked_only_if_gpu
     gpus: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "jupyter_dist_server.notebook.own_placement.snapshot", partial(snapshot, host_pids=True)
+        "jupyter_dist_server.notebook.custom_placement.snapshot", partial(snapshot, host_pids=True)
     )
     gpus.update(**{"1.process": f"{os.getpid()},{2**30},50"})
     given: list[list[int]] = []
@@ -205,10 +205,10 @@ def test_a_function_is_given_what_the_notebook_itself_uses_and_asked_only_if_gpu
 
     async def check() -> None:
         with closing(await ask(gpu_ids=[0]).now()):
-            assert (await own_map(first, {"num_ranks": 1}))["map"] == {"0": NAMES[1]}
+            assert (await custom_map(first, {"num_ranks": 1}))["map"] == {"0": NAMES[1]}
         assert given == [[1, 2, 3]]
         with closing(await ask(force=True).now()):
-            assert "map" not in await own_map(first, {"num_ranks": 1})
+            assert "map" not in await custom_map(first, {"num_ranks": 1})
         assert len(given) == 1
 
     asyncio.run(check())

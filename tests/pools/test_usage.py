@@ -14,7 +14,7 @@ from jupyter_dist_server.client.watcher import rank_states
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.process_owners import whose
+from jupyter_dist_server.pools.process_owners import with_owners
 from jupyter_dist_server.pools.records import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.pools.usage import RankUsage, Usage
 
@@ -192,7 +192,7 @@ def test_a_process_is_a_rank_only_by_its_pid_and_its_gpu() -> None:
         "GPU-1": [row(9101), row(101, me), row(9102)],
     }
     kernels = {7: {"kernel_id": "k-1", "name": "a.ipynb"}}
-    said = whose(processes, [pool], usage, kernels, me)
+    said = with_owners(processes, [pool], usage, kernels, me)
     assert [one["who"] for one in said["GPU-0"]] == [
         {"kind": "rank", "pool": "p-1", "rank": 0},
         {"kind": "mine"},

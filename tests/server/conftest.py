@@ -27,9 +27,9 @@ EIGHT_GPUS = {
 WATCHED_FOR = 1.0
 CONFIG = f"""
 import os
-from jupyter_dist_server.web import glance, gpu_feed
-glance.PATIENCE = {WATCHED_FOR}
-gpu_feed.LEASES_EVERY = 0.2
+from jupyter_dist_server.server.gpus import feed, keep_alive
+keep_alive.PATIENCE = {WATCHED_FOR}
+feed.LEASES_EVERY = 0.2
 os.environ["JUPYTER_DIST_LEASES"] = {{leases!r}}
 c.JupyterDistApp.sample_interval = {TICK}
 c.JupyterDistApp.sampler_linger = 0.1

@@ -17,8 +17,8 @@ from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
 from ...pools.discovery import find_pools
 from ..control import Record
-from ..own_placement import Place, own_map
-from ..reuse import is_as_asked
+from ..custom_placement import Place, custom_map
+from ..reuse import can_reuse
 from ..session import CurrentPool
 from .gpu_table import gpu_rows
 from .options import (
@@ -110,7 +110,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
             "start_method": options.start_method,
         }
         running = self.pool.living()
-        if running and is_as_asked(request, running):
+        if running and can_reuse(request, running):
             count = running["world_size"]
             ranks = f"{count} rank{'s' if count > 1 else ''}"
             print(f"This notebook's pool of {ranks} runs already ({running['backend']}).")
@@ -120,10 +120,10 @@ class PoolMagics(Magics):  # type: ignore[misc]
     def start(self, request: dict[str, Any], place: Place | None = None) -> None:
         """Start a pool from the fields of a `PoolRequest`, and show how that goes.
 
-        With `place`, that decides on the GPUs; see `own_map`.
+        With `place`, that decides on the GPUs; see `custom_map`.
         """
         if place:
-            request = self.pool.loop.run(own_map(place, request))
+            request = self.pool.loop.run(custom_map(place, request))
         self._with_progress(lambda progress: self.pool.start(request, progress))
         if variables := ", ".join(request.get("env") or ()):
             self.pool.ran.note(

@@ -12,8 +12,8 @@ from IPython.core.magic import Magics
 from ...common.errors import DistError
 from ..api import Pool
 from ..completion import Introspection
+from ..custom_placement import Place
 from ..output.replay import Replay
-from ..own_placement import Place
 from ..session import CurrentPool
 from ..widgets import Comms
 from .cell_magics import CellMagics

@@ -13,7 +13,7 @@ _CELL_ID = re.compile(r"[\w-]+")
 _WITHIN = re.compile(r"(\r\n|\r|\n)(?=[\s\S])")
 
 
-class Trail:
+class LateOutput:
     """Shows late outputs below a cell of the notebook; made while that cell runs."""
 
     def __init__(self) -> None:

@@ -9,10 +9,9 @@ oldest of very many, are closed: nothing joins them any more.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
-
-from .known import Known
 
 OPEN = 20_000
 """How many shown things may be joined by a rank that is late."""
@@ -94,7 +93,7 @@ class MergedLog:
         self.drawn = 0
         self.size = 0
         self._has_blocks = False
-        self._known: Known[Key] = Known()
+        self._known = KeyCounts()
         """The keys of `entries`."""
         self._running = set(ranks)
         self._cursors = dict.fromkeys(self._running, 0)
@@ -242,6 +241,43 @@ class MergedLog:
             places.append(len(entries))
         self.entries, self.drawn, self._has_blocks = entries, places[self.drawn], False
         self._cursors = {rank: places[at] for rank, at in self._cursors.items()}
+
+
+class KeyCounts:
+    """How often each key is in a log; where all differ, as they mostly do, it is but a `set`."""
+
+    def __init__(self) -> None:
+        self._keys: set[Key] = set()
+        self._more: Counter[Key] = Counter()
+        """How often a key is there besides the first time."""
+
+    def has_any(self, keys: Sequence[Key]) -> bool:
+        """Tell whether one of the keys is there."""
+        return not self._keys.isdisjoint(keys)
+
+    def add(self, keys: list[Key]) -> None:
+        """Add each of the keys once."""
+        if self._keys.isdisjoint(keys) and len(fresh := set(keys)) == len(keys):
+            self._keys |= fresh
+            return
+        for key in keys:
+            if key in self._keys:
+                self._more[key] += 1
+            else:
+                self._keys.add(key)
+
+    def remove(self, keys: list[Key]) -> None:
+        """Take each of the keys, which must be there, out once."""
+        if not self._more:
+            self._keys.difference_update(keys)
+            return
+        for key in keys:
+            if left := self._more[key]:
+                self._more[key] = left - 1
+                if left == 1:
+                    del self._more[key]
+            else:
+                self._keys.discard(key)
 
 
 def _keys(entries: list[Entry]) -> list[Key]:

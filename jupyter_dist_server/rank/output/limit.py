@@ -87,8 +87,8 @@ class Budget:
         while self._tail_size - len(self._tail[0]) >= _TAIL:
             self._tail_size -= len(self._tail.popleft())
 
-    def for_trail(self) -> Budget:
-        """Return one for what trails the cell."""
+    def for_late_output(self) -> Budget:
+        """Return one for what threads print after the cell has ended."""
         path = Path(self._name)
         return Budget(self._limit, f"{path.stem}-later{path.suffix}", unending=True)
 

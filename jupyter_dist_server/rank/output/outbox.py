@@ -22,7 +22,7 @@ _DISPLAYED = (b"display_data", b".execute_result")
 _PAUSE = 0.1
 _MESSAGE = 1 << 16
 """Characters at which a message goes out at once."""
-_TRAILING = 100
+_LATE = 100
 """How many cells that have ended are watched for what their threads print."""
 
 
@@ -47,7 +47,7 @@ class Outbox:
         self._scheduled = False
         self._sent_at = 0.0
         self._budgets: dict[str, Budget] = {}
-        self._trailing: OrderedDict[str, Budget] = OrderedDict()
+        self._late: OrderedDict[str, Budget] = OrderedDict()
         """Of cells that have ended, those that printed last at the end."""
 
     def begin(self, cell: str, budget: Budget) -> None:
@@ -60,9 +60,9 @@ class Outbox:
         budget = self._budgets.pop(cell)
         if last := budget.close():
             self._publish(parent, "stdout", last)
-        self._trailing[cell] = budget.for_trail()
-        if len(self._trailing) > _TRAILING:
-            self._trailing.popitem(last=False)
+        self._late[cell] = budget.for_late_output()
+        if len(self._late) > _LATE:
+            self._late.popitem(last=False)
 
     def put(self, parent: dict[str, Any], stream: str, text: str) -> None:
         """Take text, with the lock held; it goes out soon."""
@@ -119,9 +119,9 @@ class Outbox:
             return admitted
 
     def _budget_of(self, cell: str) -> Budget | None:
-        if cell in self._trailing:
-            self._trailing.move_to_end(cell)
-            return self._trailing[cell]
+        if cell in self._late:
+            self._late.move_to_end(cell)
+            return self._late[cell]
         return self._budgets.get(cell)
 
     def _publish(self, parent: dict[str, Any], stream: str, text: str) -> None:

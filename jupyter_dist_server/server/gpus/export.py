@@ -58,7 +58,7 @@ class GpuExportHandler(GpuHandler):
                 field="until",
             )
         telemetry = self.feed.telemetry
-        self.feed.glance.renew()
+        self.feed.keep_alive.renew()
         news = self._news = asyncio.Event()
         ends = [telemetry.want("gpus"), telemetry.listen(lambda _: news.set())]
         self.set_header("Content-Type", content_type)

@@ -21,12 +21,12 @@ from ...jobs.lease import holders
 from ...placement.plan import allowed
 from ...placement.request import PoolRequest
 from ...pools.manager import PoolManager
-from ...pools.process_owners import whose
+from ...pools.process_owners import with_owners
 from ...pools.usage import RankUsage
 from .history import history_pieces
-from .keep_alive import Glance
+from .keep_alive import KeepAlive
 from .query import Question
-from .samples import LINKS, Samples, encode
+from .sample_frames import LINKS, SampleFrames, encode
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,9 +59,9 @@ class GpuFeed:
         self, telemetry: Telemetry, usage: RankUsage, manager: PoolManager, kernels: Kernels
     ) -> None:
         self.telemetry = telemetry
-        self.glance = Glance(telemetry)
+        self.keep_alive = KeepAlive(telemetry)
         self.usage = usage
-        self.samples = Samples()
+        self.samples = SampleFrames()
         self.frames: dict[str, tuple[int, bytes]] = {}
         """By kind (``gpus``, ``processes``, ``usage``): a version that grows, and the message."""
         self._manager = manager
@@ -132,20 +132,20 @@ class GpuFeed:
         pools = [pool.record for pool in self._manager.live()]
         rows = self.telemetry.processes
         kernels = await self._kernels() if any(rows.values()) else {}
-        return whose(rows, pools, self.usage.latest, kernels, self._user)
+        return with_owners(rows, pools, self.usage.latest, kernels, self._user)
 
     async def close(self) -> None:
         """Follow nothing any more."""
         if self._listeners:
             self._listeners.clear()
             self._end()
-        self.glance.end()
+        self.keep_alive.end()
         await self._tasks.cancel()
 
     def _begin(self) -> None:
         # What was known when the last client went may be old.
         self.frames.clear()
-        self.samples = Samples()
+        self.samples = SampleFrames()
         self._histories.clear()
         self._stop = [
             self.telemetry.listen(self._on_update),

@@ -75,7 +75,7 @@ class GpuHistoryHandler(GpuHandler):
         await self.require("read")
         step = read_step(self.get_query_argument("step", None))
         question = await self.read_question()
-        self.feed.glance.renew()
+        self.feed.keep_alive.renew()
         self.set_header("Content-Type", "application/json")
         with suppress(StreamClosedError):  # then nobody waits for the rest
             self.write("{")

@@ -11,7 +11,7 @@ PATIENCE = 300.0
 """Seconds for which the GPUs are sampled after somebody has asked; few ask less often."""
 
 
-class Glance:
+class KeepAlive:
     """Keeps GPUs being sampled for some time after each question.
 
     Parameters

@@ -17,7 +17,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric, UnknownMet
 
 from ...gpus.inventory import Gpu
 from ...gpus.telemetry import Telemetry
-from .keep_alive import Glance
+from .keep_alive import KeepAlive
 
 _MIB = 2.0**-20
 _GAUGES: dict[str, tuple[str, float, str]] = {
@@ -62,13 +62,13 @@ class GpuCollector:
     ----------
     telemetry : Telemetry
         Where the samples are.
-    glance : Glance
+    keep_alive : KeepAlive
         Told of every question.
     """
 
-    def __init__(self, telemetry: Telemetry, glance: Glance) -> None:
+    def __init__(self, telemetry: Telemetry, keep_alive: KeepAlive) -> None:
         self._telemetry = telemetry
-        self._glance = glance
+        self._keep_alive = keep_alive
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
@@ -90,7 +90,7 @@ class GpuCollector:
         """Return what is known now; the first time, sampling only begins."""
         if self._loop:
             # The library may be asked by a thread of its own.
-            self._loop.call_soon_threadsafe(self._glance.renew)
+            self._loop.call_soon_threadsafe(self._keep_alive.renew)
         telemetry = self._telemetry
         gpus = telemetry.inventory.gpus if telemetry.inventory else ()
         for table, family in ((_GAUGES, GaugeMetricFamily), (_COUNTERS, UnknownMetricFamily)):

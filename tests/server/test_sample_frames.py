@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jupyter_dist_server.server.gpus.samples import Samples, encode
+from jupyter_dist_server.server.gpus.sample_frames import SampleFrames, encode
 
 
-def told(samples: Samples, tick: int, links: bool = False) -> dict[str, Any]:
+def told(samples: SampleFrames, tick: int, links: bool = False) -> dict[str, Any]:
     """Return the values in a frame."""
     values: dict[str, Any] = json.loads(samples.since(tick, links))["values"]
     return values
 
 
 def test_only_what_has_changed_is_told() -> None:
-    samples = Samples()
+    samples = SampleFrames()
     samples.take(1.0, {"utilization": [1, 2], "power": [10, 11]})
     assert told(samples, 0) == {"utilization": [1, 2], "power": [10, 11]}
     samples.take(2.0, {"utilization": [1, 3], "power": [10.2, 11]})
@@ -26,7 +26,7 @@ def test_only_what_has_changed_is_told() -> None:
 
 
 def test_whoever_missed_samples_is_told_the_newest_values_of_all_that_changed() -> None:
-    samples = Samples()
+    samples = SampleFrames()
     samples.take(0.0, {"utilization": [0], "temperature": [40], "fan": [30]})
     for tick in range(1, 100):
         samples.take(tick, {"utilization": [tick]} | ({"temperature": [41]} if tick == 5 else {}))
@@ -36,7 +36,7 @@ def test_whoever_missed_samples_is_told_the_newest_values_of_all_that_changed() 
 
 
 def test_a_frame_is_encoded_once_for_all() -> None:
-    samples = Samples()
+    samples = SampleFrames()
     for tick in range(3):
         samples.take(tick, {"utilization": [tick] * 8})
     frame = samples.since(2, False)
@@ -46,7 +46,7 @@ def test_a_frame_is_encoded_once_for_all() -> None:
 
 
 def test_after_other_gpus_came_everything_is_told_again() -> None:
-    samples = Samples()
+    samples = SampleFrames()
     samples.take(1.0, {"utilization": [1, 2], "power": [1, 2]})
     samples.forget()
     samples.take(2.0, {"utilization": [1]})
@@ -63,7 +63,7 @@ def test_numbers_are_as_exact_as_a_chart_can_show() -> None:
 
 
 def test_rates_of_links_are_for_those_who_look_at_them() -> None:
-    samples = Samples()
+    samples = SampleFrames()
     samples.take(1.0, {"utilization": [1], "pcie_tx": [5], "energy": [7], "memory_free": [9]})
     assert told(samples, 0) == {"utilization": [1]}
     assert told(samples, 0, links=True) == {"utilization": [1], "pcie_tx": [5]}

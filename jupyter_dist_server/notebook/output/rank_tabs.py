@@ -16,7 +16,7 @@ _STREAM_LIMIT = 200_000
 """Characters of one stream in a row. JupyterLab compares all of it with each addition."""
 
 
-class Tabs:
+class RankTabs:
     """Puts the mark before a cell's outputs, and tells it which ranks failed.
 
     Elsewhere the mark is an empty piece of HTML.

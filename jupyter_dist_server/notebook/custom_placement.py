@@ -32,7 +32,7 @@ Place = Callable[[int, list[FreeGpu]], GpuId | Gpu]
 """``place(rank, gpus) -> gpu``: one of `gpus`, or its index or UUID."""
 
 
-async def own_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
+async def custom_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
     """Ask a function for the GPU of each rank.
 
     Parameters

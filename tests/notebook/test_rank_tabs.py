@@ -7,7 +7,7 @@ from typing import Any
 
 from jupyter_dist_server.notebook.output.pieces import KIND, Labels
 from jupyter_dist_server.notebook.output.publication import Clear, Display, Text
-from jupyter_dist_server.notebook.output.tabs import MIME, Tabs
+from jupyter_dist_server.notebook.output.rank_tabs import MIME, RankTabs
 
 from ..driver import Notebook, Result
 
@@ -85,7 +85,7 @@ def test_labels_of_displays_and_bars_are_told_from_text(ranks: Notebook) -> None
 
 
 def test_a_long_stream_is_broken_by_a_display() -> None:
-    tabs = Tabs([0, 1], 2, "name")
+    tabs = RankTabs([0, 1], 2, "name")
     published = tabs.mark(Text("stdout", "[0] " + "x" * 90_000 + "\n") for _ in range(5))
     kinds = ["text" if isinstance(piece, Text) else "display" for piece in published]
     assert kinds == ["display", "text", "text", "display", "text", "text"]

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist_server.notebook.output.late_output import Trail
+from jupyter_dist_server.notebook.output.late_output import LateOutput
 
 from ..driver import Notebook, Result
 
@@ -31,7 +31,7 @@ def number(result: Result) -> int:
     return int(count["execution_count"])
 
 
-def trailed(notebook: Notebook, what: str, meanwhile: str = "") -> tuple[Result, Result]:
+def late_output(notebook: Notebook, what: str, meanwhile: str = "") -> tuple[Result, Result]:
     """Let a thread do something in a later cell; return what its cell and the later one show."""
     first = notebook.send(START.format(what))
     shown = notebook.follow(first)
@@ -70,7 +70,7 @@ def test_a_cell_within_a_cell_leaves_the_outer_source_alone(ranks: Notebook) -> 
 def test_c_output_of_a_cell_is_not_taken_by_a_thread_of_another(ranks: Notebook) -> None:
     what = "[(print('T'), time.sleep(0.001)) for _ in range(100)]"
     meanwhile = "for i in range(100):\n    os.write(1, b'C%d\\n' % i); time.sleep(0.001)"
-    shown, later = trailed(ranks, what, meanwhile)
+    shown, later = late_output(ranks, what, meanwhile)
     assert shown.text.count("T") == 100 and "C" not in shown.text
     assert re.findall(r"C(\d+)", later.text) == [str(i) for i in range(100)]
 
@@ -88,13 +88,13 @@ def test_c_output_is_not_lost_to_a_completion(ranks: Notebook) -> None:
 
 
 def test_displays_of_a_thread_are_updated_after_its_cell(ranks: Notebook) -> None:
-    shown, _ = trailed(ranks, "handle = display('begun', display_id=True); handle.update('done')")
+    shown, _ = late_output(ranks, "h = display('begun', display_id=True); h.update('done')")
     assert "[0]\n'done'\n" in shown.shown
 
 
 def test_a_thread_without_end_is_cut_and_a_file_holds_it_all(ranks: Notebook) -> None:
     ranks.ok("%config CellMagics.output_limit = 10_000")
-    shown, _ = trailed(ranks, "[print(i, 'x' * 90) for i in range(2000)]")
+    shown, _ = late_output(ranks, "[print(i, 'x' * 90) for i in range(2000)]")
     ranks.ok("%config CellMagics.output_limit = 10_000_000")
     said = re.search(r"\[0\] … the output is cut here and goes on in (.+)\n$", shown.text)
     assert said and len(shown.text) < 12_000
@@ -103,8 +103,8 @@ def test_a_thread_without_end_is_cut_and_a_file_holds_it_all(ranks: Notebook) ->
     assert [int(line.split()[0]) for line in held] == list(range(2000))
 
 
-class Written(Trail):
-    """A trail whose text is kept."""
+class Written(LateOutput):
+    """Late output whose text is kept."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class Written(Trail):
 
 
 def test_pieces_of_late_lines_are_put_together() -> None:
-    trail = Written()
+    late = Written()
     for rank, text in [(0, "a"), (0, "b"), (1, "c\n"), (0, "\nd\n"), (0, "1%\r2%\r"), (0, "3%\n")]:
-        trail.show(rank, "stream", {"name": "stdout", "text": text})
-    assert trail.text == "[0] ab\n[1] c\n[0] d\n[0] 1%\r[0] 2%\r[0] 3%\n"
+        late.show(rank, "stream", {"name": "stdout", "text": text})
+    assert late.text == "[0] ab\n[1] c\n[0] d\n[0] 1%\r[0] 2%\r[0] 3%\n"

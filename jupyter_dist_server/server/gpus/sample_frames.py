@@ -29,7 +29,7 @@ def _encode_one(value: Value, form: str) -> str:
     return format(value, form).replace("e+0", "e").replace("e+", "e")
 
 
-class Samples:
+class SampleFrames:
     """The newest value of every metric, and the tick in which it changed.
 
     From that, whoever has seen all up to some tick is told what is new, whether that tick was the
