@@ -13,7 +13,7 @@ from ..client.values import Moved, Mover
 from ..common.errors import DistError
 from ..common.rank_specs import check_ranks, parse_ranks
 from .call import Call
-from .session import CurrentPool
+from .session.current_pool import CurrentPool
 
 Ranks = int | str | Iterable[int] | None
 """A choice of ranks: one, several as `parse_ranks` reads them, a list; ``"all"`` or `None`."""

@@ -17,7 +17,6 @@ from typing import Any
 from ..client.client import OUTPUT_LIMIT, PoolClient
 from ..client.execution import Execution
 from ..common.rank_specs import format_ranks
-from .loop import LoopThread
 from .output.late_output import LateOutput
 from .output.merge import WINDOW, Merger
 from .output.outcome import Outcome, as_shown
@@ -25,6 +24,7 @@ from .output.per_rank import PerRank
 from .output.publication import Publication, Text, publish
 from .output.rank_tabs import RankTabs
 from .output.results import TakesOutputs
+from .session.loop import LoopThread
 
 MAX_DRAIN = 0.1
 """Seconds for which outputs are taken in before they are shown."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .control import Record
+from .session.control import Record
 
 _NO_MATTER = ("wait", "timeout")
 """What is asked of the start alone."""

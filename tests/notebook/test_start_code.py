@@ -10,7 +10,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from jupyter_dist_server.notebook.magics.pool_magics import PoolMagics
-from jupyter_dist_server.notebook.session import CurrentPool
+from jupyter_dist_server.notebook.session.current_pool import CurrentPool
 from jupyter_dist_server.placement.request import PoolRequest
 
 SAMPLES = json.loads(Path(__file__).with_name("start_code.json").read_text("utf-8"))

@@ -24,7 +24,7 @@ from .client import Client
 
 PASSWORD = "correct horse"
 FIND = """
-from jupyter_dist_server.notebook.server_control import find_server
+from jupyter_dist_server.notebook.session.server_control import find_server
 server = find_server()
 print(server._url, server.find())
 """

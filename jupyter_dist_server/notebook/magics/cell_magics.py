@@ -21,7 +21,7 @@ from ...common.rank_specs import format_ranks
 from ..cell import Options
 from ..output.results import CellResults
 from ..ran_cells import RanCell
-from ..session import CurrentPool
+from ..session.current_pool import CurrentPool
 from .options import no_options, parse, plain_usage, unquoted
 
 OUR_MAGICS = re.compile(

@@ -9,7 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from ..session import CurrentPool
+from ..session.current_pool import CurrentPool
 from .options import no_options, parse, plain_usage
 
 

@@ -10,7 +10,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from ...common.errors import DistError
 from ..export import as_script
-from ..session import CurrentPool
+from ..session.current_pool import CurrentPool
 from .options import parse, plain_usage
 
 

@@ -11,7 +11,7 @@ from ...gpus.metrics import Value
 from ...gpus.telemetry import snapshot
 from ...jobs.lease import holders
 from ...placement.conflicts import REAL_MEMORY, clock
-from ..control import Record
+from ..session.control import Record
 
 
 async def gpu_rows(record: Record) -> list[tuple[str, ...]]:

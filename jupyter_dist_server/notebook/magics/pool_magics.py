@@ -16,10 +16,10 @@ from IPython.display import display
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
 from ...pools.discovery import find_pools
-from ..control import Record
 from ..custom_placement import Place, custom_map
 from ..reuse import can_reuse
-from ..session import CurrentPool
+from ..session.control import Record
+from ..session.current_pool import CurrentPool
 from .gpu_table import gpu_rows
 from .options import (
     WITHOUT_END,

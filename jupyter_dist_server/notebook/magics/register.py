@@ -14,7 +14,7 @@ from ..api import Pool
 from ..completion import Introspection
 from ..custom_placement import Place
 from ..output.replay import Replay
-from ..session import CurrentPool
+from ..session.current_pool import CurrentPool
 from ..widgets import Comms
 from .cell_magics import CellMagics
 from .compatibility import CompatibilityMagics

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from ...pools.discovery import Found
-from ..control import Record
+from ..session.control import Record
 from .gpu_table import gigabytes
 
 

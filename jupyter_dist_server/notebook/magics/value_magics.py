@@ -15,7 +15,7 @@ from ...client.values import Moved
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
 from ..api import Pool
-from ..session import CurrentPool
+from ..session.current_pool import CurrentPool
 from .options import plain_usage, unquoted
 
 

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..common.errors import DistError
-from ..placement.request import PoolRequest
-from ..pools.discovery import Found, find_pools
-from ..pools.manager import PoolManager
-from ..pools.pool import Pool
-from ..pools.records import PoolState
-from ..pools.zygotes import DEFAULT_KEEP_WARM
+from ...common.errors import DistError
+from ...placement.request import PoolRequest
+from ...pools.discovery import Found, find_pools
+from ...pools.manager import PoolManager
+from ...pools.pool import Pool
+from ...pools.records import PoolState
+from ...pools.zygotes import DEFAULT_KEEP_WARM
 from .loop import LoopThread
 
 KEEP_WARM = "JUPYTER_DIST_KEEP_WARM"

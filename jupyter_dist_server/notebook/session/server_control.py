@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 
-from ..common.errors import DistError
-from ..common.peers import CAN_TELL, listener_uid, user_name
-from ..common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
+from ...common.errors import DistError
+from ...common.peers import CAN_TELL, listener_uid, user_name
+from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
 from .control import Record, kernel_id
 
 _TIMEOUT = 30.0

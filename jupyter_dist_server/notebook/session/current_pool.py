@@ -10,16 +10,16 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from ..agent.attachments import KERNEL
-from ..client.client import PoolClient
-from ..client.interrupt import free
-from ..common.errors import DistError
-from ..common.rank_specs import parse_ranks
-from .cell import Cell, Options
+from ...agent.attachments import KERNEL
+from ...client.client import PoolClient
+from ...client.interrupt import free
+from ...common.errors import DistError
+from ...common.rank_specs import parse_ranks
+from ..cell import Cell, Options
+from ..ran_cells import RanCells
 from .connection import Connection, mended
 from .control import Control, LocalControl, Record
 from .loop import LoopThread
-from .ran_cells import RanCells
 from .server_control import find_server
 
 _NEWS = 10.0
