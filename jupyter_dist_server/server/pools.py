@@ -1,4 +1,4 @@
-"""``/jupyter-dist/pools`` and what belongs to one pool."""
+"""``/jupyter-dist/pools`` and what belongs to one pool, ``/jupyter-dist/start-schema``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import asyncio
 from typing import Any
 
 from ..common.errors import DistError
+from ..jobs.lease import holders
+from ..placement.conflicts import taken
 from ..placement.request import MAX_RANKS, PoolRequest, as_integer
+from ..placement.request_schema import start_schema
+from ..pools.diagnostics import log_of, stack_of
 from ..pools.pool import Pool
 from .base import DistHandler, StatusHandler
+from .gpus.handlers import GpuHandler
 from .kernels import complete_request
 
 MAX_WAIT = 60.0
@@ -112,7 +117,60 @@ class RestartHandler(DistHandler):
         accept(self, pool)
 
 
+class KillHandler(DistHandler):
+    """Kill ranks."""
+
+    async def post(self, pool_id: str) -> None:
+        """Kill some ranks at once; their variables are lost, and the others go on."""
+        await self.require("execute")
+        pool = self.manager.get(pool_id)
+        ranks = check_rank_list(self.body(("ranks",)))
+        if ranks is None:
+            raise DistError("bad_request", "Say which ranks to kill, such as [2].", field="ranks")
+        await pool.kill(ranks)
+        accept(self, pool)
+
+
+class StackHandler(StatusHandler):
+    """Where a rank's threads are."""
+
+    async def get(self, pool_id: str, rank: str) -> None:
+        """Show the stacks of all Python threads of a rank."""
+        await self.require("read")
+        record, number = self.manager.get(pool_id).record, _read_rank(rank)
+        self.finish({"rank": number, "text": await stack_of(record, number)})
+
+
+class LogHandler(StatusHandler):
+    """What a rank wrote."""
+
+    async def get(self, pool_id: str, rank: str) -> None:
+        """Show the last lines that a rank wrote to stderr, and its own log."""
+        await self.require("read")
+        record, number = self.manager.get(pool_id).record, _read_rank(rank)
+        self.finish({"rank": number, "lines": await log_of(record, number)})
+
+
+class StartSchemaHandler(GpuHandler):
+    """The form that a start is asked for by."""
+
+    async def get(self) -> None:
+        """Describe it, with the number of GPUs that are free now as the number of ranks."""
+        await self.require("read")
+        found = await self.feed.inventory()
+        leases = await asyncio.to_thread(holders, found)
+        reasons = taken(PoolRequest(), leases, self.feed.telemetry.processes, ())
+        free = sum(gpu.uuid not in reasons for gpu in found.gpus)
+        self.finish(start_schema(found, free, self.settings["jupyter_dist_start_timeout"]))
+
+
 def accept(handler: DistHandler, pool: Pool) -> None:
     """Answer that what was asked for has begun."""
     handler.set_status(202)
     handler.finish(pool.record.to_json())
+
+
+def _read_rank(text: str) -> int:
+    if not text.isdecimal() or len(text) > 6:
+        raise DistError("unknown_rank", f"“{text}” is not a rank.", field="ranks")
+    return int(text)

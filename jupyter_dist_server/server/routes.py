@@ -12,9 +12,16 @@ from .execute import ExecuteHandler
 from .gpus.export import GpuCsvHandler, GpuLinesHandler
 from .gpus.handlers import GpuHistoryHandler, GpusHandler
 from .kernels import KernelPoolHandler
-from .pools import InterruptHandler, PoolHandler, PoolsHandler, RestartHandler
-from .ranks import KillHandler, LogHandler, StackHandler
-from .start_schema import StartSchemaHandler
+from .pools import (
+    InterruptHandler,
+    KillHandler,
+    LogHandler,
+    PoolHandler,
+    PoolsHandler,
+    RestartHandler,
+    StackHandler,
+    StartSchemaHandler,
+)
 from .stream import StreamHandler
 
 
