@@ -1,22 +1,13 @@
-"""The GPUs of this machine, read through NVML.
-
-NVML can hang inside a sick driver, so only a short-lived child process calls it, which prints one
-JSON document.
-"""
+"""The GPUs of this machine, as NVML describes them to the process that may call it."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..common.interpreter import python_command
 from . import nvml, topology
 from .nvml import NO_GPU as NO_GPU
 from .nvml import Device, Failure, query
-from .one_child import DriverHangsError, asking_driver, note_killed
 
 CLOCK_SM = 1
 """nvmlClockType_t"""
@@ -85,19 +76,6 @@ class Inventory:
             gpus.append(Gpu(**gpu | {"instance": tuple(instance) if instance else None}))
         rest = {name: value for name, value in body.items() if name not in ("gpus", "problems")}
         return cls(gpus=tuple(gpus), problems=tuple(body["problems"]), **rest)
-
-
-def read_nvml() -> Inventory:
-    """Read NVML in this process. May block for as long as the driver does."""
-    if reason := nvml.start():
-        return Inventory(reason=reason)
-    try:
-        found = nvml.devices()
-        if isinstance(found, Failure):
-            return Inventory(reason=f"NVML failed while listing the GPUs: {found}.")
-        return describe(*found)
-    finally:
-        nvml.stop()
 
 
 def describe(devices: list[Device], problems: list[str]) -> Inventory:
@@ -181,47 +159,3 @@ def _no_gpu(troubles: list[str]) -> str:
     if len(troubles) == 1:
         return troubles[0]
     return f"None of the {len(troubles)} GPUs can be used: ranks run on the CPU."
-
-
-async def inventory(timeout: float = 15.0) -> Inventory:
-    """List the GPUs without ever blocking the event loop.
-
-    Parameters
-    ----------
-    timeout : float
-        Seconds after which a hanging driver is given up on, and said to hang.
-    """
-    try:
-        async with asking_driver(timeout):
-            return await _read_in_child(timeout)
-    except DriverHangsError as error:
-        return Inventory(reason=str(error))
-
-
-async def _read_in_child(timeout: float) -> Inventory:
-    child = await asyncio.create_subprocess_exec(
-        *python_command(sys.executable, __name__),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        out, err = await asyncio.wait_for(child.communicate(), timeout)
-    except asyncio.TimeoutError:
-        return Inventory(reason=f"The NVIDIA driver did not answer within {timeout:g} s.")
-    finally:
-        if child.returncode is None:  # it hangs, or we are cancelled
-            child.kill()
-            note_killed(child.pid)
-    if child.returncode:
-        last = err.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-        return Inventory(reason=f"Listing the GPUs failed: {last[0]}")
-    try:
-        return Inventory.from_json(json.loads(out))
-    except ValueError:
-        return Inventory(reason="Listing the GPUs failed: its process said nothing that we know.")
-
-
-def main() -> None:
-    """Print the inventory as JSON: what the child process does."""
-    json.dump(read_nvml().to_json(), sys.stdout)

@@ -17,29 +17,13 @@ from typing import Any
 from .history import History
 from .inventory import Gpu, Inventory
 from .metrics import METRICS as METRICS
-from .metrics import Value
-from .one_child import DriverHangsError, asking_driver
-from .sampling import (
-    Message,
-    Patience,
-    Sampler,
-    end_process,
-    last_line,
-    read_message,
-    start_process,
-)
+from .metrics import Errors, Processes, Samples, Value
+from .sampling import Message, Patience, Sampler
 
 _LOG = logging.getLogger(__name__)
 
 FASTEST, SLOWEST = 0.25, 60.0
 """Bounds of the interval between two samples, in seconds."""
-
-Samples = dict[str, dict[str, Value]]
-"""Values by UUID and metric."""
-Processes = dict[str, list[dict[str, Any]]]
-"""Rows by UUID: see `processes.ProcessReader.read`."""
-Errors = dict[str, dict[str, str]]
-"""Words by UUID and metric."""
 
 
 @dataclass(frozen=True)
@@ -251,62 +235,3 @@ class Telemetry:
 def _check(interval: float) -> None:
     if not FASTEST <= interval <= SLOWEST:
         raise ValueError(f"GPUs are sampled every {FASTEST:g} to {SLOWEST:g} s.")
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """What NVML told at one time."""
-
-    inventory: Inventory
-    samples: Samples = field(default_factory=dict)
-    processes: Processes = field(default_factory=dict)
-    errors: Errors = field(default_factory=dict)
-
-
-async def snapshot(
-    timeout: float = 15.0,
-    environment: Mapping[str, str] | None = None,
-    host_pids: bool | None = None,
-) -> Snapshot:
-    """Read everything once, in a process that ends then. Rates need two samples, and are not told.
-
-    Parameters
-    ----------
-    timeout : float
-        Seconds after which a hanging driver is given up on; the inventory then says so.
-    environment, host_pids
-        As of `Telemetry`.
-    """
-    try:
-        async with asking_driver(timeout):
-            return await _read_once(timeout, environment, host_pids)
-    except DriverHangsError as error:
-        return Snapshot(Inventory(reason=str(error)))
-
-
-async def _read_once(
-    timeout: float, environment: Mapping[str, str] | None, host_pids: bool | None
-) -> Snapshot:
-    settings = {"interval": 1.0, "pcie": False, "host_pids": host_pids, "once": True}
-    process = await start_process(settings, environment)
-    assert process.stdout and process.stderr
-    try:
-        out = await asyncio.wait_for(process.stdout.read(), timeout)
-    except asyncio.TimeoutError:
-        return Snapshot(Inventory(reason=f"The NVIDIA driver did not answer within {timeout:g} s."))
-    finally:
-        await end_process(process)
-    messages = {said["type"]: said for said in map(read_message, out.splitlines()) if said}
-    if "inventory" not in messages:
-        why = await last_line(process.stderr) or "its process said nothing"
-        return Snapshot(Inventory(reason=f"Listing the GPUs failed: {why}."))
-    samples: Samples = {}
-    for name, of_metric in messages.get("sample", {}).get("values", {}).items():
-        for uuid, value in of_metric.items():
-            samples.setdefault(uuid, {})[name] = value
-    return Snapshot(
-        Inventory.from_json(messages["inventory"]["inventory"]),
-        samples,
-        messages.get("processes", {}).get("processes", {}),
-        messages.get("errors", {}).get("errors", {}),
-    )

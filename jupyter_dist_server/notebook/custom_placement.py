@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..common.errors import DistError
+from ..gpus.gpu_state import read_gpu_state
 from ..gpus.inventory import Gpu
-from ..gpus.telemetry import snapshot
 from ..jobs.lease import holders
 from ..jobs.line import in_line
 from ..placement.conflicts import taken
@@ -56,7 +56,7 @@ async def custom_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
     checked = PoolRequest.from_json(
         request | {"base_env": dict(os.environ), "kernel_pid": os.getpid()}
     )
-    seen = await snapshot()
+    seen = await read_gpu_state()
     inventory = allowed(checked, seen.inventory)
     if not inventory.gpus:
         return request | {"placement": "cycle"}

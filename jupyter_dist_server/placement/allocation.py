@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..common.errors import DistError
+from ..gpus.gpu_state import GpuState, read_gpu_state
 from ..gpus.inventory import Inventory
-from ..gpus.telemetry import Snapshot, snapshot
 from ..jobs.lease import GpuTaken, Lease, holders
 from ..jobs.line import Ticket, in_line
 from ..jobs.shared_folder import owner_notice
@@ -33,7 +33,7 @@ _TRIES, _PAUSE = 5, 0.05
 """How often GPUs are asked for that somebody takes, or looks at, at the same moment, and seconds in
 between."""
 
-Read = Callable[[], Awaitable[Snapshot]]
+Read = Callable[[], Awaitable[GpuState]]
 Line = Callable[[], list[dict[str, Any]]]
 """Returns who comes first."""
 
@@ -76,7 +76,9 @@ class Allocator:
         Reads NVML.
     """
 
-    def __init__(self, request: PoolRequest, record: PoolRecord, read: Read = snapshot) -> None:
+    def __init__(
+        self, request: PoolRequest, record: PoolRecord, read: Read = read_gpu_state
+    ) -> None:
         self._request = request
         self._read = read
         self._who = {
@@ -87,7 +89,7 @@ class Allocator:
             "host": record.host,
         }
         self._inventory = Inventory()
-        self._seen = Snapshot(self._inventory)
+        self._seen = GpuState(self._inventory)
 
     async def now(self) -> Allocation:
         """Get GPUs at once.

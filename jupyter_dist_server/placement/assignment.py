@@ -8,7 +8,8 @@ from itertools import groupby
 
 from ..common.errors import DistError
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
-from .policies import Samples, candidates, free_memory, gigabytes, order
+from ..gpus.metrics import Samples
+from .policies import candidates, free_memory, gigabytes, order
 from .request import PoolRequest
 
 CPU_RANKS = 2

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from ..gpus.inventory import Inventory
+from ..gpus.metrics import Samples
 from ..gpus.visible import narrow
 from ..pools.records import PoolRecord, RankRecord, gpu_reference
 from . import slurm
 from .assignment import Placement, place
-from .policies import Samples
 from .request import PoolRequest
 
 

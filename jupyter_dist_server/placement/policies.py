@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from ..common.errors import DistError
 from ..gpus.inventory import Gpu, Inventory
+from ..gpus.metrics import Samples
 from .request import GpuId, PoolRequest
-
-Samples = Mapping[str, Mapping[str, Any]]
-"""The newest value of each metric by the GPU's UUID, as `gpus.metrics` names them."""
 
 
 def gigabytes(size: float) -> str:

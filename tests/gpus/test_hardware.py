@@ -13,8 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from jupyter_dist_server.gpus.inventory import Gpu, inventory
-from jupyter_dist_server.gpus.telemetry import Telemetry, snapshot
+from jupyter_dist_server.gpus.gpu_state import read_gpu_state
+from jupyter_dist_server.gpus.inventory import Gpu
+from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..driver import wait_for
 
@@ -67,11 +68,11 @@ def on_gpu(gpu: Gpu, size: int, then: str = WAIT) -> Iterator[tuple[subprocess.P
 @pytest.fixture(scope="module")
 def gpu() -> Gpu:
     """Return the first whole GPU."""
-    return next(gpu for gpu in asyncio.run(inventory()).gpus if gpu.mig is None)
+    return next(gpu for gpu in asyncio.run(read_gpu_state()).inventory.gpus if gpu.mig is None)
 
 
 def test_the_inventory_is_that_of_nvidia_smi() -> None:
-    found = asyncio.run(inventory())
+    found = asyncio.run(read_gpu_state()).inventory
     fields = ("index", "uuid", "name", "memory.total", "pci.bus_id", "compute_cap")
     expected = {row[1]: row for row in smi(*fields)}
     whole = [gpu for gpu in found.gpus if gpu.mig is None]
@@ -89,9 +90,9 @@ def test_the_inventory_is_that_of_nvidia_smi() -> None:
 
 
 def test_memory_is_what_cuda_says(gpu: Gpu) -> None:
-    before = asyncio.run(snapshot()).samples[gpu.uuid]["memory_used"]
+    before = asyncio.run(read_gpu_state()).samples[gpu.uuid]["memory_used"]
     with on_gpu(gpu, 2**31) as (child, used):
-        now = asyncio.run(snapshot())
+        now = asyncio.run(read_gpu_state())
         sample = now.samples[gpu.uuid]
         assert sample["memory_used"] - before > 2**31
         # CUDA counts what the driver keeps for itself as used, NVML apart.

@@ -11,7 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory, inventory
+from jupyter_dist_server.gpus.gpu_state import read_gpu_state
+from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 
 from ..fake_nvml.build import LIBRARY, State
 from ..waiting import PATIENCE
@@ -20,7 +21,7 @@ from .sampling import Pulse
 
 def listed() -> Inventory:
     """Return the inventory, read in a child process as the server does."""
-    return asyncio.run(inventory())
+    return asyncio.run(read_gpu_state()).inventory
 
 
 def plain(sentence: str) -> None:
@@ -238,14 +239,14 @@ def test_a_hanging_driver_blocks_nobody(fake_nvml: State, call: str) -> None:
     async def work() -> tuple[Inventory, list[psutil.Process]]:
         children: set[psutil.Process] = set()
         async with Pulse() as pulse:
-            reading = asyncio.create_task(inventory(timeout=0.8))
+            reading = asyncio.create_task(read_gpu_state(timeout=0.8))
             while not reading.done():
                 children |= children_while(reading)
                 await asyncio.wait([reading], timeout=0.1)
         assert pulse.is_steady(), "the event loop was blocked"
         assert len(children) == 1
         _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)
-        return await reading, alive
+        return (await reading).inventory, alive
 
     found, alive = asyncio.run(work())
     no_gpu_because(found, "did not answer within 0.8 s")
@@ -256,7 +257,7 @@ def test_nothing_is_left_of_a_listing_that_nobody_waits_for(fake_nvml: State) ->
     fake_nvml.write(gpus=1, hang="INIT")
 
     async def work() -> list[psutil.Process]:
-        reading = asyncio.create_task(inventory(timeout=60))
+        reading = asyncio.create_task(read_gpu_state(timeout=60))
         while not fake_nvml.calls("nvmlInit"):
             await asyncio.sleep(0.01)
         children = children_while(reading)

@@ -11,8 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 from jupyter_dist_server.gpus.metrics import METRICS
-from jupyter_dist_server.gpus.telemetry import Telemetry, snapshot
+from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..fake_nvml.build import State
 from ..waiting import PATIENCE
@@ -418,12 +419,12 @@ def test_the_interval_can_be_changed(fake_nvml: State) -> None:
             Telemetry(interval=seconds)
 
 
-def test_a_snapshot(fake_nvml: State) -> None:
+def test_one_reading(fake_nvml: State) -> None:
     me = os.getpid()
     fake_nvml.write(gpus=2, memory_used=MIB, process=f"{me},{MIB},7", fan="!unsupported")
 
     async def work() -> None:
-        found = await snapshot(host_pids=True)
+        found = await read_gpu_state(host_pids=True)
         assert [gpu.uuid for gpu in found.inventory.gpus] == ["GPU-fake-0", "GPU-fake-1"]
         assert found.samples["GPU-fake-1"]["memory_used"] == MIB
         assert found.samples["GPU-fake-1"]["fan"] is None
@@ -439,29 +440,29 @@ def test_what_a_library_prints_is_no_answer(fake_nvml: State, tmp_path: Path) ->
     noisy = {**os.environ, "PYTHONPATH": str(tmp_path)}
 
     async def work() -> None:
-        assert (await snapshot(environment=noisy)).samples.keys() == {"GPU-fake-0"}
+        assert (await read_gpu_state(environment=noisy)).samples.keys() == {"GPU-fake-0"}
         async with sampling("gpus", environment=noisy) as telemetry:
             await until(lambda: telemetry.latest, "a sample")
 
     run(work())
 
 
-def test_a_snapshot_of_a_driver_that_hangs(fake_nvml: State) -> None:
+def test_one_reading_of_a_driver_that_hangs(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2, hang="temperature")
 
     async def work() -> None:
-        found = await snapshot(timeout=1.0)
+        found = await read_gpu_state(timeout=1.0)
         assert found.inventory.reason == "The NVIDIA driver did not answer within 1 s."
         assert found.samples == {}
 
     run(work())
 
 
-def test_a_snapshot_without_a_driver(fake_nvml: State) -> None:
+def test_one_reading_without_a_driver(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2, init_error=9)
 
     async def work() -> None:
-        found = await snapshot()
+        found = await read_gpu_state()
         assert found.inventory.gpus == ()
         assert "not loaded" in (found.inventory.reason or "")
 

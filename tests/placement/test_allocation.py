@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.gpus.telemetry import snapshot
+from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 from jupyter_dist_server.jobs.line import in_line
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
 from jupyter_dist_server.placement.allocation import Allocator
@@ -39,7 +39,7 @@ def stranger() -> Iterator[subprocess.Popen[bytes]]:
 def ask(**fields: Any) -> Allocator:
     """Return who gets GPUs, and sees pids as outside of a container."""
     request = PoolRequest.from_json(fields)
-    return Allocator(request, new_record(request), partial(snapshot, host_pids=True))
+    return Allocator(request, new_record(request), partial(read_gpu_state, host_pids=True))
 
 
 def test_a_process_that_leases_nothing_is_named_and_can_be_overridden(
@@ -194,7 +194,8 @@ def test_a_function_is_given_what_the_notebook_itself_uses_and_asked_only_if_gpu
     gpus: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "jupyter_dist_server.notebook.custom_placement.snapshot", partial(snapshot, host_pids=True)
+        "jupyter_dist_server.notebook.custom_placement.read_gpu_state",
+        partial(read_gpu_state, host_pids=True),
     )
     gpus.update(**{"1.process": f"{os.getpid()},{2**30},50"})
     given: list[list[int]] = []

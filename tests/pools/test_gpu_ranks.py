@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.gpus.inventory import inventory
+from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 
 from ..driver import Notebook, environment, plain_notebook
 from ..gpus.test_hardware import on_gpu
@@ -26,7 +26,7 @@ def notebook(tmp_path: Path) -> Iterator[Notebook]:
 
 
 def test_a_rank_for_each_gpu_talks_by_nccl(notebook: Notebook) -> None:
-    gpus = asyncio.run(inventory()).gpus
+    gpus = asyncio.run(read_gpu_state()).inventory.gpus
     started = notebook.ok("%dist_init")
     assert "cpu:gloo,cuda:nccl" in started.shown
     said = notebook.ok(
@@ -44,14 +44,14 @@ def test_a_rank_for_each_gpu_talks_by_nccl(notebook: Notebook) -> None:
 
 
 def test_a_library_that_uses_its_local_rank_is_on_its_gpu(notebook: Notebook) -> None:
-    (gpu, *_) = asyncio.run(inventory()).gpus
+    (gpu, *_) = asyncio.run(read_gpu_state()).inventory.gpus
     notebook.ok(f"%dist_init -n 1 --gpu-ids {gpu.index}")
     code = "%%distributed\nprint(torch.cuda.get_device_properties(f'cuda:{local_rank}').uuid)"
     assert gpu.uuid.removeprefix("GPU-") in notebook.ok(code).text
 
 
 def test_two_ranks_on_one_gpu_talk_by_gloo(notebook: Notebook) -> None:
-    (gpu, *_) = asyncio.run(inventory()).gpus
+    (gpu, *_) = asyncio.run(read_gpu_state()).inventory.gpus
     started = notebook.ok(f"%dist_init -n 2 --gpu-ids {gpu.index}").shown
     assert "gloo" in started
     assert "share" in started
@@ -78,7 +78,7 @@ def test_a_stopped_cell_leaves_nccl_in_order(notebook: Notebook) -> None:
 
 
 def test_status_shows_the_gpu_as_it_is(notebook: Notebook) -> None:
-    (gpu, *_) = asyncio.run(inventory()).gpus
+    (gpu, *_) = asyncio.run(read_gpu_state()).inventory.gpus
     notebook.ok("%dist_init -n 1")
     notebook.ok("%%distributed\nblock = torch.empty(2**30, dtype=torch.uint8, device=device)")
     said = notebook.ok("%dist_status").text
@@ -88,7 +88,7 @@ def test_status_shows_the_gpu_as_it_is(notebook: Notebook) -> None:
 
 
 def test_a_gpu_that_a_foreign_process_uses_is_refused(notebook: Notebook) -> None:
-    (gpu, *_) = asyncio.run(inventory()).gpus
+    (gpu, *_) = asyncio.run(read_gpu_state()).inventory.gpus
     with on_gpu(gpu, 2**30) as (child, _):
         said = notebook.fails(f"%dist_init -n 1 --gpu-ids {gpu.index}")
         assert f"GPU {gpu.label} is used by" in said

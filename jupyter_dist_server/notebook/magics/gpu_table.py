@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from ...common.rank_specs import format_ranks
+from ...gpus.gpu_state import read_gpu_state
 from ...gpus.inventory import Gpu
 from ...gpus.metrics import Value
-from ...gpus.telemetry import snapshot
 from ...jobs.lease import holders
 from ...placement.conflicts import REAL_MEMORY, clock
 from ..session.control import Record
@@ -24,7 +24,7 @@ async def gpu_rows(record: Record) -> list[tuple[str, ...]]:
     """
     if not any(rank["gpu"] for rank in record["ranks"]):
         return []
-    now = await snapshot()
+    now = await read_gpu_state()
     leases = await asyncio.to_thread(holders, now.inventory)
     rows: list[tuple[str, ...]] = [("GPU", "name", "busy", "memory", "temperature", "holder")]
     for gpu in now.inventory.gpus:

@@ -15,7 +15,8 @@ import psutil
 
 from ...common.errors import DistError
 from ...common.tasks import Tasks
-from ...gpus.inventory import Inventory, inventory
+from ...gpus.gpu_state import read_gpu_state
+from ...gpus.inventory import Inventory
 from ...gpus.telemetry import Telemetry, Update
 from ...jobs.lease import holders
 from ...placement.plan import allowed
@@ -94,7 +95,7 @@ class GpuFeed:
     async def inventory(self) -> Inventory:
         """Return the GPUs that pools may use, as the sampler knows them or looked up now."""
         known = self.telemetry.inventory if self.telemetry.latest else None
-        return allowed(PoolRequest(), known or await inventory())
+        return allowed(PoolRequest(), known or (await read_gpu_state()).inventory)
 
     async def overview(self) -> dict[str, Any]:
         """Return the body of ``GET /gpus``; there are no samples and processes if nobody looks."""
