@@ -163,7 +163,7 @@ def test_what_is_not_supported_is_not_asked_again(fake_nvml: State) -> None:
 
 RETRY = """
 import time
-from jupyter_dist_server.gpus import reader
+from jupyter_dist_server.gpus.sampler import reader
 from jupyter_dist_server.gpus.inventory import describe
 from jupyter_dist_server.gpus.nvml import devices, start
 from jupyter_dist_server.gpus.sampler.readings import READINGS

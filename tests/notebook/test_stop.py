@@ -123,7 +123,7 @@ def test_a_cell_that_awaits(three: Notebook, work: str) -> None:
 
 
 def test_a_second_press_goes_on_at_once(three: Notebook) -> None:
-    patience = "from jupyter_dist_server.pools import stopping\nstopping.PATIENCE"
+    patience = "from jupyter_dist_server.client import interrupt\ninterrupt.PATIENCE"
     three.ok(f"{patience}, usual = 3600, {patience.split()[-1]}")  # nothing else goes on then
     three.fails(
         "%%distributed\nif rank == 1:\n    print('in')\n    dist.barrier()",

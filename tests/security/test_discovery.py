@@ -15,7 +15,7 @@ import pytest
 
 from jupyter_dist_server.common.processes import ProcessRef
 from jupyter_dist_server.common.server_file import read_discovery_files
-from jupyter_dist_server.notebook import server_control
+from jupyter_dist_server.notebook.session import server_control
 from jupyter_dist_server.notebook.session.server_control import ServerControl, find_server
 
 from ..driver import Server

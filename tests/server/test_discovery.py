@@ -141,7 +141,7 @@ def test_a_kernel_finds_a_server_with_a_token(server: Server, client: Client) ->
 def test_a_kernel_of_another_server_is_not_taken_in(server: Server, client: Client) -> None:
     """A kernel that knows a server which is not its own uses its own ranks instead."""
     code = """
-from jupyter_dist_server.notebook import server_control
+from jupyter_dist_server.notebook.session import server_control
 server_control.kernel_id = lambda: "11111111-2222-3333-4444-555555555555"
 print(server_control.find_server())
 """
