@@ -1,0 +1,71 @@
+"""All that NVML tells, read once, by a process that ends then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .inventory import Inventory
+from .metrics import Errors, Processes, Samples
+from .one_child import DriverHangsError, asking_driver
+from .sampling import end_process, last_line, read_message, start_process
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """What NVML told at one time."""
+
+    inventory: Inventory
+    samples: Samples = field(default_factory=dict)
+    processes: Processes = field(default_factory=dict)
+    errors: Errors = field(default_factory=dict)
+
+
+async def read_gpu_state(
+    timeout: float = 15.0,
+    environment: Mapping[str, str] | None = None,
+    host_pids: bool | None = None,
+) -> GpuState:
+    """Read everything once, in a process that ends then. Rates need two samples, and are not told.
+
+    Parameters
+    ----------
+    timeout : float
+        Seconds after which a hanging driver is given up on; the inventory then says so.
+    environment, host_pids
+        As of `Telemetry`.
+    """
+    try:
+        async with asking_driver(timeout):
+            return await _read_once(timeout, environment, host_pids)
+    except DriverHangsError as error:
+        return GpuState(Inventory(reason=str(error)))
+
+
+async def _read_once(
+    timeout: float, environment: Mapping[str, str] | None, host_pids: bool | None
+) -> GpuState:
+    settings = {"interval": 1.0, "pcie": False, "host_pids": host_pids, "once": True}
+    process = await start_process(settings, environment)
+    assert process.stdout and process.stderr
+    try:
+        out = await asyncio.wait_for(process.stdout.read(), timeout)
+    except asyncio.TimeoutError:
+        return GpuState(Inventory(reason=f"The NVIDIA driver did not answer within {timeout:g} s."))
+    finally:
+        await end_process(process)
+    messages = {said["type"]: said for said in map(read_message, out.splitlines()) if said}
+    if "inventory" not in messages:
+        why = await last_line(process.stderr) or "its process said nothing"
+        return GpuState(Inventory(reason=f"Listing the GPUs failed: {why}."))
+    samples: Samples = {}
+    for name, of_metric in messages.get("sample", {}).get("values", {}).items():
+        for uuid, value in of_metric.items():
+            samples.setdefault(uuid, {})[name] = value
+    return GpuState(
+        Inventory.from_json(messages["inventory"]["inventory"]),
+        samples,
+        messages.get("processes", {}).get("processes", {}),
+        messages.get("errors", {}).get("errors", {}),
+    )
