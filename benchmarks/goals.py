@@ -110,13 +110,13 @@ ROWS = (
     Row("first_ms", "first printed line visible, ms", (Bound(50),), (Bound(20),)),
     Row(
         "lines_s",
-        "lines printed, a second",
+        "lines printed per second",
         (Bound(1, "N kernels"),),
         (Bound(600_000),),
         more_is_better=True,
     ),
-    Row("wrong_lines", "lines lost, doubled, broken or out of order", (Bound(0),)),
-    Row("wire", "bytes on the wire for each character", (Bound(1.5),)),
+    Row("wrong_lines", "lines lost, duplicated, broken or out of order", (Bound(0),)),
+    Row("wire", "bytes on the wire per character", (Bound(1.5),)),
     Row(
         "pull_mb_s",
         "array from a rank to the notebook, MB/s",
@@ -126,7 +126,7 @@ ROWS = (
     ),
     Row(
         "push_mb_s",
-        "array to all ranks, MB/s in all",
+        "array to all ranks, MB/s in total",
         (Bound(2000),),
         (Bound(5000),),
         more_is_better=True,
@@ -134,8 +134,8 @@ ROWS = (
     Row("ranks_mb", "PSS of the ranks, MB", (Bound(500),), (Bound(300),)),
     Row("rest_mb", "PSS of everything else, MB"),
     Row("growth_ratio", "`pass` after 40,000 lines ÷ before", _UNCHANGED),
-    Row("death_ms", "`kill -9` of a rank to the notebook saying so, ms", (Bound(200),)),
+    Row("death_ms", "`kill -9` of a rank until the notebook reports it, ms", (Bound(200),)),
     Row("replace_s", "`%dist_restart --ranks 1`, s", (Bound(1),)),
     Row("blocked_ratio", "`pass` while the server hangs ÷ before", _UNCHANGED),
-    Row("blocked_worst_ms", "the slowest of those, ms"),
+    Row("blocked_worst_ms", "maximum of these, ms"),
 )

@@ -100,9 +100,10 @@ def fan_out(costs: Sequence[Cost]) -> str:
     ]
     slope, constant = per_rank(costs)
     said = (
-        f"One more rank costs the client {slope:.3f} ms; a cell costs it {constant:.2f} ms besides."
+        f"One more rank costs the client {slope:.3f} ms of CPU time, "
+        f"and each cell {constant:.2f} ms."
     )
-    heads = ["ranks that only echo", "ms a cell", "CPU ms of the client", "the same a rank"]
+    heads = ["echo ranks", "ms per cell", "CPU ms of the client", "CPU ms per rank"]
     return table(heads, rows) + "\n\n" + said
 
 

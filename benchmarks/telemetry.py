@@ -46,8 +46,8 @@ c.JupyterDistApp.sampler_linger = 0.0
 
 ROWS = (
     Row("sampler_cpu", "sampler, CPU in % of a core", (Bound(1),)),
-    Row("sampler_ratio", f"the same for {CROWD} clients ÷ for one", (Bound(1.25),)),
-    Row("p99_above_idle", f"loop's p99 delay with {CROWD} clients − idle, ms", (Bound(5),)),
+    Row("sampler_ratio", f"CPU for {CROWD} clients ÷ for one", (Bound(1.25),)),
+    Row("p99_above_idle", f"event loop p99 delay with {CROWD} clients − idle, ms", (Bound(5),)),
     Row("bytes", f"bytes of the largest sample for {GPUS} GPUs", (Bound(600),)),
 )
 
@@ -166,7 +166,7 @@ def _sampler(server: psutil.Process) -> psutil.Process | None:
     found = []
     for process in server.children():
         with suppress(psutil.NoSuchProcess):
-            if "sampler_process" in " ".join(process.cmdline()):
+            if "gpus.sampler.process" in " ".join(process.cmdline()):
                 found.append(process)
     assert len(found) <= 1, "more than one process samples"
     return found[0] if found else None
@@ -217,12 +217,12 @@ def tables(found: list[Watch]) -> str:
     lines = {
         "sampler, % of a core": lambda n: f"{median(n, lambda one: one.sampler_cpu):.2f}",
         "server, % of a core": lambda n: f"{median(n, lambda one: one.server_cpu):.2f}",
-        "loop's delay, median, ms": lambda n: f"{median(n, lambda one: one.delay(50)):.2f}",
-        "loop's delay, p99, ms": lambda n: f"{median(n, lambda one: one.delay(99)):.2f}",
-        "loop's delay, longest of a second, ms": lambda n: (
+        "event loop delay, median, ms": lambda n: f"{median(n, lambda one: one.delay(50)):.2f}",
+        "event loop delay, p99, ms": lambda n: f"{median(n, lambda one: one.delay(99)):.2f}",
+        "event loop delay, longest per second, ms": lambda n: (
             f"{median(n, Watch.delay_of_a_second):.1f}"
         ),
-        "loop's delay, longest, ms": lambda n: f"{median(n, lambda one: max(one.delays)):.1f}",
+        "event loop delay, longest, ms": lambda n: f"{median(n, lambda one: max(one.delays)):.1f}",
         "bytes of a sample, mean": lambda n: f"{statistics.mean(sizes(n)):.0f}",
         "bytes of a sample, largest": lambda n: str(max(sizes(n))),
     }
@@ -250,7 +250,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
     options = parser.parse_args()
-    print(f"{GPUS} pretend GPUs at 1 Hz, medians of {options.trials} trials;", end=" ")
+    print(f"{GPUS} simulated GPUs at 1 Hz, medians of {options.trials} trials;", end=" ")
     print(report.machine(version("torch")) + "\n")
     print(tables(measure(options.trials, options.seconds)))
 

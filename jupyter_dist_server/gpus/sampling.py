@@ -50,7 +50,7 @@ class Sampler:
     Parameters
     ----------
     settings : dict
-        What the process is told: see `sampler_process`.
+        What the process is told: see `sampler.process`.
     on_message : callable
         Called with each message.
     on_trouble : callable
