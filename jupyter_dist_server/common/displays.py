@@ -6,19 +6,12 @@ import json
 from typing import Any, BinaryIO
 
 from .output_files import open_output_file
+from .units import format_bytes
 
 SHARE = 10
 """Bytes that displays may take for each character that text may."""
 REPLACED = 10
 """How often as much may be sent as is shown, of displays that take each other's place."""
-
-
-def in_words(size: int) -> str:
-    """Return a number of bytes as people read it."""
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if size >= 1024**power:
-            return f"{size / 1024**power:.1f} {unit}"
-    return f"{size} bytes"
 
 
 class Displays:
@@ -83,13 +76,13 @@ class Displays:
         if self._count != 1:
             return ""
         where = f"is in {self._file.name}" if self._file else f"is lost ({self._trouble})"
-        return f"… a display of {in_words(self._cut)} is cut here; it {where}\n"
+        return f"… a display of {format_bytes(self._cut)} is cut here; it {where}\n"
 
     def close(self) -> str:
         """End the cell; return what is to be said of displays that were cut."""
         if not self._count:
             return ""
-        said = f"… {in_words(self._cut)} of displays cut"
+        said = f"… {format_bytes(self._cut)} of displays cut"
         if self._file:
             self._file.close()
             said += f", kept in {self._file.name}"

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from ..common.errors import DistError
+from ..common.units import format_bytes
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
 from ..gpus.metrics import Samples
-from .policies import candidates, free_memory, gigabytes, order
+from .policies import candidates, free_memory, order
 from .request import PoolRequest
 
 CPU_RANKS = 2
@@ -182,8 +183,8 @@ def _refusals(
         largest = max(gpus, key=lambda gpu: gpu.memory_total)
         raise DistError(
             "not_enough_memory",
-            f"No GPU has {gigabytes(least)}: the largest, GPU {largest.label}, has "
-            f"{gigabytes(largest.memory_total)}.",
+            f"No GPU has {format_bytes(least)}: the largest, GPU {largest.label}, has "
+            f"{format_bytes(largest.memory_total)}.",
             field="min_free_memory",
         )
     refusals = {}
@@ -192,8 +193,8 @@ def _refusals(
         if gpu.uuid in taken:
             refusals[gpu] = taken[gpu.uuid]
         elif least and (free is None or free < least):
-            has = "of unknown size" if free is None else gigabytes(free)
-            refusals[gpu] = f"short of memory (free: {has}, not {gigabytes(least)})"
+            has = "of unknown size" if free is None else format_bytes(free)
+            refusals[gpu] = f"short of memory (free: {has}, not {format_bytes(least)})"
     return refusals
 
 

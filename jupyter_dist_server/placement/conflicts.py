@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 
-from .policies import gigabytes
+from ..common.units import format_bytes
 from .request import PoolRequest
 
 REAL_MEMORY = 64 * 2**20
@@ -103,7 +103,7 @@ def clock(moment: object) -> str:
 
 
 def _process(row: Mapping[str, Any]) -> str:
-    size = gigabytes(row["memory"])
+    size = format_bytes(row["memory"])
     if row["command"] is None:
         return f"a process outside of this container, or ended, pid {row['pid']} there, {size}"
     # What it is called is for its user to say: no escapes for the terminal are to be among it.

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from ..common.errors import DistError
+from ..common.units import format_bytes
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
 from .request import GpuId, PoolRequest
-
-
-def gigabytes(size: float) -> str:
-    """Write a number of bytes as people say it: in units of 2**30, as GPUs are sold."""
-    size /= 2**30
-    return f"{size:.0f} GB" if size >= 10 else f"{size:.1f} GB"
 
 
 def find(gpu_id: GpuId, inventory: Inventory, field: str = "gpu_ids") -> Gpu:
@@ -96,7 +91,7 @@ def order(
         free = {gpu: free_memory(gpu, samples) for gpu in gpus}
         known = {gpu: size for gpu, size in free.items() if size is not None}
         _check_known("free memory", set(gpus) - known.keys(), "--gpu-ids")
-        return _best_first(gpus, known), lambda gpu: gigabytes(known[gpu])
+        return _best_first(gpus, known), lambda gpu: format_bytes(known[gpu])
     if request.policy == "performance":
         scores = _scores(request.performance, inventory) or _speeds(gpus)
         return _best_first(gpus, scores), lambda gpu: f"{scores[gpu]:,g}"

@@ -78,7 +78,7 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         config=True,
         help="""Minutes, 1 to 240, for which what was read in each second is kept, so that a panel
         shows the past when it is opened. Averages are kept for 24 times as long. For 8 GPUs, an
-        hour takes 12 MB.""",
+        hour takes 11 MiB.""",
     )
     sampler_linger = Float(
         60.0,

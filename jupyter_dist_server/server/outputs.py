@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..common.displays import in_words
+from ..common.units import format_bytes
 
 BACKLOG = 1 << 24
 """Characters that may wait for a caller that reads slowly."""
@@ -33,7 +33,7 @@ def to_output(kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _notice(size: int, why: str) -> dict[str, Any]:
-    text = f"… {in_words(size)} of outputs cut here: {why}\n"
+    text = f"… {format_bytes(size)} of outputs cut here: {why}\n"
     return {"output_type": "stream", "name": "stderr", "text": text}
 
 
@@ -126,7 +126,7 @@ class Collected:
             yield f'{comma}"{rank}": {{"status": {json.dumps(statuses[rank])}, "outputs": ['
             comma = ""
             if self._cut[rank]:
-                why = f"an answer holds {in_words(COLLECTED)}; a stream has no such limit"
+                why = f"an answer holds {format_bytes(COLLECTED)}; a stream has no such limit"
                 outputs.append(json.dumps(_notice(self._cut[rank], why)))
             for output in outputs:
                 yield comma

@@ -47,12 +47,12 @@ export function startCode(
   return [LOAD, ...comments, words.join(' ')].join('\n');
 }
 
-/** `20GB`, or `512MB` where that is not whole. */
+/** `20GiB`, or `512MiB` where that is not whole. */
 function size(bytes: number): string {
-  const gigabytes = bytes / 2 ** 30;
-  return Number.isInteger(gigabytes)
-    ? `${gigabytes}GB`
-    : `${Math.round(bytes / 2 ** 20)}MB`;
+  const gibibytes = bytes / 2 ** 30;
+  return Number.isInteger(gibibytes)
+    ? `${gibibytes}GiB`
+    : `${Math.round(bytes / 2 ** 20)}MiB`;
 }
 
 /**

@@ -117,9 +117,9 @@ def test_status_shows_ranks_and_who_has_the_other_gpus(notebook: Notebook, gpus:
     assert "0 NVIDIA H100" in first and "idle" in first
     assert "1 NVIDIA H100" in second
     rows = table(said)
-    assert rows["0"] == ["NVIDIA H100", "0 %", "0.0 / 80.0 GB", "35 °C", "this pool, rank 0"]
+    assert rows["0"] == ["NVIDIA H100", "0 %", "0 B / 80 GiB", "35 °C", "this pool, rank 0"]
     assert rows["1"][1] == "–", "what the driver does not tell is not 0"
-    assert rows["2"][1:4] == ["64 %", "31.0 / 80.0 GB", "84 °C"]
+    assert rows["2"][1:4] == ["64 %", "31 GiB / 80 GiB", "84 °C"]
     assert rows["2"][4].startswith("python")
     assert f", pid {stranger.pid}, user " in rows["2"][4]
     assert rows["3"][4].startswith("b.ipynb, user ")
@@ -221,8 +221,11 @@ print(seen[0], [rank["gpu"]["index"] for rank in pool._record["ranks"]])
         ("--map zero:3", "--map takes ranks with their GPUs, such as 0:3,1:0, not “zero:3”."),
         ("--map 0:3 -n 2", "The map is for 1 rank, and the pool has 2."),
         ("--performance 0=fast", "--performance takes GPUs with scores, such as 0=100,3=110"),
-        ("--min-free-memory 20", "--min-free-memory takes a size such as 20GB or 500MB, not “20”."),
-        ("--min-free-memory 900GB", "No GPU has 900 GB: the largest, GPU 0, has 80 GB."),
+        (
+            "--min-free-memory 20",
+            "--min-free-memory takes a size such as 20GiB or 500MiB, not “20”.",
+        ),
+        ("--min-free-memory 900GB", "No GPU has 900 GiB: the largest, GPU 0, has 80 GiB."),
         (
             "-n 2 --gpu-ids 1 --backend nccl",
             "NCCL refuses two ranks on one GPU: 2 ranks, only 1 GPU.",

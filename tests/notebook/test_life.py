@@ -156,7 +156,7 @@ def test_status_and_sync(pool: Notebook) -> None:
     lines = pool.ok("%dist_status").lines
     assert re.match(r"Pool p-\w+: 2 ranks, gloo, on ", lines[0])
     assert lines[1].split() == ["rank", "device", "GPU", "pid", "memory", "state"]
-    assert re.match(r"0 +cpu +- +\d+ +\d+ MB +idle for \d+ s", lines[2])
+    assert re.match(r"0 +cpu +- +\d+ +[\d.]+ MiB +idle for \d+ s", lines[2])
     assert re.match(r"Ranks 0-1 met in [\d.]+ ms\.", pool.ok("%sync").lines[0])
 
 

@@ -35,7 +35,7 @@ def pool(ranks: Notebook) -> Notebook:
 def test_there_and_back(pool: Notebook, items: int) -> None:
     pool.ok(f"w = torch.arange({items}.0)")
     said = pool.ok("%dist_push w").text
-    assert re.fullmatch(r"Pushed `w` \([\d.]+ (bytes|kB|MB)\) to ranks 0-1 in \d+\.\d s\.\n", said)
+    assert re.fullmatch(r"Pushed `w` \([\d.]+ (B|KiB|MiB)\) to ranks 0-1 in \d+\.\d s\.\n", said)
     pool.ok("%%distributed\nw += rank")
     said = pool.ok("%dist_pull w --rank 1 --as got").text
     assert re.fullmatch(r"Pulled `got` \([^)]+\) from rank 1 in \d+\.\d s\.\n", said)

@@ -47,7 +47,7 @@ def test_a_process_that_leases_nothing_is_named_and_can_be_overridden(
 ) -> None:
     gpus.update(**{"1.process": [f"{stranger.pid},{31 * 2**30},50", f"{os.getpid()},1048576,0"]})
     process = psutil.Process(stranger.pid)
-    said = f"{process.name()}, pid {stranger.pid}, user {process.username()}, 31 GB"
+    said = f"{process.name()}, pid {stranger.pid}, user {process.username()}, 31 GiB"
 
     async def check() -> None:
         with pytest.raises(DistError) as refused:

@@ -193,11 +193,11 @@ def test_without_gpus_nccl_is_refused_with_the_reason(backend: str) -> None:
 
 
 def test_by_default_the_free_gpus_are_taken_and_why_not_the_others() -> None:
-    reasons = {"GPU-0": "leased by bob", "GPU-2": "used by python, pid 812, user bob, 31 GB"}
+    reasons = {"GPU-0": "leased by bob", "GPU-2": "used by python, pid 812, user bob, 31 GiB"}
     placement = placed(machine(4), reasons=reasons)
     assert indices(placement) == [1, 3]
     assert placement.notices == (
-        "Left out: GPU 0 is leased by bob; GPU 2 is used by python, pid 812, user bob, 31 GB.",
+        "Left out: GPU 0 is leased by bob; GPU 2 is used by python, pid 812, user bob, 31 GiB.",
     )
 
 
@@ -217,10 +217,10 @@ def test_no_free_gpu_says_who_has_them() -> None:
 
 @pytest.mark.parametrize("how", [{"gpu_ids": (0, 1)}, {"map": {0: 1, 1: 0}}])
 def test_a_named_gpu_that_is_taken_is_refused(how: dict[str, Any]) -> None:
-    reasons = {"GPU-1": "used by python, pid 812, user bob, 31 GB"}
+    reasons = {"GPU-1": "used by python, pid 812, user bob, 31 GiB"}
     error = refused(machine(4), reasons=reasons, **how)
     assert isinstance(error, GpusTaken)
-    assert error.message == "GPU 1 is used by python, pid 812, user bob, 31 GB."
+    assert error.message == "GPU 1 is used by python, pid 812, user bob, 31 GiB."
     assert "--force" in error.hint
 
 
@@ -261,7 +261,7 @@ def test_free_memory_takes_the_emptiest_first() -> None:
     placement = placed(machine(4), samples, num_ranks=3, placement="free-memory")
     assert (indices(placement), placement.policy) == ([1, 3, 0], "free-memory")
     assert placement.notices == (
-        "Placed by free memory: GPU 1 (70 GB), GPU 3 (70 GB), GPU 0 (10 GB).",
+        "Placed by free memory: GPU 1 (70 GiB), GPU 3 (70 GiB), GPU 0 (10 GiB).",
     )
 
 
@@ -269,7 +269,7 @@ def test_a_gpu_short_of_memory_is_left_out_or_refused() -> None:
     samples = free(10, 70)
     placement = placed(machine(2), samples, min_free_memory=20 * GB)
     assert (indices(placement), placement.policy) == ([1], "free-memory")
-    assert "GPU 0 is short of memory (free: 10 GB, not 20 GB)" in placement.notices[0]
+    assert "GPU 0 is short of memory (free: 10 GiB, not 20 GiB)" in placement.notices[0]
     error = refused(machine(2), samples, min_free_memory=20 * GB, gpu_ids=(0,))
     assert isinstance(error, GpusTaken) and "GPU 0 is short of memory" in error.message
 
@@ -277,7 +277,7 @@ def test_a_gpu_short_of_memory_is_left_out_or_refused() -> None:
 def test_more_memory_than_any_gpu_has_is_refused_for_good() -> None:
     error = refused(machine(2), free(70, 70), min_free_memory=200 * GB, wait=60.0)
     assert (error.code, error.field) == ("not_enough_memory", "min_free_memory")
-    assert "No GPU has 200 GB" in error.message and "80 GB" in error.message
+    assert "No GPU has 200 GiB" in error.message and "80 GiB" in error.message
 
 
 def test_free_memory_that_nobody_knows_is_not_guessed() -> None:
@@ -499,7 +499,7 @@ def why(request: PoolRequest, leases: Any = None, rows: Any = None, line: Any = 
 
 def test_a_foreign_process_with_real_memory_takes_a_gpu() -> None:
     rows = [row(812, 31 * GB), row(7, 10 * 2**20), row(8, None)]
-    assert why(PoolRequest(), rows=rows) == "used by python, pid 812, user bob, 31 GB"
+    assert why(PoolRequest(), rows=rows) == "used by python, pid 812, user bob, 31 GiB"
     assert why(PoolRequest(force=True), rows=rows) == ""
     assert why(PoolRequest(), rows=rows[1:]) == ""
 

@@ -84,7 +84,7 @@ def test_status_shows_the_gpu_as_it_is(notebook: Notebook) -> None:
     said = notebook.ok("%dist_status").text
     assert gpu.name in said
     assert "this pool, rank 0" in said
-    assert "1.0 GB" in said
+    assert "1 GiB" in said
 
 
 def test_a_gpu_that_a_foreign_process_uses_is_refused(notebook: Notebook) -> None:

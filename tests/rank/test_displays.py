@@ -8,10 +8,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.common.displays import REPLACED, SHARE, in_words
+from jupyter_dist_server.common.displays import REPLACED, SHARE
 
 from ..pools.test_pool import client_of, request, running
 
@@ -66,11 +64,3 @@ def test_displays_are_bounded_and_the_rest_is_kept(tmp_path: Path) -> None:
         return {"clear_output": times, "display_data": times, "finished": 1}
 
     asyncio.run(check())
-
-
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (3 << 29, "1.5 GiB")],
-)
-def test_sizes_are_said_as_people_read_them(size: int, words: str) -> None:
-    assert in_words(size) == words

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from ...common.rank_specs import format_ranks
+from ...common.units import format_bytes
 from ...gpus.gpu_state import read_gpu_state
 from ...gpus.inventory import Gpu
 from ...gpus.metrics import Value
@@ -44,18 +45,13 @@ async def gpu_rows(record: Record) -> list[tuple[str, ...]]:
     return rows
 
 
-def gigabytes(size: float) -> str:
-    """Return a size in bytes in words."""
-    return f"{size / 2**30:.1f} GB"
-
-
 def _figure(value: Value, unit: str) -> str:
     return f"{value:.0f}{unit}" if isinstance(value, int | float) else "–"
 
 
 def _memory(gpu: Gpu, used: Value) -> str:
-    first = f"{used / 2**30:.1f}" if isinstance(used, int | float) else "–"
-    return f"{first} / {gigabytes(gpu.memory_total)}"
+    first = format_bytes(used) if isinstance(used, int | float) else "–"
+    return f"{first} / {format_bytes(gpu.memory_total)}"
 
 
 def _holder(
@@ -84,4 +80,4 @@ def _lessee(lease: dict[str, Any]) -> str:
 def _process(row: dict[str, Any]) -> str:
     command, user = row["command"] or "a process that cannot be seen from here", row["user"]
     whose = f", user {user}" if user else ""
-    return f"{command}, pid {row['pid']}{whose}, {gigabytes(row['memory'])}"
+    return f"{command}, pid {row['pid']}{whose}, {format_bytes(row['memory'])}"

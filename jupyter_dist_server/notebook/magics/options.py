@@ -110,12 +110,12 @@ def read_map(text: str | None) -> dict[str, int | str] | None:
 
 
 def read_bytes(text: str | None) -> int | None:
-    """Read ``20GB``; as everywhere with GPUs, a GB is 2**30 bytes."""
+    """Read ``20GiB`` or ``500MiB``; ``20GB`` and ``20G`` are the same, as in Slurm."""
     if text is None:
         return None
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([GM])(?:i?B)?", text.strip(), re.IGNORECASE)
     if not match:
-        raise UsageError(f"--min-free-memory takes a size such as 20GB or 500MB, not “{text}”")
+        raise UsageError(f"--min-free-memory takes a size such as 20GiB or 500MiB, not “{text}”")
     return int(float(match[1]) * (2**30 if match[2] in "gG" else 2**20))
 
 

@@ -58,7 +58,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
         "--placement",
         help="cycle (default) through the free GPUs, free-memory or performance for the best first",
     )
-    @argument("--min-free-memory", help="take no GPU with less, such as 20GB")
+    @argument("--min-free-memory", help="take no GPU with less, such as 20GiB")
     @argument("--performance", help="scores of the GPUs to choose from, such as 0=100,3=110")
     @argument("--map", help="the GPU of each rank, such as 0:3,1:0")
     @argument("--exclusive", action="store_true", help="refuse that two ranks share a GPU")
@@ -87,7 +87,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
             %dist_init
             %dist_init -n 4
             %dist_init --num-ranks 2 --gpu-ids 0,3
-            %dist_init -n 2 --min-free-memory 20GB --wait 600
+            %dist_init -n 2 --min-free-memory 20GiB --wait 600
             %dist_init -n 2 --backend gloo --env NCCL_DEBUG=INFO --timeout 60
         """
         options = parse(self.dist_init, line)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ...common.units import format_bytes
 from ...pools.discovery import Found
 from ..session.control import Record
-from .gpu_table import gigabytes
 
 
 def describe_start(record: Record, seconds: float) -> str:
@@ -59,8 +59,8 @@ def status_table(
         elif answer is None:
             pid, state = rank["pid"], "does not answer"
         else:
-            pid, memory = answer["pid"], f"{answer['memory'] / 2**20:.0f} MB"
-            held = gigabytes(answer["gpu"]["allocated"]) if answer["gpu"] else "-"
+            pid, memory = answer["pid"], format_bytes(answer["memory"])
+            held = format_bytes(answer["gpu"]["allocated"]) if answer["gpu"] else "-"
             state = f"{answer['state']} for {time.time() - answer['since']:.0f} s"
         torch = (held,) if on_gpus else ()
         rows.append((str(number), rank["device"], gpu, str(pid), memory, *torch, state))

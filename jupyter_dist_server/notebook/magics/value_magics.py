@@ -14,6 +14,7 @@ from ...client.splitting import concatenate
 from ...client.values import Moved
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
+from ...common.units import format_bytes
 from ..api import Pool
 from ..session.current_pool import CurrentPool
 from .options import plain_usage, unquoted
@@ -177,20 +178,10 @@ def _name(options: Any) -> tuple[str, str]:
 def _say(verb: str, names: list[str], moved: Moved, where: str, begun: float) -> None:
     listed = ", ".join(f"`{name}`" for name in names)
     seconds = time.monotonic() - begun
-    print(f"{verb} {listed} ({_size(moved.nbytes)}) {where} in {seconds:.1f} s.")
+    print(f"{verb} {listed} ({format_bytes(moved.nbytes)}) {where} in {seconds:.1f} s.")
     for notice in moved.notices:
         print(notice)
 
 
 def _ranks(ranks: list[int]) -> str:
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {format_ranks(ranks)}"
-
-
-def _size(nbytes: float) -> str:
-    if nbytes < 1000:
-        return f"{nbytes:.0f} bytes"
-    for unit in ("kB", "MB", "GB"):
-        nbytes /= 1000
-        if nbytes < 999.5 or unit == "GB":
-            break
-    return f"{nbytes:.3g} {unit}"
