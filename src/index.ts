@@ -1,19 +1,18 @@
+import { modelPlugin } from './model/plugin';
+import { startPlugin } from './model/startPlugin';
 import { cellsPlugin } from './notebook/cells/plugin';
 import { codePlugin } from './notebook/code/plugin';
 import { runFilePlugin } from './notebook/code/runFile';
-import { commandsPlugin } from './panel/commands';
 import { launcherPlugin } from './notebook/launcher/plugin';
-import { modelPlugin } from './model/plugin';
+import { modePlugin, toolbarPlugin } from './notebook/toolbar/plugin';
 import { outputsPlugin } from './outputs/plugin';
+import { replayPlugin } from './outputs/replay';
+import { commandsPlugin } from './panel/commands';
 import { panelPlugin } from './panel/plugin';
 import { ranksPlugin } from './panel/ranks/plugin';
-import { replayPlugin } from './outputs/replay';
-import { runningPlugin } from './panel/running/plugin';
-import { startPlugin } from './model/startPlugin';
-import { statusBarPlugin } from './panel/statusbar/plugin';
+import { runningPlugin } from './panel/running';
+import { statusBarPlugin } from './panel/statusBar';
 import { timelinePlugin } from './timeline/plugin';
-import { modePlugin } from './notebook/toolbar/modePlugin';
-import { toolbarPlugin } from './notebook/toolbar/plugin';
 
 export * from './model/tokens';
 

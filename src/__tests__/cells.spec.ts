@@ -4,7 +4,7 @@ import type { Cell } from '@jupyterlab/cells';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
-import { CellMark } from '../notebook/cells/cellMark';
+import { CellMark } from '../notebook/cells/cellEdges';
 import {
   listedRanks,
   sayWhere,

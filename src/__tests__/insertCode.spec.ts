@@ -1,6 +1,6 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
-import { insertCode } from '../ui/insert';
+import { insertCode } from '../ui/codeCells';
 import { LOAD } from '../model/tokens';
 
 /** Insert code below the second of these cells; answer what the new cell has. */

@@ -8,7 +8,7 @@ import {
   firstCells,
   makeContent,
   pythonKernel
-} from '../notebook/launcher/firstCells';
+} from '../notebook/launcher/newNotebook';
 import { launcherPlugin } from '../notebook/launcher/plugin';
 import { CommandIDs } from '../model/tokens';
 import { dialog, dialogSays } from './samples';

@@ -1,6 +1,6 @@
 import type { IStateDB } from '@jupyterlab/statedb';
 
-import { Memory } from '../model/memory';
+import { Memory } from '../model/uiState';
 import { until } from './samples';
 
 describe('Memory', () => {

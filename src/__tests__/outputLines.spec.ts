@@ -1,4 +1,4 @@
-import { oddRanks } from '../outputs/differ';
+import { oddRanks } from '../outputs/outputView';
 import { LabelReader, Owners, ranksOf } from '../outputs/labels';
 import { Lines } from '../outputs/lines';
 

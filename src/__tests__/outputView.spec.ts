@@ -7,7 +7,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import { MARK } from '../outputs/item';
-import { addRenderers } from '../outputs/renderers';
+import { addRenderers } from '../outputs/plugin';
 import { until } from './samples';
 
 const mark = (failed?: Record<string, string>, size = 3) => ({

@@ -4,7 +4,7 @@ import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Root } from 'react-dom/client';
 
-import { Memory } from '../model/memory';
+import { Memory } from '../model/uiState';
 import type { IRank } from '../model/contract';
 import { Telemetry } from '../model/telemetry';
 import { Clock } from '../ui/clock';

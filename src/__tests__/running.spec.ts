@@ -3,7 +3,7 @@ import { CommandRegistry } from '@lumino/commands';
 import type { Signal } from '@lumino/signaling';
 
 import type { IPool } from '../model/contract';
-import { RunningPools } from '../panel/running/manager';
+import { RunningPools } from '../panel/running';
 import { CommandIDs } from '../model/tokens';
 import {
   dialog,

@@ -2,8 +2,8 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import type { IHolder, IPool, IRank } from '../model/contract';
-import { Memory } from '../model/memory';
-import { StartModel } from '../model/start';
+import { Memory } from '../model/uiState';
+import { StartModel } from '../model/startModel';
 import type { IPoolsModel } from '../model/tokens';
 import { makeTelemetry } from './gpuSamples';
 

@@ -4,11 +4,11 @@ import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Root } from 'react-dom/client';
 
-import { Memory } from '../model/memory';
+import { Memory } from '../model/uiState';
 import { Clock } from '../ui/clock';
 import { PoolView } from '../panel/pool/poolView';
 import type { IPanelServices } from '../panel/services';
-import type { StartModel } from '../model/start';
+import type { StartModel } from '../model/startModel';
 import { CommandIDs } from '../model/tokens';
 import type { IPoolsModel } from '../model/tokens';
 import { makeModel, makeStart } from './samples';

@@ -2,7 +2,7 @@ import { Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import type { Signal } from '@lumino/signaling';
 
-import { showErrors } from '../panel/showErrors';
+import { showErrors } from '../panel/plugin';
 import { makeModel } from './samples';
 
 it('tells once of each error that cannot be seen, and leaves the sidebar as it is', () => {

@@ -4,7 +4,7 @@ import { Widget } from '@lumino/widgets';
 
 import type { IPool } from '../model/contract';
 import { Telemetry } from '../model/telemetry';
-import { StatusItem } from '../panel/statusbar/item';
+import { StatusItem } from '../panel/statusBar';
 import { loadOf } from '../words/load';
 import { poolState } from '../words/poolState';
 import {

@@ -8,7 +8,7 @@ import type { IPool } from '../model/contract';
 import { RanksButton } from '../notebook/toolbar/ranksButton';
 import { CommandIDs } from '../model/tokens';
 import type { IPoolsModel } from '../model/tokens';
-import type { StartModel } from '../model/start';
+import type { StartModel } from '../model/startModel';
 import {
   makeHolder,
   makeModel,

@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
 
-import { Memory } from '../model/memory';
+import { Memory } from '../model/uiState';
 import { Telemetry } from '../model/telemetry';
 import { Clock } from '../ui/clock';
 import { DistPanel } from '../panel/panel';

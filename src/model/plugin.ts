@@ -6,12 +6,12 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { IPoolsModel, SETTINGS_ID, TRANSLATION_DOMAIN } from './tokens';
 import { Client } from './client';
 import { NotebookFollower } from './notebook';
 import { PoolsModel } from './pools';
 import { Stream } from './stream';
 import { Telemetry } from './telemetry';
+import { IPoolsModel, SETTINGS_ID, TRANSLATION_DOMAIN } from './tokens';
 
 /**
  * Provides the pools of the server to every other plugin; the settings, which concern more than the

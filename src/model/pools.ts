@@ -4,8 +4,6 @@ import type { PartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import { LOAD, MAX_RANKS } from './tokens';
-import type { Connection, INotebook, IPoolsModel } from './tokens';
 import { ApiError } from './client';
 import type { Client } from './client';
 import { poolOf } from './contract';
@@ -25,6 +23,8 @@ import type { INotebookFollower } from './notebook';
 import { setServerTime } from './serverTime';
 import type { Stream } from './stream';
 import type { ITelemetry } from './telemetry';
+import { LOAD, MAX_RANKS } from './tokens';
+import type { Connection, INotebook, IPoolsModel } from './tokens';
 
 /**
  * Keeps the server's pools, and knows which one belongs to the current notebook.

@@ -5,11 +5,11 @@ import type {
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { Memory } from './memory';
-import { IPoolsModel, TRANSLATION_DOMAIN } from './tokens';
 import { withoutValues } from './draft';
 import type { Draft } from './draft';
-import { IStartModel, StartModel } from './start';
+import { IStartModel, StartModel } from './startModel';
+import { IPoolsModel, TRANSLATION_DOMAIN } from './tokens';
+import { Memory } from './uiState';
 
 const KEY = 'jupyter-dist-server:start';
 

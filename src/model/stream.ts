@@ -2,11 +2,11 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import type { Connection } from './tokens';
 import { ApiError } from './client';
 import type { Client } from './client';
 import type { StreamMessage } from './contract';
 import type { Topic } from './gpuContract';
+import type { Connection } from './tokens';
 
 /** `WebSocket.OPEN`, whichever class the server settings give. */
 const SOCKET_OPEN = 1;

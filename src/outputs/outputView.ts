@@ -4,7 +4,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 
-import { oddRanks } from './differ';
 import { kindOf, makeItem, textOf } from './item';
 import type { IMark, Item } from './item';
 import { Owners, ranksOf } from './labels';
@@ -250,4 +249,33 @@ export class OutputView {
   private _odd = new Set<number>();
   private _frame: number | null = null;
   private _calm = 0;
+}
+
+/**
+ * The odd ones out: ranks that have shown something else than most of the ranks. If no more than
+ * half of them agree there are none, as a mark on every tab would tell nothing.
+ *
+ * Two ranks have shown the same if whatever one has shown is the other's, too.
+ */
+export function oddRanks(
+  ranks: readonly number[],
+  owners: Iterable<IOwner>
+): Set<number> {
+  const parts = new Map<number, string[]>(ranks.map(rank => [rank, []]));
+  for (const owner of owners) {
+    for (const rank of owner.ranks) {
+      parts.get(rank)?.push(owner.label);
+    }
+  }
+  const alike = new Map<string, number[]>();
+  for (const [rank, labels] of parts) {
+    const key = labels.sort().join(' ');
+    alike.set(key, [...(alike.get(key) ?? []), rank]);
+  }
+  for (const group of alike.values()) {
+    if (group.length > ranks.length / 2) {
+      return new Set(ranks.filter(rank => !group.includes(rank)));
+    }
+  }
+  return new Set();
 }

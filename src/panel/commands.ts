@@ -10,10 +10,10 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { deadRanks } from '../model/contract';
 import type { IPool, IRank, IStartChoice } from '../model/contract';
-import { addToPalette } from '../ui/palette';
-import { ask, askRestart } from '../ui/ask';
-import { IStartModel } from '../model/start';
+import { IStartModel } from '../model/startModel';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
+import { ask, askRestart } from '../ui/dialogs';
+import { addToPalette } from '../ui/palette';
 
 /**
  * Everything the buttons do, as commands for the palette, menus and shortcuts.

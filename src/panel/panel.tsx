@@ -3,12 +3,12 @@ import type { ITranslator } from '@jupyterlab/translation';
 import { SidePanel } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
-import type { AccordionPanel } from '@lumino/widgets';
 import { Widget } from '@lumino/widgets';
+import type { AccordionPanel } from '@lumino/widgets';
 import React from 'react';
 
 import { PANEL_ID } from '../model/tokens';
-import { ranksIcon } from '../ui/icon';
+import { ranksIcon } from '../ui/icons';
 import { GpuList, GpuSummary } from './gpus/gpuList';
 import { OtherPools, OtherPoolsSummary } from './others/otherPools';
 import { PoolSummary, PoolView } from './pool/poolView';

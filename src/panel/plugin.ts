@@ -3,18 +3,19 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette } from '@jupyterlab/apputils';
+import { ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
 
+import type { IApiError } from '../model/contract';
+import { IStartModel } from '../model/startModel';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
-import { Memory } from '../model/memory';
-import { addToPalette } from '../ui/palette';
-import { IStartModel } from '../model/start';
+import { Memory } from '../model/uiState';
 import { Clock } from '../ui/clock';
-import { ranksIcon } from '../ui/icon';
+import { ranksIcon } from '../ui/icons';
+import { addToPalette } from '../ui/palette';
 import { DistPanel } from './panel';
-import { showErrors } from './showErrors';
 
 /**
  * Puts the panel into the left sidebar.
@@ -59,3 +60,29 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     showErrors(model, panel, open, trans);
   }
 };
+
+/**
+ * Tell of a request that failed while the panel, which says why, is not in sight.
+ */
+export function showErrors(
+  model: IPoolsModel,
+  panel: { readonly isVisible: boolean },
+  open: () => void,
+  trans: TranslationBundle
+): void {
+  // Who comes back to a notebook has seen its error.
+  const known = new WeakSet<IApiError>();
+  model.changed.connect(() => {
+    const { error } = model;
+    if (error && !known.has(error)) {
+      known.add(error);
+      if (!panel.isVisible) {
+        const words = [error.message, error.hint].filter(Boolean).join(' ');
+        Notification.error(words, {
+          autoClose: false,
+          actions: [{ label: trans.__('Show Ranks & GPUs'), callback: open }]
+        });
+      }
+    }
+  });
+}

@@ -1,6 +1,6 @@
 import type { AccordionPanel } from '@lumino/widgets';
 
-import type { Memory } from '../model/memory';
+import type { Memory } from '../model/uiState';
 import type { Section } from './section';
 import { shareHeight } from './shareHeight';
 

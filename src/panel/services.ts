@@ -1,9 +1,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
-import type { Memory } from '../model/memory';
-import type { IStartModel } from '../model/start';
+import type { IStartModel } from '../model/startModel';
 import type { IPoolsModel } from '../model/tokens';
+import type { Memory } from '../model/uiState';
 import type { Clock } from '../ui/clock';
 
 /** What every part of the panel is given. */

@@ -1,5 +1,6 @@
 import { Clipboard } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { ellipsesIcon } from '@jupyterlab/ui-components';
 import React, { useState } from 'react';
 
 interface IButtonProps {
@@ -62,4 +63,53 @@ export function Note({ children, kind = 'info' }: INoteProps): JSX.Element {
       {children}
     </div>
   );
+}
+
+interface IStatePillProps {
+  kind: 'ok' | 'wait' | 'error';
+  label: string;
+}
+
+/**
+ * The state in a word, announced when it changes.
+ */
+export function StatePill({ kind, label }: IStatePillProps): JSX.Element {
+  return (
+    <span className={`jp-dist-StatePill jp-mod-${kind}`} role="status">
+      {label}
+    </span>
+  );
+}
+
+interface IMenuButtonProps {
+  label: string;
+  open: (button: HTMLElement) => void;
+}
+
+/**
+ * Three dots that open a menu.
+ */
+export function MenuButton({ label, open }: IMenuButtonProps): JSX.Element {
+  return (
+    <button
+      type="button"
+      className="jp-dist-MenuButton"
+      aria-haspopup="menu"
+      aria-label={label}
+      title={label}
+      onClick={event => open(event.currentTarget)}
+    >
+      <ellipsesIcon.react tag="span" />
+    </button>
+  );
+}
+
+/**
+ * Hand the focus on to the first control of a kind before the one that has it goes.
+ */
+export function focusFirst(
+  container: HTMLElement | null,
+  selector: 'button' | 'input'
+): void {
+  container?.querySelector<HTMLElement>(`${selector}:enabled`)?.focus();
 }

@@ -3,10 +3,10 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 
-import { Button, CopyButton } from './controls';
 import { formatTime } from '../words/format';
 import { textOf } from '../words/rankTexts';
 import type { IBlock } from '../words/rankTexts';
+import { Button, CopyButton } from './controls';
 
 interface ITextProps {
   load: () => Promise<IBlock[]>;

@@ -2,10 +2,10 @@ import { useEffect, useMemo, useReducer } from 'react';
 
 import type { IPool } from '../model/contract';
 import { serverTime } from '../model/serverTime';
+import type { IPoolsModel } from '../model/tokens';
 import { findLongWait, waitsSince } from '../model/waiting';
 import type { ILongWait } from '../model/waiting';
 import { useTelemetry } from './useTelemetry';
-import type { IPoolsModel } from '../model/tokens';
 
 /** Milliseconds: a wait that has lasted for the limit is not longer than it yet. */
 const MARGIN = 50;

@@ -9,14 +9,14 @@ import { ITranslator } from '@jupyterlab/translation';
 
 import { hasMode, poolOf } from '../../model/contract';
 import { isPython } from '../../model/notebook';
-import { addToPalette } from '../../ui/palette';
-import { ranksIcon } from '../../ui/icon';
 import {
   CommandIDs,
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
-import { CellMarks } from './cellMarks';
+import { ranksIcon } from '../../ui/icons';
+import { addToPalette } from '../../ui/palette';
+import { CellMarks } from './cellEdges';
 import { MAGIC, toggled, whereRuns } from './magic';
 
 /**

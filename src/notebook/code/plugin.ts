@@ -6,7 +6,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { CommandIDs, PANEL_ID, TRANSLATION_DOMAIN } from '../../model/tokens';
-import { insertCode } from '../../ui/insert';
+import { insertCode } from '../../ui/codeCells';
 
 /**
  * Inserts the code that does what a button did, or that is for a rank or a GPU.

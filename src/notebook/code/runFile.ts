@@ -9,18 +9,18 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { makeNotebook } from '../launcher/makeNotebook';
 import { isHeldBy, poolOf } from '../../model/contract';
 import { isPython } from '../../model/notebook';
-import { addToPalette } from '../../ui/palette';
-import { ranksIcon } from '../../ui/icon';
-import { quote, startCode } from '../../words/startCode';
-import { IStartModel } from '../../model/start';
+import { IStartModel } from '../../model/startModel';
 import {
   CommandIDs,
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
+import { ranksIcon } from '../../ui/icons';
+import { addToPalette } from '../../ui/palette';
+import { quote, startCode } from '../../words/startCode';
+import { makeNotebook } from '../launcher/newNotebook';
 
 /**
  * Runs a Python file of the file browser on the ranks of the current notebook, by a cell that says so;

@@ -6,12 +6,11 @@ import { ICommandPalette, showErrorMessage } from '@jupyterlab/apputils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
 import { ITranslator } from '@jupyterlab/translation';
+import { LabIcon } from '@jupyterlab/ui-components';
 
-import { addToPalette } from '../../ui/palette';
 import { CommandIDs, TRANSLATION_DOMAIN } from '../../model/tokens';
-import { firstCells } from './firstCells';
-import { LOGO_URL, launcherIcon } from './icon';
-import { makeNotebook } from './makeNotebook';
+import { addToPalette } from '../../ui/palette';
+import { firstCells, makeNotebook } from './newNotebook';
 
 /**
  * Makes notebooks that start ranks, from the launcher, the menu and the palette.
@@ -67,3 +66,21 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
     });
   }
 };
+
+// A picture of its own knows no variables: these are the colours of ranks 0 to 3.
+const SVG = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 52 52" width="52" height="52">
+  <path fill="none" stroke="#9e9e9e" stroke-width="1.5" d="M6 6h17v17H6zM29 6h17v17H29zM6 29h17v17H6zM29 29h17v17H29z"/>
+  <path fill="#0072b2" d="M5 5h6v19H5z"/>
+  <path fill="#e69f00" d="M28 5h6v19h-6z"/>
+  <path fill="#009e73" d="M5 28h6v19H5z"/>
+  <path fill="#cc79a7" d="M28 28h6v19h-6z"/>
+</svg>`;
+
+/** Four ranks in their colours. */
+export const launcherIcon = new LabIcon({
+  name: 'jupyter-dist-server:launcher',
+  svgstr: SVG
+});
+
+/** The same where the launcher shows the logo of a kernel. */
+export const LOGO_URL = `data:image/svg+xml,${encodeURIComponent(SVG)}`;

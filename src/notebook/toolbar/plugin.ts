@@ -2,13 +2,19 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { IToolbarWidgetRegistry } from '@jupyterlab/apputils';
+import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { IPoolsModel, TRANSLATION_DOMAIN } from '../../model/tokens';
-import { IStartModel } from '../../model/start';
+import { hasMode, poolOf } from '../../model/contract';
+import { IStartModel } from '../../model/startModel';
+import {
+  CommandIDs,
+  IPoolsModel,
+  TRANSLATION_DOMAIN
+} from '../../model/tokens';
+import { addToPalette } from '../../ui/palette';
 import { RanksButton } from './ranksButton';
 
 /**
@@ -39,5 +45,52 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
         ...{ panel, model, start, commands, makeCurrent, trans }
       });
     });
+  }
+};
+
+/**
+ * Switches whether all cells of the current notebook run on its ranks.
+ */
+export const modePlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:mode',
+  description: 'Has all cells of a notebook run on its ranks.',
+  autoStart: true,
+  requires: [IPoolsModel, INotebookTracker, ITranslator],
+  optional: [ICommandPalette],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    model: IPoolsModel,
+    tracker: INotebookTracker,
+    translator: ITranslator,
+    palette: ICommandPalette | null
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    const command = CommandIDs.toggleMode;
+    const kernelId = () =>
+      tracker.currentWidget?.sessionContext.session?.kernel?.id;
+    const pool = () => {
+      const found = poolOf(kernelId(), model.pools.values());
+      return found?.state === 'RUNNING' ? found : null;
+    };
+    const isOn = () => hasMode(pool(), kernelId());
+    commands.addCommand(command, {
+      label: trans.__('Run All Cells on Ranks'),
+      caption: trans.__(
+        'Have every cell of the notebook run on its ranks, or only those that say so.'
+      ),
+      isEnabled: () => pool() !== null,
+      isToggleable: true,
+      isToggled: isOn,
+      execute: async () => {
+        const kernel = kernelId();
+        if (kernel) {
+          await model.setMode(kernel, !isOn());
+        }
+      }
+    });
+    addToPalette(palette, trans, [command]);
+    const notify = () => commands.notifyCommandChanged(command);
+    model.changed.connect(notify);
+    tracker.currentChanged.connect(notify);
   }
 };

@@ -1,6 +1,6 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ReactWidget, caretDownIcon } from '@jupyterlab/ui-components';
+import { caretDownIcon, ReactWidget } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 import React from 'react';
@@ -8,14 +8,13 @@ import React from 'react';
 import { deadRanks, hasMode, poolOf } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { isPython } from '../../model/notebook';
-import { formatBackend } from '../../words/format';
-import { countRanks, poolState } from '../../words/poolState';
-import type { IStartModel } from '../../model/start';
-import type { IPoolState } from '../../words/poolState';
-import { warningIcon } from '../../ui/warningIcon';
+import type { IStartModel } from '../../model/startModel';
 import { CommandIDs } from '../../model/tokens';
 import type { IPoolsModel } from '../../model/tokens';
-import { ModeButton } from './modeButton';
+import { warningIcon } from '../../ui/icons';
+import { formatBackend } from '../../words/format';
+import { countRanks, poolState } from '../../words/poolState';
+import type { IPoolState } from '../../words/poolState';
 
 /**
  * `Ranks: 4 ▾` in the toolbar of a notebook: how its pool does, and a menu of what can be done.
@@ -210,4 +209,28 @@ function explain(
         state.words,
         formatBackend(pool.backend)
       ].join(' · ');
+}
+
+interface IModeButtonProps {
+  end: () => void;
+  trans: TranslationBundle;
+}
+
+/**
+ * Only there while all cells run on ranks, as that changes what every cell means.
+ */
+export function ModeButton({ end, trans }: IModeButtonProps): JSX.Element {
+  return (
+    <button
+      type="button"
+      className="jp-dist-ModeButton"
+      aria-pressed
+      title={trans.__(
+        'Every cell runs on all ranks. Click to run cells in the notebook again.'
+      )}
+      onClick={end}
+    >
+      {trans.__('all cells on ranks')}
+    </button>
+  );
 }

@@ -2,13 +2,13 @@ import { PathExt } from '@jupyterlab/coreutils';
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
-import { formatBytes } from '../../words/format';
-import { Percent } from '../../ui/percent';
-import type { IPanelServices } from '../services';
+import { Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
 import { useModel } from '../../ui/useModel';
 import { useTelemetry } from '../../ui/useTelemetry';
 import { Missing } from '../../ui/value';
+import { formatBytes } from '../../words/format';
+import type { IPanelServices } from '../services';
 
 /** Whether all ranks are shown, as the user chose. */
 const SHOW_ALL = 'showAllCpus';

@@ -1,21 +1,20 @@
 import React, { useId, useState } from 'react';
 
-import { startCellDrag } from '../../ui/drag';
 import { labelOf, shortName } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import { seatsOn, segments } from '../../model/holders';
 import type { ISeat } from '../../model/holders';
 import type { IReading } from '../../model/telemetry';
-import { startCode } from '../../words/startCode';
-import { formatBytes, formatMemory, formatUsed } from '../../words/format';
-import { GpuDetails } from './gpuDetails';
-import { sayHolder, saySegment } from '../../words/gpuWords';
-import { MemoryMeter } from '../../ui/meters';
-import type { IPanelServices } from '../services';
-import { Percent } from '../../ui/percent';
+import { startCellDrag } from '../../ui/codeCells';
+import { MemoryMeter, Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
 import { useTelemetry } from '../../ui/useTelemetry';
 import { Value } from '../../ui/value';
+import { formatBytes, formatMemory, formatUsed } from '../../words/format';
+import { sayHolder, saySegment } from '../../words/gpuWords';
+import { startCode } from '../../words/startCode';
+import type { IPanelServices } from '../services';
+import { GpuDetails } from './gpuDetails';
 
 type Props = IPanelServices & { gpu: IGpu };
 

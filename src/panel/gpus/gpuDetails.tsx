@@ -3,11 +3,11 @@ import React, { useEffect } from 'react';
 
 import type { IGpu, NumberMetric } from '../../model/gpuContract';
 import type { IReading } from '../../model/telemetry';
+import { colourOf } from '../../ui/meters';
+import { Missing, Value } from '../../ui/value';
 import { formatBytes, formatRate } from '../../words/format';
 import { sayWho } from '../../words/gpuWords';
-import { colourOf } from '../../ui/meters';
 import type { IPanelServices } from '../services';
-import { Missing, Value } from '../../ui/value';
 
 interface IGpuDetailsProps extends IPanelServices {
   id: string;

@@ -1,19 +1,19 @@
 import React from 'react';
 
-import { cards } from '../../model/cards';
+import { bareName, cards } from '../../model/cards';
 import type { Card } from '../../model/cards';
+import type { IGpu } from '../../model/gpuContract';
 import { isInUse } from '../../model/holders';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
-import { hasNothingToShow } from '../connectionNote';
 import { Note } from '../../ui/controls';
-import { CpuList } from './cpuList';
-import { formatTime } from '../../words/format';
-import { GpuCard } from './gpuCard';
-import { MigCard } from './migCard';
-import type { IPanelServices } from '../services';
 import { useModel } from '../../ui/useModel';
 import { useTelemetry } from '../../ui/useTelemetry';
+import { formatTime } from '../../words/format';
+import { hasNothingToShow } from '../connectionNote';
+import type { IPanelServices } from '../services';
+import { CpuList } from './cpuList';
+import { GpuCard } from './gpuCard';
 
 /** Whether GPUs that nobody uses are shown too, as the user chose. */
 const SHOW_ALL = 'showAllGpus';
@@ -158,5 +158,34 @@ export function GpuSummary({
   }
   return (
     <>{used ? trans.__('%1 · %2 in use', gpus.length, used) : gpus.length}</>
+  );
+}
+
+interface IMigCardProps extends IPanelServices {
+  instances: [IGpu, ...IGpu[]];
+}
+
+/**
+ * A GPU that is divided, and its MIG instances.
+ */
+export function MigCard(props: IMigCardProps): JSX.Element {
+  const { instances, trans } = props;
+  const [{ index, name, parent }] = instances;
+  const label = trans.__('GPU %1', index);
+  return (
+    <li className="jp-dist-MigCard" aria-label={label}>
+      <div className="jp-dist-GpuCard-head">
+        <strong title={parent ?? undefined}>{label}</strong>
+        <span className="jp-dist-quiet">{bareName(name)}</span>
+        <span className="jp-dist-quiet jp-dist-MigCard-count">
+          {trans._n('%1 MIG instance', '%1 MIG instances', instances.length)}
+        </span>
+      </div>
+      <ul aria-label={trans.__('MIG instances of %1', label)}>
+        {instances.map(gpu => (
+          <GpuCard key={gpu.uuid} {...props} gpu={gpu} />
+        ))}
+      </ul>
+    </li>
   );
 }

@@ -3,14 +3,13 @@ import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
-import { countRanks } from '../../words/poolState';
 import { CommandIDs, LOAD } from '../../model/tokens';
-import { Button } from '../../ui/controls';
-import { formatBytes, formatTime } from '../../words/format';
-import { openNotebook } from '../openNotebook';
-import type { IPanelServices } from '../services';
-import { StatePill } from '../../ui/statePill';
+import { Button, StatePill } from '../../ui/controls';
+import { openNotebook } from '../../ui/dialogs';
 import { useTelemetry } from '../../ui/useTelemetry';
+import { formatBytes, formatTime } from '../../words/format';
+import { countRanks } from '../../words/poolState';
+import type { IPanelServices } from '../services';
 
 type Props = IPanelServices & { pool: IPool };
 

@@ -1,10 +1,11 @@
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
-import { OrphanNote } from './orphanNote';
-import { RunningPool } from './runningPool';
+import { CommandIDs, LOAD } from '../../model/tokens';
+import { Button, CopyButton, Note, StatePill } from '../../ui/controls';
+import { formatTime } from '../../words/format';
 import type { IPanelServices } from '../services';
-import { StartingPool } from './startingPool';
+import { RunningPool } from './runningPool';
 
 /**
  * A pool that has not ended, from its start to its stop.
@@ -18,6 +19,77 @@ export function LivePool(props: IPanelServices & { pool: IPool }): JSX.Element {
         <OrphanNote {...props} since={orphaned} />
       )}
       {isStarting ? <StartingPool {...props} /> : <RunningPool {...props} />}
+    </>
+  );
+}
+
+interface IOrphanNoteProps extends IPanelServices {
+  pool: IPool;
+  /** Unix seconds. */
+  since: number;
+}
+
+/**
+ * What has become of a pool whose kernel is gone, and how to go on with it.
+ */
+export function OrphanNote(props: IOrphanNoteProps): JSX.Element {
+  const { pool, since, model, trans } = props;
+  const magics = `${LOAD}\n%dist_attach ${pool.id}`;
+  return (
+    <Note kind="warn">
+      <p>
+        {trans.__(
+          'The kernel of this pool has been gone since %1. Its ranks keep their variables, but are stopped after a while if no notebook attaches.',
+          formatTime(since * 1000)
+        )}
+      </p>
+      <p>
+        {pool.id === model.pool?.id
+          ? trans.__(
+              'Stop them, restart the kernel to go on with them, or run this in another notebook:'
+            )
+          : trans.__(
+              'Stop them, or run this in a notebook to go on with them:'
+            )}
+      </p>
+      <pre className="jp-dist-Log">{magics}</pre>
+      <CopyButton text={magics} trans={trans} />
+    </Note>
+  );
+}
+
+/**
+ * A pool on its way: what it does now, and how many ranks are ready.
+ */
+export function StartingPool(
+  props: IPanelServices & { pool: IPool }
+): JSX.Element {
+  const { pool, model, commands, trans } = props;
+  const { phase, ready } = pool.progress;
+  const count = trans.__('%1 of %2 ranks ready', ready, pool.world_size);
+  return (
+    <>
+      <div className="jp-dist-StateLine">
+        <StatePill kind="wait" label={trans.__('Starting')} />
+        <span className="jp-dist-quiet">{phase}</span>
+      </div>
+      <progress
+        className="jp-dist-Progress"
+        aria-label={count}
+        max={pool.world_size}
+        value={ready}
+      />
+      <div className="jp-dist-Spread">
+        <span className="jp-dist-quiet">{count}</span>
+        <Button
+          isDisabled={model.isPending}
+          onClick={() =>
+            void commands.execute(CommandIDs.stopPool, { pool: pool.id })
+          }
+        >
+          {trans.__('Cancel')}
+        </Button>
+      </div>
     </>
   );
 }

@@ -2,10 +2,10 @@ import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
+import { useTelemetry } from '../../ui/useTelemetry';
 import { formatBytes } from '../../words/format';
 import { gpuOf } from '../ranks/rankUse';
 import type { IPanelServices } from '../services';
-import { useTelemetry } from '../../ui/useTelemetry';
 
 /**
  * How the ranks were placed, and what memory they have together: `placed by cycle · 124 GB torch`.

@@ -1,15 +1,16 @@
 import React from 'react';
 
-import { useNow } from '../../ui/clock';
-import { ConnectionNote, hasNothingToShow } from '../connectionNote';
-import { ErrorNote } from './errorNote';
-import { FailedPool } from './failedPool';
-import { formatBackend, formatDuration } from '../../words/format';
-import { LivePool } from './livePool';
 import type { IPool } from '../../model/contract';
-import type { IPanelServices } from '../services';
-import { StartForm } from '../start/form';
+import { useNow } from '../../ui/clock';
+import { Button, Note, StatePill } from '../../ui/controls';
+import { useModel } from '../../ui/useModel';
+import { formatBackend, formatDuration } from '../../words/format';
 import { countRanks } from '../../words/poolState';
+import { ConnectionNote, hasNothingToShow } from '../connectionNote';
+import type { IPanelServices } from '../services';
+import { isAtField, StartForm } from '../start/form';
+import { LastLines } from './deadRanks';
+import { LivePool } from './livePool';
 
 /**
  * The pool of the current notebook, in whatever state it is.
@@ -112,5 +113,59 @@ function RunningSummary(props: IPanelServices & { pool: IPool }): JSX.Element {
         formatDuration(uptime, trans)
       ].join(' · ')}
     </>
+  );
+}
+
+/**
+ * A pool that failed: why, what to do about it, and another try.
+ */
+export function FailedPool(
+  props: IPanelServices & { pool: IPool }
+): JSX.Element {
+  const { pool, trans } = props;
+  const reason = pool.reason;
+  const log = reason?.stderr.join('\n') ?? '';
+  return (
+    <>
+      <div className="jp-dist-StateLine">
+        <StatePill kind="error" label={trans.__('Failed')} />
+      </div>
+      {reason && (
+        <div className="jp-dist-Reason" role="alert">
+          <p className="jp-dist-error">{reason.message}</p>
+          {reason.hint && <p>{reason.hint}</p>}
+        </div>
+      )}
+      {log && <LastLines log={log} trans={trans} />}
+      <StartForm
+        {...props}
+        ranks={pool.world_size}
+        label={trans.__('Start again')}
+      />
+    </>
+  );
+}
+
+/**
+ * Why the last request failed, until it is dismissed or another one is sent.
+ */
+export function ErrorNote({
+  model,
+  start,
+  trans
+}: IPanelServices): JSX.Element | null {
+  const schema = useModel(start, start => start.schema);
+  const { error } = model;
+  if (!error || isAtField(model, schema)) {
+    return null;
+  }
+  return (
+    <Note kind="error">
+      <p className="jp-dist-error">{error.message}</p>
+      {error.hint && <p>{error.hint}</p>}
+      <Button onClick={() => model.dismissError()}>
+        {trans.__('Dismiss')}
+      </Button>
+    </Note>
   );
 }

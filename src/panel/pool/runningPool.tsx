@@ -3,18 +3,18 @@ import React from 'react';
 
 import { deadRanks } from '../../model/contract';
 import type { IPool } from '../../model/contract';
-import { MenuButton } from '../../ui/menuButton';
-import { RankList } from '../ranks/rankList';
-import { below, openPoolMenu } from '../ranks/rankMenu';
-import { WaitNote } from '../ranks/waitNote';
 import { CommandIDs } from '../../model/tokens';
 import { useNow } from '../../ui/clock';
-import { Button, Note } from '../../ui/controls';
-import { DeadRanks } from './deadRanks';
+import { Button, MenuButton, Note, StatePill } from '../../ui/controls';
+import { warningIcon } from '../../ui/icons';
+import { useLongWait } from '../../ui/useLongWait';
 import { formatActivity } from '../../words/format';
-import { PoolFacts } from './poolFacts';
+import { sayLongWait } from '../../words/waitWords';
+import { RankList } from '../ranks/rankList';
+import { below, openPoolMenu } from '../ranks/rankMenu';
 import type { IPanelServices } from '../services';
-import { StatePill } from '../../ui/statePill';
+import { DeadRanks } from './deadRanks';
+import { PoolFacts } from './poolFacts';
 
 type Props = IPanelServices & { pool: IPool };
 
@@ -110,5 +110,39 @@ function Activity({ pool, clock, trans }: Props): JSX.Element {
   const now = useNow(clock);
   return (
     <span className="jp-dist-quiet">{formatActivity(pool, now, trans)}</span>
+  );
+}
+
+/**
+ * Which rank the others wait for, and what to press.
+ */
+export function WaitNote(
+  props: IPanelServices & { pool: IPool }
+): JSX.Element | null {
+  const { pool, model, commands, trans } = props;
+  const wait = useLongWait(pool, model);
+  if (!wait) {
+    return null;
+  }
+  const { head, rest } = sayLongWait(wait, trans);
+  const link = (label: string, command: string) => (
+    <button
+      type="button"
+      className="jp-dist-TextLink"
+      onClick={() => void commands.execute(command, { pool: pool.id })}
+    >
+      {label}
+    </button>
+  );
+  return (
+    <div className="jp-dist-WaitNote" role="status">
+      <warningIcon.react tag="span" className="jp-dist-WaitNote-icon" />
+      <p>
+        <strong>{head}</strong> {rest}{' '}
+        {link(trans.__('Show stacks'), CommandIDs.showStacks)}
+        {' · '}
+        {link(trans.__('Interrupt'), CommandIDs.interruptRanks)}
+      </p>
+    </div>
   );
 }

@@ -9,16 +9,16 @@ import { ITranslator } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { MessageLoop } from '@lumino/messaging';
 
-import { insertCode } from '../../ui/insert';
 import { poolOf } from '../../model/contract';
 import type { IPool, IRank } from '../../model/contract';
-import { addToPalette } from '../../ui/palette';
 import {
   CommandIDs,
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
-import { askKill } from '../../ui/ask';
+import { insertCode } from '../../ui/codeCells';
+import { askKill } from '../../ui/dialogs';
+import { addToPalette } from '../../ui/palette';
 import { showTexts } from '../../ui/textDialog';
 import { loadLog, loadStacks } from '../../words/rankTexts';
 

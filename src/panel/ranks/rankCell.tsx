@@ -1,13 +1,13 @@
 import React, { memo } from 'react';
 
 import { colourOf } from '../../ui/meters';
+import { useTelemetry } from '../../ui/useTelemetry';
 import { formatBytes } from '../../words/format';
+import { placeOf, moodOf, nameOf, sayState } from '../../words/rankWords';
+import type { Mood } from '../../words/rankWords';
+import { below, openRankMenu } from './rankMenu';
 import type { IRankProps } from './rankTile';
 import { gpuOf } from './rankUse';
-import { useTelemetry } from '../../ui/useTelemetry';
-import { Mark } from './mark';
-import { below, openRankMenu } from './rankMenu';
-import { moodOf, nameOf, placeOf, sayState } from '../../words/rankWords';
 
 interface IRankCellProps extends IRankProps {
   row: number;
@@ -111,4 +111,45 @@ function describe(props: IRankProps): string {
   ]
     .filter(Boolean)
     .join('\n');
+}
+
+/** A shape for each state, so that nobody has to tell colours apart. */
+const SHAPES: Record<Mood, JSX.Element> = {
+  idle: (
+    <circle
+      cx="5"
+      cy="5"
+      r="3.2"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.4"
+    />
+  ),
+  busy: <circle cx="5" cy="5" r="4" fill="currentColor" />,
+  waits: <path d="M5 .8 9.6 9H.4z" fill="currentColor" />,
+  dead: <path d="m1.5 1.5 7 7m0-7-7 7" stroke="currentColor" strokeWidth="2" />,
+  starting: (
+    <path
+      d="M1 5h8"
+      stroke="currentColor"
+      strokeWidth="2"
+      strokeDasharray="2 1"
+    />
+  ),
+  ending: <path d="M1 5h8" stroke="currentColor" strokeWidth="2" />
+};
+
+/**
+ * What a rank does, in a shape: a ring is idle, a disc busy, a triangle waits, a cross is dead.
+ */
+export function Mark({ mood }: { mood: Mood }): JSX.Element {
+  return (
+    <svg
+      className={`jp-dist-Mark jp-mod-${mood}`}
+      viewBox="0 0 10 10"
+      aria-hidden="true"
+    >
+      {SHAPES[mood]}
+    </svg>
+  );
 }

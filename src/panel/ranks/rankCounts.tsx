@@ -4,9 +4,9 @@ import React from 'react';
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
 import { useTelemetry } from '../../ui/useTelemetry';
-import { Mark } from './mark';
 import { moodOf } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
+import { Mark } from './rankCell';
 
 const ORDER: Mood[] = ['dead', 'waits', 'busy', 'idle', 'starting', 'ending'];
 

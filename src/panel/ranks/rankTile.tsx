@@ -2,23 +2,23 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import React, { memo } from 'react';
 
-import { startCellDrag } from '../../ui/drag';
 import type { IRank } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
-import { MenuButton } from '../../ui/menuButton';
-import { below, openRankMenu } from './rankMenu';
-import {
-  isTimed,
-  moodOf,
-  nameOf,
-  placeOf,
-  sayState
-} from '../../words/rankWords';
 import { useNow } from '../../ui/clock';
 import type { Clock } from '../../ui/clock';
+import { startCellDrag } from '../../ui/codeCells';
+import { MenuButton } from '../../ui/controls';
 import { colourOf } from '../../ui/meters';
-import { RankUse } from './rankUse';
 import { useTelemetry } from '../../ui/useTelemetry';
+import {
+  isTimed,
+  placeOf,
+  moodOf,
+  nameOf,
+  sayState
+} from '../../words/rankWords';
+import { below, openRankMenu } from './rankMenu';
+import { RankUse } from './rankUse';
 
 /** Nothing here changes unless the rank does: other ranks' news don't draw it again. */
 export interface IRankProps {

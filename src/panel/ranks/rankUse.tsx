@@ -4,9 +4,9 @@ import React from 'react';
 import type { IGpuRef, IRank } from '../../model/contract';
 import type { IUsage } from '../../model/gpuContract';
 import type { ITelemetry } from '../../model/telemetry';
-import { formatBytes } from '../../words/format';
 import { Meter } from '../../ui/meters';
 import { useTelemetry } from '../../ui/useTelemetry';
+import { formatBytes } from '../../words/format';
 
 interface IRankUseProps {
   poolId: string;

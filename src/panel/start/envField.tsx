@@ -2,8 +2,8 @@ import React, { useState } from 'react';
 
 import { variablesOf } from '../../model/draft';
 import type { IVariable } from '../../model/draft';
+import { focusFirst } from '../../ui/controls';
 import type { IWidgetProps } from './props';
-import { focusFirst } from './focus';
 
 const EMPTY: IVariable = { name: '', value: '' };
 

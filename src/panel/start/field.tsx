@@ -2,10 +2,10 @@ import React, { useId } from 'react';
 
 import type { IStartField } from '../../model/contract';
 import { EnvField } from './envField';
-import { GpusField } from './gpusField';
-import { RanksField } from './ranksField';
 import { BytesField, ChoiceField, FlagField, NumberField } from './fields';
+import { GpusField } from './gpusField';
 import type { IFieldProps, IWidgetProps } from './props';
+import { RanksField } from './ranksField';
 
 const WIDGETS: Record<string, (props: IWidgetProps) => JSX.Element | null> = {
   ranks: RanksField,

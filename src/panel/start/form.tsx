@@ -2,15 +2,15 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import React, { useEffect, useId, useState } from 'react';
 
 import type { IStartField, IStartSchema } from '../../model/contract';
-import { Button } from '../../ui/controls';
-import type { IPanelServices } from '../services';
-import { useModel } from '../../ui/useModel';
-import { useTelemetry } from '../../ui/useTelemetry';
+import { toChoice, errorsOf } from '../../model/draft';
 import { CommandIDs } from '../../model/tokens';
 import type { IPoolsModel } from '../../model/tokens';
-import { errorsOf, toChoice } from '../../model/draft';
-import { Field, isKnown } from './field';
+import { Button } from '../../ui/controls';
+import { useModel } from '../../ui/useModel';
+import { useTelemetry } from '../../ui/useTelemetry';
 import { startCode } from '../../words/startCode';
+import type { IPanelServices } from '../services';
+import { Field, isKnown } from './field';
 
 interface IStartFormProps extends IPanelServices {
   /** How many the last pool had, to be offered again. */

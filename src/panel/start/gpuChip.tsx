@@ -4,9 +4,9 @@ import React, { useId } from 'react';
 import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import type { IReading } from '../../model/telemetry';
+import { useTelemetry } from '../../ui/useTelemetry';
 import { formatBytes } from '../../words/format';
 import { sayHolder, sayLessees } from '../../words/gpuWords';
-import { useTelemetry } from '../../ui/useTelemetry';
 import type { IWidgetProps } from './props';
 
 interface IGpuChipProps extends IWidgetProps {

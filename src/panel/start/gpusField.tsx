@@ -1,11 +1,11 @@
 import React from 'react';
 
 import { labelOf } from '../../model/cards';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { pickedGpus } from '../../model/draft';
-import type { IWidgetProps } from './props';
-import { focusFirst } from './focus';
+import { focusFirst } from '../../ui/controls';
+import { useTelemetry } from '../../ui/useTelemetry';
 import { GpuChip } from './gpuChip';
+import type { IWidgetProps } from './props';
 
 /**
  * The GPUs of the machine, to pick from; with none picked the server takes free ones.

@@ -1,8 +1,8 @@
 import React from 'react';
 
+import { pickedGpus, ranksOf } from '../../model/draft';
 import { countFree } from '../../model/holders';
 import { useTelemetry } from '../../ui/useTelemetry';
-import { pickedGpus, ranksOf } from '../../model/draft';
 import type { IWidgetProps } from './props';
 
 /**

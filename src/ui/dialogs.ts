@@ -1,5 +1,6 @@
-import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
 
 /** Whether a rank that lives should be ended, and its variables with it. */
 export function askKill(
@@ -45,4 +46,22 @@ export async function ask(
     ]
   });
   return button.accept;
+}
+
+/**
+ * Open the notebook of a pool; say so if it is no longer there, or cannot be reached from this server.
+ */
+export async function openNotebook(
+  path: string,
+  commands: CommandRegistry,
+  trans: TranslationBundle
+): Promise<void> {
+  try {
+    await commands.execute('docmanager:open', { path });
+  } catch (error) {
+    await showErrorMessage(
+      trans.__('“%1” cannot be opened', path),
+      error instanceof Error ? error : String(error)
+    );
+  }
 }

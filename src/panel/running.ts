@@ -1,16 +1,41 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
 import { PathExt } from '@jupyterlab/coreutils';
+import { IRunningSessionManagers } from '@jupyterlab/running';
 import type { IRunningSessions } from '@jupyterlab/running';
+import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import type { IPool } from '../../model/contract';
-import { ranksIcon } from '../../ui/icon';
-import { openNotebook } from '../openNotebook';
-import { countRanks, poolState } from '../../words/poolState';
-import { CommandIDs } from '../../model/tokens';
-import type { IPoolsModel } from '../../model/tokens';
+import type { IPool } from '../model/contract';
+import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
+import { openNotebook } from '../ui/dialogs';
+import { ranksIcon } from '../ui/icons';
+import { countRanks, poolState } from '../words/poolState';
+
+/**
+ * Lists the pools in JupyterLab's Running panel.
+ */
+export const runningPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:running',
+  description: 'Lists the pools of ranks beside terminals and kernels.',
+  autoStart: true,
+  requires: [IPoolsModel, ITranslator],
+  optional: [IRunningSessionManagers],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    model: IPoolsModel,
+    translator: ITranslator,
+    managers: IRunningSessionManagers | null
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    managers?.add(new RunningPools(model, commands, trans));
+  }
+};
 
 /**
  * The server's pools as JupyterLab's Running panel lists them.

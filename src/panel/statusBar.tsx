@@ -1,3 +1,9 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
@@ -6,15 +12,48 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 
-import type { IPool } from '../../model/contract';
-import type { ILongWait } from '../../model/waiting';
-import { useTelemetry } from '../../ui/useTelemetry';
-import { useLongWait } from '../../ui/useLongWait';
-import { sayLongWait, sayWaitShortly } from '../../words/waitWords';
-import type { IPoolsModel } from '../../model/tokens';
-import { gpusOf, loadOf } from '../../words/load';
-import { countRanks, poolState } from '../../words/poolState';
-import { warningIcon } from '../../ui/warningIcon';
+import type { IPool } from '../model/contract';
+import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
+import type { ILongWait } from '../model/waiting';
+import { warningIcon } from '../ui/icons';
+import { useLongWait } from '../ui/useLongWait';
+import { useTelemetry } from '../ui/useTelemetry';
+import { gpusOf, loadOf } from '../words/load';
+import { countRanks, poolState } from '../words/poolState';
+import { sayLongWait, sayWaitShortly } from '../words/waitWords';
+
+/**
+ * Puts the current notebook's pool into the status bar.
+ */
+export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:status-bar',
+  description: 'Shows the ranks of the current notebook in the status bar.',
+  autoStart: true,
+  requires: [IPoolsModel, ITranslator],
+  optional: [IStatusBar],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    model: IPoolsModel,
+    translator: ITranslator,
+    statusBar: IStatusBar | null
+  ): void => {
+    if (!statusBar) {
+      return;
+    }
+    const item = new StatusItem(
+      model,
+      () => void commands.execute(CommandIDs.openPanel),
+      translator.load(TRANSLATION_DOMAIN)
+    );
+    statusBar.registerStatusItem('jupyter-dist-server:ranks', {
+      item,
+      align: 'left',
+      rank: 20,
+      isActive: () => item.isActive,
+      activeStateChanged: item.activeChanged
+    });
+  }
+};
 
 /**
  * The current notebook's pool in the status bar: `4 ranks · 82 % · 31/80 GB`.

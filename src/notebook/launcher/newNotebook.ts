@@ -1,4 +1,4 @@
-import type { KernelSpec } from '@jupyterlab/services';
+import type { KernelSpec, ServiceManager } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { LOAD } from '../../model/tokens';
@@ -71,4 +71,24 @@ export function pythonKernel(
   return (
     python.find(spec => spec?.name === specs?.default) ?? python[0] ?? null
   );
+}
+
+/** Make a notebook with these cells in a folder; answers its path. */
+export async function makeNotebook(
+  { contents, kernelspecs }: ServiceManager.IManager,
+  folder: string,
+  cells: readonly ICell[]
+): Promise<string> {
+  await kernelspecs.ready;
+  const kernel = pythonKernel(kernelspecs.specs);
+  const { path } = await contents.newUntitled({
+    path: folder,
+    type: 'notebook'
+  });
+  await contents.save(path, {
+    type: 'notebook',
+    format: 'json',
+    content: makeContent(cells, kernel)
+  });
+  return path;
 }

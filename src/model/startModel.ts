@@ -1,17 +1,17 @@
 import type { Contents } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import { Token } from '@lumino/coreutils';
+import type { ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
 import { ApiError } from './client';
 import type { IStartChoice, IStartSchema } from './contract';
-import type { Memory } from './memory';
+import { toChoice, errorsOf } from './draft';
+import type { Draft } from './draft';
 import { MAX_RANKS } from './tokens';
 import type { INotebook, IPoolsModel } from './tokens';
-import { errorsOf, toChoice } from './draft';
-import type { Draft } from './draft';
+import type { Memory } from './uiState';
 
 /**
  * What a pool can be asked for, and what was chosen for each notebook.

@@ -1,8 +1,47 @@
+import type { ICodeCell } from '@jupyterlab/nbformat';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import { MimeData } from '@lumino/coreutils';
 import { Drag } from '@lumino/dragdrop';
 import type { PointerEvent as ReactPointerEvent } from 'react';
 
-import { makeCodeCell } from './codeCell';
+import { LOAD } from '../model/tokens';
+
+/** A code cell that has not run yet. */
+export function makeCodeCell(source: string): ICodeCell {
+  return {
+    cell_type: 'code',
+    source,
+    // The user put it there, and it has no output that could do harm.
+    metadata: { trusted: true },
+    execution_count: null,
+    outputs: []
+  };
+}
+
+const LOADS = new RegExp(`^${LOAD}\\b`, 'm');
+
+/**
+ * Put a code cell below the active cell of a notebook, and make it the active one, ready to be edited.
+ *
+ * What a cell above loads already is not loaded again, unless the code is to run at once: then that
+ * cell may not have run yet.
+ */
+export function insertCode(
+  panel: NotebookPanel,
+  code: string,
+  isToRun = false
+): void {
+  const notebook = panel.content;
+  const index = notebook.activeCell ? notebook.activeCellIndex + 1 : 0;
+  const isLoaded = notebook.widgets
+    .slice(0, index)
+    .some(({ model }) => LOADS.test(model.sharedModel.getSource()));
+  const source = isLoaded && !isToRun ? code.replace(`${LOAD}\n`, '') : code;
+  notebook.model?.sharedModel.insertCell(index, makeCodeCell(source));
+  notebook.activeCellIndex = index;
+  notebook.deselectAll();
+  notebook.mode = 'edit';
+}
 
 /** What a notebook takes as cells that are dropped into it. */
 const CELLS = 'application/vnd.jupyter.cells';
