@@ -1,5 +1,8 @@
-import { modelPlugin } from './model/plugin';
-import { startPlugin } from './model/startPlugin';
+import {
+  currentNotebookPlugin,
+  modelPlugin,
+  startPlugin
+} from './model/plugin';
 import { cellsPlugin } from './notebook/cells/plugin';
 import { codePlugin } from './notebook/code/plugin';
 import { runFilePlugin } from './notebook/code/runFile';
@@ -18,6 +21,7 @@ export * from './model/tokens';
 
 export default [
   modelPlugin,
+  currentNotebookPlugin,
   startPlugin,
   commandsPlugin,
   codePlugin,

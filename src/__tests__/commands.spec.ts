@@ -5,7 +5,6 @@ import { CommandRegistry } from '@lumino/commands';
 import { commandsPlugin } from '../panel/commands';
 import type { IStartSchema } from '../model/contract';
 import { CommandIDs } from '../model/tokens';
-import type { IPoolsModel } from '../model/tokens';
 import {
   dialog,
   dialogSays,
@@ -14,14 +13,15 @@ import {
   makeRank,
   makeStart
 } from './samples';
+import type { IFakeModel } from './samples';
 
 function addCommands(
-  model: IPoolsModel,
+  model: IFakeModel,
   start = makeStart(model)
 ): CommandRegistry {
   const commands = new CommandRegistry();
   const app = { commands } as JupyterFrontEnd;
-  void commandsPlugin.activate(app, model, start, nullTranslator, null);
+  void commandsPlugin.activate(app, model, model, start, nullTranslator, null);
   return commands;
 }
 

@@ -1,7 +1,6 @@
 import type { ILease } from '../model/gpuContract';
 import { Telemetry } from '../model/telemetry';
 import { GpuList } from '../panel/gpus/gpuList';
-import type { IPoolsModel } from '../model/tokens';
 import { card, showGpus, tell } from './gpuScreen';
 import {
   FakeStream,
@@ -11,6 +10,7 @@ import {
   makeProcess
 } from './gpuSamples';
 import { makePool, makeRank } from './samples';
+import type { IFakeModel } from './samples';
 import { host, press, show } from './screen';
 
 describe('who has a GPU', () => {
@@ -30,7 +30,7 @@ describe('who has a GPU', () => {
   const holder = () =>
     card('GPU 0').querySelector('.jp-dist-GpuCard-foot > span')?.textContent;
 
-  it.each<[string, ILease, Partial<IPoolsModel>]>([
+  it.each<[string, ILease, Partial<IFakeModel>]>([
     ['ranks 0–1 · leased to this notebook', lease(), { pool, pools }],
     ['ranks 0–1 · leased to train.ipynb', lease(), { pools }],
     ['leased to bob, train.ipynb', lease({ pool: 'p9' }), {}],

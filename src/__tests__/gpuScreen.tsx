@@ -3,8 +3,8 @@ import { act } from 'react';
 import type { IGpusMessage, TelemetryMessage } from '../model/gpuContract';
 import { Telemetry } from '../model/telemetry';
 import { GpuList } from '../panel/gpus/gpuList';
-import type { IPoolsModel } from '../model/tokens';
 import { FakeStream } from './gpuSamples';
+import type { IFakeModel } from './samples';
 import { host, show } from './screen';
 
 let stream: FakeStream;
@@ -12,7 +12,7 @@ let stream: FakeStream;
 /** Show the GPUs when the server has said this. */
 export function showGpus(
   message: IGpusMessage,
-  changes: Partial<IPoolsModel> = {},
+  changes: Partial<IFakeModel> = {},
   Part: Parameters<typeof show>[1] = GpuList
 ): void {
   stream = new FakeStream();

@@ -6,11 +6,10 @@ import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { cellsPlugin } from '../notebook/cells/plugin';
-import { NotebookFollower } from '../model/notebook';
+import { CurrentNotebook } from '../model/notebook';
 import { replayPlugin } from '../outputs/replay';
 import { RanksButton } from '../notebook/toolbar/ranksButton';
-import type { IPoolsModel } from '../model/tokens';
-import { makeModel, makeStart } from './samples';
+import { emitChanged, makeModel, makeStart } from './samples';
 
 /** A notebook without cells, and what is put into its toolbar. */
 class FakeNotebook extends Widget {
@@ -63,13 +62,13 @@ it('notebooks that were closed are not told of pools any more', () => {
   const notebooks = tracker as unknown as INotebookTracker;
   void cellsPlugin.activate(app, model, notebooks, nullTranslator);
   void replayPlugin.activate(app, notebooks, model);
-  const follower = new NotebookFollower(notebooks);
+  const follower = new CurrentNotebook(notebooks, model);
   const told = jest.fn();
   follower.changed.connect(told);
   /** How much one change of the pools makes the plugins read. */
   const cost = () => {
     const before = reads;
-    (model.changed as Signal<IPoolsModel, void>).emit();
+    emitChanged(model);
     return reads - before;
   };
   const trans = nullTranslator.load('');

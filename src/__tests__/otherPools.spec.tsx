@@ -2,7 +2,6 @@ import type { IPool } from '../model/contract';
 import type { ILease } from '../model/gpuContract';
 import { OtherPools, OtherPoolsSummary } from '../panel/others/otherPools';
 import { CommandIDs } from '../model/tokens';
-import type { IPoolsModel } from '../model/tokens';
 import {
   GPU_0,
   makeGpusMessage,
@@ -11,6 +10,7 @@ import {
   makeUsage
 } from './gpuSamples';
 import { makeHolder, makePool, makeRank } from './samples';
+import type { IFakeModel } from './samples';
 import { button, executed, host, press, show } from './screen';
 
 const orphaned = new Date(2026, 0, 1, 14, 3, 12).getTime() / 1000;
@@ -31,12 +31,11 @@ const other = makePool({
 /** Show a part for a server with these pools. */
 function showPools(
   pools: IPool[],
-  changes: Partial<IPoolsModel> = {},
+  changes: Partial<IFakeModel> = {},
   Part: Parameters<typeof show>[1] = OtherPools
 ): void {
-  const orphans = pools.filter(({ orphaned }) => orphaned !== null);
   const all = new Map(pools.map(pool => [pool.id, pool]));
-  show({ pools: all, orphans, ...changes }, Part);
+  show({ pools: all, ...changes }, Part);
 }
 
 function titles(): (string | null)[] {

@@ -1,27 +1,54 @@
+import type { INotebookTracker } from '@jupyterlab/notebook';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import { Client } from '../model/client';
-import type { INotebookFollower } from '../model/notebook';
+import { CurrentNotebook } from '../model/notebook';
+import type { INotebookKernels } from '../model/notebook';
 import { PoolsModel } from '../model/pools';
 import { serverTime } from '../model/serverTime';
 import { Stream } from '../model/stream';
 import { Telemetry } from '../model/telemetry';
-import type { INotebook } from '../model/tokens';
 import { FakeServer } from './fakeServer';
 import { makeGpusMessage, makeProcess } from './gpuSamples';
 import { makeHolder, makePool, makeRank, until } from './samples';
 
-class FakeNotebooks implements INotebookFollower {
-  readonly changed = new Signal<this, void>(this);
+/** Where one notebook after the other is looked at. */
+class FakeNotebooks implements INotebookKernels {
   readonly ran: string[] = [];
   refusal: string | null = null;
-  current: INotebook | null = {
-    path: 'train.ipynb',
-    kernelId: 'k1',
-    sessionId: 'sk1',
-    isPython: true
+  readonly tracker = {
+    currentWidget: null as object | null,
+    currentChanged: new Signal<object, unknown>({})
   };
+
+  constructor() {
+    this.open('train.ipynb', 'k1');
+  }
+
+  current: string | null = null;
+
+  open(path: string, kernelId: string | null): void {
+    this.current = kernelId;
+    this.tracker.currentWidget = {
+      sessionContext: {
+        path,
+        session: kernelId
+          ? { id: `s${kernelId}`, kernel: { id: kernelId } }
+          : null,
+        specsManager: { specs: null },
+        kernelChanged: new Signal({}),
+        propertyChanged: new Signal({}),
+        disposed: new Signal({})
+      }
+    };
+    this.tracker.currentChanged.emit(this.tracker.currentWidget);
+  }
+
+  close(): void {
+    this.current = this.tracker.currentWidget = null;
+    this.tracker.currentChanged.emit(null);
+  }
 
   runMagic(kernelId: string, line: string) {
     this.ran.push(`${kernelId} ${line}`);
@@ -34,6 +61,7 @@ describe('PoolsModel', () => {
   let stream: Stream;
   let notebooks: FakeNotebooks;
   let model: PoolsModel;
+  let current: CurrentNotebook;
 
   beforeEach(async () => {
     server = await FakeServer.start();
@@ -44,10 +72,12 @@ describe('PoolsModel', () => {
     model = new PoolsModel({
       client,
       stream,
-      notebooks,
+      kernels: notebooks,
       telemetry: new Telemetry(stream),
       trans
     });
+    const tracker = notebooks.tracker as unknown as INotebookTracker;
+    current = new CurrentNotebook(tracker, model);
     await stream.connect();
     await until(() => model.gpus !== null);
   });
@@ -63,7 +93,7 @@ describe('PoolsModel', () => {
     const silent = new Stream({ client });
     const telemetry = new Telemetry(silent);
     const other = new PoolsModel({
-      ...{ client, stream: silent, notebooks, telemetry, trans }
+      ...{ client, stream: silent, kernels: notebooks, telemetry, trans }
     });
     expect(other.isKnown).toBe(false);
     await silent.connect();
@@ -75,25 +105,25 @@ describe('PoolsModel', () => {
   });
 
   it('shows a pool that something else started', async () => {
-    expect(model.pool).toBeNull();
+    expect(current.pool).toBeNull();
     server.push({ type: 'pool', pool: makePool() });
-    await until(() => model.pool?.id === 'p1');
+    await until(() => current.pool?.id === 'p1');
     server.push({ type: 'pool_removed', id: 'p1' });
-    await until(() => model.pool === null);
+    await until(() => current.pool === null);
   });
 
   it('keeps a rank that did not change as it is', async () => {
     server.push({ type: 'pool', pool: makePool() });
-    await until(() => model.pool !== null);
-    const [first, second] = model.pool?.ranks ?? [];
+    await until(() => current.pool !== null);
+    const [first, second] = current.pool?.ranks ?? [];
     const busy = makeRank(1, { state: 'busy' });
     const body = makePool({ version: 2, ranks: [makeRank(0), busy] });
     server.answers.set('POST pools/p1/kill', { status: 202, body });
     await model.kill('p1', [1]);
     expect(server.requests.at(-1)?.body).toEqual({ ranks: [1] });
-    expect(model.pool?.ranks[0]).toBe(first);
-    expect(model.pool?.ranks[1]).not.toBe(second);
-    expect(model.pool?.ranks[1]).toEqual(busy);
+    expect(current.pool?.ranks[0]).toBe(first);
+    expect(current.pool?.ranks[1]).not.toBe(second);
+    expect(current.pool?.ranks[1]).toEqual(busy);
   });
 
   it('asks for stacks and logs', async () => {
@@ -135,20 +165,10 @@ describe('PoolsModel', () => {
       pool: makePool({ id: 'p2', kernel_id: 'k2' })
     });
     await until(() => model.pools.size === 2);
-    notebooks.current = {
-      path: 'b.ipynb',
-      kernelId: 'k2',
-      sessionId: 'sk2',
-      isPython: true
-    };
-    expect(model.pool?.id).toBe('p2');
-    notebooks.current = {
-      path: 'c.ipynb',
-      kernelId: null,
-      sessionId: null,
-      isPython: true
-    };
-    expect(model.pool).toBeNull();
+    notebooks.open('b.ipynb', 'k2');
+    expect(current.pool?.id).toBe('p2');
+    notebooks.open('c.ipynb', null);
+    expect(current.pool).toBeNull();
   });
 
   it('is the pool of another notebook that this one has attached to', async () => {
@@ -157,67 +177,45 @@ describe('PoolsModel', () => {
     const before = makePool({ id: 'p0', kernel_id: 'k2', ended: 40 });
     server.push({ type: 'pool', pool: { ...before, state: 'COMPLETED' } });
     await until(() => model.pools.size === 2);
-    notebooks.current = {
-      path: 'b.ipynb',
-      kernelId: 'k2',
-      sessionId: 'sk2',
-      isPython: true
-    };
-    expect(model.pool?.id).toBe('p1');
+    notebooks.open('b.ipynb', 'k2');
+    expect(current.pool?.id).toBe('p1');
     server.answers.set('POST pools/p1/interrupt', {
       status: 202,
       body: makePool({ holders })
     });
     const done = model.interrupt('p1');
-    expect(model.isPending).toBe(true);
+    expect(current.isPending).toBe(true);
     await done;
-    expect(model.isPending).toBe(false);
+    expect(current.isPending).toBe(false);
   });
 
   it('prefers the newest pool of a kernel', async () => {
     server.push({ type: 'pool', pool: makePool({ id: 'new', created: 60 }) });
     server.push({ type: 'pool', pool: makePool({ id: 'old', created: 50 }) });
     await until(() => model.pools.size === 2);
-    expect(model.pool?.id).toBe('new');
-  });
-
-  it('keeps orphaned pools in sight, but those that have ended', async () => {
-    const orphan = { kernel_id: 'k2', orphaned: 90 };
-    for (const pool of [
-      makePool({ orphaned: 90 }),
-      makePool({ ...orphan, id: 'p2' }),
-      makePool({ ...orphan, id: 'p3', state: 'COMPLETED', ended: 99 }),
-      makePool({ id: 'p4', kernel_id: 'k4' })
-    ]) {
-      server.push({ type: 'pool', pool });
-    }
-    await until(() => model.pools.size === 4);
-    expect(model.pool?.id).toBe('p1');
-    expect(model.orphans.map(({ id }) => id)).toEqual(['p2']);
-    notebooks.current = null;
-    expect(model.orphans.map(({ id }) => id)).toEqual(['p1', 'p2']);
+    expect(current.pool?.id).toBe('new');
   });
 
   it('says beside the current notebook why an orphaned pool was not stopped', async () => {
     const pool = makePool({ kernel_id: 'k2', orphaned: 90 });
     server.push({ type: 'pool', pool });
-    await until(() => model.orphans.length === 1);
+    await until(() => model.pools.size === 1);
     const body = { code: 'pool_not_found', message: 'No pool p1.', hint: '' };
     server.answers.set('DELETE pools/p1', { status: 404, body });
     const done = model.stop('p1');
-    expect(model.isPending).toBe(false);
+    expect(current.isPending).toBe(false);
     await done;
-    expect(model.error).toMatchObject(body);
+    expect(current.error).toMatchObject(body);
   });
 
   it('starts a pool and loads the magics into its kernel', async () => {
     const pool = makePool({ state: 'PENDING' });
     server.answers.set('POST pools', { status: 202, body: pool });
     const done = model.start({ num_ranks: 2 });
-    expect(model.isPending).toBe(true);
+    expect(current.isPending).toBe(true);
     await done;
-    expect(model.isPending).toBe(false);
-    expect(model.pool?.state).toBe('PENDING');
+    expect(current.isPending).toBe(false);
+    expect(current.pool?.state).toBe('PENDING');
     expect(notebooks.ran).toEqual(['k1 %load_ext jupyter_dist_server']);
   });
 
@@ -225,64 +223,54 @@ describe('PoolsModel', () => {
     server.answers.set('POST pools', { status: 202, body: makePool() });
     notebooks.refusal = 'No module.';
     await model.start({ num_ranks: 2 });
-    expect(model.error?.hint).toBe('No module.');
+    expect(current.error?.hint).toBe('No module.');
   });
 
   it('has all cells run on ranks, and says when it cannot', async () => {
     await model.setMode('k1', true);
     expect(notebooks.ran).toEqual(['k1 %dist_mode -e']);
-    expect(model.error).toBeNull();
+    expect(current.error).toBeNull();
     notebooks.refusal = 'UsageError: No pool is running.';
     await model.setMode('k1', false);
     expect(notebooks.ran.at(-1)).toBe('k1 %dist_mode -d');
-    expect(model.error?.hint).toBe(notebooks.refusal);
+    expect(current.error?.hint).toBe(notebooks.refusal);
   });
 
   it('keeps an error beside its notebook until the next request', async () => {
     const body = { code: 'full', message: 'No room.', hint: 'Stop one.' };
     server.answers.set('POST pools', { status: 409, body });
     await model.start({ num_ranks: 2 });
-    expect(model.error).toMatchObject(body);
+    expect(current.error).toMatchObject(body);
     expect(notebooks.ran).toEqual([]);
 
-    notebooks.current = {
-      path: 'b.ipynb',
-      kernelId: 'k2',
-      sessionId: 'sk2',
-      isPython: true
-    };
-    expect(model.error).toBeNull();
-    notebooks.current = {
-      path: 'train.ipynb',
-      kernelId: 'k1',
-      sessionId: 'sk1',
-      isPython: true
-    };
-    model.dismissError();
-    expect(model.error).toBeNull();
+    notebooks.open('b.ipynb', 'k2');
+    expect(current.error).toBeNull();
+    notebooks.open('train.ipynb', 'k1');
+    current.dismissError();
+    expect(current.error).toBeNull();
   });
 
   it('never goes back to an older version of a pool', async () => {
     server.push({ type: 'pool', pool: makePool({ version: 5 }) });
-    await until(() => model.pool?.version === 5);
+    await until(() => current.pool?.version === 5);
     server.answers.set('DELETE pools/p1', {
       status: 202,
       body: makePool({ version: 4, state: 'COMPLETING' })
     });
     await model.stop('p1');
-    expect(model.pool).toMatchObject({ version: 5, state: 'RUNNING' });
+    expect(current.pool).toMatchObject({ version: 5, state: 'RUNNING' });
   });
 
   it('takes the list after a reconnect as it is', async () => {
     server.push({ type: 'pool', pool: makePool({ version: 5 }) });
-    await until(() => model.pool?.version === 5);
+    await until(() => current.pool?.version === 5);
     server.greeting = {
       type: 'pools',
       pools: [makePool({ version: 1 })],
       time: 1000
     };
     server.dropStreams();
-    await until(() => model.pool?.version === 1);
+    await until(() => current.pool?.version === 1);
   });
 
   it('learns what time it is for the server', async () => {

@@ -8,7 +8,6 @@ import { commandsPlugin } from '../panel/commands';
 import { openRankMenu } from '../panel/ranks/rankMenu';
 import { ranksPlugin } from '../panel/ranks/plugin';
 import { CommandIDs } from '../model/tokens';
-import type { IPoolsModel } from '../model/tokens';
 import {
   dialog,
   dialogSays,
@@ -18,6 +17,7 @@ import {
   makeStart,
   until
 } from './samples';
+import type { IFakeModel } from './samples';
 
 const trans = nullTranslator.load('');
 const pool = makePool({
@@ -31,7 +31,7 @@ const pool = makePool({
 });
 
 const palette = { addItem: jest.fn() };
-let model: IPoolsModel;
+let model: IFakeModel;
 let commands: CommandRegistry;
 
 beforeEach(() => {
@@ -39,12 +39,19 @@ beforeEach(() => {
   commands = new CommandRegistry();
   const app = { commands } as JupyterFrontEnd;
   const start = makeStart(model);
-  void commandsPlugin.activate(app, model, start, nullTranslator, null);
+  void commandsPlugin.activate(app, model, model, start, nullTranslator, null);
   const panel = {
     sessionContext: { session: { kernel: { id: 'k1' } } }
   } as NotebookPanel;
   const tracker = { currentWidget: panel } as INotebookTracker;
-  void ranksPlugin.activate(app, model, nullTranslator, tracker, palette);
+  void ranksPlugin.activate(
+    app,
+    model,
+    model,
+    nullTranslator,
+    tracker,
+    palette
+  );
 });
 
 /** Press a button of the dialog that says this. */

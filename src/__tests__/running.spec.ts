@@ -1,11 +1,11 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
-import type { Signal } from '@lumino/signaling';
 
 import type { IPool } from '../model/contract';
 import { RunningPools } from '../panel/running';
 import { CommandIDs } from '../model/tokens';
 import {
+  emitChanged,
   dialog,
   dialogSays,
   makeModel,
@@ -39,7 +39,7 @@ function makeManager(pools: IPool[], opening = () => Promise.resolve()) {
   }
   const trans = nullTranslator.load('');
   const manager = new RunningPools(model, commands, trans);
-  const changed = () => (model.changed as Signal<typeof model, void>).emit();
+  const changed = () => emitChanged(model);
   return { model, manager, executed, changed };
 }
 

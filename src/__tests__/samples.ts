@@ -1,10 +1,11 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
 
 import type { IHolder, IPool, IRank } from '../model/contract';
-import { Memory } from '../model/uiState';
+import { UiState } from '../model/uiState';
 import { StartModel } from '../model/startModel';
-import type { IPoolsModel } from '../model/tokens';
+import type { ICurrentNotebook, IPoolsModel } from '../model/tokens';
 import { makeTelemetry } from './gpuSamples';
 
 export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
@@ -68,9 +69,22 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
   };
 }
 
-export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
+/** The model, and the current notebook with it. */
+export interface IFakeModel extends IPoolsModel, ICurrentNotebook {
+  readonly changed: ISignal<IPoolsModel, void> &
+    ISignal<ICurrentNotebook, void>;
+}
+
+type Changes = Partial<Omit<IFakeModel, 'changed'>> & { changed?: object };
+
+/** Have all who follow the model look at it again. */
+export function emitChanged({ changed }: IFakeModel): void {
+  (changed as unknown as Signal<object, void>).emit();
+}
+
+export function makeModel(changes: Changes = {}): IFakeModel {
   return {
-    changed: new Signal<IPoolsModel, void>({} as IPoolsModel),
+    changed: new Signal<object, void>({}),
     connection: { state: 'live' },
     isKnown: true,
     pools: new Map(),
@@ -84,13 +98,15 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
       isPython: true
     },
     pool: null,
-    orphans: [],
     error: null,
     isPending: false,
+    errorOf: jest.fn(() => null),
+    hasRequest: jest.fn(() => false),
     defaultRanks: 2,
     waitLimit: 10,
     reconnect: jest.fn(),
     dismissError: jest.fn(),
+    forgetError: jest.fn(),
     setPreferredRanks: jest.fn(),
     setWaitLimit: jest.fn(),
     start: jest.fn(),
@@ -104,12 +120,17 @@ export function makeModel(changes: Partial<IPoolsModel> = {}): IPoolsModel {
     startSchema: jest.fn(() => new Promise<never>(() => undefined)),
     restart: jest.fn(),
     ...changes
-  };
+  } as IFakeModel;
 }
 
 /** A start form that nobody has filled in. */
-export function makeStart(model: IPoolsModel): StartModel {
-  return new StartModel(model, new Memory(null, ''), nullTranslator.load(''));
+export function makeStart(model: IFakeModel): StartModel {
+  return new StartModel(
+    model,
+    model,
+    new UiState(null, ''),
+    nullTranslator.load('')
+  );
 }
 
 /** Milliseconds: generous, as a machine may have other work. Jest's own limit is longer. */

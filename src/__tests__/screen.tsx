@@ -4,14 +4,14 @@ import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Root } from 'react-dom/client';
 
-import { Memory } from '../model/uiState';
+import { UiState } from '../model/uiState';
 import { Clock } from '../ui/clock';
 import { PoolView } from '../panel/pool/poolView';
 import type { IPanelServices } from '../panel/services';
 import type { StartModel } from '../model/startModel';
 import { CommandIDs } from '../model/tokens';
-import type { IPoolsModel } from '../model/tokens';
 import { makeModel, makeStart } from './samples';
+import type { IFakeModel } from './samples';
 
 Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
 
@@ -36,12 +36,12 @@ afterEach(() => {
 
 /** Show a part of the panel, for a model that differs from the sample in this. */
 export function show(
-  changes: Partial<IPoolsModel>,
+  changes: Partial<IFakeModel>,
   Part: (services: IPanelServices) => JSX.Element | null = PoolView
 ): void {
   const model = makeModel(changes);
   start = makeStart(model);
-  const memory = new Memory(null, '');
+  const uiState = new UiState(null, '');
   const commands = new CommandRegistry();
   for (const id of [...Object.values(CommandIDs), 'docmanager:open']) {
     commands.addCommand(id, {
@@ -51,7 +51,11 @@ export function show(
   const clock = new Clock();
   const trans = nullTranslator.load('');
   act(() =>
-    root.render(<Part {...{ model, start, memory, commands, clock, trans }} />)
+    root.render(
+      <Part
+        {...{ model, current: model, start, uiState, commands, clock, trans }}
+      />
+    )
   );
 }
 

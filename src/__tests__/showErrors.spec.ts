@@ -1,9 +1,8 @@
 import { Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
-import type { Signal } from '@lumino/signaling';
 
 import { showErrors } from '../panel/plugin';
-import { makeModel } from './samples';
+import { emitChanged, makeModel } from './samples';
 
 it('tells once of each error that cannot be seen, and leaves the sidebar as it is', () => {
   const model = makeModel();
@@ -12,7 +11,7 @@ it('tells once of each error that cannot be seen, and leaves the sidebar as it i
   showErrors(model, panel, open, nullTranslator.load(''));
   const fail = (error: typeof model.error) => {
     Object.assign(model, { error });
-    (model.changed as Signal<typeof model, void>).emit();
+    emitChanged(model);
   };
   const told = () => Notification.manager.notifications;
   const full = { code: 'full', message: 'No GPU is free.', hint: 'Stop one.' };

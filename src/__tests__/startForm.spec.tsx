@@ -5,10 +5,10 @@ import { ApiError } from '../model/client';
 import type { IStartField, IStartSchema } from '../model/contract';
 import { withoutValues } from '../model/draft';
 import { CommandIDs } from '../model/tokens';
-import type { IPoolsModel } from '../model/tokens';
 import { makeGpu, makeGpusMessage, makeInventory } from './gpuSamples';
 import { makeTelemetry } from './gpuSamples';
 import { makeModel, makeStart } from './samples';
+import type { IFakeModel } from './samples';
 import { button, executed, host, press, show, start } from './screen';
 
 const GB = 2 ** 30;
@@ -57,7 +57,7 @@ const message = makeGpusMessage({
 });
 
 /** Show the form when the server has answered. */
-async function showForm(changes: Partial<IPoolsModel> = {}): Promise<void> {
+async function showForm(changes: Partial<IFakeModel> = {}): Promise<void> {
   const telemetry = makeTelemetry(message, {
     type: 'sample',
     time: 1,

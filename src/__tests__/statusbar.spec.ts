@@ -1,5 +1,4 @@
 import { nullTranslator } from '@jupyterlab/translation';
-import type { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import type { IPool } from '../model/contract';
@@ -15,7 +14,7 @@ import {
   makeTelemetry,
   makeUsage
 } from './gpuSamples';
-import { makeModel, makePool, makeRank, until } from './samples';
+import { emitChanged, makeModel, makePool, makeRank, until } from './samples';
 
 const GB = 2 ** 30;
 const trans = nullTranslator.load('');
@@ -89,13 +88,13 @@ describe('StatusItem', () => {
 
   function show(changes: Partial<typeof model>): void {
     Object.assign(model, changes);
-    (model.changed as Signal<typeof model, void>).emit();
+    emitChanged(model);
   }
 
   beforeEach(() => {
     stream = new FakeStream();
     model = makeModel({ telemetry: new Telemetry(stream) });
-    item = new StatusItem(model, open, trans);
+    item = new StatusItem(model, model, open, trans);
     // As the status bar does.
     const follow = () => item.setHidden(!item.isActive);
     item.activeChanged.connect(follow);

@@ -19,6 +19,7 @@ import {
   makeInventory
 } from './gpuSamples';
 import { makeModel, makePool, makeRank, until } from './samples';
+import type { IFakeModel } from './samples';
 
 // A page without pixels: what is drawn is looked at in the browser tests.
 const nothing = () => undefined;
@@ -57,7 +58,7 @@ let opened: MainAreaWidget<Timeline> | null = null;
 let stream: FakeStream;
 
 async function open(
-  changes: Partial<IPoolsModel> = {},
+  changes: Partial<IFakeModel> = {},
   args: { metric?: string; minutes?: number } = {},
   labShell: object | null = {}
 ) {
@@ -99,6 +100,7 @@ async function open(
   });
   void timelinePlugin.activate(
     app as unknown as JupyterFrontEnd,
+    pools,
     pools,
     nullTranslator,
     { find: nothing },

@@ -15,6 +15,7 @@ import { EarlierCells } from '../timeline/earlier';
 import type { Connection, IPoolsModel } from '../model/tokens';
 import { FakeStream, makeUsage } from './gpuSamples';
 import { makeModel, makePool, makeRank } from './samples';
+import type { IFakeModel } from './samples';
 
 const gpu = (index: number) => ({
   index,
@@ -23,7 +24,7 @@ const gpu = (index: number) => ({
   name: 'H100'
 });
 
-function follow(changes: Partial<IPoolsModel> = {}) {
+function follow(changes: Partial<IFakeModel> = {}) {
   const changed = new Signal<IPoolsModel, void>({} as IPoolsModel);
   const pools = new Map<string, IPool>();
   const model = makeModel({ changed, pools, ...changes });
@@ -266,7 +267,7 @@ describe('bands that the server tells of', () => {
 describe('earlier cells', () => {
   it('are not said to be missing because an answer came too late', async () => {
     const { bands, changed, ...others } = follow();
-    const model: IPoolsModel & { connection: Connection } = others.model;
+    const model: IFakeModel & { connection: Connection } = others.model;
     let refuse: (reason: Error) => void = () => undefined;
     const loadCells = jest.fn(async () => cells([0, 6, 10, 14]));
     loadCells.mockReturnValueOnce(
@@ -291,7 +292,7 @@ describe('earlier cells', () => {
     const { bands, changed, ...others } = follow({
       connection: { state: 'connecting' }
     });
-    const model: IPoolsModel & { connection: Connection } = others.model;
+    const model: IFakeModel & { connection: Connection } = others.model;
     const set = (state: 'live' | 'stale') => {
       model.connection = state === 'live' ? { state } : { state, since: 0 };
       changed.emit();

@@ -18,7 +18,7 @@ function makeTimeline() {
   const pools = makeModel({ changed, telemetry, gpus: makeInventory() });
   const asked: [number, number][] = [];
   const answers: ((history: IHistory | Error) => void)[] = [];
-  const model = new TimelineModel(pools, new Bands(pools), {
+  const model = new TimelineModel(pools, pools, new Bands(pools), {
     load: (since, step) => {
       asked.push([since, step]);
       return new Promise((resolve, reject) =>

@@ -7,7 +7,6 @@ import { Widget } from '@lumino/widgets';
 import type { IPool } from '../model/contract';
 import { RanksButton } from '../notebook/toolbar/ranksButton';
 import { CommandIDs } from '../model/tokens';
-import type { IPoolsModel } from '../model/tokens';
 import type { StartModel } from '../model/startModel';
 import {
   makeHolder,
@@ -17,6 +16,7 @@ import {
   makeStart,
   until
 } from './samples';
+import type { IFakeModel } from './samples';
 
 let item: RanksButton;
 let start: StartModel;
@@ -27,7 +27,7 @@ const makeCurrent = jest.fn();
 /** The toolbar item of a notebook whose kernel is k1. */
 function show(
   pool: Partial<IPool> | null,
-  changes: Partial<IPoolsModel> = {},
+  changes: Partial<IFakeModel> = {},
   language = 'python'
 ): void {
   const pools = pool ? [makePool(pool)] : [];

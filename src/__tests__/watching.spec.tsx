@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
 
-import { Memory } from '../model/uiState';
+import { UiState } from '../model/uiState';
 import { Telemetry } from '../model/telemetry';
 import { Clock } from '../ui/clock';
 import { DistPanel } from '../panel/panel';
@@ -14,8 +14,9 @@ it('the panel asks for readings only while it can be seen', () => {
   const model = makeModel({ telemetry: new Telemetry(stream) });
   const services = {
     model,
+    current: model,
     start: makeStart(model),
-    memory: new Memory(null, ''),
+    uiState: new UiState(null, ''),
     commands: new CommandRegistry(),
     clock: new Clock(),
     trans: nullTranslator.load('')

@@ -7,11 +7,21 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { Client } from './client';
-import { NotebookFollower } from './notebook';
+import { CurrentNotebook, NotebookKernels } from './notebook';
 import { PoolsModel } from './pools';
 import { Stream } from './stream';
 import { Telemetry } from './telemetry';
-import { IPoolsModel, SETTINGS_ID, TRANSLATION_DOMAIN } from './tokens';
+import {
+  ICurrentNotebook,
+  IPoolsModel,
+  SETTINGS_ID,
+  TRANSLATION_DOMAIN
+} from './tokens';
+import { withoutValues } from './draft';
+import type { Draft } from './draft';
+import { IStartModel, StartModel } from './startModel';
+import { UiState } from './uiState';
+import { IStateDB } from '@jupyterlab/statedb';
 
 /**
  * Provides the pools of the server to every other plugin; the settings, which concern more than the
@@ -36,7 +46,7 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
     const model = new PoolsModel({
       client,
       stream,
-      notebooks: new NotebookFollower(tracker),
+      kernels: new NotebookKernels(tracker),
       telemetry: new Telemetry(stream),
       trans
     });
@@ -44,6 +54,55 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
       void follow(registry, model);
     }
     void app.restored.then(() => stream.connect());
+    return model;
+  }
+};
+
+/**
+ * Provides the notebook that the user looks at.
+ */
+export const currentNotebookPlugin: JupyterFrontEndPlugin<ICurrentNotebook> = {
+  id: 'jupyter-dist-server:current-notebook',
+  description: 'Follows the current notebook and its pool.',
+  autoStart: true,
+  provides: ICurrentNotebook,
+  requires: [INotebookTracker, IPoolsModel],
+  activate: (
+    _: JupyterFrontEnd,
+    tracker: INotebookTracker,
+    pools: IPoolsModel
+  ): ICurrentNotebook => new CurrentNotebook(tracker, pools)
+};
+
+/**
+ * Provides what can be chosen of a new pool, and remembers it.
+ *
+ * In JupyterLab's state and not in the notebook: which GPUs are free, and the values of environment
+ * variables, are nothing to hand on with a file. The state is a plain file too, so the values are
+ * not in it.
+ */
+export const startPlugin: JupyterFrontEndPlugin<IStartModel> = {
+  id: 'jupyter-dist-server:start',
+  description: 'Remembers what was chosen for the pool of each notebook.',
+  autoStart: true,
+  provides: IStartModel,
+  requires: [IPoolsModel, ICurrentNotebook, ITranslator],
+  optional: [IStateDB],
+  activate: (
+    { serviceManager }: JupyterFrontEnd,
+    pools: IPoolsModel,
+    current: ICurrentNotebook,
+    translator: ITranslator,
+    state: IStateDB | null
+  ): IStartModel => {
+    const choices = new UiState(state, 'jupyter-dist-server:start', {
+      toKeep: draft => withoutValues(draft as Draft)
+    });
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    const model = new StartModel(pools, current, choices, trans);
+    serviceManager.contents.fileChanged.connect((_, change) =>
+      model.follow(change)
+    );
     return model;
   }
 };

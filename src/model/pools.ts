@@ -6,7 +6,6 @@ import type { ISignal } from '@lumino/signaling';
 
 import { ApiError } from './client';
 import type { Client } from './client';
-import { poolOf } from './contract';
 import type {
   IApiError,
   ILog,
@@ -18,27 +17,26 @@ import type {
   StreamMessage
 } from './contract';
 import type { IInventory } from './gpuContract';
-import { countFree } from './holders';
-import type { INotebookFollower } from './notebook';
+import { countFree } from './gpuUse';
+import type { INotebookKernels } from './notebook';
 import { setServerTime } from './serverTime';
 import type { Stream } from './stream';
 import type { ITelemetry } from './telemetry';
 import { LOAD, MAX_RANKS } from './tokens';
-import type { Connection, INotebook, IPoolsModel } from './tokens';
+import type { Connection, IPoolsModel } from './tokens';
 
 /**
- * Keeps the server's pools, and knows which one belongs to the current notebook.
+ * Keeps the server's pools.
  */
 export class PoolsModel implements IPoolsModel {
   constructor(options: PoolsModel.IOptions) {
     this._client = options.client;
     this._stream = options.stream;
-    this._follower = options.notebooks;
+    this._kernels = options.kernels;
     this._trans = options.trans;
     this.telemetry = options.telemetry;
     this._stream.received.connect(this._onMessage, this);
     this._stream.connectionChanged.connect(this._onConnection, this);
-    this._follower.changed.connect(this._emit, this);
   }
 
   readonly telemetry: ITelemetry;
@@ -67,30 +65,17 @@ export class PoolsModel implements IPoolsModel {
     return this._gpusError;
   }
 
-  get notebook(): INotebook | null {
-    return this._follower.current;
+  errorOf(kernelId: string): IApiError | null {
+    return this._errors.get(kernelId) ?? null;
   }
 
-  get pool(): IPool | null {
-    return poolOf(this.notebook?.kernelId, this._pools.values());
+  forgetError(kernelId: string): void {
+    this._errors.delete(kernelId);
+    this._emit();
   }
 
-  get orphans(): readonly IPool[] {
-    const own = this.pool;
-    return [...this._pools.values()].filter(
-      pool => pool.orphaned !== null && pool.ended === null && pool !== own
-    );
-  }
-
-  get error(): IApiError | null {
-    return this._errors.get(this.notebook?.kernelId ?? '') ?? null;
-  }
-
-  get isPending(): boolean {
-    return (
-      this._pending.has(this.notebook?.kernelId ?? '') ||
-      this._pending.has(this.pool?.id ?? '')
-    );
+  hasRequest(id: string): boolean {
+    return this._pending.has(id);
   }
 
   get defaultRanks(): number | null {
@@ -119,14 +104,9 @@ export class PoolsModel implements IPoolsModel {
     void this._stream.connect();
   }
 
-  dismissError(): void {
-    this._errors.delete(this.notebook?.kernelId ?? '');
-    this._emit();
-  }
-
   async start(
     choice: IStartChoice,
-    kernelId = this.notebook?.kernelId ?? ''
+    kernelId = this._kernels.current ?? ''
   ): Promise<void> {
     if (!kernelId) {
       return;
@@ -181,7 +161,7 @@ export class PoolsModel implements IPoolsModel {
   private async _request(
     target: string,
     send: () => Promise<IPool>,
-    asking = this.notebook?.kernelId ?? ''
+    asking = this._kernels.current ?? ''
   ): Promise<boolean> {
     this._pending.add(target);
     this._errors.delete(asking);
@@ -214,7 +194,7 @@ export class PoolsModel implements IPoolsModel {
     line: string,
     message: string
   ): Promise<void> {
-    const hint = await this._follower.runMagic(kernelId, line);
+    const hint = await this._kernels.runMagic(kernelId, line);
     if (hint !== null) {
       this._errors.set(kernelId, { code: 'magic_failed', message, hint });
       this._emit();
@@ -234,6 +214,7 @@ export class PoolsModel implements IPoolsModel {
         this._keep(message.pool);
         break;
       case 'pool_removed':
+        this._pools = new Map(this._pools);
         this._pools.delete(message.id);
         break;
       case 'gpus':
@@ -250,7 +231,8 @@ export class PoolsModel implements IPoolsModel {
   private _keep(pool: IPool): void {
     const known = this._pools.get(pool.id);
     if (!known || pool.version >= known.version) {
-      this._pools.set(pool.id, this._withKnownRanks(pool));
+      const news = this._withKnownRanks(pool);
+      this._pools = new Map(this._pools).set(pool.id, news);
     }
   }
 
@@ -289,7 +271,7 @@ export class PoolsModel implements IPoolsModel {
 
   private readonly _client: Client;
   private readonly _stream: Stream;
-  private readonly _follower: INotebookFollower;
+  private readonly _kernels: INotebookKernels;
   private readonly _trans: TranslationBundle;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _errors = new Map<string, IApiError>();
@@ -317,7 +299,7 @@ export namespace PoolsModel {
   export interface IOptions {
     client: Client;
     stream: Stream;
-    notebooks: INotebookFollower;
+    kernels: INotebookKernels;
     telemetry: ITelemetry;
     trans: TranslationBundle;
   }

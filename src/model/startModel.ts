@@ -10,8 +10,8 @@ import type { IStartChoice, IStartSchema } from './contract';
 import { toChoice, errorsOf } from './draft';
 import type { Draft } from './draft';
 import { MAX_RANKS } from './tokens';
-import type { INotebook, IPoolsModel } from './tokens';
-import type { Memory } from './uiState';
+import type { ICurrentNotebook, INotebook, IPoolsModel } from './tokens';
+import type { UiState } from './uiState';
 
 /**
  * What a pool can be asked for, and what was chosen for each notebook.
@@ -48,12 +48,14 @@ const NOTHING: Draft = {};
 export class StartModel implements IStartModel {
   constructor(
     private readonly _pools: IPoolsModel,
-    private readonly _memory: Memory,
+    current: ICurrentNotebook,
+    private readonly _choices: UiState,
     private readonly _trans: TranslationBundle
   ) {
     this._schema = this._ranksOnly();
     _pools.changed.connect(this._onPools, this);
-    _memory.changed.connect(this._emit, this);
+    current.changed.connect(() => this._follow(current.notebook));
+    _choices.changed.connect(this._emit, this);
   }
 
   get changed(): ISignal<this, void> {
@@ -76,7 +78,7 @@ export class StartModel implements IStartModel {
   }
 
   draft(path: string): Draft {
-    return (this._memory.get(path) as Draft | undefined) ?? NOTHING;
+    return (this._choices.get(path) as Draft | undefined) ?? NOTHING;
   }
 
   isChosen(path: string): boolean {
@@ -88,14 +90,14 @@ export class StartModel implements IStartModel {
     if (value === undefined) {
       delete draft[field];
     }
-    this._memory.set(path, draft);
+    this._choices.set(path, draft);
   }
 
   async choice(
     path: string,
     offer: number | null
   ): Promise<IStartChoice | null> {
-    await Promise.all([this.load(), this._memory.ready]);
+    await Promise.all([this.load(), this._choices.ready]);
     const draft = this.draft(path);
     const wrong = errorsOf(this._schema, draft, offer, this._trans);
     return Object.keys(wrong).length
@@ -106,11 +108,11 @@ export class StartModel implements IStartModel {
   /** What was chosen for a file goes with it, and is nothing for another one of the same name. */
   follow({ type, oldValue, newValue }: Contents.IChangedArgs): void {
     if (type === 'new' && newValue?.path) {
-      this._memory.forget(newValue.path);
+      this._choices.forget(newValue.path);
     } else if (type === 'delete' && oldValue?.path) {
-      this._memory.forget(oldValue.path);
+      this._choices.forget(oldValue.path);
     } else if (type === 'rename' && oldValue?.path && newValue?.path) {
-      this._memory.rename(oldValue.path, newValue.path);
+      this._choices.rename(oldValue.path, newValue.path);
     }
   }
 
@@ -155,7 +157,6 @@ export class StartModel implements IStartModel {
       this._loading = this._load();
     }
     this._wasLive = isLive;
-    this._follow(this._pools.notebook);
   }
 
   /** A notebook that gets another name keeps its choice. Several may share a kernel, but no session. */
@@ -167,7 +168,7 @@ export class StartModel implements IStartModel {
       before.sessionId === notebook?.sessionId &&
       before.path !== notebook.path
     ) {
-      this._memory.rename(before.path, notebook.path);
+      this._choices.rename(before.path, notebook.path);
     }
   }
 

@@ -1,3 +1,4 @@
+import { JSONExt } from '@lumino/coreutils';
 import { DisposableDelegate } from '@lumino/disposable';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
@@ -244,7 +245,7 @@ export class Telemetry implements ITelemetry {
         const known = before.get(key);
         const isNew =
           known?.curve !== curve.columns ||
-          JSON.stringify(known.usage) !== JSON.stringify(usage);
+          !JSONExt.deepEqual({ ...known.usage }, { ...usage });
         this._ranks.set(
           key,
           known && !isNew ? known : { usage, curve: curve.columns }

@@ -68,7 +68,7 @@ export interface INotebook {
 }
 
 /**
- * Every pool of the server, and the pool of the current notebook.
+ * Every pool of the server.
  */
 export interface IPoolsModel {
   /** Emitted after any change below. */
@@ -76,6 +76,7 @@ export interface IPoolsModel {
   readonly connection: Connection;
   /** Whether the server has ever told which pools there are. */
   readonly isKnown: boolean;
+  /** Another object after each change. */
   readonly pools: ReadonlyMap<string, IPool>;
   /** What GPUs there are. */
   readonly gpus: IInventory | null;
@@ -83,15 +84,6 @@ export interface IPoolsModel {
   readonly gpusError: IApiError | null;
   /** How busy they are, and the ranks. */
   readonly telemetry: ITelemetry;
-  readonly notebook: INotebook | null;
-  /** The newest pool of the current notebook's kernel. */
-  readonly pool: IPool | null;
-  /** The live pools whose kernel is gone, but for the current notebook's. */
-  readonly orphans: readonly IPool[];
-  /** What went wrong with the last request from the current notebook. */
-  readonly error: IApiError | null;
-  /** Whether a request for the current notebook, or its pool, waits for its answer. */
-  readonly isPending: boolean;
   /**
    * How many ranks to offer for a new pool; null where only the server knows how many GPUs are free, or
    * who has them all.
@@ -102,7 +94,11 @@ export interface IPoolsModel {
 
   /** Ask the server again when it was missing, refused or lost. */
   reconnect(): void;
-  dismissError(): void;
+  /** What went wrong with the last request from a kernel's notebook. */
+  errorOf(kernelId: string): IApiError | null;
+  forgetError(kernelId: string): void;
+  /** Whether a request for a pool, or for a kernel that is to get one, waits for its answer. */
+  hasRequest(id: string): boolean;
   /** Set by the user; 0 means one per free GPU, or 2 without a GPU. */
   setPreferredRanks(ranks: number): void;
   setWaitLimit(seconds: number): void;
@@ -127,5 +123,27 @@ export interface IPoolsModel {
 
 export const IPoolsModel = new Token<IPoolsModel>(
   'jupyter-dist-server:IPoolsModel',
-  'The pools of ranks on the server, and the one of the current notebook.'
+  'The pools of ranks on the server.'
+);
+
+/**
+ * The notebook the user looks at, and its pool.
+ */
+export interface ICurrentNotebook {
+  /** Emitted after any change below. */
+  readonly changed: ISignal<ICurrentNotebook, void>;
+  /** Another object after each change. */
+  readonly notebook: INotebook | null;
+  /** The newest pool of its kernel. */
+  readonly pool: IPool | null;
+  /** What went wrong with its last request. */
+  readonly error: IApiError | null;
+  /** Whether a request for it, or for its pool, waits for its answer. */
+  readonly isPending: boolean;
+  dismissError(): void;
+}
+
+export const ICurrentNotebook = new Token<ICurrentNotebook>(
+  'jupyter-dist-server:ICurrentNotebook',
+  'The notebook the user looks at, and its pool.'
 );

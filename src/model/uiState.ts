@@ -10,11 +10,11 @@ type Value = ReadonlyPartialJSONValue;
  *
  * The same object is answered for a name until another one is set.
  */
-export class Memory {
+export class UiState {
   constructor(
     private readonly _db: IStateDB | null,
     private readonly _key: string,
-    { most = 50, toKeep = value => value }: Memory.IOptions = {}
+    { most = 50, toKeep = value => value }: UiState.IOptions = {}
   ) {
     this._most = most;
     this._toKeep = toKeep;
@@ -117,7 +117,7 @@ export class Memory {
   private _saved = '';
 }
 
-export namespace Memory {
+export namespace UiState {
   export interface IOptions {
     /** The oldest are forgotten. */
     most?: number;

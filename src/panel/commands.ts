@@ -11,7 +11,12 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { deadRanks } from '../model/contract';
 import type { IPool, IRank, IStartChoice } from '../model/contract';
 import { IStartModel } from '../model/startModel';
-import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
+import {
+  CommandIDs,
+  ICurrentNotebook,
+  IPoolsModel,
+  TRANSLATION_DOMAIN
+} from '../model/tokens';
 import { ask, askRestart } from '../ui/dialogs';
 import { addToPalette } from '../ui/palette';
 
@@ -22,11 +27,12 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:commands',
   description: 'Adds commands that start, stop and mend pools of ranks.',
   autoStart: true,
-  requires: [IPoolsModel, IStartModel, ITranslator],
+  requires: [IPoolsModel, ICurrentNotebook, IStartModel, ITranslator],
   optional: [ICommandPalette],
   activate: (
     { commands }: JupyterFrontEnd,
     model: IPoolsModel,
+    current: ICurrentNotebook,
     start: IStartModel,
     translator: ITranslator,
     palette: ICommandPalette | null
@@ -36,7 +42,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     const poolOf = (args: ReadonlyPartialJSONObject) =>
       typeof args.pool === 'string'
         ? (model.pools.get(args.pool) ?? null)
-        : model.pool;
+        : current.pool;
     const isRunning = (args: ReadonlyPartialJSONObject) =>
       poolOf(args)?.state === 'RUNNING';
 
@@ -48,12 +54,12 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       caption: trans.__('Start a pool of ranks for the current notebook.'),
       isEnabled: () =>
         model.connection.state === 'live' &&
-        Boolean(model.notebook?.kernelId && model.notebook.isPython) &&
-        !model.isPending &&
-        !isAlive(model.pool),
+        Boolean(current.notebook?.kernelId && current.notebook.isPython) &&
+        !current.isPending &&
+        !isAlive(current.pool),
       execute: async ({ ranks, choice }) => {
         // Another notebook may be the current one when it is known what to start.
-        const { path, kernelId } = model.notebook ?? { path: '' };
+        const { path, kernelId } = current.notebook ?? { path: '' };
         const chosen =
           typeof ranks === 'number'
             ? { num_ranks: ranks }
@@ -143,7 +149,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       CommandIDs.interruptRanks,
       CommandIDs.restartRanks
     ];
-    model.changed.connect(() =>
+    current.changed.connect(() =>
       ours.forEach(id => commands.notifyCommandChanged(id))
     );
     addToPalette(palette, trans, ours);

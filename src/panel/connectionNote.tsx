@@ -2,6 +2,7 @@ import React from 'react';
 
 import type { IPoolsModel } from '../model/tokens';
 import { Button, CopyButton, Note } from '../ui/controls';
+import { useModel } from '../ui/useModel';
 import { formatTime } from '../words/format';
 import type { IPanelServices } from './services';
 
@@ -17,6 +18,11 @@ export function hasNothingToShow({
   return !isKnown || state === 'missing' || state === 'refused';
 }
 
+/** Whether what is shown may have changed meanwhile. */
+export function isStale({ connection }: IPoolsModel): boolean {
+  return connection.state === 'stale';
+}
+
 /**
  * How we stand with the server, when that is not simply well.
  */
@@ -24,7 +30,8 @@ export function ConnectionNote({
   model,
   trans
 }: IPanelServices): JSX.Element | null {
-  const { connection } = model;
+  const connection = useModel(model, ({ connection }) => connection);
+  const isKnown = useModel(model, ({ isKnown }) => isKnown);
   const retry = (
     <Button onClick={() => model.reconnect()}>{trans.__('Check again')}</Button>
   );
@@ -40,7 +47,7 @@ export function ConnectionNote({
     case 'stale':
       return (
         <Note kind="warn">
-          {model.isKnown
+          {isKnown
             ? trans.__(
                 'Disconnected since %1. Reconnecting…',
                 formatTime(connection.since)

@@ -1,27 +1,39 @@
 import { PathExt } from '@jupyterlab/coreutils';
-import type { ITranslator } from '@jupyterlab/translation';
-import { SidePanel } from '@jupyterlab/ui-components';
+import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget, SidePanel } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
-import { Widget } from '@lumino/widgets';
 import type { AccordionPanel } from '@lumino/widgets';
+import { Widget } from '@lumino/widgets';
 import React from 'react';
+import { createPortal } from 'react-dom';
 
 import { PANEL_ID } from '../model/tokens';
+import type { UiState } from '../model/uiState';
+import { ErrorBoundary } from '../ui/errorBoundary';
 import { ranksIcon } from '../ui/icons';
 import { GpuList, GpuSummary } from './gpus/gpuList';
 import { OtherPools, OtherPoolsSummary } from './others/otherPools';
 import { PoolSummary, PoolView } from './pool/poolView';
-import { Section } from './section';
-import { SectionLayout } from './sectionLayout';
 import type { IPanelServices } from './services';
 
-/** By section: its part of the height while there is too little for all. */
-const SHARES = [0.65, 0.25, 0.1];
-const CLOSED_AT_FIRST = [false, false, true];
+/** The name under which the sections are remembered. */
+const SECTIONS = 'sections';
+
+/** By section. */
+interface ISections {
+  closed: boolean[];
+  /** Its part of the height; of a closed one, what it had while it was open. */
+  sizes: number[];
+}
+
+const AT_FIRST: ISections = {
+  closed: [false, false, true],
+  sizes: [0.5, 0.35, 0.15]
+};
 
 /**
- * The panel in the left sidebar; it draws only while it is visible.
+ * The panel in the left sidebar.
  */
 export class DistPanel extends SidePanel {
   constructor(
@@ -29,7 +41,7 @@ export class DistPanel extends SidePanel {
     translator: ITranslator
   ) {
     super({ translator });
-    const { model, memory, trans } = _services;
+    const { model, current, uiState, trans } = _services;
     this.id = PANEL_ID;
     this.addClass('jp-dist-Panel');
     this.title.icon = ranksIcon;
@@ -43,28 +55,34 @@ export class DistPanel extends SidePanel {
     this.header.addWidget(heading);
     this.header.addWidget(this._notebookName);
 
-    this._sections = [
-      new Section(trans.__('Pool'), trans, () => ({
-        body: <PoolView {..._services} />,
-        summary: <PoolSummary {..._services} />
-      })),
-      new Section(trans.__('GPUs'), trans, () => ({
-        body: <GpuList {..._services} />,
-        summary: <GpuSummary {..._services} />
-      })),
-      new Section(trans.__('Other pools'), trans, () => ({
-        body: <OtherPools {..._services} />,
-        summary: <OtherPoolsSummary {..._services} />
-      }))
+    const sections = [
+      new Section(
+        trans.__('Pool'),
+        <PoolView {..._services} />,
+        <PoolSummary {..._services} />,
+        trans
+      ),
+      new Section(
+        trans.__('GPUs'),
+        <GpuList {..._services} />,
+        <GpuSummary {..._services} />,
+        trans
+      ),
+      new Section(
+        trans.__('Other pools'),
+        <OtherPools {..._services} />,
+        <OtherPoolsSummary {..._services} />,
+        trans
+      )
     ];
     const content = this.content as AccordionPanel;
-    this._sections.forEach((section, index) => {
+    sections.forEach((section, index) => {
       this.addWidget(section);
       content.titles[index].appendChild(section.summary);
     });
-    const layout = new SectionLayout(content, this._sections, SHARES, memory);
-    void layout.restore(CLOSED_AT_FIRST);
-    model.changed.connect(this._draw, this);
+    void rememberSections(content, uiState);
+    current.changed.connect(this._follow, this);
+    model.changed.connect(this._follow, this);
   }
 
   protected onAfterShow(msg: Message): void {
@@ -74,7 +92,7 @@ export class DistPanel extends SidePanel {
       this._services.model.reconnect();
     }
     this._watching ??= this._services.model.telemetry.watch('gpus');
-    this._draw();
+    this._follow();
   }
 
   protected onBeforeHide(msg: Message): void {
@@ -84,21 +102,77 @@ export class DistPanel extends SidePanel {
     super.onBeforeHide(msg);
   }
 
-  private _draw(): void {
+  private _follow(): void {
     if (!this.isVisible) {
       return;
     }
-    const { model, clock } = this._services;
+    const { model, current, clock } = this._services;
     // How long a rank is idle or busy is not known while the server is away.
     clock.isOn = model.connection.state !== 'stale';
-    const path = model.notebook?.path ?? '';
+    const path = current.notebook?.path ?? '';
     this._notebookName.node.textContent = PathExt.basename(path);
     this._notebookName.node.title = path;
-    this._sections.forEach(section => section.update());
   }
 
   private readonly _notebookName: Widget;
-  private readonly _sections: Section[];
   /** Held while the panel can be seen. */
   private _watching: IDisposable | null = null;
+}
+
+/**
+ * A collapsible part of the panel; its summary stays in sight when it is collapsed.
+ */
+class Section extends ReactWidget {
+  constructor(
+    title: string,
+    private readonly _body: JSX.Element,
+    private readonly _summary: JSX.Element,
+    private readonly _trans: TranslationBundle
+  ) {
+    super();
+    this.title.label = title;
+    this.addClass('jp-dist-Section');
+    this.summary = document.createElement('span');
+    this.summary.className = 'jp-dist-Section-summary';
+  }
+
+  /** To be placed into the title of the section. */
+  readonly summary: HTMLElement;
+
+  protected render(): JSX.Element {
+    return (
+      <>
+        <ErrorBoundary trans={this._trans}>{this._body}</ErrorBoundary>
+        {createPortal(
+          <ErrorBoundary trans={this._trans} isSilent>
+            {this._summary}
+          </ErrorBoundary>,
+          this.summary
+        )}
+      </>
+    );
+  }
+}
+
+/** Opens, closes and sizes the sections as they were, and keeps it when the user changes that. */
+async function rememberSections(
+  content: AccordionPanel,
+  uiState: UiState
+): Promise<void> {
+  await uiState.ready;
+  const saved = uiState.get(SECTIONS) as unknown as ISections | undefined;
+  const { closed } = saved ?? AT_FIRST;
+  // An earlier version may have kept none.
+  let sizes = saved?.sizes ?? AT_FIRST.sizes;
+  content.widgets.forEach((_, index) =>
+    closed[index] ? content.collapse(index) : content.expand(index)
+  );
+  content.setRelativeSizes(sizes);
+  const save = () => {
+    sizes = content.relativeSizes().map((size, index) => size || sizes[index]);
+    const closed = content.widgets.map(({ isHidden }) => isHidden);
+    uiState.set(SECTIONS, { closed, sizes });
+  };
+  content.handleMoved.connect(save);
+  content.expansionToggled.connect(save);
 }

@@ -10,8 +10,13 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IApiError } from '../model/contract';
 import { IStartModel } from '../model/startModel';
-import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
-import { Memory } from '../model/uiState';
+import {
+  CommandIDs,
+  ICurrentNotebook,
+  IPoolsModel,
+  TRANSLATION_DOMAIN
+} from '../model/tokens';
+import { UiState } from '../model/uiState';
 import { Clock } from '../ui/clock';
 import { ranksIcon } from '../ui/icons';
 import { addToPalette } from '../ui/palette';
@@ -24,11 +29,12 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:panel',
   description: 'Shows the ranks and GPUs of the current notebook.',
   autoStart: true,
-  requires: [IPoolsModel, IStartModel, ITranslator],
+  requires: [IPoolsModel, ICurrentNotebook, IStartModel, ITranslator],
   optional: [ILayoutRestorer, IStateDB, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     model: IPoolsModel,
+    current: ICurrentNotebook,
     start: IStartModel,
     translator: ITranslator,
     restorer: ILayoutRestorer | null,
@@ -39,8 +45,9 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     const panel = new DistPanel(
       {
         model,
+        current,
         start,
-        memory: new Memory(state, 'jupyter-dist-server:panel'),
+        uiState: new UiState(state, 'jupyter-dist-server:panel'),
         commands: app.commands,
         clock: new Clock(),
         trans
@@ -57,7 +64,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     });
     addToPalette(palette, trans, [CommandIDs.openPanel]);
     const open = () => app.shell.activateById(panel.id);
-    showErrors(model, panel, open, trans);
+    showErrors(current, panel, open, trans);
   }
 };
 
@@ -65,15 +72,15 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
  * Tell of a request that failed while the panel, which says why, is not in sight.
  */
 export function showErrors(
-  model: IPoolsModel,
+  current: ICurrentNotebook,
   panel: { readonly isVisible: boolean },
   open: () => void,
   trans: TranslationBundle
 ): void {
   // Who comes back to a notebook has seen its error.
   const known = new WeakSet<IApiError>();
-  model.changed.connect(() => {
-    const { error } = model;
+  current.changed.connect(() => {
+    const { error } = current;
     if (error && !known.has(error)) {
       known.add(error);
       if (!panel.isVisible) {

@@ -8,6 +8,7 @@ import type { IRunningSessions } from '@jupyterlab/running';
 import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
+import { JSONExt } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
@@ -117,15 +118,17 @@ export class RunningPools implements IRunningSessions.IManager {
 
   /** The list is drawn anew each time, so only for what can be seen in it. */
   private _onChanged(): void {
-    const shown = JSON.stringify(
-      this._pools().map(pool => [pool.id, pool.name, this._detail(pool)])
-    );
-    if (shown !== this._shown) {
+    const shown = this._pools().map(pool => [
+      pool.id,
+      pool.name,
+      this._detail(pool)
+    ]);
+    if (!JSONExt.deepEqual(shown, this._shown)) {
       this._shown = shown;
       this._runningChanged.emit();
     }
   }
 
   private readonly _runningChanged = new Signal<this, void>(this);
-  private _shown = '[]';
+  private _shown: string[][] = [];
 }

@@ -2,16 +2,17 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
 import type { IStartModel } from '../model/startModel';
-import type { IPoolsModel } from '../model/tokens';
-import type { Memory } from '../model/uiState';
+import type { ICurrentNotebook, IPoolsModel } from '../model/tokens';
+import type { UiState } from '../model/uiState';
 import type { Clock } from '../ui/clock';
 
 /** What every part of the panel is given. */
 export interface IPanelServices {
   model: IPoolsModel;
+  current: ICurrentNotebook;
   start: IStartModel;
   /** What of the panel is folded away. */
-  memory: Memory;
+  uiState: UiState;
   commands: CommandRegistry;
   clock: Clock;
   trans: TranslationBundle;

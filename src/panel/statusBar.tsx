@@ -13,14 +13,19 @@ import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 
 import type { IPool } from '../model/contract';
-import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
+import {
+  CommandIDs,
+  ICurrentNotebook,
+  IPoolsModel,
+  TRANSLATION_DOMAIN
+} from '../model/tokens';
 import type { ILongWait } from '../model/waiting';
 import { warningIcon } from '../ui/icons';
 import { useLongWait } from '../ui/useLongWait';
-import { useTelemetry } from '../ui/useTelemetry';
 import { gpusOf, loadOf } from '../words/load';
 import { countRanks, poolState } from '../words/poolState';
 import { sayLongWait, sayWaitShortly } from '../words/waitWords';
+import { useModel } from '../ui/useModel';
 
 /**
  * Puts the current notebook's pool into the status bar.
@@ -29,11 +34,12 @@ export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:status-bar',
   description: 'Shows the ranks of the current notebook in the status bar.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
+  requires: [IPoolsModel, ICurrentNotebook, ITranslator],
   optional: [IStatusBar],
   activate: (
     { commands }: JupyterFrontEnd,
     model: IPoolsModel,
+    current: ICurrentNotebook,
     translator: ITranslator,
     statusBar: IStatusBar | null
   ): void => {
@@ -42,6 +48,7 @@ export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
     }
     const item = new StatusItem(
       model,
+      current,
       () => void commands.execute(CommandIDs.openPanel),
       translator.load(TRANSLATION_DOMAIN)
     );
@@ -61,17 +68,19 @@ export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
 export class StatusItem extends ReactWidget {
   constructor(
     private readonly _model: IPoolsModel,
+    private readonly _current: ICurrentNotebook,
     private readonly _open: () => void,
     private readonly _trans: TranslationBundle
   ) {
     super();
     this.addClass('jp-dist-StatusItem');
-    _model.changed.connect(this._onChanged, this);
+    _current.changed.connect(this._onChanged, this);
   }
 
   /** Whether there is something to show. */
   get isActive(): boolean {
-    const { pool, connection } = this._model;
+    const { connection } = this._model;
+    const { pool } = this._current;
     return (
       pool !== null &&
       (connection.state === 'live' || connection.state === 'stale') &&
@@ -91,7 +100,7 @@ export class StatusItem extends ReactWidget {
   }
 
   protected render(): JSX.Element | null {
-    const { pool } = this._model;
+    const { pool } = this._current;
     return pool && this.isActive ? (
       <StatusText
         pool={pool}
@@ -120,7 +129,8 @@ export class StatusItem extends ReactWidget {
 
   /** Readings cost the server something: they are asked for while they can be seen. */
   private _follow(isVisible: boolean): void {
-    const { pool, telemetry } = this._model;
+    const { telemetry } = this._model;
+    const { pool } = this._current;
     if (isVisible && pool?.state === 'RUNNING') {
       this._watching ??= telemetry.watch('gpus');
     } else {
@@ -147,7 +157,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
   const wait = useLongWait(pool, model);
   const isWrong = state?.mood === 'error' || wait !== null;
   // A string: the button is drawn again only when there is something else to read.
-  const load = useTelemetry(model.telemetry, telemetry =>
+  const load = useModel(model.telemetry, telemetry =>
     pool.state === 'RUNNING' && !isStale
       ? loadOf(pool, model.gpus, telemetry, trans).join(' · ')
       : ''

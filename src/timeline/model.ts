@@ -4,7 +4,11 @@ import type { ISignal } from '@lumino/signaling';
 
 import type { IGpu } from '../model/gpuContract';
 import { serverTime } from '../model/serverTime';
-import type { Connection, IPoolsModel } from '../model/tokens';
+import type {
+  Connection,
+  ICurrentNotebook,
+  IPoolsModel
+} from '../model/tokens';
 import type { Bands } from './bands';
 import { EarlierCells } from './earlier';
 import type { IPast } from './history';
@@ -27,6 +31,7 @@ export type View = readonly [number, number];
 export class TimelineModel implements IDisposable {
   constructor(
     readonly pools: IPoolsModel,
+    readonly current: ICurrentNotebook,
     readonly bands: Bands,
     past: IPast
   ) {

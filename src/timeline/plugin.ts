@@ -14,7 +14,12 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { addToPalette } from '../ui/palette';
-import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
+import {
+  CommandIDs,
+  ICurrentNotebook,
+  IPoolsModel,
+  TRANSLATION_DOMAIN
+} from '../model/tokens';
 import { Bands } from './bands';
 import { Past } from './history';
 import { timelineIcon } from './icons';
@@ -32,7 +37,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:timeline',
   description: 'Shows what the GPUs did and do, as curves.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator, INotebookTracker],
+  requires: [IPoolsModel, ICurrentNotebook, ITranslator, INotebookTracker],
   optional: [
     ILauncher,
     ILayoutRestorer,
@@ -43,6 +48,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
   activate: (
     app: JupyterFrontEnd,
     pools: IPoolsModel,
+    current: ICurrentNotebook,
     translator: ITranslator,
     notebooks: INotebookTracker,
     launcher: ILauncher | null,
@@ -61,7 +67,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     const command = CommandIDs.openTimeline;
 
     const make = (): MainAreaWidget<Timeline> => {
-      const model = new TimelineModel(pools, bands, past);
+      const model = new TimelineModel(pools, current, bands, past);
       const content = new Timeline(model, trans, themes, band => {
         void jumpTo(band, bands.all, app, notebooks, trans);
       });

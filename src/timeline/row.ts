@@ -2,10 +2,10 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { labelOf, shortName } from '../model/cards';
 import type { IGpu } from '../model/gpuContract';
-import { seatsOn } from '../model/holders';
-import type { ISeat } from '../model/holders';
+import { seatsOn } from '../model/gpuUse';
+import type { ISeat } from '../model/gpuUse';
 import { formatMemory, formatRanks, formatUsed } from '../words/format';
-import { sayHolder } from '../words/gpuWords';
+import { sayLeaseholder } from '../words/gpuWords';
 import { colourOf } from '../ui/meters';
 import type { IColours } from './colours';
 import { element, hide, Text, textOf } from './element';
@@ -83,12 +83,12 @@ export class Row {
 
   /** Say who has it, and the newest values. */
   label(): void {
-    const { metric, pools } = this._model;
+    const { metric, pools, current } = this._model;
     const { uuid } = this._gpu;
     const reading = pools.telemetry.gpu(uuid);
     if (this._revision !== this._model.poolsRevision) {
       this._revision = this._model.poolsRevision;
-      this._seats = seatsOn(uuid, pools.pools.values(), pools.pool);
+      this._seats = seatsOn(uuid, pools.pools.values(), current.pool);
     }
     const ranks = this._seats.map(({ rank }) => rank);
     if (ranks.length) {
@@ -97,7 +97,14 @@ export class Row {
       );
     } else {
       this._who.setFor('', () => '');
-      this._who.set(sayHolder(reading, [], pools, this._trans));
+      this._who.set(
+        sayLeaseholder(
+          reading,
+          [],
+          { pools: pools.pools, own: current.pool },
+          this._trans
+        )
+      );
     }
     const { memory_used } = reading.values;
     const used =

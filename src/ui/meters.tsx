@@ -1,7 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
-import type { ISegment } from '../model/holders';
+import type { ISegment } from '../model/gpuUse';
 
 const COLOURS = 8;
 
@@ -69,17 +69,13 @@ export function MemoryMeter(props: IMemoryMeterProps): JSX.Element {
       aria-valuenow={Math.round(share(used))}
       aria-valuetext={[text, ...segments.map(({ label }) => label)].join(', ')}
     >
-      {segments.map(({ holder, bytes, label }) => (
+      {segments.map(({ owner, bytes, label }) => (
         <div
           key={
-            holder.kind === 'rank'
-              ? `${holder.pool} ${holder.rank}`
-              : holder.kind
+            owner.kind === 'rank' ? `${owner.pool} ${owner.rank}` : owner.kind
           }
-          className={`jp-mod-${holder.kind}`}
-          data-colour={
-            holder.kind === 'rank' ? colourOf(holder.rank) : undefined
-          }
+          className={`jp-mod-${owner.kind}`}
+          data-colour={owner.kind === 'rank' ? colourOf(owner.rank) : undefined}
           style={{ width: `${Math.round(100 * share(bytes)) / 100}%` }}
           title={label}
         />

@@ -1,20 +1,26 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import type { IPool } from '../model/contract';
 import type { ILease, IProcess } from '../model/gpuContract';
-import { strangers } from '../model/holders';
-import type { ISeat, ISegment } from '../model/holders';
+import { strangers } from '../model/gpuUse';
+import type { ISeat, ISegment } from '../model/gpuUse';
 import type { IReading } from '../model/telemetry';
-import type { IPoolsModel } from '../model/tokens';
 import { formatBytes, formatRanks } from './format';
+
+/** The pools that can be named, and which of them is this notebook's. */
+export interface IKnownPools {
+  pools: ReadonlyMap<string, IPool>;
+  own: IPool | null;
+}
 
 /**
  * Who has a GPU, in a phrase: `rank 0 · leased to this notebook`.
  */
-export function sayHolder(
+export function sayLeaseholder(
   reading: IReading,
   seats: ISeat[],
-  model: IPoolsModel,
+  known: IKnownPools,
   trans: TranslationBundle
 ): string {
   const ranks = seats.map(({ rank }) => rank);
@@ -22,7 +28,7 @@ export function sayHolder(
     ? trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks))
     : '';
   return (
-    [seated, sayLease(reading, model, trans) || sayUsers(reading, trans)]
+    [seated, sayLease(reading, known, trans) || sayUsers(reading, trans)]
       .filter(Boolean)
       .join(' · ') || (reading.processes ? trans.__('free') : '')
   );
@@ -30,7 +36,7 @@ export function sayHolder(
 
 function sayLease(
   { lease }: IReading,
-  model: IPoolsModel,
+  known: IKnownPools,
   trans: TranslationBundle
 ): string {
   if (!lease) {
@@ -39,7 +45,7 @@ function sayLease(
   if (lease.user === null) {
     return trans.__('locked by a program that is not ours');
   }
-  const who = sayLessees(lease, model, trans);
+  const who = sayLessees(lease, known, trans);
   return lease.shared
     ? trans.__('shared by %1', who)
     : trans.__('leased to %1', who);
@@ -50,14 +56,14 @@ function sayLease(
  */
 export function sayLessees(
   lease: ILease,
-  model: IPoolsModel,
+  known: IKnownPools,
   trans: TranslationBundle
 ): string {
-  const isOwn = ({ pool }: ILease) => Boolean(pool) && pool === model.pool?.id;
+  const isOwn = ({ pool }: ILease) => Boolean(pool) && pool === known.own?.id;
   return [lease, ...(lease.others ?? [])]
     .sort((a, b) => Number(isOwn(b)) - Number(isOwn(a)))
     .map(one =>
-      isOwn(one) ? trans.__('this notebook') : sayLessee(one, model, trans)
+      isOwn(one) ? trans.__('this notebook') : sayLessee(one, known, trans)
     )
     .join('; ');
 }
@@ -65,7 +71,7 @@ export function sayLessees(
 /** The notebook; of somebody else's also the user: `bob, train.ipynb`. */
 function sayLessee(
   lease: ILease,
-  { pools }: IPoolsModel,
+  { pools }: IKnownPools,
   trans: TranslationBundle
 ): string {
   if (lease.user === null) {
@@ -108,13 +114,13 @@ function sayProcess(process: IProcess, trans: TranslationBundle): string {
  */
 export function sayWho(
   { who, user }: IProcess,
-  model: IPoolsModel,
+  known: IKnownPools,
   trans: TranslationBundle
 ): string {
   switch (who.kind) {
     case 'rank': {
-      const pool = model.pools.get(who.pool);
-      return who.pool === model.pool?.id || !pool
+      const pool = known.pools.get(who.pool);
+      return who.pool === known.own?.id || !pool
         ? trans.__('rank %1', who.rank)
         : trans.__(
             'rank %1 of %2',
@@ -135,13 +141,13 @@ export function sayWho(
 
 /** A part of the memory: `rank 0 31.2 GB`. */
 export function saySegment(
-  { holder, bytes }: ISegment,
+  { owner, bytes }: ISegment,
   trans: TranslationBundle
 ): string {
   const size = formatBytes(bytes, trans);
-  switch (holder.kind) {
+  switch (owner.kind) {
     case 'rank':
-      return trans.__('rank %1: %2', holder.rank, size);
+      return trans.__('rank %1: %2', owner.rank, size);
     case 'kernel':
       return trans.__('notebook kernels: %1', size);
     case 'mine':

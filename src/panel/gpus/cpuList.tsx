@@ -5,7 +5,6 @@ import type { IPool } from '../../model/contract';
 import { Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
 import { useModel } from '../../ui/useModel';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { Missing } from '../../ui/value';
 import { formatBytes } from '../../words/format';
 import type { IPanelServices } from '../services';
@@ -19,11 +18,13 @@ const MANY = 8;
  * What ranks use on a machine without a GPU, those of the current notebook first.
  */
 export function CpuList(services: IPanelServices): JSX.Element | null {
-  const { model, memory, trans } = services;
-  const isUnfolded = useModel(memory, memory => memory.get(SHOW_ALL) === true);
-  const all = [...model.pools.values()]
+  const { model, current, uiState, trans } = services;
+  const isUnfolded = useModel(uiState, state => state.get(SHOW_ALL) === true);
+  const pools = useModel(model, ({ pools }) => pools);
+  const own = useModel(current, ({ pool }) => pool);
+  const all = [...pools.values()]
     .filter(({ state }) => state === 'RUNNING')
-    .sort((a, b) => Number(b === model.pool) - Number(a === model.pool))
+    .sort((a, b) => Number(b === own) - Number(a === own))
     .flatMap(pool =>
       pool.ranks
         .filter(({ state }) => state !== 'dead')
@@ -54,7 +55,7 @@ export function CpuList(services: IPanelServices): JSX.Element | null {
           <button
             className="jp-dist-Link"
             type="button"
-            onClick={() => memory.set(SHOW_ALL, !isUnfolded)}
+            onClick={() => uiState.set(SHOW_ALL, !isUnfolded)}
           >
             {isUnfolded
               ? trans.__('Show fewer')
@@ -72,7 +73,7 @@ interface ICpuCardProps extends IPanelServices {
 }
 
 function CpuCard({ pool, rank, model, trans }: ICpuCardProps): JSX.Element {
-  const { usage, curve } = useTelemetry(model.telemetry, telemetry =>
+  const { usage, curve } = useModel(model.telemetry, telemetry =>
     telemetry.rank(pool.id, rank)
   );
   const name = trans.__('Rank %1', rank);

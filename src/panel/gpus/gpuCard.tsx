@@ -2,19 +2,19 @@ import React, { useId, useState } from 'react';
 
 import { labelOf, shortName } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
-import { seatsOn, segments } from '../../model/holders';
-import type { ISeat } from '../../model/holders';
+import { isSameSeats, seatsOn, segments } from '../../model/gpuUse';
+import type { ISeat } from '../../model/gpuUse';
 import type { IReading } from '../../model/telemetry';
 import { startCellDrag } from '../../ui/codeCells';
 import { MemoryMeter, Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { Value } from '../../ui/value';
 import { formatBytes, formatMemory, formatUsed } from '../../words/format';
-import { sayHolder, saySegment } from '../../words/gpuWords';
+import { sayLeaseholder, saySegment } from '../../words/gpuWords';
 import { startCode } from '../../words/startCode';
 import type { IPanelServices } from '../services';
 import { GpuDetails } from './gpuDetails';
+import { useModel } from '../../ui/useModel';
 
 type Props = IPanelServices & { gpu: IGpu };
 
@@ -22,13 +22,18 @@ type Props = IPanelServices & { gpu: IGpu };
  * One GPU, or one instance of one: how busy it is, and by whom.
  */
 export function GpuCard(props: Props): JSX.Element {
-  const { gpu, model, trans } = props;
-  const reading = useTelemetry(model.telemetry, telemetry =>
+  const { gpu, model, current, trans } = props;
+  const reading = useModel(model.telemetry, telemetry =>
     telemetry.gpu(gpu.uuid)
   );
-  const seats = seatsOn(gpu.uuid, model.pools.values(), model.pool);
+  const own = useModel(current, ({ pool }) => pool?.id ?? null);
+  const seats = useModel(
+    current,
+    ({ pool }) => seatsOn(gpu.uuid, model.pools.values(), pool),
+    isSameSeats
+  );
   const name = trans.__('GPU %1', labelOf(gpu));
-  const source = gpuCode(props, seats);
+  const source = gpuCode(props, seats, own);
   return (
     <li className="jp-dist-GpuCard" aria-label={name} data-dist-code={source}>
       <div
@@ -56,14 +61,18 @@ export function GpuCard(props: Props): JSX.Element {
       <Load {...props} name={name} reading={reading} seats={seats} />
       <Memory {...props} name={name} reading={reading} seats={seats} />
       <Throttle {...props} reading={reading} />
-      <Holder {...props} name={name} reading={reading} seats={seats} />
+      <Leaseholder {...props} name={name} reading={reading} seats={seats} />
     </li>
   );
 }
 
 /** A cell for a GPU: for the notebook's ranks that sit there, else one that starts a rank there. */
-function gpuCode({ gpu, model, trans }: Props, seats: ISeat[]): string {
-  const ranks = seats.filter(({ pool }) => pool === model.pool);
+function gpuCode(
+  { gpu, trans }: Props,
+  seats: ISeat[],
+  own: string | null
+): string {
+  const ranks = seats.filter(({ pool }) => pool.id === own);
   return ranks.length
     ? `%%rank [${ranks.map(({ rank }) => rank).join(',')}]\n`
     : startCode({ num_ranks: 1, gpu_ids: [labelOf(gpu)] }, trans);
@@ -158,8 +167,11 @@ function Throttle({
 }
 
 /** Who has it; what runs there is shown on demand. */
-function Holder(props: IPartProps): JSX.Element {
-  const { name, reading, seats, model, trans } = props;
+function Leaseholder(props: IPartProps): JSX.Element {
+  const { name, reading, seats, model, current, trans } = props;
+  const holder = useModel(current, ({ pool }) =>
+    sayLeaseholder(reading, seats, { pools: model.pools, own: pool }, trans)
+  );
   const [isOpen, setIsOpen] = useState(false);
   const id = useId();
   const count = reading.processes?.length;
@@ -175,7 +187,7 @@ function Holder(props: IPartProps): JSX.Element {
               : undefined
           }
         >
-          {sayHolder(reading, seats, model, trans)}
+          {holder}
         </span>
         <button
           className="jp-dist-Link"

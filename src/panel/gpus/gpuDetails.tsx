@@ -4,6 +4,7 @@ import React, { useEffect } from 'react';
 import type { IGpu, NumberMetric } from '../../model/gpuContract';
 import type { IReading } from '../../model/telemetry';
 import { colourOf } from '../../ui/meters';
+import { useModel } from '../../ui/useModel';
 import { Missing, Value } from '../../ui/value';
 import { formatBytes, formatRate } from '../../words/format';
 import { sayWho } from '../../words/gpuWords';
@@ -62,7 +63,9 @@ export function GpuDetails(props: IGpuDetailsProps): JSX.Element {
 }
 
 function Processes(props: IGpuDetailsProps): JSX.Element {
-  const { name, reading, model, trans } = props;
+  const { name, reading, model, current, trans } = props;
+  const own = useModel(current, ({ pool }) => pool);
+  const pools = useModel(model, ({ pools }) => pools);
   const { processes } = reading;
   if (!processes?.length) {
     return (
@@ -85,7 +88,7 @@ function Processes(props: IGpuDetailsProps): JSX.Element {
             data-colour={who.kind === 'rank' ? colourOf(who.rank) : undefined}
           >
             <div className="jp-dist-Spread">
-              <span>{sayWho(process, model, trans)}</span>
+              <span>{sayWho(process, { pools, own }, trans)}</span>
               <span>
                 {memory === null ? unknown : formatBytes(memory, trans)}
                 {sm !== null && ` · ${trans.__('SM %1 %', Math.round(sm))}`}

@@ -3,14 +3,13 @@ import React from 'react';
 import { bareName, cards } from '../../model/cards';
 import type { Card } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
-import { isInUse } from '../../model/holders';
+import { isInUse } from '../../model/gpuUse';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
 import { Note } from '../../ui/controls';
-import { useModel } from '../../ui/useModel';
-import { useTelemetry } from '../../ui/useTelemetry';
+import { isSame, useModel } from '../../ui/useModel';
 import { formatTime } from '../../words/format';
-import { hasNothingToShow } from '../connectionNote';
+import { hasNothingToShow, isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { CpuList } from './cpuList';
 import { GpuCard } from './gpuCard';
@@ -22,14 +21,17 @@ const SHOW_ALL = 'showAllGpus';
  * The GPUs of the machine and how busy they are, or why there are none.
  */
 export function GpuList(services: IPanelServices): JSX.Element {
-  const { model, memory, commands, trans } = services;
-  const { gpus, gpusError, connection } = model;
+  const { model, uiState, commands, trans } = services;
+  const gpus = useModel(model, ({ gpus }) => gpus);
+  const gpusError = useModel(model, ({ gpusError }) => gpusError);
+  const isLost = useModel(model, isStale);
+  const isEmpty = useModel(model, hasNothingToShow);
   const all = cards(gpus?.gpus ?? []);
   const folded = useFolded(services, all);
-  const isUnfolded = useModel(memory, memory => memory.get(SHOW_ALL) === true);
+  const isUnfolded = useModel(uiState, state => state.get(SHOW_ALL) === true);
   const shown = isUnfolded ? all : folded;
-  const trouble = useTelemetry(model.telemetry, ({ trouble }) => trouble);
-  if (hasNothingToShow(model)) {
+  const trouble = useModel(model.telemetry, ({ trouble }) => trouble);
+  if (isEmpty) {
     return <div className="jp-dist-Body" />;
   }
   if (gpusError) {
@@ -50,7 +52,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
     );
   }
   const since = trouble?.since ?? null;
-  const isStale = since !== null || connection.state === 'stale';
+  const isOld = since !== null || isLost;
   return (
     <div className="jp-dist-Body">
       {trouble && (
@@ -74,7 +76,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
       )}
       {gpus.gpus.length ? (
         <ul
-          className={isStale ? 'jp-dist-Cards jp-mod-stale' : 'jp-dist-Cards'}
+          className={isOld ? 'jp-dist-Cards jp-mod-stale' : 'jp-dist-Cards'}
           aria-label={trans.__('GPUs')}
         >
           {shown.map(card =>
@@ -98,7 +100,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
             <button
               className="jp-dist-Link"
               type="button"
-              onClick={() => memory.set(SHOW_ALL, !isUnfolded)}
+              onClick={() => uiState.set(SHOW_ALL, !isUnfolded)}
             >
               {isUnfolded
                 ? trans.__('Show fewer')
@@ -130,13 +132,15 @@ function useFolded({ model }: IPanelServices, all: Card[]): Card[] {
     ('gpu' in card ? [card.gpu] : card.instances).some(({ uuid }) =>
       isInUse(telemetry.gpu(uuid))
     );
-  const used = useTelemetry(model.telemetry, telemetry =>
-    all.flatMap((card, i) => (isUsed(telemetry, card) ? [i] : [])).join()
+  const used = useModel(
+    model.telemetry,
+    telemetry => all.flatMap((card, i) => (isUsed(telemetry, card) ? [i] : [])),
+    isSame
   );
   if (all.length <= MANY) {
     return all;
   }
-  const idle = all.filter((_, i) => !used.split(',').includes(`${i}`));
+  const idle = all.filter((_, i) => !used.includes(i));
   const kept = idle.slice(0, Math.max(0, FEW - (all.length - idle.length)));
   return all.filter(card => !idle.includes(card) || kept.includes(card));
 }
@@ -148,12 +152,13 @@ export function GpuSummary({
   model,
   trans
 }: IPanelServices): JSX.Element | null {
-  const gpus = model.gpus?.gpus ?? [];
-  const used = useTelemetry(
+  const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
+  const isEmpty = useModel(model, hasNothingToShow);
+  const used = useModel(
     model.telemetry,
     telemetry => gpus.filter(({ uuid }) => isInUse(telemetry.gpu(uuid))).length
   );
-  if (!gpus.length || hasNothingToShow(model)) {
+  if (!gpus.length || isEmpty) {
     return null;
   }
   return (

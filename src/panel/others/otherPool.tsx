@@ -6,10 +6,10 @@ import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs, LOAD } from '../../model/tokens';
 import { Button, StatePill } from '../../ui/controls';
 import { openNotebook } from '../../ui/dialogs';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { formatBytes, formatTime } from '../../words/format';
 import { countRanks } from '../../words/poolState';
 import type { IPanelServices } from '../services';
+import { useModel } from '../../ui/useModel';
 
 type Props = IPanelServices & { pool: IPool };
 
@@ -17,7 +17,10 @@ type Props = IPanelServices & { pool: IPool };
  * A pool of another notebook, or one that has lost its own: what it has, and what can be done with it.
  */
 export function OtherPool(props: Props): JSX.Element {
-  const { pool, model, commands, trans } = props;
+  const { pool, current, commands, trans } = props;
+  const hasKernel = useModel(current, ({ notebook }) =>
+    Boolean(notebook?.kernelId)
+  );
   const name = PathExt.basename(pool.name) || pool.id;
   const isEnding = pool.state === 'COMPLETING';
   const isStarting = pool.state !== 'RUNNING' && !isEnding;
@@ -49,7 +52,7 @@ export function OtherPool(props: Props): JSX.Element {
             title={trans.__(
               'Go on with these ranks in the current notebook, by a new cell'
             )}
-            isDisabled={!model.notebook?.kernelId}
+            isDisabled={!hasKernel}
             onClick={() => {
               const args = { source: attach, run: true };
               void commands.execute(CommandIDs.insertCode, args);
@@ -93,7 +96,7 @@ function State({ pool, trans }: Props): JSX.Element {
 
 /** `4 ranks · GPUs 0, 1 · 31.2 GB`. */
 function What({ pool, model, trans }: Props): JSX.Element {
-  const memory = useTelemetry(model.telemetry, telemetry =>
+  const memory = useModel(model.telemetry, telemetry =>
     memoryOf(pool, telemetry)
   );
   const labels = pool.ranks.flatMap(({ gpu }) => (gpu ? [gpu.label] : []));

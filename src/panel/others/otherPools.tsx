@@ -4,11 +4,11 @@ import React from 'react';
 import type { IPool } from '../../model/contract';
 import { foreignLeases } from '../../model/leases';
 import type { IForeignLease } from '../../model/leases';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { formatTime } from '../../words/format';
 import { hasNothingToShow } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { OtherPool } from './otherPool';
+import { isSame, useModel } from '../../ui/useModel';
 
 /**
  * What else holds GPUs of this machine: the pools of other notebooks, those that have lost theirs, and
@@ -16,9 +16,9 @@ import { OtherPool } from './otherPool';
  */
 export function OtherPools(services: IPanelServices): JSX.Element {
   const { model, trans } = services;
-  const pools = otherPools(services);
+  const pools = useOtherPools(services);
   const leases = useForeignLeases(services);
-  if (hasNothingToShow(model)) {
+  if (useModel(model, hasNothingToShow)) {
     return <div className="jp-dist-Body" />;
   }
   return (
@@ -50,11 +50,13 @@ export function OtherPoolsSummary(
   services: IPanelServices
 ): JSX.Element | null {
   const { model, trans } = services;
-  const count = otherPools(services).length + useForeignLeases(services).length;
-  if (!count || hasNothingToShow(model)) {
+  const pools = useOtherPools(services);
+  const count = pools.length + useForeignLeases(services).length;
+  const isEmpty = useModel(model, hasNothingToShow);
+  if (!count || isEmpty) {
     return null;
   }
-  const orphaned = model.orphans.length;
+  const orphaned = pools.filter(pool => pool.orphaned !== null).length;
   const words = trans._n('%1 orphaned', '%1 orphaned', orphaned);
   return (
     <>{orphaned ? (orphaned < count ? `${count} · ${words}` : words) : count}</>
@@ -62,9 +64,11 @@ export function OtherPoolsSummary(
 }
 
 /** Those without a kernel first: something is to be done about them. */
-function otherPools({ model }: IPanelServices): IPool[] {
-  return [...model.pools.values()]
-    .filter(pool => pool.ended === null && pool !== model.pool)
+function useOtherPools({ model, current }: IPanelServices): IPool[] {
+  const pools = useModel(model, ({ pools }) => pools);
+  const own = useModel(current, ({ pool }) => pool);
+  return [...pools.values()]
+    .filter(pool => pool.ended === null && pool !== own)
     .sort(
       (a, b) =>
         Number(b.orphaned !== null) - Number(a.orphaned !== null) ||
@@ -73,12 +77,13 @@ function otherPools({ model }: IPanelServices): IPool[] {
 }
 
 function useForeignLeases({ model }: IPanelServices): IForeignLease[] {
-  const { telemetry, pools, gpus } = model;
-  // As text they are the same until one of them changes, which no sample does.
-  const leases = useTelemetry(telemetry, telemetry =>
-    JSON.stringify(foreignLeases(gpus?.gpus ?? [], pools, telemetry))
+  const pools = useModel(model, ({ pools }) => pools);
+  const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
+  return useModel(
+    model.telemetry,
+    telemetry => foreignLeases(gpus, pools, telemetry),
+    isSame
   );
-  return JSON.parse(leases) as IForeignLease[];
 }
 
 interface ILeaseListProps extends IPanelServices {

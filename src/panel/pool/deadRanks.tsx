@@ -5,6 +5,7 @@ import { deadRanks } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { CommandIDs } from '../../model/tokens';
 import { Button, CopyButton } from '../../ui/controls';
+import { useModel } from '../../ui/useModel';
 import { nameRanks } from '../../words/format';
 import type { IPanelServices } from '../services';
 
@@ -14,7 +15,8 @@ import type { IPanelServices } from '../services';
 export function DeadRanks(
   props: IPanelServices & { pool: IPool }
 ): JSX.Element | null {
-  const { pool, model, commands, trans } = props;
+  const { pool, current, commands, trans } = props;
+  const isPending = useModel(current, ({ isPending }) => isPending);
   const dead = deadRanks(pool);
   if (!dead.length) {
     return null;
@@ -41,7 +43,7 @@ export function DeadRanks(
         ))}
       <Button
         isPrimary
-        isDisabled={model.isPending}
+        isDisabled={isPending}
         onClick={() =>
           void commands.execute(CommandIDs.restartRanks, {
             pool: pool.id,

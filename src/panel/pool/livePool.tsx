@@ -3,6 +3,7 @@ import React from 'react';
 import type { IPool } from '../../model/contract';
 import { CommandIDs, LOAD } from '../../model/tokens';
 import { Button, CopyButton, Note, StatePill } from '../../ui/controls';
+import { useModel } from '../../ui/useModel';
 import { formatTime } from '../../words/format';
 import type { IPanelServices } from '../services';
 import { RunningPool } from './runningPool';
@@ -33,7 +34,8 @@ interface IOrphanNoteProps extends IPanelServices {
  * What has become of a pool whose kernel is gone, and how to go on with it.
  */
 export function OrphanNote(props: IOrphanNoteProps): JSX.Element {
-  const { pool, since, model, trans } = props;
+  const { pool, since, current, trans } = props;
+  const isOwn = useModel(current, current => current.pool?.id === pool.id);
   const magics = `${LOAD}\n%dist_attach ${pool.id}`;
   return (
     <Note kind="warn">
@@ -44,7 +46,7 @@ export function OrphanNote(props: IOrphanNoteProps): JSX.Element {
         )}
       </p>
       <p>
-        {pool.id === model.pool?.id
+        {isOwn
           ? trans.__(
               'Stop them, restart the kernel to go on with them, or run this in another notebook:'
             )
@@ -64,7 +66,8 @@ export function OrphanNote(props: IOrphanNoteProps): JSX.Element {
 export function StartingPool(
   props: IPanelServices & { pool: IPool }
 ): JSX.Element {
-  const { pool, model, commands, trans } = props;
+  const { pool, current, commands, trans } = props;
+  const isPending = useModel(current, ({ isPending }) => isPending);
   const { phase, ready } = pool.progress;
   const count = trans.__('%1 of %2 ranks ready', ready, pool.world_size);
   return (
@@ -82,7 +85,7 @@ export function StartingPool(
       <div className="jp-dist-Spread">
         <span className="jp-dist-quiet">{count}</span>
         <Button
-          isDisabled={model.isPending}
+          isDisabled={isPending}
           onClick={() =>
             void commands.execute(CommandIDs.stopPool, { pool: pool.id })
           }

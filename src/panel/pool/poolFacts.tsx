@@ -2,10 +2,10 @@ import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { formatBytes } from '../../words/format';
 import { gpuOf } from '../ranks/rankUse';
 import type { IPanelServices } from '../services';
+import { useModel } from '../../ui/useModel';
 
 /**
  * How the ranks were placed, and what memory they have together: `placed by cycle · 124 GB torch`.
@@ -15,7 +15,7 @@ export function PoolFacts(
 ): JSX.Element {
   const { pool, model, trans } = props;
   const isOnGpus = pool.ranks.some(rank => gpuOf(rank) !== null);
-  const size = useTelemetry(model.telemetry, telemetry => {
+  const size = useModel(model.telemetry, telemetry => {
     const memory = memoryOf(pool, isOnGpus, telemetry);
     return memory ? formatBytes(memory, trans) : '';
   });

@@ -8,7 +8,7 @@ import { formatBackend, formatDuration } from '../../words/format';
 import { countRanks } from '../../words/poolState';
 import { ConnectionNote, hasNothingToShow } from '../connectionNote';
 import type { IPanelServices } from '../services';
-import { isAtField, StartForm } from '../start/form';
+import { isErrorAtField, StartForm } from '../start/form';
 import { LastLines } from './deadRanks';
 import { LivePool } from './livePool';
 
@@ -19,7 +19,7 @@ export function PoolView(services: IPanelServices): JSX.Element {
   return (
     <div className="jp-dist-Body">
       <ConnectionNote {...services} />
-      {!hasNothingToShow(services.model) && (
+      {!useModel(services.model, hasNothingToShow) && (
         <>
           <Content {...services} />
           <ErrorNote {...services} />
@@ -30,8 +30,9 @@ export function PoolView(services: IPanelServices): JSX.Element {
 }
 
 function Content(services: IPanelServices): JSX.Element {
-  const { model, trans } = services;
-  const { notebook, pool } = model;
+  const { current, trans } = services;
+  const notebook = useModel(current, ({ notebook }) => notebook);
+  const pool = useModel(current, ({ pool }) => pool);
   if (!notebook) {
     return (
       <p className="jp-dist-quiet">
@@ -95,8 +96,9 @@ function sayEnded(pool: IPool, { trans }: IPanelServices): string {
  * What stands beside the section's title: `4 ranks · gloo · 12 min`.
  */
 export function PoolSummary(services: IPanelServices): JSX.Element | null {
-  const { pool } = services.model;
-  if (!pool || pool.state !== 'RUNNING' || hasNothingToShow(services.model)) {
+  const pool = useModel(services.current, ({ pool }) => pool);
+  const isEmpty = useModel(services.model, hasNothingToShow);
+  if (!pool || pool.state !== 'RUNNING' || isEmpty) {
     return null;
   }
   return <RunningSummary {...services} pool={pool} />;
@@ -150,20 +152,23 @@ export function FailedPool(
  * Why the last request failed, until it is dismissed or another one is sent.
  */
 export function ErrorNote({
-  model,
+  current,
   start,
   trans
 }: IPanelServices): JSX.Element | null {
   const schema = useModel(start, start => start.schema);
-  const { error } = model;
-  if (!error || isAtField(model, schema)) {
+  const error = useModel(current, ({ error }) => error);
+  const isAtField = useModel(current, ({ pool, error }) =>
+    isErrorAtField(pool, error, schema)
+  );
+  if (!error || isAtField) {
     return null;
   }
   return (
     <Note kind="error">
       <p className="jp-dist-error">{error.message}</p>
       {error.hint && <p>{error.hint}</p>}
-      <Button onClick={() => model.dismissError()}>
+      <Button onClick={() => current.dismissError()}>
         {trans.__('Dismiss')}
       </Button>
     </Note>

@@ -8,6 +8,7 @@ import { useNow } from '../../ui/clock';
 import { Button, MenuButton, Note, StatePill } from '../../ui/controls';
 import { warningIcon } from '../../ui/icons';
 import { useLongWait } from '../../ui/useLongWait';
+import { useModel } from '../../ui/useModel';
 import { formatActivity } from '../../words/format';
 import { sayLongWait } from '../../words/waitWords';
 import { RankList } from '../ranks/rankList';
@@ -22,12 +23,13 @@ type Props = IPanelServices & { pool: IPool };
  * A pool at work, or on its way out: what it does, what can be done, and every rank.
  */
 export function RunningPool(props: Props): JSX.Element {
-  const { pool, model, commands, trans } = props;
+  const { pool, current, commands, trans } = props;
+  const isPending = useModel(current, ({ isPending }) => isPending);
   const isRunning = pool.state === 'RUNNING';
   const button = (command: string, label: string, title: string) => (
     <Button
       title={title}
-      isDisabled={model.isPending || !isRunning}
+      isDisabled={isPending || !isRunning}
       onClick={() => void commands.execute(command, { pool: pool.id })}
     >
       {label}
@@ -86,9 +88,11 @@ export function RunningPool(props: Props): JSX.Element {
 }
 
 /** The other notebooks that use the pool, and lose their variables with it. */
-function OtherUsers({ pool, model, trans }: Props): JSX.Element | null {
+function OtherUsers({ pool, current, trans }: Props): JSX.Element | null {
   const kernels = pool.holders.filter(who => who.as === 'kernel');
-  const here = model.pool === pool ? model.notebook?.kernelId : pool.kernel_id;
+  const here = useModel(current, current =>
+    current.pool?.id === pool.id ? current.notebook?.kernelId : pool.kernel_id
+  );
   const own = kernels.find(who => who.kernel_id === here);
   const others = kernels.filter(({ pid }) => pid !== own?.pid);
   // A kernel may hold the pool twice, once without its name.

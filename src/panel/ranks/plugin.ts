@@ -13,6 +13,7 @@ import { poolOf } from '../../model/contract';
 import type { IPool, IRank } from '../../model/contract';
 import {
   CommandIDs,
+  ICurrentNotebook,
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
@@ -29,17 +30,18 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:ranks',
   description: 'Adds commands for single ranks: kill, stack, log, own cells.',
   autoStart: true,
-  requires: [IPoolsModel, ITranslator],
+  requires: [IPoolsModel, ICurrentNotebook, ITranslator],
   optional: [INotebookTracker, ICommandPalette],
   activate: (
     { commands, shell }: JupyterFrontEnd,
     model: IPoolsModel,
+    current: ICurrentNotebook,
     translator: ITranslator,
     tracker: INotebookTracker | null,
     palette: ICommandPalette | null
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
-    const find = (args: Args) => findRank(args, model);
+    const find = (args: Args) => findRank(args, model, current);
     // Without a rank there is nothing that these could be about.
     const isVisible = ({ rank }: Args) => rank !== undefined;
 
@@ -130,7 +132,7 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
       CommandIDs.showLog,
       CommandIDs.runOnRank
     ];
-    model.changed.connect(() =>
+    current.changed.connect(() =>
       ours.forEach(id => commands.notifyCommandChanged(id))
     );
     addToPalette(palette, trans, [CommandIDs.showStacks]);
@@ -147,10 +149,11 @@ interface IFound {
 /** The pool that the arguments name, or the current one; and the rank. */
 function findRank(
   { pool: id, rank: number }: Args,
-  model: IPoolsModel
+  model: IPoolsModel,
+  current: ICurrentNotebook
 ): IFound {
   const pool =
-    typeof id === 'string' ? (model.pools.get(id) ?? null) : model.pool;
+    typeof id === 'string' ? (model.pools.get(id) ?? null) : current.pool;
   const rank = pool?.ranks.find(({ rank }) => rank === number) ?? null;
   return { pool, rank };
 }

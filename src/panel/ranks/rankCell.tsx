@@ -1,19 +1,15 @@
 import React, { memo } from 'react';
 
 import { colourOf } from '../../ui/meters';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { formatBytes } from '../../words/format';
 import { placeOf, moodOf, nameOf, sayState } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
 import { below, openRankMenu } from './rankMenu';
 import type { IRankProps } from './rankTile';
 import { gpuOf } from './rankUse';
+import { useModel } from '../../ui/useModel';
 
 interface IRankCellProps extends IRankProps {
-  row: number;
-  column: number;
-  /** How many ranks there are, also those that are out of sight. */
-  count: number;
   /** Whether the keyboard comes to this cell first. */
   isCurrent: boolean;
   choose: (rank: number) => void;
@@ -26,25 +22,22 @@ export const RankCell = memo(function RankCell(
   props: IRankCellProps
 ): JSX.Element {
   const { poolId, rank, isEnding, telemetry, trans } = props;
-  const mood = useTelemetry(telemetry, telemetry =>
+  const mood = useModel(telemetry, telemetry =>
     moodOf(rank, telemetry.rank(poolId, rank.rank).usage, isEnding)
   );
-  const state = useTelemetry(telemetry, telemetry => {
+  const state = useModel(telemetry, telemetry => {
     const { usage } = telemetry.rank(poolId, rank.rank);
     return sayState(rank, usage, isEnding, null, trans);
   });
-  const load = useTelemetry(telemetry, () => loadOf(props)) ?? 0;
+  const load = useModel(telemetry, () => loadOf(props)) ?? 0;
   const name = nameOf(rank, trans);
   const open = (owner: HTMLElement) =>
     openRankMenu(props, poolId, rank.rank, below(owner));
   return (
     <li
       className={`jp-dist-RankCell jp-mod-${mood}`}
-      style={{ gridArea: `${props.row + 1} / ${props.column + 1}` }}
       data-colour={colourOf(rank.rank)}
       aria-label={name}
-      aria-setsize={props.count}
-      aria-posinset={rank.rank + 1}
     >
       <button
         type="button"
@@ -68,7 +61,7 @@ export const RankCell = memo(function RankCell(
         }}
       >
         {rank.rank}
-        <Mark mood={mood} />
+        <MoodShape mood={mood} />
         <span
           className="jp-dist-RankCell-load"
           style={{ transform: `scaleX(${Math.min(100, load) / 100})` }}
@@ -142,10 +135,10 @@ const SHAPES: Record<Mood, JSX.Element> = {
 /**
  * What a rank does, in a shape: a ring is idle, a disc busy, a triangle waits, a cross is dead.
  */
-export function Mark({ mood }: { mood: Mood }): JSX.Element {
+export function MoodShape({ mood }: { mood: Mood }): JSX.Element {
   return (
     <svg
-      className={`jp-dist-Mark jp-mod-${mood}`}
+      className={`jp-dist-MoodShape jp-mod-${mood}`}
       viewBox="0 0 10 10"
       aria-hidden="true"
     >

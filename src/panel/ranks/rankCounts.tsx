@@ -3,10 +3,10 @@ import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { moodOf } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
-import { Mark } from './rankCell';
+import { MoodShape } from './rankCell';
+import { isSame, useModel } from '../../ui/useModel';
 
 const ORDER: Mood[] = ['dead', 'waits', 'busy', 'idle', 'starting', 'ending'];
 
@@ -22,21 +22,23 @@ interface IRankCountsProps {
 export function RankCounts(props: IRankCountsProps): JSX.Element {
   const { pool, telemetry, trans } = props;
   const isEnding = pool.state !== 'RUNNING';
-  const counts = useTelemetry(telemetry, telemetry => {
-    const moods = pool.ranks.map(rank =>
-      moodOf(rank, telemetry.rank(pool.id, rank.rank).usage, isEnding)
-    );
-    return ORDER.map(mood => moods.filter(found => found === mood).length).join(
-      ' '
-    );
-  });
+  const counts = useModel(
+    telemetry,
+    telemetry => {
+      const moods = pool.ranks.map(rank =>
+        moodOf(rank, telemetry.rank(pool.id, rank.rank).usage, isEnding)
+      );
+      return ORDER.map(mood => moods.filter(found => found === mood).length);
+    },
+    isSame
+  );
   return (
     <p className="jp-dist-RankCounts jp-dist-quiet">
-      {counts.split(' ').map((count, index) =>
-        count === '0' ? null : (
+      {counts.map((count, index) =>
+        count === 0 ? null : (
           <span key={ORDER[index]}>
-            <Mark mood={ORDER[index]} />
-            {sayMood(ORDER[index], Number(count), trans)}
+            <MoodShape mood={ORDER[index]} />
+            {sayMood(ORDER[index], count, trans)}
           </span>
         )
       )}

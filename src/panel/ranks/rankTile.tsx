@@ -9,7 +9,6 @@ import type { Clock } from '../../ui/clock';
 import { startCellDrag } from '../../ui/codeCells';
 import { MenuButton } from '../../ui/controls';
 import { colourOf } from '../../ui/meters';
-import { useTelemetry } from '../../ui/useTelemetry';
 import {
   isTimed,
   placeOf,
@@ -19,6 +18,7 @@ import {
 } from '../../words/rankWords';
 import { below, openRankMenu } from './rankMenu';
 import { RankUse } from './rankUse';
+import { useModel } from '../../ui/useModel';
 
 /** Nothing here changes unless the rank does: other ranks' news don't draw it again. */
 export interface IRankProps {
@@ -37,7 +37,7 @@ export interface IRankProps {
  */
 export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
   const { poolId, rank, isEnding, telemetry, trans } = props;
-  const mood = useTelemetry(telemetry, telemetry =>
+  const mood = useModel(telemetry, telemetry =>
     moodOf(rank, telemetry.rank(poolId, rank.rank).usage, isEnding)
   );
   const name = nameOf(rank, trans);

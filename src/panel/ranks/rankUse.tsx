@@ -5,8 +5,8 @@ import type { IGpuRef, IRank } from '../../model/contract';
 import type { IUsage } from '../../model/gpuContract';
 import type { ITelemetry } from '../../model/telemetry';
 import { Meter } from '../../ui/meters';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { formatBytes } from '../../words/format';
+import { useModel } from '../../ui/useModel';
 
 interface IRankUseProps {
   poolId: string;
@@ -20,11 +20,11 @@ interface IRankUseProps {
  */
 export function RankUse(props: IRankUseProps): JSX.Element {
   const { poolId, rank, telemetry, trans } = props;
-  const { usage } = useTelemetry(telemetry, telemetry =>
+  const { usage } = useModel(telemetry, telemetry =>
     telemetry.rank(poolId, rank.rank)
   );
   const gpu = gpuOf(rank);
-  const load = useTelemetry(telemetry, telemetry =>
+  const load = useModel(telemetry, telemetry =>
     gpu ? telemetry.gpu(gpu.uuid).values.utilization : usage?.cpu
   );
   return (

@@ -1,13 +1,16 @@
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import React, { useEffect, useId, useState } from 'react';
 
-import type { IStartField, IStartSchema } from '../../model/contract';
+import type {
+  IApiError,
+  IPool,
+  IStartField,
+  IStartSchema
+} from '../../model/contract';
 import { toChoice, errorsOf } from '../../model/draft';
 import { CommandIDs } from '../../model/tokens';
-import type { IPoolsModel } from '../../model/tokens';
 import { Button } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { startCode } from '../../words/startCode';
 import type { IPanelServices } from '../services';
 import { Field, isKnown } from './field';
@@ -22,12 +25,14 @@ interface IStartFormProps extends IPanelServices {
  * Asks for what the server's schema names, and starts a pool with it.
  */
 export function StartForm(props: IStartFormProps): JSX.Element {
-  const { model, start, commands, trans, label } = props;
-  const offer = useTelemetry(
-    model.telemetry,
-    () => props.ranks ?? model.defaultRanks
-  );
-  const path = model.notebook?.path ?? '';
+  const { model, current, start, commands, trans, label } = props;
+  // It follows the settings, and which GPUs are free.
+  const preferred = useModel(model, ({ defaultRanks }) => defaultRanks);
+  const free = useModel(model.telemetry, () => model.defaultRanks);
+  const offer = props.ranks ?? free ?? preferred;
+  const path = useModel(current, ({ notebook }) => notebook?.path ?? '');
+  const error = useModel(current, ({ error }) => error);
+  const isPending = useModel(current, ({ isPending }) => isPending);
   const schema = useModel(start, start => start.schema);
   const draft = useModel(start, start => start.draft(path));
   const isLoading = useModel(start, start => start.isLoading);
@@ -36,7 +41,10 @@ export function StartForm(props: IStartFormProps): JSX.Element {
   const wrong = errorsOf(schema, draft, offer, trans);
   const choice = toChoice(schema, draft, offer);
   const args = { choice: choice as ReadonlyPartialJSONObject };
-  const refused = model.error?.field;
+  const canStart = useModel(current, () =>
+    commands.isEnabled(CommandIDs.startPool, args)
+  );
+  const refused = error?.field;
   const fields = Object.entries(schema.properties)
     .filter(([, field]) => isKnown(field))
     .map(([name, field]) => ({
@@ -44,8 +52,8 @@ export function StartForm(props: IStartFormProps): JSX.Element {
       field,
       error:
         wrong[name] ??
-        (refused === name && model.error
-          ? [model.error.message, model.error.hint].filter(Boolean).join(' ')
+        (refused === name && error
+          ? [error.message, error.hint].filter(Boolean).join(' ')
           : null)
     }));
   const draw = ({ name, field, error }: (typeof fields)[number]) => (
@@ -55,7 +63,7 @@ export function StartForm(props: IStartFormProps): JSX.Element {
       value={draft[name]}
       onChange={value => {
         if (refused === name) {
-          model.dismissError();
+          current.dismissError();
         }
         start.change(path, name, value);
       }}
@@ -93,14 +101,8 @@ export function StartForm(props: IStartFormProps): JSX.Element {
         </MoreOptions>
       )}
       <div className="jp-dist-StartForm-actions">
-        <Button
-          type="submit"
-          isPrimary
-          isDisabled={
-            !isRight || !commands.isEnabled(CommandIDs.startPool, args)
-          }
-        >
-          {model.isPending ? trans.__('Starting…') : label}
+        <Button type="submit" isPrimary isDisabled={!isRight || !canStart}>
+          {isPending ? trans.__('Starting…') : label}
         </Button>
         <Button
           title={trans.__('Insert a cell that starts the same ranks')}
@@ -118,8 +120,9 @@ export function StartForm(props: IStartFormProps): JSX.Element {
 }
 
 /** Whether an error of the last request is shown beside the field that it is about. */
-export function isAtField(
-  { pool, error }: IPoolsModel,
+export function isErrorAtField(
+  pool: IPool | null,
+  error: IApiError | null,
   schema: IStartSchema
 ): boolean {
   const field = schema.properties[error?.field ?? ''];

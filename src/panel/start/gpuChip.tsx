@@ -4,10 +4,11 @@ import React, { useId } from 'react';
 import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import type { IReading } from '../../model/telemetry';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { formatBytes } from '../../words/format';
-import { sayHolder, sayLessees } from '../../words/gpuWords';
+import { sayLeaseholder, sayLessees } from '../../words/gpuWords';
+import type { IKnownPools } from '../../words/gpuWords';
 import type { IWidgetProps } from './props';
+import { useModel } from '../../ui/useModel';
 
 interface IGpuChipProps extends IWidgetProps {
   gpu: IGpu;
@@ -19,9 +20,12 @@ interface IGpuChipProps extends IWidgetProps {
  * A GPU that can be picked, with what is free of it; or who has it.
  */
 export function GpuChip(props: IGpuChipProps): JSX.Element {
-  const { gpu, isPicked, onPick, model, draft, aria, trans } = props;
+  const { gpu, isPicked, onPick, model, current, draft, aria, trans } = props;
+  const own = useModel(current, ({ pool }) => pool);
+  const pools = useModel(model, ({ pools }) => pools);
+  const known = { pools, own };
   const id = useId();
-  const reading = useTelemetry(model.telemetry, telemetry =>
+  const reading = useModel(model.telemetry, telemetry =>
     telemetry.gpu(gpu.uuid)
   );
   const { lease, values } = reading;
@@ -30,7 +34,7 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
   return (
     <label
       className={isTaken ? 'jp-dist-Chip jp-mod-taken' : 'jp-dist-Chip'}
-      title={explain(reading, props)}
+      title={explain(reading, known, props)}
     >
       <input
         type="checkbox"
@@ -51,7 +55,7 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
       )}
       <span id={id} className="jp-dist-Chip-free">
         {isTaken
-          ? sayLessees(lease, model, trans)
+          ? sayLessees(lease, known, trans)
           : sayFree(gpu, reading, trans)}
       </span>
     </label>
@@ -70,12 +74,15 @@ function sayFree(
 }
 
 /** `leased to bob, train.ipynb`, since when; or whose processes are there. */
-function explain(reading: IReading, props: IGpuChipProps): string {
-  const { gpu, model, trans } = props;
+function explain(
+  reading: IReading,
+  known: IKnownPools,
+  { gpu, trans }: IGpuChipProps
+): string {
   const since = reading.lease?.since;
   return [
     gpu.name,
-    sayHolder(reading, [], model, trans),
+    sayLeaseholder(reading, [], known, trans),
     since && trans.__('Since %1', new Date(since * 1000).toLocaleString())
   ]
     .filter(Boolean)

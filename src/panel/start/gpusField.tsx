@@ -3,18 +3,22 @@ import React from 'react';
 import { labelOf } from '../../model/cards';
 import { pickedGpus } from '../../model/draft';
 import { focusFirst } from '../../ui/controls';
-import { useTelemetry } from '../../ui/useTelemetry';
 import { GpuChip } from './gpuChip';
 import type { IWidgetProps } from './props';
+import { useModel } from '../../ui/useModel';
 
 /**
  * The GPUs of the machine, to pick from; with none picked the server takes free ones.
  */
 export function GpusField(props: IWidgetProps): JSX.Element | null {
   const { model, schema, draft, field, onChange, trans } = props;
-  const gpus = model.gpus?.gpus ?? [];
+  const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
+  const isLost = useModel(
+    model,
+    ({ connection }) => connection.state === 'stale'
+  );
   const picked = pickedGpus(schema, draft);
-  const isStale = useTelemetry(
+  const isStale = useModel(
     model.telemetry,
     ({ trouble }) => typeof trouble?.since === 'number'
   );
@@ -51,7 +55,7 @@ export function GpusField(props: IWidgetProps): JSX.Element | null {
       </legend>
       <div
         className={
-          model.connection.state === 'stale' || isStale
+          isLost || isStale
             ? 'jp-dist-Chips-grid jp-mod-stale'
             : 'jp-dist-Chips-grid'
         }

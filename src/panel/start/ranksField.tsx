@@ -1,9 +1,9 @@
 import React from 'react';
 
 import { pickedGpus, ranksOf } from '../../model/draft';
-import { countFree } from '../../model/holders';
-import { useTelemetry } from '../../ui/useTelemetry';
+import { countFree } from '../../model/gpuUse';
 import type { IWidgetProps } from './props';
+import { useModel } from '../../ui/useModel';
 
 /**
  * How many ranks, and what it means if there are fewer GPUs.
@@ -66,8 +66,9 @@ export function RanksField(props: IWidgetProps): JSX.Element {
 function Fit(props: IWidgetProps & { ranks: number }): JSX.Element | null {
   const { model, schema, draft, ranks, trans } = props;
   const picked = pickedGpus(schema, draft).length;
-  const free = useTelemetry(model.telemetry, telemetry =>
-    countFree(model.gpus?.gpus ?? [], telemetry)
+  const all = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
+  const free = useModel(model.telemetry, telemetry =>
+    countFree(all, telemetry)
   );
   const gpus = picked || (free ?? 0);
   if (gpus > 0 && ranks > gpus) {

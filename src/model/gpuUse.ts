@@ -9,12 +9,12 @@ export interface ISeat {
 }
 
 /** A part of a GPU's memory, by who holds it; `rest` is what nobody accounts for. */
-export type Holder =
+export type MemoryOwner =
   | { kind: 'rank'; pool: string; rank: number }
   | { kind: 'kernel' | 'mine' | 'other' | 'rest' };
 
 export interface ISegment {
-  holder: Holder;
+  owner: MemoryOwner;
   bytes: number;
 }
 
@@ -34,6 +34,16 @@ export function seatsOn(
         .filter(({ gpu }) => gpu?.uuid === uuid)
         .map(({ rank }) => ({ pool, rank }))
     );
+}
+
+export function isSameSeats(one: ISeat[], other: ISeat[]): boolean {
+  return (
+    one.length === other.length &&
+    one.every(
+      ({ pool, rank }, index) =>
+        pool.id === other[index].pool.id && rank === other[index].rank
+    )
+  );
 }
 
 /**
@@ -57,23 +67,23 @@ export function segments(
       who => who.kind === 'rank' && who.pool === pool.id && who.rank === rank
     );
     return {
-      holder: { kind: 'rank', pool: pool.id, rank },
+      owner: { kind: 'rank', pool: pool.id, rank },
       bytes: known || (usage?.reserved ?? 0)
     };
   });
   const others = (['kernel', 'mine', 'other'] as const).map(
     (kind): ISegment => ({
-      holder: { kind },
+      owner: { kind },
       bytes: sum(who => who.kind === kind)
     })
   );
   let left = reading.values.memory_used ?? 0;
-  const found = [...ranks, ...others].map(({ holder, bytes }) => {
+  const found = [...ranks, ...others].map(({ owner, bytes }) => {
     const part = Math.min(bytes, left);
     left -= part;
-    return { holder, bytes: part };
+    return { owner, bytes: part };
   });
-  return [...found, { holder: { kind: 'rest' } as const, bytes: left }].filter(
+  return [...found, { owner: { kind: 'rest' } as const, bytes: left }].filter(
     ({ bytes }) => bytes > 0
   );
 }

@@ -1,9 +1,9 @@
 import type { IStateDB } from '@jupyterlab/statedb';
 
-import { Memory } from '../model/uiState';
+import { UiState } from '../model/uiState';
 import { until } from './samples';
 
-describe('Memory', () => {
+describe('UiState', () => {
   it('loses nothing when something is set before it has been read', async () => {
     const saved: unknown[] = [];
     const db = {
@@ -13,8 +13,8 @@ describe('Memory', () => {
         return Promise.resolve();
       }
     } as unknown as IStateDB;
-    const memory = new Memory(db, 'key');
-    memory.set('new', 2);
+    const state = new UiState(db, 'key');
+    state.set('new', 2);
     await until(() => saved.length > 0);
     expect(saved).toEqual([
       [
@@ -22,7 +22,7 @@ describe('Memory', () => {
         ['new', 2]
       ]
     ]);
-    expect(memory.get('old')).toBe(1);
+    expect(state.get('old')).toBe(1);
   });
 
   it('keeps the newest, in the state of JupyterLab', async () => {
@@ -34,15 +34,15 @@ describe('Memory', () => {
         return Promise.resolve();
       }
     };
-    const makeMemory = () => new Memory(db as never, 'key', { most: 2 });
-    const memory = makeMemory();
-    await memory.ready;
-    memory.set('a', 1);
-    memory.set('b', 2);
-    memory.set('a', 3);
-    memory.set('c', 4);
+    const makeState = () => new UiState(db as never, 'key', { most: 2 });
+    const state = makeState();
+    await state.ready;
+    state.set('a', 1);
+    state.set('b', 2);
+    state.set('a', 3);
+    state.set('c', 4);
     await Promise.resolve();
-    const later = makeMemory();
+    const later = makeState();
     later.set('c', 5);
     await later.ready;
     expect(['a', 'b', 'c'].map(name => later.get(name))).toEqual([
@@ -61,34 +61,34 @@ describe('Memory', () => {
         return Promise.resolve();
       }
     } as unknown as IStateDB;
-    const memory = new Memory(db, 'key', { toKeep: () => 'clean' });
-    await memory.ready;
+    const state = new UiState(db, 'key', { toKeep: () => 'clean' });
+    await state.ready;
     expect(saved).toEqual([[['old', 'clean']]]);
-    expect(memory.get('old')).toBe('clean');
-    memory.set('old', 'another secret');
-    memory.set('new', 'secret');
+    expect(state.get('old')).toBe('clean');
+    state.set('old', 'another secret');
+    state.set('new', 'secret');
     await until(() => saved.length === 2);
     expect(saved[1]).toEqual([
       ['old', 'clean'],
       ['new', 'clean']
     ]);
-    expect(memory.get('new')).toBe('secret');
+    expect(state.get('new')).toBe('secret');
     // A keystroke that changes nothing of what is kept is not written.
-    memory.set('new', 'secrets');
+    state.set('new', 'secrets');
     await new Promise(resolve => setTimeout(resolve));
     expect(saved).toHaveLength(2);
   });
 
   it('forgets and renames a folder with what is below it', () => {
-    const memory = new Memory(null, 'key');
-    memory.set('a/one', 1);
-    memory.set('ab', 2);
-    memory.set('b/one', 3);
-    memory.rename('a', 'b');
-    expect(memory.get('a/one')).toBeUndefined();
-    expect(memory.get('b/one')).toBe(1);
-    memory.forget('b');
-    expect(memory.get('b/one')).toBeUndefined();
-    expect(memory.get('ab')).toBe(2);
+    const state = new UiState(null, 'key');
+    state.set('a/one', 1);
+    state.set('ab', 2);
+    state.set('b/one', 3);
+    state.rename('a', 'b');
+    expect(state.get('a/one')).toBeUndefined();
+    expect(state.get('b/one')).toBe(1);
+    state.forget('b');
+    expect(state.get('b/one')).toBeUndefined();
+    expect(state.get('ab')).toBe(2);
   });
 });

@@ -1,5 +1,5 @@
 import { cards, labelOf, shortName } from '../model/cards';
-import { seatsOn, segments } from '../model/holders';
+import { seatsOn, segments } from '../model/gpuUse';
 import {
   GPU_0,
   makeGpu,
@@ -54,10 +54,10 @@ describe('segments', () => {
       { memory: 5 * GB, who: { kind: 'unknown' } }
     ]);
     expect(segments(telemetry.gpu('GPU-0'), seats, telemetry)).toEqual([
-      { holder: rank, bytes: 20 * GB },
-      { holder: { kind: 'kernel' }, bytes: 2 * GB },
-      { holder: { kind: 'other' }, bytes: 7 * GB },
-      { holder: { kind: 'rest' }, bytes: 11 * GB }
+      { owner: rank, bytes: 20 * GB },
+      { owner: { kind: 'kernel' }, bytes: 2 * GB },
+      { owner: { kind: 'other' }, bytes: 7 * GB },
+      { owner: { kind: 'rest' }, bytes: 11 * GB }
     ]);
   });
 
@@ -67,8 +67,8 @@ describe('segments', () => {
       makeUsage(0, { reserved: 28 * GB })
     );
     expect(segments(telemetry.gpu('GPU-0'), seats, telemetry)).toEqual([
-      { holder: rank, bytes: 28 * GB },
-      { holder: { kind: 'rest' }, bytes: 12 * GB }
+      { owner: rank, bytes: 28 * GB },
+      { owner: { kind: 'rest' }, bytes: 12 * GB }
     ]);
   });
 
@@ -78,7 +78,7 @@ describe('segments', () => {
       { memory: 5 * GB }
     ]);
     expect(segments(telemetry.gpu('GPU-0'), seats, telemetry)).toEqual([
-      { holder: rank, bytes: 40 * GB }
+      { owner: rank, bytes: 40 * GB }
     ]);
     expect(segments(telemetry.gpu('GPU-1'), [], telemetry)).toEqual([]);
   });
