@@ -72,6 +72,7 @@ soak: $(INSTALLED)
 lint: $(INSTALLED) $(MODULES) $(UI_MODULES)
 	ruff check .
 	ruff format --check .
+	lint-imports --no-logo --no-cache
 	jlpm stylelint:check
 	jlpm prettier:check
 	jlpm eslint:check

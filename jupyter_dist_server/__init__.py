@@ -5,20 +5,15 @@ Importing this package costs next to nothing: it brings in neither torch nor Jup
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
+
+from .common.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from .notebook.api import Pool
     from .notebook.custom_placement import Place
-
-try:
-    __version__ = version("jupyter-dist-server")
-except PackageNotFoundError:
-    # Run from a source tree that was never installed.
-    __version__ = "0+unknown"
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:

@@ -34,11 +34,11 @@ from ..common.processes import (
     reap_orphans,
 )
 from ..common.tasks import Tasks
-from ..jobs.lease import Lease
 from .attachments import Holders
 from .control_socket import Client, ControlSocket
 from .execution_lock import Turns
 from .exit_reasons import Deaths
+from .lease import inherit
 from .rank_log import RankLogs
 from .rank_processes import RankState, left_behind, read_report, signal_rank
 from .starting import Starter
@@ -278,7 +278,7 @@ def serve(listener: socket.socket, lease: list[int], seat: socket.socket | None 
     """
     call_ourselves("dist-agent")
     raise_limit()  # for our ranks too, which have a connection to each other in every group
-    held = Lease.inherit(lease) if lease else None  # at once, and by no child of ours
+    held = inherit(lease) if lease else []  # at once, and by no child of ours
     agent = Agent(Path(listener.getsockname()).parent, listener)
     agent.starter.prepare()
     agent.failure = agent.starter.failure
@@ -288,8 +288,8 @@ def serve(listener: socket.socket, lease: list[int], seat: socket.socket | None 
         seat.close()
     adopt_descendants()  # not before: the zygote must not be ours to end
     agent.run()
-    if held:
-        held.close()
+    for file in held:
+        file.close()
 
 
 def main() -> None:

@@ -11,11 +11,8 @@ import os
 from pathlib import Path
 
 from ..common.folder import log_tail
+from ..common.stderr_file import KEPT, START_BYTES
 
-KEPT = 1 << 16
-"""Bytes of stderr that are kept although they were read and shown."""
-START_BYTES = 8
-"""Length of the number that tells where in stderr a cell began."""
 _LINES = 200
 CRASH = "Fatal Python error"
 """How `faulthandler` begins to tell where a rank was when it crashed."""

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 import psutil
 
 from ..common.processes import ProcessRef, call_ourselves
-from ..placement.environment import rank_environment
 from ..rank import main as rank_process
+from .rank_environment import rank_environment
 from .rank_processes import RankState, close_all_but, spawn
 from .store_gate import StoreGate
 

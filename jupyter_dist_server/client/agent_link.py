@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..agent.execution_lock import Turn
 from ..common.folder import AGENT_SOCKET
 from ..common.peers import check_unix_peer
+from .execution_lock import Turn
 
 _LOG = logging.getLogger(__name__)
 

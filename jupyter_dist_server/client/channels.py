@@ -13,7 +13,8 @@ import zmq
 from jupyter_client.session import Session
 
 from ..common.folder import endpoint
-from ..placement.request import MAX_RANKS
+from ..common.protocol.cells import cell_topic
+from ..common.rank_specs import MAX_RANKS
 
 _LOG = logging.getLogger(__name__)
 
@@ -22,8 +23,6 @@ Message = dict[str, Any]
 _SLICE = 0.02
 """Seconds for which messages are taken in before the loop does something else."""
 _CHANNELS = ("cells", "shell", "iopub", "stdin", "control")
-ENDS_CELL = "ends_cell"
-"""Key of a rank's ``error`` message: whether the cell ends with it, and its reply says so too."""
 _TOPICS = (b"stream.", b"display_data", b"comm-")
 """What ipykernel calls what we want of a rank's iopub channel, besides the topics of its own."""
 
@@ -107,8 +106,3 @@ class Channels:
             asyncio.get_running_loop().remove_reader(socket.FD)
         self._sockets.clear()
         self._context.destroy(linger=0)
-
-
-def cell_topic(session: str) -> bytes:
-    """Return the iopub topic on which a client, known by its session's id, gets its replies."""
-    return f"jupyter-dist.{session}".encode()

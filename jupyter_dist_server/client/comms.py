@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
+
+from ..common.protocol.cells import COMM_REQUESTS, COMM_STATUS
 
 if TYPE_CHECKING:
     from .client import PoolClient
 
-COMM_STATUS = "dist_comm_status"
-"""Type of the message that tells how far a rank is with a front end's message to a comm."""
-
-_FROM_FRONT_END = ("comm_msg", "comm_close")
 _HEARD = frozenset(["comm_open", "comm_msg", "comm_close", COMM_STATUS])
 
 
@@ -40,35 +36,5 @@ def is_of_comms(message: dict[str, Any]) -> bool:
     """Whether an iopub message is a comm's, or comes of what a front end said to one."""
     return (
         message["header"]["msg_type"] in _HEARD
-        or message["parent_header"].get("msg_type") in _FROM_FRONT_END
+        or message["parent_header"].get("msg_type") in COMM_REQUESTS
     )
-
-
-class CommHandlers:
-    """Makes a kernel say on a comm's topic when it deals with a front end's message to the comm.
-
-    The ordinary status goes to another topic, which cells had better not wait for.
-    """
-
-    shell_handlers: dict[str, Callable[..., Any]]
-    session: Any
-    iopub_socket: Any
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        for kind in _FROM_FRONT_END:
-            self.shell_handlers[kind] = partial(self._handle_comm, self.shell_handlers[kind])
-
-    def _handle_comm(
-        self, handler: Callable[..., Any], stream: Any, ident: Any, parent: dict[str, Any]
-    ) -> None:
-        self._tell(parent, "busy")
-        try:
-            handler(stream, ident, parent)
-        finally:
-            self._tell(parent, "idle")
-
-    def _tell(self, parent: dict[str, Any], state: str) -> None:
-        topic = f"comm-{parent['content']['comm_id']}".encode()
-        content = {"execution_state": state}
-        self.session.send(self.iopub_socket, COMM_STATUS, content, parent, topic)

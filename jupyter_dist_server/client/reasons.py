@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ..common.errors import DistError
 from ..common.folder import log_tail
+from ..common.protocol.records import PoolRecord, Reason
 from ..common.rank_specs import format_ranks
-from ..pools.records import PoolRecord, Reason
 
 
 def too_slow(record: PoolRecord, seconds: float) -> Reason:

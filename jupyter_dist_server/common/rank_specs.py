@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from .errors import DistError
 
+MAX_RANKS = 1024
+"""Of a pool."""
+
 
 def parse_ranks(text: str, world_size: int) -> list[int]:
     """Read a choice of ranks.

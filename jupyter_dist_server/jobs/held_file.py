@@ -56,12 +56,6 @@ class HeldFile:
             raise unusable(path, error) from error
         return cls(file)
 
-    def change(self, **fields: Any) -> None:
-        """Change some fields of the content."""
-        content = _read(self.file.fileno()) | fields
-        size = os.pwrite(self.file.fileno(), json.dumps(content).encode(), 0)
-        os.ftruncate(self.file.fileno(), size)
-
     def beat(self) -> None:
         """Show that the holder is not only there, but also at work."""
         os.utime(self.file.fileno())

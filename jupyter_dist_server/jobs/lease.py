@@ -19,7 +19,7 @@ from typing import Any
 from ..common.errors import DistError
 from ..gpus.inventory import Inventory
 from .held_file import HeldFile, held_files, name_of
-from .shared_folder import folder, is_free, lock_file, own, unusable
+from .shared_folder import folder, is_free, lock_file, unusable
 
 _HOLDER = ".holder"
 _TOLD = ("user", "pid", "since", "pool", "notebook", "host", "shared")
@@ -81,14 +81,6 @@ class Lease:
             _check_others(where, path.name, content)
             undo.pop_all()
         return cls(holder, locks)
-
-    @classmethod
-    def inherit(cls, descriptors: list[int]) -> Lease:
-        """Hold what this process was given, from `descriptors`, to its end; say that it is us."""
-        holder, *locks = (own(descriptor) for descriptor in descriptors)
-        lease = cls(HeldFile(holder), locks)
-        lease._holder.change(pid=os.getpid())
-        return lease
 
     @property
     def descriptors(self) -> list[int]:

@@ -14,10 +14,10 @@ import os
 import secrets
 import stat
 import tempfile
-import weakref
 from pathlib import Path
 
 from ..common.errors import DistError
+from ..common.own_files import own
 
 FOLDER = "JUPYTER_DIST_LEASES"
 """Environment variable: the folder, the same for everybody who shares the host's GPUs."""
@@ -25,24 +25,6 @@ HIDDEN = ".new-"
 """How a file is called until it is complete."""
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """How files of others are opened: never through a link, never waiting."""
-
-_owned: weakref.WeakSet[io.FileIO] = weakref.WeakSet()
-
-
-def own(descriptor: int) -> io.FileIO:
-    """Keep a descriptor for this process alone: what it forks or starts does not share it."""
-    os.set_inheritable(descriptor, False)
-    file = io.FileIO(descriptor, "r")
-    _owned.add(file)
-    return file
-
-
-def _leave_to_parent() -> None:
-    for file in list(_owned):
-        file.close()
-
-
-os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def is_free(file: io.FileIO, mode: int) -> bool:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..common.errors import DistError
+from ..common.protocol.records import PoolRecord
 from ..gpus.gpu_state import GpuState, read_gpu_state
 from ..gpus.inventory import Inventory
 from ..jobs.lease import GpuTaken, Lease, holders
 from ..jobs.line import Ticket, in_line
 from ..jobs.shared_folder import owner_notice
-from ..pools.records import PoolRecord
 from .assignment import GpusTaken, Placement, counts_differ
 from .conflicts import Processes, foreign, may_be_ending, taken
 from .plan import allowed, assigned, plan

@@ -1,15 +1,9 @@
-"""The environment of a rank: torchrun's variables and the CUDA mask.
-
-See https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables.
-"""
+"""The environment that an agent starts with, and all its ranks share."""
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
-
-from .slurm import rank_variables
 
 if TYPE_CHECKING:
     from .assignment import Placement
@@ -60,48 +54,3 @@ def thread_limits(base: dict[str, str], extra: dict[str, str]) -> dict[str, str]
     """
     given = base | extra
     return {name: given[name] for name in _THREADS if name in given}
-
-
-def rank_environment(
-    rank: int, world_size: int, pool_id: str, ports: tuple[int, int], mask: str | None
-) -> dict[str, str]:
-    """Return the variables that torchrun would set for this rank on one machine, and its mask.
-
-    Parameters
-    ----------
-    rank, world_size, pool_id
-        Who it is.
-    ports : tuple of int
-        ``MASTER_PORT``, for programs that the rank starts, and the port of JAX's coordinator; the
-        pool's group uses neither.
-    mask : str or None
-        What CUDA may see.
-    """
-    masks = {} if mask is None else {"CUDA_VISIBLE_DEVICES": mask}
-    return (
-        rank_variables(os.environ, rank, world_size)
-        | masks
-        | {
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(world_size),
-            "LOCAL_WORLD_SIZE": str(world_size),
-            "GROUP_RANK": "0",
-            "GROUP_WORLD_SIZE": "1",
-            "ROLE_NAME": "default",
-            "ROLE_RANK": str(rank),
-            "ROLE_WORLD_SIZE": str(world_size),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(ports[0]),
-            "JAX_COORDINATOR_ADDRESS": os.environ.get(
-                "JAX_COORDINATOR_ADDRESS", f"127.0.0.1:{ports[1]}"
-            ),
-            "TORCHELASTIC_RUN_ID": pool_id,
-            "TORCHELASTIC_RESTART_COUNT": "0",
-            "TORCHELASTIC_MAX_RESTARTS": "0",
-            # Nobody listens there: a program that a rank starts has a rendezvous of its own, which
-            # its rank 0 serves. The store of the pool's group would remember an earlier program.
-            "TORCHELASTIC_USE_AGENT_STORE": "False",
-            "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
-        }
-    )

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..gpus.inventory import Inventory
+from ..common.protocol.records import PoolRecord, RankRecord
+from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
 from ..gpus.visible import narrow
-from ..pools.records import PoolRecord, RankRecord, gpu_reference
 from . import slurm
 from .assignment import Placement, place
 from .request import PoolRequest
@@ -78,7 +78,14 @@ def assigned(placement: Placement, leased: str | None) -> dict[str, Any]:
         "leases": leased,
         "notices": list(placement.notices),
         "ranks": [
-            RankRecord(rank, rank, placement.device(rank), gpu_reference(gpu))
+            RankRecord(rank, rank, placement.device(rank), _gpu_reference(gpu))
             for rank, gpu in enumerate(placement.gpus)
         ],
     }
+
+
+def _gpu_reference(gpu: Gpu | None) -> dict[str, Any] | None:
+    """Return what a rank's record says of its GPU."""
+    if gpu is None:
+        return None
+    return {"index": gpu.index, "label": gpu.label, "uuid": gpu.uuid, "name": gpu.name}

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..common.errors import DistError
+from ..common.rank_specs import MAX_RANKS
 
 BACKENDS = ("gloo", "nccl", "cpu:gloo,cuda:nccl", "none")
 START_METHODS = ("fork", "spawn")
 PLACEMENTS = ("cycle", "ids", "free-memory", "performance", "map")
-MAX_RANKS = 1024
 MAX_SECONDS = 1e9
 """Of any time limit; event loops cannot count much further."""
 _MAX_INTEGER = 2**63 - 1

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..common.rank_specs import MAX_RANKS
 from ..gpus.inventory import Gpu, Inventory
 from .assignment import CPU_RANKS
-from .request import MAX_RANKS, MAX_SECONDS, PoolRequest
+from .request import MAX_SECONDS, PoolRequest
 
 NOT_OFFERED = {
     "performance": "a score for each GPU is for magics and scripts",

@@ -1,4 +1,4 @@
-"""What a Slurm allocation says, if we run inside one, and what ranks find of it.
+"""What a Slurm allocation says, if we run inside one.
 
 See the output environment variables in https://slurm.schedmd.com/srun.html and sbatch.html.
 """
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..common.errors import DistError
+from ..common.rank_specs import MAX_RANKS
 from ..gpus.inventory import Inventory
-from .request import MAX_RANKS
 
 _DIGITS = 9
 """More of them are no number of tasks."""
@@ -70,24 +70,3 @@ def _numbers(text: str) -> list[range]:
     """Read ``0,2-3``; a range costs nothing, however long it is."""
     found = re.findall(r"\b(\d{1,9})(?:-(\d{1,9}))?\b", text)
     return [range(int(first), int(last or first) + 1) for first, last in found]
-
-
-def rank_variables(environment: Mapping[str, str], rank: int, world_size: int) -> dict[str, str]:
-    """Return Slurm's variables as they would be had Slurm started the ranks.
-
-    Otherwise every rank had those of the server, and what looks at them first (Lightning, say)
-    would take each for rank 0.
-    """
-    if not is_inside(environment):
-        return {}
-    return {
-        "SLURM_PROCID": str(rank),
-        "SLURM_LOCALID": str(rank),
-        "SLURM_NODEID": "0",
-        "SLURM_NTASKS": str(world_size),
-        "SLURM_NPROCS": str(world_size),
-        "SLURM_NTASKS_PER_NODE": str(world_size),
-        "SLURM_TASKS_PER_NODE": str(world_size),
-        "SLURM_NNODES": "1",
-        "SLURM_JOB_NUM_NODES": "1",
-    }

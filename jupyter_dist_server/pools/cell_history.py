@@ -7,9 +7,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from ..common.protocol.records import PoolRecord, RankRecord
 from .manager import PoolManager
 from .pool import Pool
-from .records import PoolRecord, RankRecord
 
 KEEP = 3600.0
 """Seconds for which it is known what a rank did: the longest range of the panel's timeline."""

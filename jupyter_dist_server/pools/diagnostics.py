@@ -11,8 +11,8 @@ from ..common.errors import DistError
 from ..common.folder import AGENT_SOCKET
 from ..common.peers import check_unix_peer
 from ..common.processes import POOL_ENDED, is_stopped
+from ..common.protocol.records import PoolRecord, RankRecord
 from ..common.rank_specs import check_ranks
-from .records import PoolRecord, RankRecord
 
 PATIENCE = 2.0
 """Seconds within which a rank, or its agent, answers."""

@@ -16,7 +16,7 @@ from typing import Any
 from ..common.folder import AGENT_SOCKET, our_folders, read_config
 from ..common.peers import check_unix_peer
 from ..common.processes import ProcessRef, boot_id
-from .records import PoolRecord
+from ..common.protocol.records import PoolRecord
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from ..agent.attachments import Owner, describe
 from ..client.agent_link import AgentLink, Snapshot
 from ..client.reasons import agent_ended
 from ..common.processes import ProcessRef, ended_now, members_of_pool, session_members
+from ..common.protocol.attachment import Owner, describe
+from ..common.protocol.records import PoolRecord, Reason
 from .agent_process import AgentProcess
-from .records import PoolRecord, Reason
 
 _END_PATIENCE = 5.0
 """Seconds for which an agent that has hung up may take to end."""

@@ -11,16 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..agent.attachments import Owner
 from ..common.errors import DistError
 from ..common.folder import AGENT_SOCKET, CONFIG, ORDERS, new_key, write_private
 from ..common.interpreter import python_command
 from ..common.processes import ProcessRef, boot_id
+from ..common.protocol.attachment import Owner
+from ..common.protocol.records import PoolRecord
 from ..placement.allocation import Allocation, Allocator
 from ..placement.environment import agent_environment, thread_limits
 from ..placement.request import PoolRequest
 from .agent_process import AgentProcess
-from .records import PoolRecord
 from .zygotes import Zygotes, key_of
 
 _AGENT = "jupyter_dist_server.agent.main"

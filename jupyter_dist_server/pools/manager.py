@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from ..agent.attachments import SERVER, Owner
 from ..common.errors import DistError
 from ..common.open_files import CLIENT_EACH, SERVER_EACH, check_open_files, raise_limit
+from ..common.protocol.attachment import SERVER, Owner
+from ..common.protocol.records import PoolState, Reason
 from ..common.tasks import Tasks
 from ..placement.allocation import Allocator
 from ..placement.assignment import GpusTaken
@@ -19,7 +20,6 @@ from ..placement.request import PoolRequest
 from .discovery import Found, find_pools
 from .launch import Launch
 from .pool import DEFAULT_TIMEOUT, Pool
-from .records import PoolState, Reason
 from .zygotes import Zygotes
 
 _LOG = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ..agent.attachments import Owner
 from ..client.agent_link import AgentLink, Snapshot
 from ..client.client import PoolClient
 from ..client.interrupt import free
@@ -19,6 +18,8 @@ from ..client.watcher import Watcher, rank_states
 from ..common.errors import DistError
 from ..common.folder import create_folder
 from ..common.processes import ProcessRef
+from ..common.protocol.attachment import Owner
+from ..common.protocol.records import PoolRecord, PoolState, Reason
 from ..common.rank_specs import check_ranks
 from ..common.tasks import Tasks
 from .agent_process import AgentProcess
@@ -26,7 +27,6 @@ from .diagnostics import check_running
 from .discovery import Found, sweep
 from .held_agent import HeldAgent
 from .launch import Launch
-from .records import PoolRecord, PoolState, Reason
 
 _LOG = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .records import PoolRecord
+from ..common.protocol.records import PoolRecord
 
 Row = dict[str, Any]
 """A process as the sampler tells it: ``{pid, user, command, memory, sm, start_time}``."""

@@ -13,11 +13,11 @@ import psutil
 
 from ..client.status_channel import StatusChannel
 from ..common.processes import ProcessRef
+from ..common.protocol.collectives import UNCOUNTED
+from ..common.protocol.records import PoolState, RankRecord
 from ..common.tasks import Tasks
-from ..rank.whereabouts import UNCOUNTED
 from .manager import PoolManager
 from .pool import Pool
-from .records import PoolState, RankRecord
 
 _LOG = logging.getLogger(__name__)
 

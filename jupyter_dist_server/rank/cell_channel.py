@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import zmq
 
-if TYPE_CHECKING:
-    from .kernel import RankKernel
+Run = Callable[[zmq.Socket[bytes], list[bytes]], Awaitable[None]]
+"""Runs a cell, which came over a socket in some frames."""
 
 
 class CellChannel:
@@ -26,13 +26,13 @@ class CellChannel:
     ----------
     socket : zmq.Socket
         A bound ROUTER.
-    kernel : RankKernel
-        Runs the cells.
+    run : callable
+        Runs a cell.
     """
 
-    def __init__(self, socket: zmq.Socket[bytes], kernel: RankKernel) -> None:
+    def __init__(self, socket: zmq.Socket[bytes], run: Run) -> None:
         self._socket = socket
-        self._kernel = kernel
+        self._run = run
         self._waiting: deque[list[bytes]] = deque()
         self._worker: asyncio.Task[None] | None = None
 
@@ -52,8 +52,7 @@ class CellChannel:
     async def _work(self) -> None:
         try:
             while self._waiting:
-                async with self._kernel._main_asyncio_lock:  # shell cells wait meanwhile
-                    await self._kernel.run_cell_request(self._socket, self._waiting.popleft())
+                await self._run(self._socket, self._waiting.popleft())
         finally:
             self._worker = None
             # Sending may have swallowed the descriptor's news of another request.

@@ -13,23 +13,21 @@ import linecache
 import signal
 import sys
 from collections.abc import Coroutine, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ipykernel.ipkernel import IPythonKernel
 from ipykernel.jsonutil import json_clean
 from IPython.core.compilerop import code_name
 
 from .error_content import error_content
 
-if TYPE_CHECKING:
-    from .kernel import RankKernel
 
-
-async def run_cell(kernel: RankKernel, code: str, allow_stdin: bool) -> dict[str, Any]:
+async def run_cell(kernel: IPythonKernel, code: str, allow_stdin: bool) -> dict[str, Any]:
     """Run a cell, and return the content of its ``execute_reply``.
 
     Parameters
     ----------
-    kernel : RankKernel
+    kernel : IPythonKernel
         Whose shell runs it.
     code : str
         The cell.
@@ -62,7 +60,7 @@ async def run_cell(kernel: RankKernel, code: str, allow_stdin: bool) -> dict[str
     return clean
 
 
-async def _run(kernel: RankKernel, code: str) -> Any:
+async def _run(kernel: IPythonKernel, code: str) -> Any:
     shell = kernel.shell
     shell.compile.get_code_name = _name_of_code
     cell: dict[str, Any] = {"transformed_cell": code, "preprocessing_exc_tuple": None}

@@ -17,11 +17,11 @@ from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from traitlets.config import Config
 
-from ..client.channels import ENDS_CELL, cell_topic
-from ..client.comms import CommHandlers
 from ..common.folder import CHANNELS
+from ..common.protocol.cells import ENDS_CELL, cell_topic
 from .cell_channel import CellChannel
 from .cell_runner import run_cell
+from .comm_handlers import CommHandlers
 from .error_content import error_content
 from .group.process_group import GroupHandlers
 from .output.capture import take_in_everything
@@ -80,7 +80,7 @@ class RankKernel(
         """Begin to serve."""
         super().start()
         _let_threads_inherit_context()
-        self.cells = CellChannel(self.parent.cell_socket, self)
+        self.cells = CellChannel(self.parent.cell_socket, self._run_cell_request)
         self.cells.start()
 
     def _publish_status(self, status: str, channel: str, parent: Any = None) -> None:
@@ -102,7 +102,11 @@ class RankKernel(
 
     # -- cells ------------------------------------------------------------------------------
 
-    async def run_cell_request(self, socket: Any, frames: list[bytes]) -> None:
+    async def _run_cell_request(self, socket: zmq.Socket[bytes], frames: list[bytes]) -> None:
+        async with self._main_asyncio_lock:  # shell cells wait meanwhile
+            await self._run_cell(socket, frames)
+
+    async def _run_cell(self, socket: zmq.Socket[bytes], frames: list[bytes]) -> None:
         """Run one cell that came over the `CellChannel`, and reply."""
         idents, parts = self.session.feed_identities(frames)
         try:

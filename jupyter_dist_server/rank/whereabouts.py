@@ -7,6 +7,8 @@ import threading
 from types import FrameType
 from typing import Any
 
+from ..common.protocol.collectives import DDP
+
 _WAITS = (
     "torch.distributed.distributed_c10d",
     "torch.distributed._functional_collectives",
@@ -17,20 +19,12 @@ _WAITS = (
 """Modules whose functions wait for other ranks. More of torch does, but by these."""
 _WRAPPER = "wrapper"
 """What torch calls the functions around its own."""
-_DDP = "DistributedDataParallel"
 _OF_DDP = "torch.nn.parallel.distributed"
 _INNER = ("torch.distributed.utils", _OF_DDP)
 """Modules out of which `DistributedDataParallel` calls the C code that waits."""
 _ENGINE = "_engine_run_backward"
 """torch's function in which gradients are computed, and exchanged if a model is wrapped."""
 
-_GROUPS = ("new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group")
-_MESSAGES = ("send", "recv", "isend", "irecv", "batch_isend_irecv")
-_CALLS = ("init_rpc", "rpc_sync", "remote", "shutdown")
-UNCOUNTED = frozenset(
-    ["init_process_group", "destroy_process_group", *_GROUPS, *_MESSAGES, *_CALLS, _DDP]
-)
-"""Those of them that make or end groups, or that not all ranks call, have no number."""
 NOWHERE: dict[str, Any] = {"line": None, "call": None, "backward": False}
 """Where a rank is that runs no cell."""
 
@@ -54,7 +48,7 @@ def whereabouts() -> dict[str, Any]:
         if _module(frame) in _WAITS and name != _WRAPPER:
             call = name
         if _module(frame) == _OF_DDP and innermost in _INNER:
-            call = _DDP
+            call = DDP
         if caller is not None and caller.f_code.co_name == "run_code":  # IPython runs a cell there
             return {"line": frame.f_lineno, "call": call, "backward": backward}
         frame = caller

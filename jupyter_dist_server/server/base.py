@@ -19,6 +19,8 @@ from .bodies import Body, read_json
 AUTH_RESOURCE = "jupyter_dist"
 """What Jupyter's authorizer is asked about, with the actions ``read`` and ``execute``."""
 
+NDJSON = "application/x-ndjson"
+
 _STATUS = {
     "pool_not_found": 404,
     "kernel_not_found": 404,

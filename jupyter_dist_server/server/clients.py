@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ..client.client import PoolClient
 from ..common.errors import DistError
+from ..common.protocol.records import PoolState
 from ..common.tasks import Tasks
 from ..pools.pool import Pool
-from ..pools.records import PoolState
 
 
 class _Shared:

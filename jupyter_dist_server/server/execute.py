@@ -14,11 +14,10 @@ from ..client.execution import Execution
 from ..common.errors import DistError
 from ..common.rank_specs import check_ranks
 from ..placement.request import MAX_SECONDS
-from .base import DistHandler
+from .base import NDJSON, DistHandler
 from .outputs import Backlog, Collected
 from .pools import check_rank_list
 
-NDJSON = "application/x-ndjson"
 _AT_ONCE = 1 << 20
 """Characters of an answer that are written before others have their turn."""
 

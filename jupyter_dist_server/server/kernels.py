@@ -15,9 +15,9 @@ from typing import Any
 
 from jupyter_core.utils import ensure_async
 
-from ..agent.attachments import KERNEL
 from ..client.reasons import abandoned
 from ..common.errors import DistError
+from ..common.protocol.attachment import KERNEL
 from ..common.tasks import Tasks
 from ..placement.request import PoolRequest
 from ..pools.manager import PoolManager

@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 from ..common.errors import DistError
+from ..common.rank_specs import MAX_RANKS
 from ..jobs.lease import holders
 from ..placement.conflicts import taken
-from ..placement.request import MAX_RANKS, PoolRequest, as_integer
+from ..placement.request import PoolRequest, as_integer
 from ..placement.request_schema import start_schema
 from ..pools.diagnostics import log_of, stack_of
 from ..pools.pool import Pool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from .. import __version__
+from ..common.version import __version__
 from .base import DistHandler, StatusHandler
 from .cells import CellsHandler
 from .execute import ExecuteHandler

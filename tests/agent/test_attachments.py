@@ -6,9 +6,10 @@ import asyncio
 import os
 from typing import Any, cast
 
-from jupyter_dist_server.agent.attachments import KERNEL, SERVER, Holders, describe
+from jupyter_dist_server.agent.attachments import Holders
 from jupyter_dist_server.agent.control_socket import Client
 from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.protocol.attachment import KERNEL, SERVER, describe
 
 
 class Connection:

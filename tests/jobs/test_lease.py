@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.agent.lease import inherit
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
@@ -105,10 +106,12 @@ def test_a_lease_is_inherited_by_descriptors_and_outlives_its_taker(leases: Path
     lease = take(0, 1, pool="p-1")
     given = [os.dup(descriptor) for descriptor in lease.descriptors]
 
-    def inherit() -> Lease:
-        return Lease.inherit(given)
+    held = []
 
-    child = Child(inherit)
+    def hold() -> None:
+        held.extend(inherit(given))
+
+    child = Child(hold)
     for descriptor in given:
         os.close(descriptor)
     lease.close()

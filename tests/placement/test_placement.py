@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.agent.rank_environment import rank_environment
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.placement.assignment import GpusTaken, Placement, place
 from jupyter_dist_server.placement.conflicts import taken
-from jupyter_dist_server.placement.environment import agent_environment, rank_environment
+from jupyter_dist_server.placement.environment import agent_environment
 from jupyter_dist_server.placement.plan import allowed, plan
 from jupyter_dist_server.placement.request import PoolRequest
 

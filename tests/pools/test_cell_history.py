@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.agent.attachments import Owner
+from jupyter_dist_server.common.protocol.attachment import Owner
+from jupyter_dist_server.common.protocol.records import PoolRecord, RankRecord
 from jupyter_dist_server.pools import cell_history
 from jupyter_dist_server.pools.cell_history import CellHistory
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.records import PoolRecord, RankRecord
 
 NOW = time.time()
 

@@ -19,8 +19,8 @@ import pytest
 from jupyter_dist_server.agent.rank_log import RankLogs
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.folder import AGENT_SOCKET, create_folder, log_tail
+from jupyter_dist_server.common.protocol.records import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.pools import diagnostics
-from jupyter_dist_server.pools.records import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.rank.stacks import stacks
 
 

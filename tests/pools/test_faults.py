@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.agent.attachments import SERVER, Owner
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.folder import CONFIG
+from jupyter_dist_server.common.protocol.attachment import SERVER, Owner
+from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.pools.discovery import find_pools
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.records import PoolState
 from jupyter_dist_server.pools.usage import RankUsage
 
 from .test_pool import client_of, follow, request, running

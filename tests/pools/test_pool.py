@@ -21,11 +21,11 @@ from jupyter_client import BlockingKernelClient
 from jupyter_dist_server.client.client import Execution, PoolClient
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.folder import create_folder
+from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.discovery import sweep
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.records import PoolState
 
 from ..driver import environment, plain_notebook, tagged, wait_for
 from ..waiting import PATIENCE

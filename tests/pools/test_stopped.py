@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.pools.records import PoolState
+from jupyter_dist_server.common.protocol.records import PoolState
 
 from ..driver import environment, tagged
 from .test_zygotes import agent_of, start, until, warm_manager, zygotes

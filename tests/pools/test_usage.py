@@ -11,11 +11,11 @@ from typing import Any
 
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.client.watcher import rank_states
+from jupyter_dist_server.common.protocol.records import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.process_owners import with_owners
-from jupyter_dist_server.pools.records import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.pools.usage import RankUsage, Usage
 
 from ..driver import wait_for

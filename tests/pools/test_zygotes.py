@@ -17,10 +17,10 @@ import pytest
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.records import PoolState
 from jupyter_dist_server.pools.zygotes import Zygote
 
 from ..driver import Notebook, environment, plain_notebook, tagged, wait_for

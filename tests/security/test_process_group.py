@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 
 from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.records import PoolState
 
 from ..pools.test_pool import client_of, follow, processes, request, running, text_of
 from . import stranger

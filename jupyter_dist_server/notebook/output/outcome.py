@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from ...client.channels import ENDS_CELL
 from ...client.client import PoolClient
 from ...client.execution import Execution, Reply
 from ...common.processes import POOL_ENDED, RESTARTED, STOPPED
+from ...common.protocol.cells import ENDS_CELL
 from ...common.rank_specs import format_ranks
 from .publication import Display, publish
 

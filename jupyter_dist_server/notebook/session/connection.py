@@ -10,9 +10,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from ...agent.attachments import KERNEL, describe
 from ...client.client import PoolClient
 from ...common.errors import DistError
+from ...common.protocol.attachment import KERNEL, describe
 from .control import Record, kernel_id
 from .loop import LoopThread
 

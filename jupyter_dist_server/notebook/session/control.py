@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...common.errors import DistError
+from ...common.protocol.records import PoolState
 from ...placement.request import PoolRequest
 from ...pools.discovery import Found, find_pools
 from ...pools.manager import PoolManager
 from ...pools.pool import Pool
-from ...pools.records import PoolState
 from ...pools.zygotes import DEFAULT_KEEP_WARM
 from .loop import LoopThread
 

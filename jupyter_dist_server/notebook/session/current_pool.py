@@ -10,10 +10,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from ...agent.attachments import KERNEL
 from ...client.client import PoolClient
 from ...client.interrupt import free
 from ...common.errors import DistError
+from ...common.protocol.attachment import KERNEL
 from ...common.rank_specs import parse_ranks
 from ..cell import Cell, Options
 from ..ran_cells import RanCells

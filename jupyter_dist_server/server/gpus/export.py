@@ -14,7 +14,7 @@ from tornado.iostream import StreamClosedError
 from ...common.errors import DistError
 from ...gpus.export import csv_lines, json_lines
 from ...gpus.history import History
-from ..execute import NDJSON
+from ..base import NDJSON
 from .handlers import GpuHandler
 from .query import Question
 

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from ..common.errors import DistError
-from ..gpus.inventory import Gpu
+from ..errors import DistError
 
 
 class PoolState(str, Enum):
@@ -157,10 +156,3 @@ class PoolRecord:
     def to_json(self) -> dict[str, Any]:
         """Return the record as the REST API shows it."""
         return asdict(self) | {"state": self.state.value}
-
-
-def gpu_reference(gpu: Gpu | None) -> dict[str, Any] | None:
-    """Return what a rank's record says of its GPU."""
-    if gpu is None:
-        return None
-    return {"index": gpu.index, "label": gpu.label, "uuid": gpu.uuid, "name": gpu.name}
