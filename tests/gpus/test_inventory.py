@@ -10,8 +10,8 @@ from typing import Any
 
 import psutil
 import pytest
-from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 
+from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 
 from ..fake_nvml.build import LIBRARY, State

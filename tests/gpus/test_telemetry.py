@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 
+from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 from jupyter_dist_server.gpus.metrics import METRICS
 from jupyter_dist_server.gpus.telemetry import Telemetry
 

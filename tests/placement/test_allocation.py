@@ -13,9 +13,9 @@ from typing import Any
 
 import psutil
 import pytest
-from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 from jupyter_dist_server.jobs.line import in_line
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
 from jupyter_dist_server.placement.allocation import Allocator

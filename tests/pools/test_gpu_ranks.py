@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 
 from ..driver import Notebook, environment, plain_notebook
