@@ -67,8 +67,8 @@ def start_pool(num_ranks: int | None = None, *, place: Place | None = None, **op
     **options
         The other options of ``%dist_init``, as Python values: ``gpu_ids=[0, 3]``,
         ``placement="free-memory"``, ``min_free_memory=20 * 2**30`` (bytes),
-        ``performance={0: 100, 3: 110}``, ``map={0: 3, 1: 0}``, ``exclusive=True``,
-        ``share=True``, ``force=True``, ``wait=60`` (or ``True``, without end),
+        ``performance={0: 100, 3: 110}``, ``map={0: 3, 1: 0}``, ``one_rank_per_gpu=True``,
+        ``oversubscribe=True``, ``force=True``, ``wait=60`` (or ``True``, without end),
         ``backend="gloo"``, ``env={"K": "V"}``, ``timeout=60``, ``start_method="spawn"``.
 
     Raises

@@ -29,8 +29,8 @@ def can_reuse(request: dict[str, Any], record: Record) -> bool:
     has = {
         "num_ranks": record["world_size"],
         "placement": record["placement"],
-        "exclusive": len({gpu["uuid"] for gpu in gpus}) == len(gpus),
-        "share": record["leases"] == "shared",
+        "one_rank_per_gpu": len({gpu["uuid"] for gpu in gpus}) == len(gpus),
+        "oversubscribe": record["leases"] == "shared",
         "backend": record["backend"],
         "start_method": record["start_method"],
     }

@@ -179,14 +179,14 @@ class Allocator:
             if not uuids:
                 return Allocation(placement)
             try:
-                lease = await _take(uuids, self._who, self._request.share)
+                lease = await _take(uuids, self._who, self._request.oversubscribe)
             except GpuTaken:  # somebody was faster, and is seen the next time; or just looks at it
                 await asyncio.sleep(_PAUSE)
             else:
                 if notice := owner_notice():
                     placement = replace(placement, notices=(*placement.notices, notice))
                 return Allocation(
-                    placement, lease, "shared" if self._request.share else "exclusive"
+                    placement, lease, "shared" if self._request.oversubscribe else "exclusive"
                 )
         raise GpusTaken("Others take and leave these GPUs at this very moment.", "Try again.")
 

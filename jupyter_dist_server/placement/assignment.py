@@ -110,7 +110,7 @@ def place(
     else:
         free = [gpu for gpu in wanted if gpu not in refusals]
         count = request.num_ranks or len(free)
-        must_be_free = request.wait is not None or request.exclusive
+        must_be_free = request.wait is not None or request.one_rank_per_gpu
         if not free:
             raise _taken("No GPU is free: ", wanted, refusals)
         if len(free) < min(count, len(wanted)) and must_be_free:
@@ -220,12 +220,12 @@ def _taken(begin: str, gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> Gpus
 def _check_sharing(request: PoolRequest, gpus: tuple[Gpu, ...]) -> None:
     count, several = len(gpus), len(set(gpus))
     numbers = f"{count} ranks, only {several} GPU{'s' * (several > 1)}."
-    if several < count and request.exclusive:
+    if several < count and request.one_rank_per_gpu:
         raise DistError(
             "not_enough_gpus",
             f"Ranks are not to share GPUs: need {numbers}",
-            "Ask for fewer ranks, name more GPUs, or leave --exclusive out.",
-            field="exclusive",
+            "Ask for fewer ranks, name more GPUs, or leave --one-rank-per-gpu out.",
+            field="one_rank_per_gpu",
         )
     if not request.backend or "nccl" not in request.backend:
         return

@@ -44,14 +44,14 @@ def taken(
     """
     found = {}
     for uuid, rows in processes.items():
-        shares = request.share and leases.get(uuid, {}).get("shared")
+        shares = request.oversubscribe and leases.get(uuid, {}).get("shared")
         if (strangers := foreign(request, rows)) and not shares and not request.force:
             found[uuid] = f"used by {'; '.join(map(_process, strangers))}"
     for waiting in line:
         for uuid in waiting["gpus"]:
             found[uuid] = f"wanted by {_who(waiting)}, in line"
     for uuid, lease in leases.items():
-        if not (request.share and lease["shared"]):
+        if not (request.oversubscribe and lease["shared"]):
             found[uuid] = _lease(lease)
     return found
 

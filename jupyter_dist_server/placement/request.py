@@ -17,6 +17,8 @@ START_METHODS = ("fork", "spawn")
 PLACEMENTS = ("cycle", "ids", "free-memory", "performance", "map")
 MAX_SECONDS = 1e9
 """Of any time limit; event loops cannot count much further."""
+OLD_NAMES = {"exclusive": "one_rank_per_gpu", "share": "oversubscribe"}
+"""Fields that had another name, and are still accepted by it."""
 _MAX_INTEGER = 2**63 - 1
 
 GpuId = int | str
@@ -39,10 +41,10 @@ class PoolRequest:
     """A score for each GPU that may be used; the best get the first ranks."""
     map: dict[int, GpuId] | None = None
     """The GPU of each rank."""
-    exclusive: bool = False
+    one_rank_per_gpu: bool = False
     """Whether to refuse that two of the ranks share a GPU."""
-    share: bool = False
-    """Whether other pools may use the GPUs too, if they share them."""
+    oversubscribe: bool = False
+    """Whether other pools that say so too may use the same GPUs."""
     force: bool = False
     """Whether to use GPUs in spite of processes that are not ours."""
     wait: float | None = None
@@ -91,6 +93,7 @@ class PoolRequest:
         """
         if not isinstance(body, dict):
             raise _bad("body", "The body must be a JSON object.")
+        body = _with_new_names(body)
         unknown = sorted(set(body) - set(cls.__dataclass_fields__))
         if unknown:
             known = ", ".join(cls.__dataclass_fields__)
@@ -105,6 +108,17 @@ class PoolRequest:
         request = cls(**given)
         _check_together(request)
         return request
+
+
+def _with_new_names(body: dict[str, Any]) -> dict[str, Any]:
+    given = dict(body)
+    for old, new in OLD_NAMES.items():
+        if (value := given.pop(old, None)) is not None:
+            if given.get(new) is not None:
+                message = f"“{old}” is the old name of “{new}”."
+                raise _bad(old, message, "Leave one of them out.")
+            given[new] = value
+    return given
 
 
 def as_integer(value: Any) -> Any:
@@ -198,8 +212,8 @@ def _is_time(value: Any) -> bool:
 
 def _check_together(request: PoolRequest) -> None:
     """Refuse what makes sense alone only."""
-    if request.exclusive and request.share:
-        raise _bad("share", "A pool cannot both refuse to share GPUs and share them.")
+    if request.one_rank_per_gpu and request.oversubscribe:
+        raise _bad("oversubscribe", "A pool cannot both refuse to share GPUs and share them.")
     if request.policy == "ids" and not request.gpu_ids:
         raise _bad("gpu_ids", "To place ranks by ids, say which, such as 0,3.")
     if request.policy == "map" and not request.map:
@@ -262,8 +276,8 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "min_free_memory": _check_bytes,
     "performance": _check_performance,
     "map": _check_map,
-    "exclusive": _check_flag,
-    "share": _check_flag,
+    "one_rank_per_gpu": _check_flag,
+    "oversubscribe": _check_flag,
     "force": _check_flag,
     "wait": _check_wait,
     "backend": _check_backend,

@@ -95,8 +95,8 @@ def start_schema(found: Inventory, free: int, timeout: float) -> dict[str, Any]:
         "properties": fields,
         # A pool cannot both refuse to share GPUs and share them.
         "not": {
-            "required": ["exclusive", "share"],
-            "properties": {"exclusive": {"const": True}, "share": {"const": True}},
+            "required": ["one_rank_per_gpu", "oversubscribe"],
+            "properties": {"one_rank_per_gpu": {"const": True}, "oversubscribe": {"const": True}},
         },
     }
 
@@ -142,8 +142,8 @@ def _which_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
 def _whose_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
     largest = max(gpu.memory_total for gpu in gpus)
     return {
-        "exclusive": _flag("One rank per GPU", "Do not start if ranks would share a GPU."),
-        "share": _flag(
+        "one_rank_per_gpu": _flag("One rank per GPU", "Do not start if ranks would share a GPU."),
+        "oversubscribe": _flag(
             "Share with other pools", "Let other pools use the GPUs too, if they share them."
         ),
         "wait": _flag("Wait in line", "If the GPUs are taken, wait until they are free."),

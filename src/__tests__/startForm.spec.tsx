@@ -39,7 +39,7 @@ const schema: IStartSchema = {
         { const: 'free-memory', title: 'Emptiest first' }
       ]
     }),
-    share: makeField('flag', 'Share', { default: false }),
+    oversubscribe: makeField('flag', 'Share', { default: false }),
     min_free_memory: makeField('bytes', 'Free memory', {
       minimum: 1,
       ...advanced
@@ -192,7 +192,7 @@ describe('StartForm', () => {
     expect(choices()).toEqual([
       {
         num_ranks: 3,
-        share: true,
+        oversubscribe: true,
         min_free_memory: 20 * GB,
         timeout: 60,
         env: { MODE: 'fast run' }
@@ -313,12 +313,12 @@ describe('StartModel', () => {
       startSchema: () => Promise.resolve(schema)
     });
     const start = makeStart(model);
-    start.change('a.ipynb', 'share', true);
+    start.change('a.ipynb', 'oversubscribe', true);
     start.change('a.ipynb', 'unknown', 1);
     start.change('b.ipynb', 'num_ranks', 4);
     expect(await start.choice('a.ipynb', 2)).toEqual({
       num_ranks: 2,
-      share: true
+      oversubscribe: true
     });
     expect(await start.choice('b.ipynb', 2)).toEqual({ num_ranks: 4 });
     const signal = model.changed as unknown as { emit: () => void };
@@ -326,7 +326,7 @@ describe('StartModel', () => {
     Object.assign(model, { notebook: { ...notebook, path: 'c.ipynb' } });
     signal.emit();
     expect(start.draft('a.ipynb')).toEqual({});
-    expect(start.draft('c.ipynb')).toMatchObject({ share: true });
+    expect(start.draft('c.ipynb')).toMatchObject({ oversubscribe: true });
     // Another notebook with the same kernel has its own.
     const other = {
       ...notebook,
@@ -336,14 +336,14 @@ describe('StartModel', () => {
     };
     Object.assign(model, { notebook: other });
     signal.emit();
-    expect(start.draft('c.ipynb')).toMatchObject({ share: true });
+    expect(start.draft('c.ipynb')).toMatchObject({ oversubscribe: true });
     expect(start.draft('b.ipynb')).toEqual({ num_ranks: 4 });
   });
 
   it('does not hand on what was chosen for a file to another one of its name', () => {
     const start = makeStart(makeModel());
     const file = (path: string) => ({ path }) as Contents.IModel;
-    start.change('d/a.ipynb', 'share', true);
+    start.change('d/a.ipynb', 'oversubscribe', true);
     start.follow({
       type: 'rename',
       oldValue: file('d'),
@@ -359,7 +359,7 @@ describe('StartModel', () => {
     start.follow({ type: 'delete', oldValue: file('e'), newValue: null });
     expect(start.isChosen('e/a.ipynb')).toBe(false);
     // It may have been deleted where nobody could tell.
-    start.change('Untitled.ipynb', 'share', true);
+    start.change('Untitled.ipynb', 'oversubscribe', true);
     start.follow({
       type: 'new',
       oldValue: null,

@@ -151,8 +151,8 @@ export interface IStartChoice {
   gpu_ids?: (number | string)[];
   placement?: string;
   backend?: string;
-  exclusive?: boolean;
-  share?: boolean;
+  one_rank_per_gpu?: boolean;
+  oversubscribe?: boolean;
   env?: Record<string, string>;
   [field: string]: unknown;
 }

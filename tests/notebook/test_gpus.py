@@ -134,7 +134,7 @@ def test_ranks_know_their_gpu_also_without_cuda_in_torch(notebook: Notebook) -> 
     assert said.lines == ["[0]   0 cpu 0,3", "[1]   3 cpu 0,3"]
     assert "2 ranks, gloo" in notebook.ok("%dist_status").text
 
-    for line in ("-n 2 -g 0,3 --exclusive", "-g GPU-fake-3,GPU-fake-0 --placement ids"):
+    for line in ("-n 2 -g 0,3 --one-rank-per-gpu", "-g GPU-fake-3,GPU-fake-0 --placement ids"):
         assert "runs already" in notebook.ok(f"%dist_init {line}").text
     for line in ("-g 0", "-g 0,1", "-g 0,1,3", "-g 0,3 --placement cycle"):
         assert "has a pool already" in notebook.fails(f"%dist_init {line}")
@@ -215,7 +215,7 @@ print(seen[0], [rank["gpu"]["index"] for rank in pool._record["ranks"]])
     [
         ("--gpu-ids abc,def", "--gpu-ids takes integers such as 0,3, or UUIDs, not “abc”."),
         ("-n 2 --gpu-ids 0,5", "There is no GPU 5."),
-        ("-n 4 --gpu-ids 0,1 --exclusive", "need 4 ranks, only 2 GPUs"),
+        ("-n 4 --gpu-ids 0,1 --one-rank-per-gpu", "need 4 ranks, only 2 GPUs"),
         ("--map 0:3,0:1", "--map gives a rank two GPUs"),
         ("--map 0:3,2:1", "The map gives rank 2 a GPU, and rank 1 none."),
         ("--map zero:3", "--map takes ranks with their GPUs, such as 0:3,1:0, not “zero:3”."),

@@ -70,9 +70,9 @@ def test_pools_that_share_bear_each_other_and_their_processes(
     gpus: State, stranger: subprocess.Popen[bytes]
 ) -> None:
     async def check() -> None:
-        first = await ask(gpu_ids=[0], share=True).now()
+        first = await ask(gpu_ids=[0], oversubscribe=True).now()
         gpus.update(**{"0.process": f"{stranger.pid},{2**30},50"})
-        second = await ask(gpu_ids=[0], share=True).now()
+        second = await ask(gpu_ids=[0], oversubscribe=True).now()
         assert (first.leased, second.leased) == ("shared", "shared")
         with pytest.raises(DistError, match=r"GPU 0 is leased by .* and by 1 more who share it"):
             await ask(gpu_ids=[0]).now()

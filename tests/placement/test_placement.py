@@ -230,7 +230,7 @@ def test_a_named_gpu_that_no_rank_needs_may_be_taken() -> None:
     assert indices(placed(machine(2), reasons=reasons, gpu_ids=(0, 1), num_ranks=1)) == [0]
 
 
-@pytest.mark.parametrize("how", [{"wait": 60.0}, {"exclusive": True}])
+@pytest.mark.parametrize("how", [{"wait": 60.0}, {"one_rank_per_gpu": True}])
 def test_who_waits_or_does_not_share_wants_a_gpu_for_each_rank(how: dict[str, Any]) -> None:
     reasons = {"GPU-1": "leased by bob"}
     error = refused(machine(3), reasons=reasons, num_ranks=3, **how)
@@ -246,12 +246,15 @@ def test_who_waits_for_more_ranks_than_there_are_gpus_waits_for_all_of_these() -
     )
 
 
-def test_exclusive_refuses_two_ranks_on_one_gpu_with_the_numbers() -> None:
-    error = refused(machine(4), num_ranks=4, gpu_ids=(0, 1), exclusive=True)
-    assert (error.code, error.field) == ("not_enough_gpus", "exclusive")
+def test_one_rank_per_gpu_refuses_two_ranks_on_one_gpu_with_the_numbers() -> None:
+    error = refused(machine(4), num_ranks=4, gpu_ids=(0, 1), one_rank_per_gpu=True)
+    assert (error.code, error.field) == ("not_enough_gpus", "one_rank_per_gpu")
     assert "need 4 ranks, only 2 GPUs" in error.message
-    assert "need 3 ranks, only 2 GPUs" in refused(machine(2), num_ranks=3, exclusive=True).message
-    assert placed(machine(4), num_ranks=2, exclusive=True).backend == "cpu:gloo,cuda:nccl"
+    assert (
+        "need 3 ranks, only 2 GPUs"
+        in refused(machine(2), num_ranks=3, one_rank_per_gpu=True).message
+    )
+    assert placed(machine(4), num_ranks=2, one_rank_per_gpu=True).backend == "cpu:gloo,cuda:nccl"
 
 
 # -- policies -------------------------------------------------------------------------------------
@@ -521,12 +524,14 @@ def test_a_lease_is_told_with_holder_notebook_and_time() -> None:
 
 def test_a_shared_lease_is_no_obstacle_for_those_who_share() -> None:
     shared, rows = lease(shared=True, others=[lease()]), [row(812, GB)]
-    assert why(PoolRequest(share=True), shared, rows) == ""
+    assert why(PoolRequest(oversubscribe=True), shared, rows) == ""
     assert "1 more who share it" in why(PoolRequest(), shared)
-    assert why(PoolRequest(share=True), lease()).startswith("leased by bob")
-    assert why(PoolRequest(share=True), None, rows).startswith("used by python")
+    assert why(PoolRequest(oversubscribe=True), lease()).startswith("leased by bob")
+    assert why(PoolRequest(oversubscribe=True), None, rows).startswith("used by python")
 
 
 def test_who_stands_in_line_comes_first() -> None:
     waiting = lease() | {"gpus": ["G"]}
-    assert why(PoolRequest(force=True, share=True), line=[waiting]).startswith("wanted by bob")
+    assert why(PoolRequest(force=True, oversubscribe=True), line=[waiting]).startswith(
+        "wanted by bob"
+    )

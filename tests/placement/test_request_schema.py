@@ -57,7 +57,15 @@ def test_no_field_is_forgotten() -> None:
     offered = list(schema_of("gpus")["properties"])
     assert sorted([*offered, *NOT_OFFERED]) == sorted(PoolRequest.__dataclass_fields__)
     assert offered == [
-        *("num_ranks", "gpu_ids", "placement", "backend", "exclusive", "share", "wait"),
+        *(
+            "num_ranks",
+            "gpu_ids",
+            "placement",
+            "backend",
+            "one_rank_per_gpu",
+            "oversubscribe",
+            "wait",
+        ),
         *("min_free_memory", "env", "start_method", "timeout"),
     ]
 
@@ -127,3 +135,11 @@ def test_fields_together_are_accepted_if_and_only_if_they_are_allowed() -> None:
         assert allows(schema, body) == accepts(body), body
         said.add(accepts(body))
     assert said == {True, False}
+
+
+def test_old_names_are_accepted() -> None:
+    old = PoolRequest.from_json({"share": True, "exclusive": None, "one_rank_per_gpu": False})
+    assert old == PoolRequest.from_json({"oversubscribe": True})
+    with pytest.raises(DistError) as raised:
+        PoolRequest.from_json({"exclusive": True, "one_rank_per_gpu": True})
+    assert (raised.value.code, raised.value.field) == ("bad_request", "exclusive")

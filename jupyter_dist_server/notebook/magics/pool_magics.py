@@ -61,8 +61,18 @@ class PoolMagics(Magics):  # type: ignore[misc]
     @argument("--min-free-memory", help="take no GPU with less, such as 20GiB")
     @argument("--performance", help="scores of the GPUs to choose from, such as 0=100,3=110")
     @argument("--map", help="the GPU of each rank, such as 0:3,1:0")
-    @argument("--exclusive", action="store_true", help="refuse that two ranks share a GPU")
-    @argument("--share", action="store_true", help="let other pools use the GPUs, if they share")
+    @argument(
+        "--one-rank-per-gpu",
+        "--exclusive",
+        action="store_true",
+        help="refuse to start if two ranks would share a GPU",
+    )
+    @argument(
+        "--oversubscribe",
+        "--share",
+        action="store_true",
+        help="let other pools that say so too use the same GPUs",
+    )
     @argument(
         "--force", action="store_true", help="use GPUs on which there are processes of others"
     )
@@ -100,8 +110,8 @@ class PoolMagics(Magics):  # type: ignore[misc]
             "min_free_memory": read_bytes(options.min_free_memory),
             "performance": read_performance(options.performance),
             "map": read_map(options.map),
-            "exclusive": options.exclusive,
-            "share": options.share,
+            "one_rank_per_gpu": options.one_rank_per_gpu,
+            "oversubscribe": options.oversubscribe,
             "force": options.force,
             "wait": read_wait(options.wait),
             "backend": options.backend,
