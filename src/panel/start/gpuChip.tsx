@@ -29,7 +29,8 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
     telemetry.gpu(gpu.uuid)
   );
   const { lease, values } = reading;
-  const isTaken = lease !== null && !(lease.shared && draft.oversubscribe === true);
+  const isTaken =
+    lease !== null && !(lease.shared && draft.oversubscribe === true);
   const load = values.utilization;
   return (
     <label
