@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from ..common.folder import AGENT_SOCKET
 from ..common.peers import check_unix_peer
+from ..common.processes import ProcessRef, is_stopped
 from .execution_lock import Turn
 
 _LOG = logging.getLogger(__name__)
@@ -104,6 +105,27 @@ class AgentLink:
     async def is_silent(self) -> bool:
         """Ask the agent for an answer; tell whether it is there, but none came."""
         return not await self.answers() and not self.closed.is_set()
+
+    @property
+    def generation(self) -> int | None:
+        """How often ranks were started; `None` until the agent has spoken."""
+        return self.snapshot["generation"] if self.snapshot else None
+
+    def stopped(self, ranks: Iterable[int]) -> list[int]:
+        """Return those of some ranks whose process is stopped, by a signal or a debugger."""
+        chosen = set(ranks)
+        return [
+            rank["rank"]
+            for rank in (self.snapshot or {}).get("ranks", [])
+            if rank["rank"] in chosen
+            and rank["pid"]
+            and rank["state"] != "dead"
+            and is_stopped(ProcessRef(rank["pid"], rank["start_ticks"]))
+        ]
+
+    def interrupt(self, ranks: Iterable[int]) -> None:
+        """Have SIGINT sent to ranks and to the subprocesses in their groups."""
+        self.send("interrupt", ranks=sorted(ranks))
 
     def send(self, do: str, **fields: Any) -> None:
         """Give a command, such as ``interrupt`` with `ranks`, or ``stop``."""

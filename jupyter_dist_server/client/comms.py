@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ..common.protocol.cells import COMM_REQUESTS, COMM_STATUS
 
-if TYPE_CHECKING:
-    from .client import PoolClient
+Client = TypeVar("Client", contravariant=True)
 
 _HEARD = frozenset(["comm_open", "comm_msg", "comm_close", COMM_STATUS])
 
 
-class CommListener(Protocol):
+class CommListener(Protocol[Client]):
     """Somebody who joins the comms of ranks to a front end; called in the client's loop."""
 
-    def heard(self, client: PoolClient, rank: int, message: dict[str, Any]) -> None:
+    def heard(self, client: Client, rank: int, message: dict[str, Any]) -> None:
         """Take a message of `is_of_comms`."""
 
-    def lost(self, client: PoolClient, rank: int | None = None) -> None:
+    def lost(self, client: Client, rank: int | None = None) -> None:
         """Note that a rank died, or that the client has disconnected from all of them."""
 
 
 class NobodyListens:
     """The listener of a process that has no front end."""
 
-    def heard(self, client: PoolClient, rank: int, message: dict[str, Any]) -> None:
+    def heard(self, client: object, rank: int, message: dict[str, Any]) -> None:
         """Leave a comm to others."""
 
-    def lost(self, client: PoolClient, rank: int | None = None) -> None:
+    def lost(self, client: object, rank: int | None = None) -> None:
         """Note nothing."""
 
 

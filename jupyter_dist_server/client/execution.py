@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .interrupt import Ladder
+from typing import Any
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,19 +45,42 @@ class Execution:
         """Where those ranks were then: line and collective, see `whereabouts`."""
         self.stopped: set[int] = set()
         """Those of them whose process did not answer, as a signal has stopped it."""
-        self.ladder: Ladder | None = None
-        """Stops it, if somebody wants that."""
+        self.stopping = False
+        """Whether somebody wants it to be stopped."""
+        self.broke = False
+        """Whether interrupting was not enough: the process group was broken too."""
         self.replies: dict[int, Reply] = {}
-        self.moved = asyncio.Event()
-        """Set at each rank's end."""
         self.done = asyncio.Event()
         self._on_output = on_output
         self._waiting = set(ranks)
+        self._moved = asyncio.Event()
+        """Set at each rank's end, and when somebody is in a hurry."""
+        self._hurried = False
 
     @property
     def outstanding(self) -> list[int]:
         """Ranks that have not finished."""
         return sorted(self._waiting)
+
+    def hurry(self) -> None:
+        """Let whoever waits for ranks to end wait no longer."""
+        self._hurried = True
+        self._moved.set()
+
+    async def ended(self, ranks: set[int], seconds: float) -> bool:
+        """Wait until some ranks have ended, or somebody is in a hurry; tell whether they have."""
+        deadline = time.monotonic() + seconds
+        while ranks & self._waiting:
+            self._moved.clear()
+            left = deadline - time.monotonic()
+            if left <= 0 or self._hurried:
+                self._hurried = False
+                return False
+            try:
+                await asyncio.wait_for(self._moved.wait(), left)
+            except asyncio.TimeoutError:
+                continue
+        return True
 
     def output(self, rank: int, kind: str, content: dict[str, Any]) -> None:
         """Tell what a rank shows; a mistake of who is told must not keep the cell from ending."""
@@ -83,6 +104,6 @@ class Execution:
         self.replies[reply.rank] = reply
         names = {name: reply.content.get(name, "") for name in ("ename", "evalue")}
         self.output(reply.rank, "finished", {"status": reply.status, **names})
-        self.moved.set()
+        self._moved.set()
         if not self._waiting:
             self.done.set()

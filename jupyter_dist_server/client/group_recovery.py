@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .client import PoolClient
-    from .execution import Execution, Reply
+from .agent_link import AgentLink
+from .connection import RankConnection
+from .execution import Execution, Reply
 
 _ANSWER = 0.3
 """Seconds within which a rank tells its status, unless C code holds Python's lock."""
@@ -26,8 +25,10 @@ class GroupKeeper:
 
     Parameters
     ----------
-    client : PoolClient
-        Reaches the ranks.
+    ranks : RankConnection
+        To their control and shell channels.
+    link : AgentLink
+        To their agent.
 
     Attributes
     ----------
@@ -37,16 +38,17 @@ class GroupKeeper:
         Whether the last cell left it broken, and it was made again.
     """
 
-    def __init__(self, client: PoolClient) -> None:
+    def __init__(self, ranks: RankConnection, link: AgentLink) -> None:
         self.mended = False
         self._busy: set[int] = set()
         self.suspect = True  # whoever used the pool before us may have left it so
-        self._client = client
+        self._ranks = ranks
+        self._link = link
 
     def break_up(self) -> None:
         """End every collective, on all ranks: some of those that it waits for will not come."""
         self.suspect = True
-        self._client.tell("dist_break_request", {"generation": self._client.generation})
+        self._ranks.tell("dist_break_request", {"generation": self._link.generation})
 
     async def check(self, replies: dict[int, Reply]) -> None:
         """Look at the group after a cell, and mend it if the cell did not end well."""
@@ -74,13 +76,13 @@ class GroupKeeper:
         self._busy = set()
         if not self.suspect:
             return True
-        if self._client.dead:
+        if self._ranks.dead:
             return False
-        status = await self._client.status(timeout=_ANSWER)
+        status = await self._ranks.status(timeout=_ANSWER)
         idle = {rank for rank, said in status.items() if said["state"] == "idle"}
-        self._busy = set(range(self._client.world_size)) - idle
+        self._busy = set(range(self._ranks.world_size)) - idle
         names = {said["group"] for said in status.values()}
-        if len(status) == self._client.world_size and len(names) == 1 and None not in names:
+        if len(status) == self._ranks.world_size and len(names) == 1 and None not in names:
             self.suspect = False
         elif not self._busy:
             self.mended = await self._make(patience)
@@ -90,11 +92,11 @@ class GroupKeeper:
     async def _make(self, patience: float) -> bool:
         orders = {
             "name": uuid.uuid4().hex,
-            "generation": self._client.generation,
+            "generation": self._link.generation,
             "until": time.time() + patience,
         }
-        replies = await self._client.ask(
+        replies = await self._ranks.ask(
             "dist_regroup_request", orders, channel="shell", timeout=patience
         )
         failures = [reply["content"]["failure"] for reply in replies.values()]
-        return len(replies) == self._client.world_size and not any(failures)
+        return len(replies) == self._ranks.world_size and not any(failures)

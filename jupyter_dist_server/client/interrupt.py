@@ -1,4 +1,4 @@
-"""The ladder by which a cell is stopped: interrupt, break the collective, go on without.
+"""Stopping what ranks run, in three steps: interrupt, break the collectives, go on without.
 
 Python hears an interrupt at once, but not while it waits in a collective for a rank that does not
 come. So what is left after a while is freed by breaking the process group. What is left then is
@@ -8,100 +8,98 @@ stuck in C code, and is not waited for.
 from __future__ import annotations
 
 import asyncio
-import time
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .client import PoolClient
-    from .execution import Execution
+from .agent_link import AgentLink
+from .connection import RankConnection
+from .execution import Execution
+from .group_recovery import GroupKeeper
 
 PATIENCE = 2.0
 """Seconds for which ranks that were interrupted are waited for."""
 BREAK_PATIENCE = 2.0
 """The same for ranks whose collective was broken; on a busy machine they need most of it."""
 _ANSWER = 0.2
-"""Seconds for which replies may be on their way."""
+"""Seconds for which replies may be on their way; who has not replied then is stuck in C code."""
 _ASK_EVERY = 0.05
 """Seconds between two looks at somebody else's cell, of whose end nobody tells us."""
 
 
-async def free(client: PoolClient) -> list[int]:
-    """Break the collectives of ranks that do not hear an interrupt that was just sent.
-
-    Returns
-    -------
-    list of int
-        The ranks that are busy nevertheless.
-    """
-    if await _busy(client, PATIENCE):
-        client.group.break_up()
-    return await _busy(client, BREAK_PATIENCE)
-
-
-async def _busy(client: PoolClient, patience: float) -> list[int]:
-    """Return the ranks that are busy after some seconds, or none as soon as none is."""
-    deadline = time.monotonic() + patience
-    while True:
-        status = await client.status(timeout=_ANSWER)
-        idle = {rank for rank, said in status.items() if said["state"] == "idle"}
-        busy = sorted(set(range(client.world_size)) - idle - set(client.dead))
-        if not busy or time.monotonic() > deadline:
-            return busy
-        await asyncio.sleep(_ASK_EVERY)
-
-
-class Ladder:
-    """Stops one execution.
+class Interrupter:
+    """Stops what ranks of one pool run.
 
     Parameters
     ----------
-    client : PoolClient
-        Whose execution it is.
-    execution : Execution
-        What to stop.
-
-    Attributes
-    ----------
-    broke : bool
-        Whether interrupting was not enough.
+    ranks : RankConnection
+        To their control channels.
+    link : AgentLink
+        To their agent, which signals those that do not answer.
+    group : GroupKeeper
+        Breaks the process group.
     """
 
-    def __init__(self, client: PoolClient, execution: Execution) -> None:
-        self.broke = False
-        self._client = client
-        self._execution = execution
-        self._pressed = False
+    def __init__(self, ranks: RankConnection, link: AgentLink, group: GroupKeeper) -> None:
+        self._ranks = ranks
+        self._link = link
+        self._group = group
 
-    def press(self) -> None:
-        """Go on to the next rung now."""
-        self._pressed = True
-        self._execution.moved.set()
+    async def stop(self, execution: Execution) -> None:
+        """Stop an execution, whatever it takes: it is done on return.
 
-    async def climb(self) -> None:
-        """Stop the execution, whatever it takes: it is done on return."""
-        execution = self._execution
-        await self._client.cancel(execution)
-        await self._ended(set(execution.outstanding) - execution.begun, _ANSWER)
-        if not await self._ended(execution.begun, PATIENCE):
-            self.broke = True
+        A cell of somebody else that runs there meanwhile is left alone.
+        """
+        await self.interrupt(execution)
+        await execution.ended(set(execution.outstanding) - execution.begun, _ANSWER)
+        if not await execution.ended(execution.begun, PATIENCE):
+            execution.broke = True
             # Again, for those that caught it; before any is freed, or it would spoil a traceback.
-            await self._client.cancel(execution)
-            self._client.group.break_up()
-            await self._ended(execution.begun, BREAK_PATIENCE)
+            await self.interrupt(execution)
+            self._group.break_up()
+            await execution.ended(execution.begun, BREAK_PATIENCE)
         for rank in execution.outstanding:
             execution.finish(rank, {"status": "late" if rank in execution.begun else "aborted"})
 
-    async def _ended(self, ranks: set[int], seconds: float) -> bool:
-        """Wait until some ranks have ended, or somebody presses; tell whether they have."""
-        deadline = time.monotonic() + seconds
-        while ranks & set(self._execution.outstanding):
-            self._execution.moved.clear()
-            left = deadline - time.monotonic()
-            if left <= 0 or self._pressed:
-                self._pressed = False
-                return False
-            try:
-                await asyncio.wait_for(self._execution.moved.wait(), left)
-            except asyncio.TimeoutError:
-                continue
-        return True
+    async def stop_all(self) -> list[int]:
+        """Stop whatever all ranks run, whoever waits for it; return those that did not stop."""
+        execution = Execution(range(self._ranks.world_size), lambda *_: None)
+        following = asyncio.create_task(self._follow(execution))
+        try:
+            await self.stop(execution)
+        finally:
+            following.cancel()
+        return [rank for rank, reply in execution.replies.items() if reply.status == "late"]
+
+    async def _follow(self, execution: Execution) -> None:
+        """See for ourselves when cells end that are not ours."""
+        while execution.outstanding:
+            for rank in set(execution.outstanding) & self._ranks.dead.keys():
+                execution.lose(rank, self._ranks.dead[rank])
+            status = await self._ranks.status(_ANSWER, execution.outstanding)
+            for rank, said in status.items():
+                interrupted = execution.places.get(rank, said)
+                if said["state"] == "idle" or said["since"] != interrupted["since"]:
+                    execution.finish(rank, {"status": "ok"})
+            await asyncio.sleep(_ASK_EVERY)
+
+    async def interrupt(self, execution: Execution) -> set[int]:
+        """Interrupt an execution where it runs, and drop it where it still waits for its turn.
+
+        Without an id, it stands for whatever the ranks run.
+
+        Returns
+        -------
+        set of int
+            The ranks that did not answer, which only their agent can interrupt.
+        """
+        asked = set(execution.outstanding)
+        content = {"msg_id": execution.id}
+        answers = await self._ranks.ask("dist_cancel_request", content, asked, timeout=_ANSWER)
+        for rank, said in answers.items():
+            if said["content"]["running"]:
+                execution.begun.add(rank)
+                execution.places.setdefault(rank, said["content"])
+        # A rank whose threads are all stuck in C code is not asked: its subprocesses may hear it.
+        silent = asked - set(answers) - set(self._ranks.dead)
+        execution.begun |= silent
+        execution.stopped = set(self._link.stopped(silent))
+        self._link.interrupt(silent)
+        return silent

@@ -190,7 +190,7 @@ class Mover:
         try:
             # However long a rank computes, but not for one that is stopped.
             while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
-                if stopped := self._client.stopped(ranks):
+                if stopped := self._client.link.stopped(ranks):
                     raise rank_silent(stopped, self._client.world_size)
             messages = asking.result()
         finally:

@@ -131,12 +131,12 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def is_stopped(pid: int | None) -> bool:
+def is_stopped(reference: ProcessRef) -> bool:
     """Tell whether a process is stopped, by a signal or a debugger."""
-    if pid is None:
-        return False
+    process = reference.find()
     try:
-        return psutil.Process(pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+        stopped = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+        return process is not None and process.status() in stopped
     except psutil.NoSuchProcess:
         return False
 

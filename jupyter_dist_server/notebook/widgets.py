@@ -13,9 +13,9 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from ..client.channels import Message
 from ..client.client import PoolClient
 from ..client.comms import NobodyListens
+from ..client.connection import Message
 from ..client.subshells import forward
 from ..common.protocol.cells import COMM_STATUS
 
@@ -50,7 +50,7 @@ class RankComm:
                         return
             except KeyboardInterrupt:
                 if passed.begun:
-                    self._loop.call_soon_threadsafe(self.client.interrupt, [self.rank])
+                    self._loop.call_soon_threadsafe(self.client.link.interrupt, [self.rank])
 
     def handle_close(self, message: Message) -> None:
         """Pass on that the front end closed the comm."""
@@ -138,12 +138,12 @@ class Comms:
                 return  # another notebook's that uses this pool
             if kind == "comm_close":
                 self.forget(comm)
-        elif parent.get("session") not in (client.session_id, *self._front_ends):
+        elif parent.get("session") not in (client.session.session, *self._front_ends):
             return
         elif kind == "comm_open":
             comm = RankComm(self, client, rank, content["comm_id"], content["target_name"])
             self._comms[comm.comm_id] = self._kernel.comm_manager.comms[comm.comm_id] = comm
-        if parent.get("session") == client.session_id:
+        if parent.get("session") == client.session.session:
             # The rank names the request that it got; the front end knows the notebook's.
             parent = self._cells.setdefault(parent["msg_id"], self._cell)
         self._publish(kind, content, message["metadata"], message["buffers"], parent)

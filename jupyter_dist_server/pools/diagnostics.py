@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
-from ..client.status_channel import ask_rank
+from ..client.connection import RankConnection
 from ..common.errors import DistError
 from ..common.folder import AGENT_SOCKET
 from ..common.peers import check_unix_peer
-from ..common.processes import POOL_ENDED, is_stopped
+from ..common.processes import POOL_ENDED, ProcessRef, is_stopped
 from ..common.protocol.records import PoolRecord, RankRecord
 from ..common.rank_specs import check_ranks
 
@@ -64,7 +65,7 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
     check_running(found)
     process = found.pid
     try:
-        said = await ask_rank(Path(record.folder), rank, "dist_stack_request", PATIENCE)
+        said = await _ask_for_stack(Path(record.folder), rank)
     except FileNotFoundError:  # this very moment; the record will say so soon
         raise _ended() from None
     if said is None and (record.state.ended or found.pid != process):
@@ -74,6 +75,12 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
         raise _silent(found)
     text: str = said["text"]
     return text
+
+
+async def _ask_for_stack(folder: Path, rank: int) -> dict[str, Any] | None:
+    async with RankConnection(folder) as ranks:
+        replies = await ranks.ask("dist_stack_request", {}, [rank], timeout=PATIENCE)
+        return replies[rank]["content"] if rank in replies else None
 
 
 def _ended() -> DistError:
@@ -86,7 +93,7 @@ def _ended() -> DistError:
 
 def _silent(rank: RankRecord) -> DistError:
     who = f"Rank {rank.rank} (pid {rank.pid}) does not answer"
-    if is_stopped(rank.pid):
+    if rank.pid and rank.start_ticks and is_stopped(ProcessRef(rank.pid, rank.start_ticks)):
         return DistError(
             "rank_silent",
             f"{who}: it has been stopped, by a signal or a debugger.",

@@ -6,18 +6,20 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from ..client.agent_link import AgentLink, Snapshot
-from ..client.client import PoolClient
-from ..client.interrupt import free
+from ..client.connection import RankConnection
+from ..client.execution import Execution
+from ..client.group_recovery import GroupKeeper
+from ..client.interrupt import Interrupter
 from ..client.reasons import agent_silent, broken, too_slow
 from ..client.watcher import Watcher, rank_states
 from ..common.errors import DistError
 from ..common.folder import create_folder
-from ..common.processes import ProcessRef
+from ..common.processes import POOL_ENDED, ProcessRef
 from ..common.protocol.attachment import Owner
 from ..common.protocol.records import PoolRecord, PoolState, Reason
 from ..common.rank_specs import check_ranks
@@ -142,18 +144,40 @@ class Pool:
         await self._link.close()
 
     async def interrupt(self, ranks: Iterable[int] | None = None) -> None:
-        """Send SIGINT to some or all ranks.
+        """Interrupt some ranks; or begin to stop whatever all of them run, as Stop does.
 
         Raises
         ------
         DistError
-            If the pool is not running, or lacks one of `ranks`, or its agent does not answer.
+            If the pool is not running, or lacks one of `ranks`, or one of them can be interrupted
+            by the pool's agent alone, and that does not answer.
         """
         self._check_running("interrupt")
-        chosen = list(range(self.record.world_size) if ranks is None else ranks)
+        if ranks is None:
+            self._tasks.add(self._stop_cells())
+            return
+        chosen = list(ranks)
         check_ranks(chosen, self.record.world_size)
-        self._link.send("interrupt", ranks=chosen)
-        await self._check_heard()
+        silent: set[int] = set()
+        with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
+            async with self._interrupter() as interrupter:
+                silent = await interrupter.interrupt(Execution(chosen, lambda *_: None))
+        if silent:
+            await self._check_heard()
+
+    async def _stop_cells(self) -> None:
+        with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
+            async with self._interrupter() as interrupter:
+                await interrupter.stop_all()
+
+    @contextlib.asynccontextmanager
+    async def _interrupter(self) -> AsyncIterator[Interrupter]:
+        connection = RankConnection(Path(self.record.folder))
+        for rank in self.record.ranks:
+            if rank.state == "dead":
+                connection.note_death(rank.rank, rank.exit or POOL_ENDED)
+        async with connection:
+            yield Interrupter(connection, self._link, GroupKeeper(connection, self._link))
 
     async def kill(self, ranks: Iterable[int]) -> None:
         """End some ranks at once, whatever they do; their variables are lost.
@@ -171,25 +195,6 @@ class Pool:
             check_running(self.record.ranks[rank])
         self._link.send("kill", pids=[self.record.ranks[rank].pid for rank in chosen])
         await self._check_heard()
-
-    async def free(self) -> None:
-        """End collectives in which ranks wait although all were interrupted.
-
-        Whoever runs the cell sees it fail, and makes the process group again.
-        """
-        try:
-            client = PoolClient(Path(self.record.folder))
-        except FileNotFoundError:
-            return  # the pool has ended meanwhile
-        try:
-            # A rank that is stuck greets nobody, and the others must not wait for it.
-            await client.connect(outputs=False)
-            await free(client)
-        except DistError:
-            if not self.record.state.ended:
-                raise
-        finally:
-            await client.close()
 
     def restart(self, ranks: Iterable[int] | None = None) -> None:
         """Replace some or all ranks; their variables are lost.
@@ -361,7 +366,10 @@ class Pool:
 
     async def _watch_ranks(self) -> None:
         if self._watch and not self._cancelled:
-            old, self._watcher = self._watcher, Watcher(self.record.folder, self._on_rank_state)
+            old, self._watcher = (
+                self._watcher,
+                Watcher(Path(self.record.folder), self._on_rank_state),
+            )
             if old:
                 await old.close()
             await self._watcher.ready(self._living())

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from ..client.status_channel import StatusChannel
+from ..client.connection import Message, RankConnection
 from ..common.processes import ProcessRef
 from ..common.protocol.collectives import UNCOUNTED
 from ..common.protocol.records import PoolState, RankRecord
@@ -53,8 +53,10 @@ class RankUsage:
         self._interval = interval
         self._wanted = 0
         self._listeners: set[Callable[[], None]] = set()
-        self._channels: dict[tuple[str, int], StatusChannel] = {}
+        self._connections: dict[tuple[str, int], RankConnection] = {}
         """By pool and generation of its ranks: new ranks do not answer what old ones were asked."""
+        self._asked: dict[tuple[str, int], dict[int, asyncio.Future[Message]]] = {}
+        """What ranks have not answered yet; those are not asked again meanwhile."""
         self._processes: dict[ProcessRef, psutil.Process] = {}
         self._waits: dict[ProcessRef, tuple[tuple[Any, ...], float]] = {}
         """Which collective a rank was in when it was looked at last, and when that was first so."""
@@ -119,14 +121,26 @@ class RankUsage:
         record = pool.record
         key = record.id, record.generation
         try:
-            if key not in self._channels:
-                self._channels[key] = StatusChannel(Path(record.folder))
+            if key not in self._connections:
+                self._connections[key] = RankConnection(Path(record.folder))
+                self._connections[key].open()
             living = [rank.rank for rank in record.ranks if rank.state != "dead"]
-            said = await self._channels[key].ask(_PATIENCE, living)
+            answers = await self._ask(key, living)
         except OSError:  # it has ended this very moment
-            said = [None] * record.world_size
+            answers = {}
         ranks = list(record.ranks)
+        said = [answers.get(rank.rank) for rank in ranks]
         return await asyncio.to_thread(lambda: list(map(self._usage, ranks, said)))
+
+    async def _ask(self, key: tuple[str, int], ranks: list[int]) -> dict[int, dict[str, Any]]:
+        """Return what ranks say of themselves, without those that do not answer in time."""
+        asked = self._asked.setdefault(key, {})
+        new = [rank for rank in ranks if rank not in asked]
+        asked |= self._connections[key].begin("dist_status_request", {}, new)
+        if asked:
+            await asyncio.wait(asked.values(), timeout=_PATIENCE)
+        done = {rank: asked.pop(rank) for rank in list(asked) if asked[rank].done()}
+        return {r: said.result()["content"] for r, said in done.items() if not said.cancelled()}
 
     def _usage(self, rank: RankRecord, said: dict[str, Any] | None) -> Usage | None:
         if rank.pid is None or rank.start_ticks is None:
@@ -174,8 +188,9 @@ class RankUsage:
         return known[1]
 
     async def _forget(self, kept: set[tuple[str, int]]) -> None:
-        for key in set(self._channels) - kept:
-            await self._channels.pop(key).close()
+        for key in set(self._connections) - kept:
+            self._asked.pop(key, None)
+            await self._connections.pop(key).close()
         if not kept:
             self._processes.clear()
             self._waits.clear()

@@ -50,10 +50,10 @@ class RankKernel(
     `whereabouts`, `calls` how many collectives it has begun, and `group` the same on all ranks if
     they form one.
     ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
-    one that it has not begun; ``dist_cancel_reply`` tells which by ``{running}``, and where the
-    main thread was, see `whereabouts`. ``dist_stack_request`` is answered by ``dist_stack_reply``
-    with ``{text}``, see `stacks`. ``dist_cell_request`` comes by the `CellChannel` and is
-    answered by an ``execute_reply``.
+    one that it has not begun; an empty id interrupts whatever runs. ``dist_cancel_reply`` tells
+    which by ``{running, since}``, and where the main thread was, see `whereabouts`.
+    ``dist_stack_request`` is answered by ``dist_stack_reply`` with ``{text}``, see `stacks`.
+    ``dist_cell_request`` comes by the `CellChannel` and is answered by an ``execute_reply``.
     """
 
     control_msg_types = [  # noqa: RUF012
@@ -182,9 +182,11 @@ class RankKernel(
     async def dist_cancel_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Interrupt a cell, on the control thread, or note that it is not wanted any more."""
         cell = parent["content"]["msg_id"]
-        self._cancelled.add(cell)  # first: the main thread says what it runs, then looks here
-        answer = {"running": cell == self._running, **whereabouts()}
-        if answer["running"]:
+        if cell:  # first: the main thread says what it runs, then looks here
+            self._cancelled.add(cell)
+        running = cell == self._running if cell else self._state == "busy"
+        answer = {"running": running, "since": self._since, **whereabouts()}
+        if running or not cell:
             self._cancelled.discard(cell)
             os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too
         self.session.send(stream, "dist_cancel_reply", answer, parent, ident)

@@ -97,13 +97,10 @@ class InterruptHandler(DistHandler):
     """Interrupt ranks."""
 
     async def post(self, pool_id: str) -> None:
-        """Send SIGINT to some or all ranks; if to all, none is left waiting in a collective."""
+        """Interrupt some ranks, or stop what all run: none is left waiting in a collective."""
         await self.require("execute")
         pool = self.manager.get(pool_id)
-        chosen = check_rank_list(self.body(("ranks",)))
-        await pool.interrupt(chosen)
-        if chosen is None and not self.is_kernel:  # a kernel's magics see to it themselves
-            self.settings["jupyter_dist_tasks"].add(pool.free())
+        await pool.interrupt(check_rank_list(self.body(("ranks",))))
         accept(self, pool)
 
 

@@ -33,7 +33,7 @@ def test_an_interrupt_at_the_end_of_a_cell_ends_no_rank(tmp_path: Path) -> None:
 
     async def run_and_cancel(client: PoolClient, delay: float) -> set[str]:
         def cancel_soon(execution: Execution) -> None:
-            asyncio.get_running_loop().call_later(delay, client.cancel, execution)
+            asyncio.get_running_loop().call_later(delay, client.stop, execution)
 
         replies = await client.execute("pass", [0, 1], lambda *_: None, started=cancel_soon)
         return {"error" if r.status == "aborted" else r.status for r in replies.values()}
@@ -57,7 +57,6 @@ def test_an_interrupt_from_outside_frees_those_that_wait_for_a_stuck_rank(tmp_pa
             while 2 in await client.status(timeout=0.2):
                 pass  # until it has Python's lock, it would hear an interrupt
             await pool.interrupt()
-            await pool.free()
             idle: dict[int, str] = {}
             while idle != {0: "idle", 1: "idle"}:  # they may still render a traceback
                 status = await client.status(timeout=2)

@@ -41,10 +41,10 @@ def answers(monkeypatch: pytest.MonkeyPatch, *during: Any) -> None:
     """Let what happens while a rank is asked happen; what it returns is the rank's answer."""
     left = list(during)
 
-    async def ask_rank(*_: Any) -> Any:
+    async def ask(*_: Any) -> Any:
         return left.pop(0)()
 
-    monkeypatch.setattr(diagnostics, "ask_rank", ask_rank)
+    monkeypatch.setattr(diagnostics, "_ask_for_stack", ask)
 
 
 def stack(record: PoolRecord) -> str:

@@ -70,11 +70,11 @@ def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
-def test_freeing_a_pool_that_has_ended_is_no_error(tmp_path: Path) -> None:
+def test_a_pool_may_end_before_its_cells_are_stopped(tmp_path: Path) -> None:
     async def check() -> None:
         async with running(request(tmp_path)) as pool:
             await pool.stop()
-            await pool.free()
+            await pool._stop_cells()
 
     asyncio.run(check())
 

@@ -195,7 +195,7 @@ def test_clients_can_connect_while_ranks_publish_without_pause(tmp_path: Path) -
             for _ in range(20):
                 async with client_of(pool):
                     pass
-            client.interrupt([0, 1])
+            client.link.interrupt([0, 1])
             assert {reply.status for reply in (await busy).values()} == {"error"}
 
     asyncio.run(check())

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.records import PoolState
 
@@ -83,6 +84,12 @@ def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) -> Non
             stopped = await start(manager, env, tmp_path)
             restarted = await start(manager, env, tmp_path)
             well = await start(manager, env, tmp_path)
+            client = PoolClient(Path(stopped.record.folder))
+            await client.connect()
+            begun = asyncio.Event()
+            cell = client.execute("print(1)\ndist.barrier()", [0], lambda *_: begun.set())
+            hanging = asyncio.create_task(cell)
+            await begun.wait()
             for pool in (stopped, restarted):
                 agent_of(pool).suspend()
             pid = agent_of(stopped).pid
@@ -91,9 +98,11 @@ def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) -> Non
                 await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
             (notice,) = stopped.record.notices
             assert f"The pool's agent (pid {pid}) does not answer" in notice
-            for unheard in (stopped.interrupt(), stopped.kill([0])):
-                with pytest.raises(DistError, match=rf"agent \(pid {pid}\) does not answer"):
-                    await unheard
+            with pytest.raises(DistError, match=rf"agent \(pid {pid}\) does not answer"):
+                await stopped.kill([0])
+            await stopped.interrupt()  # which needs no agent, as the rank answers
+            assert (await asyncio.wait_for(hanging, 60))[0].status == "error"
+            await client.close()
             agent_of(stopped).resume()
             while stopped.record.notices:
                 await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.client.interrupt import free
 
 from ..pools.test_pool import client_of, follow, request, running, text_of
 
@@ -53,7 +52,7 @@ def test_a_break_that_comes_late_leaves_a_newer_group_alone(tmp_path: Path) -> N
     async def check() -> None:
         async with running(request(tmp_path)) as pool:
             async with client_of(pool) as client:
-                old = client.generation
+                old = client.link.generation
             pool.restart([1])
             await follow(pool)
             async with client_of(pool) as client:
@@ -99,8 +98,7 @@ def test_ranks_that_hang_for_somebody_else_are_freed(tmp_path: Path) -> None:
             cell = one.execute("print('in')\ndist.barrier()", [0], lambda *_: begun.set())
             hanging = asyncio.create_task(cell)
             await begun.wait()
-            await pool.interrupt()
-            assert await free(two) == []
+            assert await two.stop_all() == []
             assert (await hanging)[0].status == "error"
             assert await reduce(two) == {"ok"}
 

@@ -162,11 +162,11 @@ class Outcome:
 
     def _was_stopped(self, rank: int, error: str) -> bool:
         """Tell whether it was us who made a rank fail: by an interrupt, or by what we broke."""
-        if not (ladder := self._execution.ladder):
+        if not self._execution.stopping:
             return False
         place = self._execution.places.get(rank)
         return error in _INTERRUPTS or bool(
-            ladder.broke and place and (place["call"] or place["backward"])
+            self._execution.broke and place and (place["call"] or place["backward"])
         )
 
     def _why_not(self, late: list[int]) -> str:

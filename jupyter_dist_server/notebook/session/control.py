@@ -52,9 +52,6 @@ class Control(Protocol):
     def stop(self, pool_id: str) -> None:
         """Stop a pool and wait until nothing of it is left."""
 
-    def interrupt(self, pool_id: str) -> None:
-        """Send SIGINT to every rank."""
-
     def restart(self, pool_id: str, ranks: list[int]) -> Record:
         """Begin to replace ranks."""
 
@@ -94,10 +91,6 @@ class LocalControl:
     def stop(self, pool_id: str) -> None:
         """Stop a pool."""
         self._loop.run(self._manager.get(pool_id).stop())
-
-    def interrupt(self, pool_id: str) -> None:
-        """Interrupt all ranks."""
-        self._loop.run(self._manager.get(pool_id).interrupt())
 
     def restart(self, pool_id: str, ranks: list[int]) -> Record:
         """Replace ranks."""

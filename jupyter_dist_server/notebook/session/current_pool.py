@@ -11,7 +11,6 @@ from concurrent.futures import Future
 from typing import Any
 
 from ...client.client import PoolClient
-from ...client.interrupt import free
 from ...common.errors import DistError
 from ...common.protocol.attachment import KERNEL
 from ...common.rank_specs import parse_ranks
@@ -247,7 +246,7 @@ class CurrentPool:
         client = self.client
         stale = client is None or (
             len(client.dead) == client.world_size
-            or (self._record and client.generation != self._record["generation"])
+            or (self._record and client.link.generation != self._record["generation"])
         )
         if stale:
             self.attach()
@@ -308,10 +307,8 @@ class CurrentPool:
 
     def interrupt(self) -> list[int]:
         """Stop whatever the ranks run; return those that did not stop."""
-        self.attach()  # its server may have gone meanwhile
-        record, client = self.require()
-        self._control.interrupt(record["id"])
-        return self._loop.run(free(client))
+        _, client = self.require()
+        return self._loop.run(client.stop_all())
 
     def reset(self) -> None:
         """Stop the pool, if any, and forget everything."""

@@ -149,10 +149,6 @@ class ServerControl:
         """Stop a pool."""
         self._call("DELETE", f"pools/{pool_id}?wait=1", timeout=_STOP_WAIT)
 
-    def interrupt(self, pool_id: str) -> None:
-        """Interrupt all ranks."""
-        self._call("POST", f"pools/{pool_id}/interrupt", {})
-
     def restart(self, pool_id: str, ranks: list[int]) -> Record:
         """Replace ranks."""
         return self._call("POST", f"pools/{pool_id}/restart", {"ranks": ranks})
