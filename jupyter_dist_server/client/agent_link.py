@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,26 @@ PATIENCE = 10.0
 """Seconds within which a living agent answers, on a busy machine too."""
 
 
+def look_at_agent(folder: Path, patience: float) -> Snapshot | None:
+    """Return an agent's snapshot without staying connected; it blocks the calling thread.
+
+    `None` is returned if it hangs up at once, as it is ending.
+
+    Raises
+    ------
+    OSError
+        If nobody listens there, or another user does, or nothing is said in time.
+    """
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.settimeout(patience)
+        agent.connect(str(folder / AGENT_SOCKET))
+        check_unix_peer(agent)
+        with agent.makefile("rb") as lines:
+            line = lines.readline()
+    snapshot: Snapshot | None = json.loads(line) if line else None
+    return snapshot
+
+
 class AgentLink:
     """Follow one agent.
 
@@ -36,13 +57,14 @@ class AgentLink:
         The right to run cells.
     """
 
-    def __init__(self, on_snapshot: Callable[[Snapshot], None]) -> None:
+    def __init__(self, on_snapshot: Callable[[Snapshot], None] = lambda _: None) -> None:
         self.snapshot: Snapshot | None = None
         self.closed = asyncio.Event()
         self.first = asyncio.Event()
         self.turn = Turn(self.send)
         self._heard = asyncio.Event()
         """Set by the next message."""
+        self._log: asyncio.Future[list[str]] | None = None
         self._on_snapshot = on_snapshot
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -81,12 +103,17 @@ class AgentLink:
             self.closed.set()
             self._heard.set()
             self.turn.close()
+            if self._log:
+                self._log.cancel()
 
     def _hear(self, said: dict[str, Any]) -> None:
         self._heard.set()
         self._heard = asyncio.Event()
         if "turn" in said:
             self.turn.hear(said["turn"])
+        elif "log" in said:
+            if self._log and not self._log.done():
+                self._log.set_result(said["log"])
         elif "refused" in said:
             _LOG.warning("A pool's agent: %s", said["refused"])
         elif "pong" not in said:
@@ -126,6 +153,15 @@ class AgentLink:
     def interrupt(self, ranks: Iterable[int]) -> None:
         """Have SIGINT sent to ranks and to the subprocesses in their groups."""
         self.send("interrupt", ranks=sorted(ranks))
+
+    async def log(self, rank: int) -> list[str] | None:
+        """Return the last lines that a rank wrote; `None` if the agent ends meanwhile."""
+        self._log = asyncio.get_running_loop().create_future()
+        if self.closed.is_set():
+            self._log.cancel()
+        self.send("log", rank=rank)
+        await asyncio.wait([self._log])
+        return None if self._log.cancelled() else self._log.result()
 
     def send(self, do: str, **fields: Any) -> None:
         """Give a command, such as ``interrupt`` with `ranks`, or ``stop``."""

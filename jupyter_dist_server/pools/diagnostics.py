@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
+from ..client.agent_link import AgentLink
 from ..client.connection import RankConnection
 from ..common.errors import DistError
-from ..common.folder import AGENT_SOCKET
-from ..common.peers import check_unix_peer
 from ..common.processes import POOL_ENDED, ProcessRef, is_stopped
 from ..common.protocol.records import PoolRecord, RankRecord
 from ..common.rank_specs import check_ranks
@@ -131,15 +129,12 @@ async def log_of(record: PoolRecord, rank: int) -> list[str]:
 
 
 async def _ask_agent(folder: Path, rank: int) -> list[str]:
-    reader, writer = await asyncio.open_unix_connection(str(folder / AGENT_SOCKET), limit=1 << 24)
+    link = AgentLink()
     try:
-        check_unix_peer(writer.get_extra_info("socket"))
-        writer.write(json.dumps({"do": "log", "rank": rank}).encode() + b"\n")
-        while line := await reader.readline():
-            said = json.loads(line)
-            if "log" in said:  # it tells snapshots, too
-                lines: list[str] = said["log"]
-                return lines
+        await link.connect(folder)
+        lines = await link.log(rank)
     finally:
-        writer.close()
-    raise ConnectionError("the agent has ended")
+        await link.close()
+    if lines is None:
+        raise ConnectionError("the agent has ended")
+    return lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import socket
@@ -13,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..client.agent_link import Snapshot, look_at_agent
 from ..common.folder import AGENT_SOCKET, our_folders, read_config
-from ..common.peers import check_unix_peer
 from ..common.processes import ProcessRef, boot_id
 from ..common.protocol.records import PoolRecord
 
@@ -104,22 +103,15 @@ def _config(folder: Path) -> dict[str, Any] | None:
     return config if {"host", "boot"} <= config.keys() else None  # an older version's has none
 
 
-def _ask(folder: Path) -> dict[str, Any] | None:
+def _ask(folder: Path) -> Snapshot | None:
     """Return an agent's snapshot; `None` if nobody listens, or nothing is said in time."""
-    with socket.socket(socket.AF_UNIX) as agent:
-        agent.settimeout(_ANSWER)
-        try:
-            agent.connect(str(folder / AGENT_SOCKET))
-            check_unix_peer(agent)
-            with agent.makefile("rb") as lines:
-                line = lines.readline()
-        except TimeoutError:
-            _LOG.warning("The agent of the pool in %s does not answer", folder)
-            return None
-        except OSError:
-            return None
-    said: dict[str, Any] | None = json.loads(line) if line else None
-    return said
+    try:
+        return look_at_agent(folder, _ANSWER)
+    except TimeoutError:
+        _LOG.warning("The agent of the pool in %s does not answer", folder)
+        return None
+    except OSError:
+        return None
 
 
 def sweep() -> None:
