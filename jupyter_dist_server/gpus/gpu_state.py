@@ -52,12 +52,14 @@ async def _read_once(
     try:
         out = await asyncio.wait_for(process.stdout.read(), timeout)
     except asyncio.TimeoutError:
-        return GpuState(Inventory(reason=f"The NVIDIA driver did not answer within {timeout:g} s."))
+        return GpuState(
+            Inventory(reason=f"The NVIDIA driver did not respond within {timeout:g} s.")
+        )
     finally:
         await end_process(process)
     messages = {said["type"]: said for said in map(read_message, out.splitlines()) if said}
     if "inventory" not in messages:
-        why = await last_line(process.stderr) or "its process said nothing"
+        why = await last_line(process.stderr) or "its process wrote no output"
         return GpuState(Inventory(reason=f"Listing the GPUs failed: {why}."))
     samples: Samples = {}
     for name, of_metric in messages.get("sample", {}).get("values", {}).items():

@@ -155,7 +155,7 @@ def _called(device: Device) -> str:
 
 def _no_gpu(troubles: list[str]) -> str:
     if not troubles:
-        return "The NVIDIA driver is loaded and has no GPU: ranks run on the CPU."
+        return "The NVIDIA driver is loaded but has no GPU: ranks run on the CPU."
     if len(troubles) == 1:
         return troubles[0]
     return f"None of the {len(troubles)} GPUs can be used: ranks run on the CPU."

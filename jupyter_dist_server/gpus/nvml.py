@@ -25,10 +25,10 @@ NO_PERMISSION = Failure("no permission")
 LOST = Failure("lost")
 """The GPU has fallen off the bus."""
 RESET_REQUIRED = Failure("reset required")
-DRIVER_GONE = Failure("driver gone")
+DRIVER_GONE = Failure("driver unloaded")
 """The driver was unloaded or replaced: `stop` and `start` again, or, as the library that a process
 has loaded stays as it is, start a new process."""
-NOTHING_YET = Failure("nothing yet")
+NOTHING_YET = Failure("no data yet")
 """There is no such thing at the moment: a place without a MIG instance, no sample so far."""
 INVALID_ARGUMENT = Failure("invalid argument")
 """Of a MIG instance some drivers say so where others say that they don't support it."""
@@ -96,8 +96,8 @@ def start() -> str | None:
         return "The NVIDIA driver is not loaded: ranks run on the CPU."
     except pynvml.NVMLError_LibRmVersionMismatch:
         return (
-            "The NVIDIA driver that is loaded and its library have different versions, as "
-            "after an update without a restart: ranks run on the CPU."
+            "The loaded NVIDIA driver and its library have different versions: ranks run on the "
+            "CPU. Restart the machine if the driver was updated."
         )
     except pynvml.NVMLError_NoPermission:
         return "You have no permission to use the NVIDIA driver: ranks run on the CPU."
@@ -155,8 +155,8 @@ def devices() -> tuple[list[Device], list[str]] | Failure:
             found += leaves
         else:
             problems.append(
-                f"GPU {index} is in MIG mode and has no MIG instance: create one "
-                "(nvidia-smi mig -cgi …), or turn MIG mode off (nvidia-smi -mig 0)."
+                f"GPU {index} is in MIG mode but has no MIG instance: create one (nvidia-smi mig "
+                "-cgi …), or disable MIG mode (nvidia-smi -mig 0)."
             )
     if forbidden:  # in a Slurm job, all but its own
         gpus = f"GPU{'s' * (len(forbidden) > 1)} {', '.join(forbidden)}"
@@ -167,7 +167,7 @@ def devices() -> tuple[list[Device], list[str]] | Failure:
 def trouble(gpu: str, why: Failure) -> str:
     """Return one plain sentence about a GPU that cannot be used."""
     if why == LOST:
-        return f"{gpu} has fallen off the bus: the driver has lost it until the machine restarts."
+        return f"{gpu} has fallen off the bus. Restart the machine to use it again."
     if why == NO_PERMISSION:
         return f"You have no permission to use {gpu}."
     if why == RESET_REQUIRED:

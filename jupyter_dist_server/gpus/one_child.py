@@ -76,7 +76,7 @@ async def asking_driver(timeout: float) -> AsyncIterator[None]:
     try:
         await asyncio.wait_for(lock.acquire(), timeout)
     except asyncio.TimeoutError:
-        raise DriverHangsError(f"The NVIDIA driver did not answer within {timeout:g} s.") from None
+        raise DriverHangsError(f"The NVIDIA driver did not respond within {timeout:g} s.") from None
     try:
         await check_driver()
         yield

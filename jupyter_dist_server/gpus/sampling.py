@@ -129,7 +129,7 @@ class Sampler:
             except DriverHangsError as error:
                 self._on_trouble(str(error))
             except OSError as error:  # no process can be started
-                self._on_trouble(f"The process that reads the GPUs does not start: {error}.")
+                self._on_trouble(f"The process that reads the GPUs cannot be started: {error}.")
             if time.monotonic() - begun > self._patience.longest_pause:
                 pause = self._patience.pause
             await asyncio.sleep(pause)
@@ -156,7 +156,7 @@ class Sampler:
             if not watch.gave_up and code != NO_DRIVER:  # of which it has told itself
                 how = f"signal {-code}" if code < 0 else await last_words or f"exit code {code}"
                 self._on_trouble(
-                    f"The process that reads the GPUs has died ({how}); it is started again."
+                    f"The process that reads the GPUs has died ({how}). It is being restarted."
                 )
         finally:
             if self._process is process:
@@ -201,8 +201,8 @@ class _Watch:
     def _give_up(self) -> None:
         self.gave_up = True
         self._on_trouble(
-            f"The NVIDIA driver has not answered for {self._limit:g} s; it is asked again from a "
-            "new process, as soon as the old one has ended."
+            f"The NVIDIA driver has not responded for {self._limit:g} s. A new process will read "
+            "the GPUs when the old one has ended."
         )
         _kill(self._process)
 
@@ -213,7 +213,7 @@ def read_message(line: bytes) -> Message | None:
         message = json.loads(line)
         if isinstance(message, dict) and "type" in message:
             return message
-    _LOG.warning("The process that reads the GPUs says: %r", line[:200])
+    _LOG.warning("The process that reads the GPUs wrote: %r", line[:200])
     return None
 
 

@@ -190,7 +190,9 @@ class Telemetry:
 
     def _on_inventory(self, moment: float, found: Inventory) -> None:
         if not found.gpus and self.inventory and self.inventory.gpus:
-            self._on_trouble(found.reason or "All GPUs are gone.")  # they may well come back
+            self._on_trouble(
+                found.reason or "No GPU is available any more."
+            )  # they may well come back
             return
         self.inventory = found
         self.known |= {gpu.uuid: gpu for gpu in found.gpus}
@@ -229,9 +231,9 @@ class Telemetry:
             try:
                 callback(update)
             except Exception:
-                _LOG.exception("Whoever listens to the sampler failed")
+                _LOG.exception("A listener of the sampler failed")
 
 
 def _check(interval: float) -> None:
     if not FASTEST <= interval <= SLOWEST:
-        raise ValueError(f"GPUs are sampled every {FASTEST:g} to {SLOWEST:g} s.")
+        raise ValueError(f"The sample interval must be from {FASTEST:g} to {SLOWEST:g} s.")

@@ -52,16 +52,17 @@ def narrow(inventory: Inventory, environment: Mapping[str, str]) -> Inventory:
     count = named.index(None) if None in named else len(named)
     allowed = [gpu for gpu in named[:count] if gpu]
     if len(set(allowed)) < len(allowed):
-        return _none(inventory, f"{MASK}={mask!r} names a GPU twice, which CUDA reads as no GPU")
+        return _none(inventory, f"{MASK}={mask!r} lists a GPU twice, so CUDA uses no GPU")
     if not mask.strip():
-        return _none(inventory, f"{MASK} is empty: it allows no GPU of this machine")
+        return _none(inventory, f"{MASK} is empty, so CUDA uses no GPU")
     if not allowed:
-        return _none(inventory, f"{MASK}={mask!r} allows no GPU of this machine")
+        return _none(inventory, f"{MASK}={mask!r} lists no GPU of this machine")
     # People end a list with "-1" on purpose, and nobody has to be told of a comma at the end.
     rest = [item.strip() for item in items[count:]]
     if any(rest) and not rest[0].startswith("-"):
         problems.append(
-            f"CUDA reads {MASK}={mask!r} only up to {items[count]!r}, which is no GPU here."
+            f"{MASK}={mask!r} is used only up to {items[count]!r}, because this machine has "
+            "no such GPU."
         )
     return replace(inventory, gpus=tuple(allowed), problems=(*inventory.problems, *problems))
 
@@ -108,9 +109,10 @@ def _cuda_order(mask: str, gpus: tuple[Gpu, ...], by_bus: bool) -> tuple[list[Gp
     if not by_bus and len({gpu.name for gpu in whole}) > 1:
         # How CUDA guesses what is fast is not told; most cores at the highest clock comes close.
         whole.sort(key=lambda gpu: -(gpu.sm_count or 0) * (gpu.clock_max or 0))
-        numbers = ", ".join(f"{n} is GPU {gpu.index}" for n, gpu in enumerate(whole))
+        numbers = ", ".join(f"{n} means GPU {gpu.index}" for n, gpu in enumerate(whole))
         problems.append(
-            f"{MASK}={mask!r} counts from the fastest GPU, as {ORDER} is not {BY_BUS}; the GPUs "
-            f"here differ, and we take it that {numbers}. Set {ORDER}={BY_BUS} or use UUIDs."
+            f"{MASK}={mask!r} counts GPUs from the fastest, because {ORDER} is not {BY_BUS}. The "
+            f"GPUs of this machine differ; ranks assume that {numbers}. Set {ORDER}={BY_BUS}, or "
+            "use UUIDs."
         )
     return whole + divided, problems

@@ -64,8 +64,8 @@ def owner_notice() -> str:
     if owner in (0, os.getuid()):
         return ""
     return (
-        f"The lease folder, {path}, belongs to uid {owner}, who can end other users' GPU leases. "
-        "Ask the administrator to make root its owner; see docs/security.md."
+        f"The lease folder {path} belongs to uid {owner}, who can end other users' GPU leases. "
+        "Ask the administrator to make root its owner (see docs/security.md)."
     )
 
 
@@ -73,10 +73,9 @@ def unusable(path: Path, error: OSError) -> DistError:
     """Return the error for the folder, or a file in it, that this user cannot work with."""
     return DistError(
         "leases_unusable",
-        "GPUs are leased by locking files that all users share, and "
-        f"{path} cannot be used: {error.strerror}.",
-        f"Let it be a folder where everybody may write, as /tmp is, or set {FOLDER} to another "
-        "one, for all users and containers that share these GPUs.",
+        f"The lease folder {path} cannot be used: {error.strerror}.",
+        f"All users need write access to it, as to /tmp. To use another folder, set {FOLDER} for "
+        "all users and containers that share these GPUs.",
     )
 
 

@@ -134,7 +134,9 @@ class Allocator:
                         read_at = time.monotonic()
                         await self._look()
                         if not self._inventory.gpus:
-                            raise DistError("no_gpu", f"Waited in vain. {self._inventory.reason}")
+                            raise DistError(
+                                "no_gpu", f"Timed out waiting for GPUs. {self._inventory.reason}"
+                            )
                         return await self._get(ticket.ahead)
                 except GpusTaken as error:
                     if error.message != reason:
@@ -142,8 +144,8 @@ class Allocator:
                         tell(reason)
                 if time.monotonic() > until:
                     raise GpusTaken(
-                        f"Waited {self._request.wait:g} s in vain. {reason}",
-                        "Choose other GPUs, or wait for longer.",
+                        f"Timed out after {self._request.wait:g} s waiting for GPUs. {reason}",
+                        "Choose other GPUs, or wait longer.",
                     )
                 await asyncio.sleep(_ASK_EVERY)
 
@@ -188,7 +190,9 @@ class Allocator:
                 return Allocation(
                     placement, lease, "shared" if self._request.oversubscribe else "exclusive"
                 )
-        raise GpusTaken("Others take and leave these GPUs at this very moment.", "Try again.")
+        raise GpusTaken(
+            "Lost a race for these GPUs: other pools lease and release them.", "Try again."
+        )
 
 
 async def _take(uuids: list[str], who: dict[str, Any], shared: bool) -> Lease:

@@ -80,7 +80,7 @@ def place(
     request : PoolRequest
         Without `num_ranks` there is one rank per GPU, or two on a machine without. Without
         `backend` it is gloo on the CPU, ``cpu:gloo,cuda:nccl`` with a GPU per rank, and gloo where
-        ranks share one or run on MIG instances: NCCL refuses the first ("Duplicate GPU detected"),
+        ranks share one or run on MIG instances: NCCL refuses the first "Duplicate GPU detected",
         and does not reach from one MIG instance to another.
     inventory : Inventory
         The GPUs that may be used.
@@ -114,7 +114,7 @@ def place(
         if not free:
             raise _taken("No GPU is free: ", wanted, refusals)
         if len(free) < min(count, len(wanted)) and must_be_free:
-            few = f"Of {len(wanted)} GPUs only {len(free)} are free for {count} ranks: "
+            few = f"Only {len(free)} of {len(wanted)} GPUs are free for {count} ranks: "
             raise _taken(few, wanted, refusals)
         chosen, why_first = order(request, free, inventory, samples)
     gpus = tuple(chosen[rank % len(chosen)] for rank in range(count))
@@ -122,21 +122,25 @@ def place(
     by_ids = request.policy in ("ids", "map")
     notices = [
         *inventory.problems,
-        *([] if by_ids or not refusals else [f"Left out: {_say(wanted, refusals)}."]),
+        *([] if by_ids or not refusals else [f"Not used: {_say(wanted, refusals)}."]),
     ]
     if why_first:
         sizes = ", ".join(f"GPU {gpu.label} ({why_first(gpu)})" for gpu in dict.fromkeys(gpus))
-        notices.append(f"Placed by {request.policy.replace('-', ' ')}: {sizes}.")
+        notices.append(f"Placement by {request.policy.replace('-', ' ')}: {sizes}.")
     shared = len(set(gpus)) < len(gpus)
     parts = any(gpu.mig is not None for gpu in gpus)
     grouped = request.backend != "none"
     if shared and grouped:
         where = ", ".join(f"rank {rank} → GPU {gpu.label}" for rank, gpu in enumerate(gpus))
-        notices.append(f"Ranks share GPUs ({where}), so the backend is gloo: NCCL refuses that.")
+        notices.append(
+            f"More ranks than GPUs: ranks share GPUs ({where}), so the backend is gloo, which "
+            "is slower than NCCL."
+        )
     elif parts and grouped:
         notices.append(
-            "Ranks are on MIG instances, so the backend is gloo: NCCL does not reach from one "
-            "to another. Each rank sees its own alone, as cuda:0."
+            "Ranks run on MIG instances, so the backend is gloo: NCCL does not support "
+            "communication between MIG instances. Each rank sees only its own instance, as "
+            "cuda:0."
         )
     return Placement(
         gpus,
@@ -156,17 +160,17 @@ def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:
     if request.backend and "nccl" in request.backend:
         raise DistError(
             "backend_needs_gpu",
-            f"The backend {request.backend} needs GPUs, and there is none: {inventory.reason}",
-            "Use --backend gloo, or leave it out.",
+            f"The backend {request.backend} needs GPUs. {inventory.reason}",
+            "Use --backend gloo, or omit --backend.",
             field="backend",
         )
     about_gpus = (request.map, request.performance, request.placement, request.min_free_memory)
     reason = inventory.reason or ""
     notices = []
     if request.gpu_ids or request.map:
-        notices = [f"GPU ids are ignored: {reason}"]
+        notices = [f"GPU IDs are ignored: {reason}"]
     elif any(about_gpus):
-        notices = [f"Placement on GPUs is ignored: {reason}"]
+        notices = [f"GPU placement is ignored: {reason}"]
     elif inventory.reason not in (None, NO_GPU):
         notices = [reason]  # there may be GPUs, and the user should know
     count = request.num_ranks or len(request.map or ()) or CPU_RANKS
@@ -194,7 +198,7 @@ def _refusals(
             refusals[gpu] = taken[gpu.uuid]
         elif least and (free is None or free < least):
             has = "of unknown size" if free is None else format_bytes(free)
-            refusals[gpu] = f"short of memory (free: {has}, not {format_bytes(least)})"
+            refusals[gpu] = f"too full ({has} free, {format_bytes(least)} needed)"
     return refusals
 
 
@@ -211,10 +215,8 @@ def _say(gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> str:
 
 def _taken(begin: str, gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> GpusTaken:
     said = _say(gpus, refusals)
-    force = ", or take it all the same with --force" if "used by" in said else ""
-    return GpusTaken(
-        f"{begin}{said}.", f"Choose other GPUs, wait in line for these with --wait{force}."
-    )
+    force = ", or use it anyway with --force" if "used by" in said else ""
+    return GpusTaken(f"{begin}{said}.", f"Choose other GPUs, wait for these with --wait{force}.")
 
 
 def _check_sharing(request: PoolRequest, gpus: tuple[Gpu, ...]) -> None:
@@ -239,7 +241,7 @@ def _check_sharing(request: PoolRequest, gpus: tuple[Gpu, ...]) -> None:
     if count > 1 and any(gpu.mig is not None for gpu in gpus):
         raise DistError(
             "backend_needs_gpu",
-            "NCCL does not reach from one MIG instance to another.",
-            "Use --backend gloo, or leave it out.",
+            "NCCL does not support communication between MIG instances.",
+            "Use --backend gloo, or omit --backend.",
             field="backend",
         )

@@ -49,7 +49,7 @@ def taken(
             found[uuid] = f"used by {'; '.join(map(_process, strangers))}"
     for waiting in line:
         for uuid in waiting["gpus"]:
-            found[uuid] = f"wanted by {_who(waiting)}, in line"
+            found[uuid] = f"reserved for {_who(waiting)}, who is waiting for it"
     for uuid, lease in leases.items():
         if not (request.oversubscribe and lease["shared"]):
             found[uuid] = _lease(lease)
@@ -80,11 +80,11 @@ def may_be_ending(row: Mapping[str, Any]) -> bool:
 
 def _lease(lease: Mapping[str, Any]) -> str:
     if "obstacle" in lease:
-        return f"blocked by {lease['obstacle']} of {lease['user']}, which cannot be locked"
+        return f"blocked: {lease['obstacle']} of {lease['user']} cannot be locked"
     if lease["user"] is None:
-        return "locked by something that is no pool"
+        return "locked by another program"
     others = len(lease["others"])
-    more = f", and by {others} more who share it" if others else ""
+    more = f", and shared with {others} more" if others else ""
     return f"leased by {_who(lease)}{more}"
 
 
@@ -105,7 +105,7 @@ def clock(moment: object) -> str:
 def _process(row: Mapping[str, Any]) -> str:
     size = format_bytes(row["memory"])
     if row["command"] is None:
-        return f"a process outside of this container, or ended, pid {row['pid']} there, {size}"
+        return f"a process outside this container (pid {row['pid']} on the host), {size}"
     # What it is called is for its user to say: no escapes for the terminal are to be among it.
     command = "".join(filter(str.isprintable, row["command"]))
     return f"{command}, pid {row['pid']}, user {row['user']}, {size}"

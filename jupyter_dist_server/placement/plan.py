@@ -49,7 +49,7 @@ def plan(
         replace(request, num_ranks=tasks or request.num_ranks), inventory, samples, taken
     )
     if tasks:
-        notice = f"There are {tasks} ranks, as SLURM_NTASKS says."
+        notice = f"Starting {tasks} ranks, as set by SLURM_NTASKS."
         placement = replace(placement, notices=(notice, *placement.notices))
     return placement
 

@@ -28,14 +28,12 @@ def find(gpu_id: GpuId, inventory: Inventory, field: str = "gpu_ids") -> Gpu:
         return found[0]
     if found:
         known = ", ".join(f"{gpu.label} ({gpu.uuid})" for gpu in found)
-        raise DistError(
-            "unknown_gpu", f"GPU {text} may be each of several.", f"Say which: {known}.", field
-        )
+        raise DistError("unknown_gpu", f"GPU {text} is ambiguous.", f"Use one of: {known}.", field)
     existing = ", ".join(f"{gpu.label} ({gpu.name})" for gpu in inventory.gpus)
     raise DistError(
         "unknown_gpu",
         f"There is no GPU {text}.",
-        "\n".join([f"GPUs that can be used: {existing}.", *inventory.problems]),
+        "\n".join([f"Available GPUs: {existing}.", *inventory.problems]),
         field,
     )
 
@@ -60,9 +58,7 @@ def candidates(request: PoolRequest, inventory: Inventory) -> list[Gpu]:
         if (not chosen or gpu in chosen) and (not scored or gpu in scored)
     ]
     if not found:
-        raise DistError(
-            "unknown_gpu", "None of the GPUs that are named has a score.", field="performance"
-        )
+        raise DistError("unknown_gpu", "None of the chosen GPUs has a score.", field="performance")
     return found
 
 
@@ -119,8 +115,8 @@ def _check_known(what: str, unknown: Iterable[Gpu], instead: str) -> None:
     if labels := sorted(gpu.label for gpu in unknown):
         raise DistError(
             "not_known",
-            f"The driver does not tell the {what} of GPU {', '.join(labels)}.",
-            f"Use {instead} to say which to take.",
+            f"The driver does not report the {what} of GPU {', '.join(labels)}.",
+            f"Choose GPUs with {instead} instead.",
             "placement",
         )
 

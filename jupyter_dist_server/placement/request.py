@@ -137,25 +137,25 @@ def _check_count(name: str, value: Any) -> None:
 
 def _check_gpu_ids(name: str, value: Any) -> None:
     if not isinstance(value, list | tuple) or not value:
-        raise _bad(name, "GPU ids must be a list such as [0, 3].")
+        raise _bad(name, "GPU IDs must be a list such as [0, 3].")
     for item in value:
         _check_gpu_id(name, item)
 
 
 def _check_gpu_id(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(as_integer(value), int | str):
-        raise _bad(name, f"A GPU id is an integer or a UUID, not {value!r}.")
+        raise _bad(name, f"A GPU ID must be an integer or a UUID, not {value!r}.")
 
 
 def _check_placement(name: str, value: Any) -> None:
     if value not in PLACEMENTS:
         known = ", ".join(PLACEMENTS)
-        raise _bad(name, f"“{value}” is not a way to place ranks.", f"Use one of: {known}.")
+        raise _bad(name, f"“{value}” is not a placement.", f"Use one of: {known}.")
 
 
 def _check_bytes(name: str, value: Any) -> None:
     if not _is_from_one(value, _MAX_INTEGER):
-        raise _bad(name, f"Free memory is asked for in bytes, not by {value!r}.")
+        raise _bad(name, f"The minimum free memory must be a number of bytes, not {value!r}.")
 
 
 def _check_performance(name: str, value: Any) -> None:
@@ -171,17 +171,17 @@ def _check_map(name: str, value: Any) -> None:
         raise _bad(name, 'The map must give ranks their GPUs, such as {"0": 3, "1": 0}.')
     for rank, gpu in value.items():
         if not re.fullmatch("[0-9]{1,4}", str(rank)):
-            raise _bad(name, f"“{rank}” is not a rank.")
+            raise _bad(name, f"“{rank}” is not a valid rank.")
         _check_gpu_id(name, gpu)
     ranks = sorted(map(int, value))
     if ranks != list(range(len(ranks))):
         missing = min(set(range(len(ranks))) - set(ranks))
-        raise _bad(name, f"The map gives rank {ranks[-1]} a GPU, and rank {missing} none.")
+        raise _bad(name, f"The map has a GPU for rank {ranks[-1]}, but none for rank {missing}.")
 
 
 def _check_flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
-        raise _bad(name, f"“{name}” is true or false, not {value!r}.")
+        raise _bad(name, f"“{name}” must be true or false, not {value!r}.")
 
 
 def _check_wait(name: str, value: Any) -> None:
@@ -195,7 +195,7 @@ def _check_wait(name: str, value: Any) -> None:
 
 def _check_pid(name: str, value: Any) -> None:
     if not _is_from_one(value, 2**31 - 1):
-        raise _bad(name, f"A process has a number, not {value!r}.")
+        raise _bad(name, f"A process ID must be a positive integer, not {value!r}.")
 
 
 def _is_number(value: Any) -> bool:
@@ -215,24 +215,24 @@ def _check_together(request: PoolRequest) -> None:
     if request.one_rank_per_gpu and request.oversubscribe:
         raise _bad("oversubscribe", "A pool cannot both refuse to share GPUs and share them.")
     if request.policy == "ids" and not request.gpu_ids:
-        raise _bad("gpu_ids", "To place ranks by ids, say which, such as 0,3.")
+        raise _bad("gpu_ids", "Placement by ids needs GPU IDs, such as 0,3.")
     if request.policy == "map" and not request.map:
-        raise _bad("map", "To place ranks by a map, give it, such as 0:3,1:0.")
+        raise _bad("map", "Placement by map needs a map, such as 0:3,1:0.")
     for name in ("map", "performance"):
         if getattr(request, name) and request.policy != name:
-            message = f"“{name}” is for placement {name}, not {request.policy}."
-            raise _bad(name, message, "Leave one of them out.")
+            message = f"“{name}” requires placement {name}, not {request.policy}."
+            raise _bad(name, message, "Omit one of them.")
     if request.map and request.gpu_ids:
-        raise _bad("gpu_ids", "The map says which GPUs are used already.", "Leave one of them out.")
+        raise _bad("gpu_ids", "The map already chooses the GPUs.", "Omit one of them.")
     if request.map and request.num_ranks not in (None, len(request.map)):
         have = f"{len(request.map)} rank{'s' if len(request.map) > 1 else ''}"
-        raise _bad("map", f"The map is for {have}, and the pool has {request.num_ranks}.")
+        raise _bad("map", f"The map has {have}, but the pool has {request.num_ranks}.")
 
 
 def _check_backend(name: str, value: Any) -> None:
     if value not in BACKENDS:
         known = ", ".join(BACKENDS)
-        raise _bad(name, f"“{value}” is not a backend we can start.", f"Use one of: {known}.")
+        raise _bad(name, f"“{value}” is not a supported backend.", f"Use one of: {known}.")
 
 
 def _check_start_method(name: str, value: Any) -> None:
@@ -247,7 +247,7 @@ def _check_env(name: str, value: Any) -> None:
         raise _bad(name, "Environment variables must be a mapping from strings to strings.")
     for variable, text in value.items():
         if not variable or "=" in variable or "\0" in variable + text:
-            raise _bad(name, f"“{variable}” cannot be the name of an environment variable.")
+            raise _bad(name, f"“{variable}” is not a valid name of an environment variable.")
 
 
 def _check_timeout(name: str, value: Any) -> None:

@@ -14,13 +14,13 @@ from .assignment import CPU_RANKS
 from .request import MAX_SECONDS, PoolRequest
 
 NOT_OFFERED = {
-    "performance": "a score for each GPU is for magics and scripts",
-    "map": "so is a GPU for each rank",
-    "force": "whoever takes a GPU from somebody else should write that down",
-    "kernel_id": "the notebook is known",
-    "name": "so is its path",
-    "python": "the interpreter is the kernel's",
-    "cwd": "the folder is the notebook's",
+    "performance": "for magics and scripts only",
+    "map": "for magics and scripts only",
+    "force": "overrides are for code, where readers see them",
+    "kernel_id": "the form knows the notebook",
+    "name": "the form knows its path",
+    "python": "the kernel's interpreter",
+    "cwd": "the notebook's folder",
     "sys_path": "the kernel knows its own",
     "base_env": "the kernel knows its environment",
     "kernel_pid": "and who it is",
@@ -28,10 +28,10 @@ NOT_OFFERED = {
 """Fields of a `PoolRequest` that no form has, and why."""
 
 _BACKENDS = {
-    "gloo": "gloo: through the CPU",
-    "nccl": "NCCL: between GPUs alone",
-    "cpu:gloo,cuda:nccl": "Both: NCCL between GPUs, gloo between CPUs",
-    "none": "None: ranks without a process group",
+    "gloo": "gloo: CPU",
+    "nccl": "NCCL: GPU",
+    "cpu:gloo,cuda:nccl": "NCCL for GPU tensors, gloo for CPU tensors",
+    "none": "None: no process group",
 }
 _PLACEMENTS = {
     "cycle": "In order",
@@ -39,8 +39,8 @@ _PLACEMENTS = {
     "performance": "Fastest first",
 }
 _START_METHODS = {
-    "fork": "Fork: quick, and shares memory",
-    "spawn": "Spawn: each rank imports torch by itself",
+    "fork": "Fork: fast, shares memory",
+    "spawn": "Spawn: each rank imports torch",
 }
 
 _ADVANCED: dict[str, Any] = {"x-advanced": True}
@@ -70,7 +70,7 @@ def start_schema(found: Inventory, free: int, timeout: float) -> dict[str, Any]:
     fields = {
         "num_ranks": _field(
             "Ranks",
-            "How many processes run each cell.",
+            "Number of processes that run each cell.",
             "ranks",
             type="integer",
             minimum=1,
@@ -82,7 +82,7 @@ def start_schema(found: Inventory, free: int, timeout: float) -> dict[str, Any]:
         fields |= _which_gpus(gpus)
     fields["backend"] = _choice(
         "Backend",
-        "How ranks exchange tensors; if left out, what fits their GPUs.",
+        "Backend of the process group. By default, it depends on the GPUs.",
         {name: title for name, title in _BACKENDS.items() if gpus or "nccl" not in name},
     )
     if gpus:
@@ -119,7 +119,7 @@ def _which_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
     return {
         "gpu_ids": _field(
             "GPUs",
-            "Those that may be used; if left out, all that are free.",
+            "GPUs for the ranks. By default, free GPUs.",
             "gpus",
             type="array",
             minItems=1,
@@ -128,7 +128,7 @@ def _which_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
         ),
         "placement": _choice(
             "Placement",
-            "Which GPU the first rank gets, which the second, and so on.",
+            "The order in which ranks get GPUs.",
             {
                 name: title
                 for name, title in _PLACEMENTS.items()
@@ -146,10 +146,10 @@ def _whose_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
         "oversubscribe": _flag(
             "Share with other pools", "Let other pools use the GPUs too, if they share them."
         ),
-        "wait": _flag("Wait in line", "If the GPUs are taken, wait until they are free."),
+        "wait": _flag("Wait for GPUs", "If the GPUs are in use, wait until they are free."),
         "min_free_memory": _field(
             "Free memory",
-            "Take only GPUs that have this much free.",
+            "Use only GPUs with at least this much free memory.",
             "bytes",
             type="integer",
             minimum=1,
@@ -166,7 +166,7 @@ def _rest(timeout: float) -> dict[str, Field]:
     return {
         "env": _field(
             "Environment variables",
-            "Set in the ranks, beside those of the notebook's kernel.",
+            "Set on the ranks, in addition to those of the notebook's kernel.",
             "env",
             type="object",
             propertyNames={"pattern": r"^[^=\u0000]+$"},
@@ -174,11 +174,11 @@ def _rest(timeout: float) -> dict[str, Field]:
             **_ADVANCED,
         ),
         "start_method": _choice(
-            "Start method", "How ranks are made.", methods, default=method, **_ADVANCED
+            "Start method", "How rank processes are created.", methods, default=method, **_ADVANCED
         ),
         "timeout": _field(
             "Time limit",
-            "Seconds that the start may take.",
+            "Time limit of the start in seconds.",
             "number",
             type="number",
             exclusiveMinimum=0,

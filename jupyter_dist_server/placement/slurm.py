@@ -62,7 +62,7 @@ def narrow(inventory: Inventory, environment: Mapping[str, str]) -> Inventory:
     if not is_inside(environment) or not listed or hidden or "CUDA_VISIBLE_DEVICES" in environment:
         return inventory
     allowed = tuple(gpu for gpu in inventory.gpus if any(gpu.index in some for some in listed))
-    reason = f"SLURM_JOB_GPUS={environment['SLURM_JOB_GPUS']} names no GPU of this machine."
+    reason = f"SLURM_JOB_GPUS={environment['SLURM_JOB_GPUS']} lists no GPU of this machine."
     return replace(inventory, gpus=allowed, reason=None if allowed else reason)
 
 

@@ -86,7 +86,7 @@ class KernelAuthMixin(JupyterHandler):  # type: ignore[misc]
         if not self.is_kernel and not await ensure_async(
             self.authorizer.is_authorized(self, user, action, self.auth_resource)
         ):
-            raise web.HTTPError(403, f"You may not {action} {self.auth_resource}.")
+            raise web.HTTPError(403, f"You are not authorized to {action} {self.auth_resource}.")
 
     def write_error(self, status_code: int, **options: Any) -> None:
         """Answer with ``{code, message, hint}``."""
@@ -136,12 +136,12 @@ class DistHandler(KernelAuthMixin, APIHandler):  # type: ignore[misc]
             content = read_json(self._body.content() or b"{}")
         except ValueError as error:
             raise DistError(
-                "bad_request", f"The body cannot be read: {error}.", field="body"
+                "bad_request", f"The body is not valid JSON: {error}.", field="body"
             ) from error
         if not isinstance(content, dict):
             raise DistError("bad_request", "The body must be a JSON object.", field="body")
         if fields is not None and (unknown := sorted(set(content) - set(fields))):
-            hint = f"Known are: {', '.join(fields)}."
+            hint = f"Valid fields: {', '.join(fields)}."
             message = f"“{unknown[0]}” is not a field of this request."
             raise DistError("bad_request", message, hint, field=unknown[0])
         return content

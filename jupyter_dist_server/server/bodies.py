@@ -27,7 +27,7 @@ def read_json(text: str | bytes) -> Any:
     except RecursionError:
         content = _DEEPER
     if _is_deeper(content, MAX_DEPTH):
-        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+        raise ValueError(f"it has more than {MAX_DEPTH} levels of nesting")
     return content
 
 
@@ -79,4 +79,4 @@ class Body:
 
 
 def _too_long() -> web.HTTPError:
-    return web.HTTPError(413, f"A request body may have at most {MAX_BODY:,} bytes.")
+    return web.HTTPError(413, f"A request body is limited to {MAX_BODY:,} bytes.")

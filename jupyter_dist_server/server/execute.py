@@ -43,7 +43,9 @@ class ExecuteHandler(DistHandler):
             raise DistError("bad_request", "The code must be a string.", field="code")
         if limit is not None and (type(limit) not in (int, float) or not 0 < limit <= MAX_SECONDS):
             raise DistError(
-                "bad_request", "The time limit is a positive number of seconds.", field="timeout"
+                "bad_request",
+                "The time limit must be a positive number of seconds.",
+                field="timeout",
             )
         ranks = check_rank_list(body) or list(range(pool.record.world_size))
         check_ranks(ranks, pool.record.world_size)

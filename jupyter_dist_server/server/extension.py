@@ -132,7 +132,7 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         for weak_point in weak_points():
             self.log.warning("%s", weak_point)
         for pool in await self._manager.adopt_unserved():
-            self.log.info("Adopted pool %s, whose server is gone", pool.record.id)
+            self.log.info("Adopted pool %s of a server that has ended", pool.record.id)
         self._tasks.add(end_orphans(serverapp, self._manager, self.orphan_grace))
 
     async def stop_extension(self) -> None:

@@ -73,7 +73,7 @@ async def complete_request(
     if not request.python and not spec.language.lower().startswith(("python", "ipython")):
         raise DistError(
             "kernel_not_python",
-            f"Ranks need a Python kernel, but {spec.display_name} runs {spec.language}.",
+            f"Ranks need a Python kernel, but {spec.display_name} is a {spec.language} kernel.",
             "Choose a Python kernel for the notebook.",
             field="kernel_id",
         )
@@ -154,7 +154,7 @@ async def end_orphans(serverapp: Any, manager: PoolManager, grace: float) -> Non
             try:
                 await _end_if_orphaned(pool, missed, serverapp.kernel_manager, manager, grace)
             except Exception:  # one pool, or kernel, that is odd must not save the others
-                _LOG.exception("Pool %s cannot be checked for its kernel", pool.record.id)
+                _LOG.exception("Checking the kernel of pool %s failed", pool.record.id)
 
 
 async def _end_if_orphaned(

@@ -126,7 +126,10 @@ class Collected:
             yield f'{comma}"{rank}": {{"status": {json.dumps(statuses[rank])}, "outputs": ['
             comma = ""
             if self._cut[rank]:
-                why = f"an answer holds {format_bytes(COLLECTED)}; a stream has no such limit"
+                why = (
+                    f"a response is limited to {format_bytes(COLLECTED)}; a stream has no such "
+                    "limit"
+                )
                 outputs.append(json.dumps(_notice(self._cut[rank], why)))
             for output in outputs:
                 yield comma

@@ -37,7 +37,7 @@ def check_rank_list(body: dict[str, Any]) -> list[int] | None:
     if not isinstance(ranks, list) or not ranks or any(type(rank) is not int for rank in ranks):
         raise DistError("bad_request", "Ranks must be a list such as [0, 2].", field="ranks")
     if len(ranks) > MAX_RANKS:
-        message = f"A list of ranks may have at most {MAX_RANKS} entries."
+        message = f"A list of ranks is limited to {MAX_RANKS} entries."
         raise DistError("bad_request", message, field="ranks")
     return sorted(set(ranks))
 
@@ -69,7 +69,9 @@ class PoolHandler(StatusHandler):
         try:
             return min(max(float(self.get_query_argument("wait", "0")), 0.0), MAX_WAIT)
         except ValueError:
-            raise DistError("bad_request", "wait is a number of seconds.", field="wait") from None
+            raise DistError(
+                "bad_request", "wait must be a number of seconds.", field="wait"
+            ) from None
 
     async def get(self, pool_id: str) -> None:
         """Show a pool, with ``?after=VERSION&wait=SECONDS`` once it has news."""
@@ -78,7 +80,9 @@ class PoolHandler(StatusHandler):
         try:
             after = int(self.get_query_argument("after", "-1"))
         except ValueError:
-            raise DistError("bad_request", "after is a version number.", field="after") from None
+            raise DistError(
+                "bad_request", "after must be a version number.", field="after"
+            ) from None
         await pool.changed_since(after, self._wait_seconds())
         self.finish(pool.record.to_json())
 
@@ -124,7 +128,7 @@ class KillHandler(DistHandler):
         pool = self.manager.get(pool_id)
         ranks = check_rank_list(self.body(("ranks",)))
         if ranks is None:
-            raise DistError("bad_request", "Say which ranks to kill, such as [2].", field="ranks")
+            raise DistError("bad_request", "ranks is required, such as [2].", field="ranks")
         await pool.kill(ranks)
         accept(self, pool)
 
@@ -170,5 +174,5 @@ def accept(handler: DistHandler, pool: Pool) -> None:
 
 def _read_rank(text: str) -> int:
     if not text.isdecimal() or len(text) > 6:
-        raise DistError("unknown_rank", f"“{text}” is not a rank.", field="ranks")
+        raise DistError("unknown_rank", f"“{text}” is not a valid rank.", field="ranks")
     return int(text)

@@ -88,7 +88,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
             self.on_close()
         except Exception:
             self.log.exception("The stream failed")
-            self.close(1011, "The stream failed; the server's log says why.")  # not open and mute
+            self.close(1011, "The stream failed. See the server's log.")  # not open and mute
 
     def _frame(self, pool_id: str) -> dict[str, Any]:
         if pool := self.manager.pools.get(pool_id):

@@ -28,8 +28,8 @@ def read_watch(message: str | bytes) -> frozenset[str]:
     if not isinstance(watch, list) or not set(map(str, watch)) <= set(WATCHABLE):
         raise DistError(
             "bad_request",
-            "A client of the stream can only say what it looks at.",
-            'Send {"watch": ["gpus"]}, {"watch": ["gpus", "pcie"]}, or {"watch": []} for nothing.',
+            "A message to the stream must be a JSON object with “watch” only.",
+            'Send {"watch": ["gpus"]}, {"watch": ["gpus", "pcie"]} or {"watch": []}.',
             field="watch",
         )
     return frozenset(map(str, watch))

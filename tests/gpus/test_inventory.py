@@ -65,7 +65,7 @@ def test_a_driver_that_cannot_be_used(fake_nvml: State, code: int, words: str) -
 
 def test_no_gpus(fake_nvml: State) -> None:
     fake_nvml.write(gpus=0)
-    no_gpu_because(listed(), "driver is loaded and has no GPU")
+    no_gpu_because(listed(), "driver is loaded but has no GPU")
 
 
 def test_eight_gpus_in_pci_order(fake_nvml: State) -> None:
@@ -119,7 +119,7 @@ SICK = {
     "reset": ({"3.handle": "!reset"}, "GPU 3 must be reset"),
     "unknown": ({"3.memory": "!unknown"}, "GPU 3 cannot be used: Unknown Error."),
     "timeout": ({"3.handle": "!timeout"}, "GPU 3 cannot be used: Timeout."),
-    "empty": ({"3.mig": ""}, "GPU 3 is in MIG mode and has no MIG instance"),
+    "empty": ({"3.mig": ""}, "GPU 3 is in MIG mode but has no MIG instance"),
 }
 
 
@@ -152,7 +152,7 @@ def test_all_gpus_are_sick(fake_nvml: State) -> None:
 
 def test_the_driver_goes_while_gpus_are_listed(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2, handle="!1")
-    no_gpu_because(listed(), "driver gone")
+    no_gpu_because(listed(), "driver unloaded")
 
 
 def test_mig_instances_stand_for_their_gpu(fake_nvml: State) -> None:
@@ -249,7 +249,7 @@ def test_a_hanging_driver_blocks_nobody(fake_nvml: State, call: str) -> None:
         return (await reading).inventory, alive
 
     found, alive = asyncio.run(work())
-    no_gpu_because(found, "did not answer within 0.8 s")
+    no_gpu_because(found, "did not respond within 0.8 s")
     assert alive == []
 
 

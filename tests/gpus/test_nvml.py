@@ -63,8 +63,8 @@ def ask(fake_nvml: State) -> Iterator[Ask]:
         ("!permission", "failure: no permission"),
         ("!lost", "failure: lost"),
         ("!reset", "failure: reset required"),
-        ("!1", "failure: driver gone"),
-        ("!6", "failure: nothing yet"),
+        ("!1", "failure: driver unloaded"),
+        ("!6", "failure: no data yet"),
         ("!2", "failure: invalid argument"),
         ("!26", "failure: unsupported"),
         ("!unknown", "failure: unknown: Unknown Error"),
@@ -93,8 +93,8 @@ def test_a_driver_that_is_loaded_anew(fake_nvml: State, ask: Ask) -> None:
     assert ask("kept.update(gpu=query('nvmlDeviceGetHandleByIndex', 0))") is None
 
     fake_nvml.write(gpus=3, reload=2, **{"0.uuid": "GPU-b", "1.uuid": "GPU-c", "2.uuid": "GPU-a"})
-    assert ask("devices()") == "failure: driver gone"
-    assert ask("power(0)") == "failure: driver gone"
+    assert ask("devices()") == "failure: driver unloaded"
+    assert ask("power(0)") == "failure: driver unloaded"
     assert ask("stop()") is None
     assert ask("start()") is None
     assert ask("uuids()") == ["GPU-b", "GPU-c", "GPU-a"]
@@ -109,7 +109,7 @@ def test_a_driver_that_is_away_for_a_while(fake_nvml: State, ask: Ask) -> None:
     assert ask("start()") is None
     assert ask("uuids()") == ["GPU-fake-0", "GPU-fake-1"]
     assert ask("stop()") is None
-    assert ask("devices()") == "failure: driver gone"
+    assert ask("devices()") == "failure: driver unloaded"
 
 
 def test_mig_mode_is_changed_while_we_watch(fake_nvml: State, ask: Ask) -> None:

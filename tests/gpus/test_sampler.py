@@ -98,7 +98,7 @@ def test_a_crash_is_noticed_and_mended(fake_nvml: State) -> None:
             await until(lambda: telemetry.trouble, "the trouble")
             last = listener.of("sample")[-1]
             assert plain(telemetry.trouble) == (
-                "The process that reads the GPUs has died (signal 9); it is started again."
+                "The process that reads the GPUs has died (signal 9). It is being restarted."
             )
             assert telemetry.stale_since == last.time
             assert telemetry.latest["GPU-fake-0"]["utilization"] == 0  # the last that is known
@@ -141,7 +141,7 @@ def test_a_hang_is_noticed_and_mended(fake_nvml: State) -> None:
                 fake_nvml.update(**{"1.hang": "utilization"})
                 await until(lambda: telemetry.trouble, "the trouble")
             assert pulse.is_steady(), "the event loop was blocked"
-            assert "has not answered for 2.25 s" in plain(telemetry.trouble)
+            assert "has not responded for 2.25 s" in plain(telemetry.trouble)
             assert telemetry.stale_since == listener.of("sample")[-1].time
             await until(lambda: not first.is_running(), "the end of the old process")
             await until(lambda: len(listener.of("stale")) >= 2, "that the new one hangs too")
@@ -160,7 +160,7 @@ def test_a_driver_that_hangs_from_the_start(fake_nvml: State) -> None:
         patience = type(QUICK)(start=0.5, silence=0.5, pause=0.1, longest_pause=0.2, busy=0.1)
         async with sampling("gpus", patience=patience) as telemetry:
             await until(lambda: telemetry.trouble, "the trouble")
-            assert "has not answered for 0.5 s" in plain(telemetry.trouble)
+            assert "has not responded for 0.5 s" in plain(telemetry.trouble)
             assert telemetry.inventory is None
             assert telemetry.stale_since
             since = telemetry.stale_since

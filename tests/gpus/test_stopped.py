@@ -47,7 +47,7 @@ def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: Path) -
         (child,) = psutil.Process().children()
         (freezer / "cgroup.procs").write_text(str(child.pid))
         (freezer / "freezer.state").write_text("FROZEN")
-        assert "did not answer within 4 s" in ((await first).inventory.reason or "")
+        assert "did not respond within 4 s" in ((await first).inventory.reason or "")
         hangs = f"The NVIDIA driver hangs: process {child.pid} waits for it and cannot be killed."
         assert (await others[0]).inventory.reason == hangs
         assert (await others[1]).inventory.reason == hangs
@@ -71,7 +71,7 @@ def test_a_stopped_listing_is_given_up(fake_nvml: State) -> None:
         await until(lambda: psutil.Process().children(), "the process")
         (child,) = psutil.Process().children()
         child.suspend()
-        assert "did not answer within 2 s" in ((await reading).inventory.reason or "")
+        assert "did not respond within 2 s" in ((await reading).inventory.reason or "")
         await until(lambda: not child.is_running(), "its end")
 
     run(work())

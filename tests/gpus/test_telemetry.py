@@ -452,7 +452,7 @@ def test_one_reading_of_a_driver_that_hangs(fake_nvml: State) -> None:
 
     async def work() -> None:
         found = await read_gpu_state(timeout=1.0)
-        assert found.inventory.reason == "The NVIDIA driver did not answer within 1 s."
+        assert found.inventory.reason == "The NVIDIA driver did not respond within 1 s."
         assert found.samples == {}
 
     run(work())

@@ -136,10 +136,10 @@ def test_no_mask_and_no_gpu_change_nothing() -> None:
 @pytest.mark.parametrize(
     ("mask", "words"),
     [
-        ("", "CUDA_VISIBLE_DEVICES is empty: it allows no GPU of this machine."),
-        ("-1", "CUDA_VISIBLE_DEVICES='-1' allows no GPU of this machine."),
-        ("7", "CUDA_VISIBLE_DEVICES='7' allows no GPU of this machine."),
-        ("1,1", "CUDA_VISIBLE_DEVICES='1,1' names a GPU twice, which CUDA reads as no GPU."),
+        ("", "CUDA_VISIBLE_DEVICES is empty, so CUDA uses no GPU."),
+        ("-1", "CUDA_VISIBLE_DEVICES='-1' lists no GPU of this machine."),
+        ("7", "CUDA_VISIBLE_DEVICES='7' lists no GPU of this machine."),
+        ("1,1", "CUDA_VISIBLE_DEVICES='1,1' lists a GPU twice, so CUDA uses no GPU."),
     ],
 )
 def test_the_reason_why_none_is_left(mask: str, words: str) -> None:
@@ -152,7 +152,7 @@ def test_the_reason_why_none_is_left(mask: str, words: str) -> None:
 def test_a_mask_that_is_cut_short_is_told(mask: str, told: str) -> None:
     problems = narrow(FOUR, {"CUDA_VISIBLE_DEVICES": mask}).problems[1:]
     assert len(problems) == bool(told)
-    assert all(f"only up to {told}, which is no GPU here." in problem for problem in problems)
+    assert all(f"only up to {told}, because" in problem for problem in problems)
 
 
 DIFFERENT = Inventory((whole(0, name="T4", sms=40, mhz=1590), whole(1), whole(2)))
@@ -163,7 +163,7 @@ def test_different_gpus_are_counted_from_the_fastest(order: str | None) -> None:
     environment = {"CUDA_VISIBLE_DEVICES": "0,2"} | ({"CUDA_DEVICE_ORDER": order} if order else {})
     found = narrow(DIFFERENT, environment)
     assert labels(found) == "1 0"
-    assert "0 is GPU 1, 1 is GPU 2, 2 is GPU 0" in found.problems[0]
+    assert "0 means GPU 1, 1 means GPU 2, 2 means GPU 0" in found.problems[0]
     assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in found.problems[0]
 
 

@@ -149,7 +149,7 @@ def test_free_gpus_are_taken_by_default_and_it_is_said_which_and_why(
     assert notebook.ok(f"%%distributed\n{code}").lines == ["[0]   3 cpu 3,0", "[1]   0 cpu 3,0"]
     second = served.ok("%dist_init").shown
     assert "2 ranks ready on GPUs 1, 2 (gloo)" in second
-    assert "Left out: GPUs 0, 3 are leased by" in second
+    assert "Not used: GPUs 0, 3 are leased by" in second
     notebook.ok("%dist_shutdown")
     refused = notebook.fails("%dist_init -n 2 --gpu-ids 1,2")
     assert refused.startswith("GPUs 1, 2 are leased by ") and "pool p-" in refused
@@ -181,7 +181,7 @@ def test_waiting_can_be_interrupted_shut_down_and_limited(
     sent = served.send("%dist_init --wait")
     result = served.follow(sent, until=is_waiting, act=served.interrupt)
     assert "The start was cancelled" in result.error
-    assert "Waited 0.5 s in vain" in served.fails("%dist_init --wait 0.5")
+    assert "Timed out after 0.5 s waiting for GPUs" in served.fails("%dist_init --wait 0.5")
 
     body = {"kernel_id": served.kernel_id, "wait": True}
     pool = gpu_server.api("POST", "jupyter-dist/pools", body)
@@ -217,9 +217,9 @@ print(seen[0], [rank["gpu"]["index"] for rank in pool._record["ranks"]])
         ("-n 2 --gpu-ids 0,5", "There is no GPU 5."),
         ("-n 4 --gpu-ids 0,1 --one-rank-per-gpu", "need 4 ranks, only 2 GPUs"),
         ("--map 0:3,0:1", "--map gives a rank two GPUs"),
-        ("--map 0:3,2:1", "The map gives rank 2 a GPU, and rank 1 none."),
+        ("--map 0:3,2:1", "The map has a GPU for rank 2, but none for rank 1."),
         ("--map zero:3", "--map takes ranks with their GPUs, such as 0:3,1:0, not “zero:3”."),
-        ("--map 0:3 -n 2", "The map is for 1 rank, and the pool has 2."),
+        ("--map 0:3 -n 2", "The map has 1 rank, but the pool has 2."),
         ("--performance 0=fast", "--performance takes GPUs with scores, such as 0=100,3=110"),
         (
             "--min-free-memory 20",
@@ -230,8 +230,8 @@ print(seen[0], [rank["gpu"]["index"] for rank in pool._record["ranks"]])
             "-n 2 --gpu-ids 1 --backend nccl",
             "NCCL refuses two ranks on one GPU: 2 ranks, only 1 GPU.",
         ),
-        ("--placement best", "“best” is not a way to place ranks."),
-        ("--placement map", "To place ranks by a map, give it, such as 0:3,1:0."),
+        ("--placement best", "“best” is not a placement."),
+        ("--placement map", "Placement by map needs a map, such as 0:3,1:0."),
         ("--share --exclusive", "A pool cannot both refuse to share GPUs and share them."),
         ("--wait soon", "--wait takes a number of seconds, or nothing, not “soon”."),
         ("--wait -1", "“wait” must be a number of seconds up to 1e+09, or true for no limit"),

@@ -72,8 +72,8 @@ def test_magics_before_init_say_what_to_do(no_pool: Notebook, cell: str) -> None
         ("-n -3", "The number of ranks must be from 1 to 1024, not -3."),
         ("--gpu-ids abc", "--gpu-ids takes integers such as 0,3, or UUIDs, not “abc”."),
         ("--gpu-ids abc,def", "not “abc”"),
-        ("--backend smoke", "“smoke” is not a backend we can start.\nUse one of: gloo, nccl"),
-        ("--backend nccl", "The backend nccl needs GPUs, and there is none"),
+        ("--backend smoke", "“smoke” is not a supported backend.\nUse one of: gloo, nccl"),
+        ("--backend nccl", "The backend nccl needs GPUs."),
         ("--timeout 0", "The time limit must be a positive number of seconds"),
         ("--start-method magic", "“magic” is not a start method.\nUse fork or spawn."),
         ("--env NOVALUE", "--env takes K=V, not “NOVALUE”."),
@@ -103,7 +103,7 @@ def test_start_shows_progress_and_where_ranks_are(no_pool: Notebook) -> None:
     assert any("importing torch" in line for line in shown)
     assert any("2 ready" not in line and "ready" in line for line in shown)
     assert re.match(r"2 ranks ready on the CPU \(gloo\) in \d+\.\d s\.", shown[-1])
-    assert "GPU ids are ignored: No NVIDIA GPU found" in shown[-1]
+    assert "GPU IDs are ignored: No NVIDIA GPU found" in shown[-1]
     assert len(result.mime("text/plain")) == 1, "progress must be one line that changes"
 
 

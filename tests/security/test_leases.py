@@ -132,7 +132,7 @@ def test_one_bad_file_spoils_its_gpu_alone_and_its_owner_is_named(shared: Path) 
     bad = shared / "GPU-1.lease"
     stranger.said(LINK, "/etc/passwd", bad)
     reasons = taken(PoolRequest(), holders(MACHINE), {}, ())
-    assert reasons == {"GPU-1": f"blocked by {bad} of {stranger.UID}, which cannot be locked"}
+    assert reasons == {"GPU-1": f"blocked: {bad} of {stranger.UID} cannot be locked"}
     take(0, 2).close()
 
 

@@ -62,7 +62,7 @@ def test_a_body_that_is_nested_deeply_is_refused(client: Client, route: str, dep
     body = b'{"env": ' + b"[" * depth + b"]" * depth + b"}"
     answer = client.call("POST", route, body=body)
     assert (answer.status, answer.body["field"]) == (400, "body")
-    assert "nested more than 32 levels" in answer.body["message"]
+    assert "more than 32 levels of nesting" in answer.body["message"]
 
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_sent(client: Client) -> None:
@@ -104,13 +104,12 @@ def test_a_kernel_of_another_language_gets_no_ranks(server: Server, client: Clie
     kernel = client.raw("POST", "api/kernels", body={"name": "ir"}).body["id"]
     error = client.post("pools", {"kernel_id": kernel}, 400)
     assert error["code"] == "kernel_not_python"
-    assert "R 4.5 runs R" in error["message"]
     assert client.raw("DELETE", f"api/kernels/{kernel}").status == 204
 
 
 def test_a_list_of_ranks_is_bounded() -> None:
     assert check_rank_list({"ranks": [2.0, 0, 2]}) == [0, 2]
-    with pytest.raises(DistError, match="at most 1024 entries"):
+    with pytest.raises(DistError, match="limited to 1024 entries"):
         check_rank_list({"ranks": list(range(2000))})
 
 
@@ -168,7 +167,7 @@ def test_gpu_ids_without_gpus_are_ignored_with_a_notice(client: Client) -> None:
         pytest.skip("this machine has GPUs")
     pool = client.post("pools", {"num_ranks": 1, "gpu_ids": [0, 5]}, 202)
     client.call("DELETE", f"pools/{pool['id']}?wait=1")
-    assert any("GPU ids are ignored" in notice for notice in pool["notices"])
+    assert any("GPU IDs are ignored" in notice for notice in pool["notices"])
     assert pool["ranks"][0]["gpu"] is None
 
 

@@ -52,7 +52,7 @@ def test_negative_times_count_from_now() -> None:
     assert read_time("since", None, now=1000.0) is None
     for since, until in ((None, None), (5.0, None), (None, 5.0), (5.0, 5.0)):
         check_order(since, until)
-    with pytest.raises(DistError, match="until=4 is before since=5"):
+    with pytest.raises(DistError, match=r"until \(4\) is before since"):
         check_order(5.0, 4.0)
 
 

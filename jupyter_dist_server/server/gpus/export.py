@@ -53,8 +53,8 @@ class GpuExportHandler(GpuHandler):
         if follow and question.until < math.inf:
             raise DistError(
                 "bad_request",
-                "What is followed has no end.",
-                "Leave out either until or follow.",
+                "“until” and “follow” cannot be used together.",
+                "Omit one of them.",
                 field="until",
             )
         telemetry = self.feed.telemetry
@@ -84,7 +84,7 @@ class GpuExportHandler(GpuHandler):
     def _read_follow(self) -> bool:
         text: str = self.get_query_argument("follow", "0")
         if text not in ("0", "1"):
-            raise DistError("bad_request", f"follow={text} is neither 0 nor 1.", field="follow")
+            raise DistError("bad_request", f"follow must be 0 or 1, not {text}.", field="follow")
         return text == "1"
 
 

@@ -250,7 +250,7 @@ def _logged() -> Iterator[None]:
     try:
         yield
     except Exception:
-        _LOG.exception("Looking at the GPUs failed")
+        _LOG.exception("Updating the GPUs of the stream failed")
 
 
 async def _who_leases(found: Inventory) -> tuple[dict[str, Any], str | None]:

@@ -21,34 +21,42 @@ from .keep_alive import KeepAlive
 
 _MIB = 2.0**-20
 _GAUGES: dict[str, tuple[str, float, str]] = {
-    "utilization": ("DCGM_FI_DEV_GPU_UTIL", 1, "Share of time with a kernel running (in %)."),
+    "utilization": (
+        "DCGM_FI_DEV_GPU_UTIL",
+        1,
+        "GPU utilization: share of time a CUDA kernel was running (in %).",
+    ),
     "memory_utilization": ("DCGM_FI_DEV_MEM_COPY_UTIL", 1, "Memory utilization (in %)."),
     "memory_used": ("DCGM_FI_DEV_FB_USED", _MIB, "Memory used (in MiB)."),
     "memory_free": ("DCGM_FI_DEV_FB_FREE", _MIB, "Memory free (in MiB)."),
-    "memory_total": ("DCGM_FI_DEV_FB_TOTAL", _MIB, "Memory in total (in MiB)."),
+    "memory_total": ("DCGM_FI_DEV_FB_TOTAL", _MIB, "Total memory (in MiB)."),
     "temperature": ("DCGM_FI_DEV_GPU_TEMP", 1, "Temperature (in °C)."),
     "power": ("DCGM_FI_DEV_POWER_USAGE", 1, "Power draw (in W)."),
-    "power_limit": ("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 1, "Limit of the power draw (in W)."),
-    "clock_sm": ("DCGM_FI_DEV_SM_CLOCK", 1, "Clock of the SMs (in MHz)."),
-    "clock_memory": ("DCGM_FI_DEV_MEM_CLOCK", 1, "Clock of the memory (in MHz)."),
-    "fan": ("DCGM_FI_DEV_FAN_SPEED", 1, "Speed of the fan (in %)."),
-    "pstate": ("DCGM_FI_DEV_PSTATE", 1, "Performance state; 0 is the fastest."),
+    "power_limit": ("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 1, "Power limit (in W)."),
+    "clock_sm": ("DCGM_FI_DEV_SM_CLOCK", 1, "SM clock (in MHz)."),
+    "clock_memory": ("DCGM_FI_DEV_MEM_CLOCK", 1, "Memory clock (in MHz)."),
+    "fan": ("DCGM_FI_DEV_FAN_SPEED", 1, "Fan speed (in %)."),
+    "pstate": ("DCGM_FI_DEV_PSTATE", 1, "Performance state (0 is the fastest)."),
     "encoder": ("DCGM_FI_DEV_ENC_UTIL", 1, "Encoder utilization (in %)."),
     "decoder": ("DCGM_FI_DEV_DEC_UTIL", 1, "Decoder utilization (in %)."),
-    "pcie_tx": ("DCGM_FI_PROF_PCIE_TX_BYTES", 1, "Sent over PCIe (in bytes/s)."),
-    "pcie_rx": ("DCGM_FI_PROF_PCIE_RX_BYTES", 1, "Received over PCIe (in bytes/s)."),
-    "nvlink_tx": ("DCGM_FI_PROF_NVLINK_TX_BYTES", 1, "Sent over NVLink (in bytes/s)."),
-    "nvlink_rx": ("DCGM_FI_PROF_NVLINK_RX_BYTES", 1, "Received over NVLink (in bytes/s)."),
-    "sm_active": ("DCGM_FI_PROF_SM_ACTIVE", 0.01, "Share of SMs at work (0 to 1)."),
-    "tensor_active": ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.01, "Tensor cores at work (0 to 1)."),
-    "dram_active": ("DCGM_FI_PROF_DRAM_ACTIVE", 0.01, "Memory interface at work (0 to 1)."),
+    "pcie_tx": ("DCGM_FI_PROF_PCIE_TX_BYTES", 1, "PCIe transmit throughput (in bytes/s)."),
+    "pcie_rx": ("DCGM_FI_PROF_PCIE_RX_BYTES", 1, "PCIe receive throughput (in bytes/s)."),
+    "nvlink_tx": ("DCGM_FI_PROF_NVLINK_TX_BYTES", 1, "NVLink transmit throughput (in bytes/s)."),
+    "nvlink_rx": ("DCGM_FI_PROF_NVLINK_RX_BYTES", 1, "NVLink receive throughput (in bytes/s)."),
+    "sm_active": ("DCGM_FI_PROF_SM_ACTIVE", 0.01, "Share of SMs that are active (0 to 1)."),
+    "tensor_active": ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.01, "Tensor core activity (0 to 1)."),
+    "dram_active": ("DCGM_FI_PROF_DRAM_ACTIVE", 0.01, "DRAM activity (0 to 1)."),
 }
 """By our name: DCGM's name, what our value is multiplied with, and what it is."""
 
 _COUNTERS: dict[str, tuple[str, float, str]] = {
-    "energy": ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1000, "Energy since the start (in mJ)."),
-    "ecc_corrected": ("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 1, "Memory errors that were corrected."),
-    "ecc_uncorrected": ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 1, "Memory errors that were not."),
+    "energy": (
+        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+        1000,
+        "Energy since the driver was loaded (in mJ).",
+    ),
+    "ecc_corrected": ("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 1, "Corrected ECC errors."),
+    "ecc_uncorrected": ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 1, "Uncorrected ECC errors."),
 }
 """Untyped, as our library would add ``_total`` to the name of a counter."""
 
@@ -106,7 +114,7 @@ class GpuCollector:
 
     def _throttled(self, gpus: tuple[Gpu, ...]) -> Iterator[Metric]:
         name = "jupyter_dist_gpu_throttled"
-        help_text = "Why the clocks are held down, one series a reason."
+        help_text = "1 while the clocks are throttled, with one series per reason."
         found = GaugeMetricFamily(name, help_text, labels=(*_LABELS, "reason"))
         for gpu in gpus:
             words = self._telemetry.latest.get(gpu.uuid, {}).get("throttle")

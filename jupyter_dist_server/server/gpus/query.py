@@ -48,8 +48,8 @@ def read_time(field: str, text: str | None, now: float) -> float | None:
     if moment is None:
         raise DistError(
             "bad_request",
-            f"{field}={text} is not a number of seconds.",
-            "Give seconds since 1970, or -60 for a minute ago.",
+            f"{field} must be a number of seconds, not {text}.",
+            "Use seconds since 1970, or -60 for one minute ago.",
             field=field,
         )
     return moment if moment >= 0 else now + moment
@@ -58,8 +58,8 @@ def read_time(field: str, text: str | None, now: float) -> float | None:
 def check_order(since: float | None, until: float | None) -> None:
     """Raise `DistError` if a stretch of time ends before it begins."""
     if since is not None and until is not None and until < since:
-        message = f"until={until:.15g} is before since={since:.15g}."
-        raise DistError("bad_request", message, "Give the later one as until.", field="until")
+        message = f"until ({until:.15g}) is before since ({since:.15g})."
+        raise DistError("bad_request", message, "Use a later time for until.", field="until")
 
 
 def read_metrics(words: Sequence[str]) -> list[str] | None:
@@ -78,7 +78,7 @@ def read_metrics(words: Sequence[str]) -> list[str] | None:
     wanted = _split(words)
     for name in wanted:
         if name not in BY_NAME:
-            hint = f"Known are: {', '.join(BY_NAME)}."
+            hint = f"Valid metrics: {', '.join(BY_NAME)}."
             raise DistError("bad_request", f"“{name}” is not a metric.", hint, field="metrics")
     return list(dict.fromkeys(wanted)) or None
 
@@ -93,7 +93,7 @@ def read_step(text: str | None) -> float | None:
     """
     step = None if text is None else _number(text)
     if text is not None and (step is None or step < MIN_STEP):
-        message = f"step={text} must be a number of seconds, at least {MIN_STEP:g}."
+        message = f"step must be a number of seconds, at least {MIN_STEP:g}, not {text}."
         raise DistError("bad_request", message, field="step")
     return step
 
