@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from jupyter_dist_server.jobs.shared_folder import FOLDER
 from .driver import Notebook, Server, environment, plain_notebook
 from .fake_nvml.build import State, build
 from .fake_nvml.four_gpus import MACHINE
+from .pool_driver import warm_session
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -39,6 +40,13 @@ def temporary_folder() -> Iterator[Path]:
         yield Path(folder)
     tempfile.tempdir = None
     del os.environ["TMPDIR"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+async def zygote(temporary_folder: Path) -> AsyncIterator[None]:
+    """Keep a zygote for the pools that tests start in their own process."""
+    with warm_session():
+        yield
 
 
 def pool_folders() -> set[Path]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from typing import Any, cast
+from typing import cast
 
 from jupyter_dist_server.agent.attachments import Holders
 from jupyter_dist_server.agent.control_socket import Client
@@ -20,38 +19,33 @@ class Connection:
         return False
 
 
-def test_what_a_kernel_says_last_holds_for_its_older_connection_too() -> None:
+async def test_what_a_kernel_says_last_holds_for_its_older_connection_too() -> None:
     """It keeps that one while calls are under way whose answers come there."""
 
-    async def modes() -> list[tuple[str, Any]]:
-        holders = Holders(ProcessRef.of(os.getpid()), 0.0, lambda: None, lambda: None)
-        server, old, new, other = (cast(Client, Connection()) for _ in range(4))
-        holders.add(server, describe(SERVER))
-        holders.add(old, describe(KERNEL, "a", mode=True))
-        holders.add(other, describe(KERNEL, "b", mode=True))
-        holders.add(new, describe(KERNEL, "a", mode=True))
-        holders.add(new, describe(KERNEL, "a", mode=False))
-        said = [(who["kernel_id"], who["mode"]) for who in holders.to_json()]
-        holders.remove(new)
-        assert len(holders.to_json()) == 3
-        for client in (server, old, other):
-            holders.remove(client)
-        return said
-
-    said = asyncio.run(modes())
+    holders = Holders(ProcessRef.of(os.getpid()), 0.0, lambda: None, lambda: None)
+    server, old, new, other = (cast(Client, Connection()) for _ in range(4))
+    holders.add(server, describe(SERVER))
+    holders.add(old, describe(KERNEL, "a", mode=True))
+    holders.add(other, describe(KERNEL, "b", mode=True))
+    holders.add(new, describe(KERNEL, "a", mode=True))
+    holders.add(new, describe(KERNEL, "a", mode=False))
+    said = [(who["kernel_id"], who["mode"]) for who in holders.to_json()]
+    holders.remove(new)
+    assert len(holders.to_json()) == 3
+    for client in (server, old, other):
+        holders.remove(client)
     assert said == [(None, False), ("a", False), ("b", True), ("a", False)]
 
 
-def test_a_server_that_comes_back_holds_the_pool_before_its_lost_connection_is_noticed() -> None:
-    async def kept() -> list[dict[str, Any]]:
-        holders = Holders(ProcessRef.of(os.getpid()), 0.0, lambda: None, lambda: None)
-        lost, again, second = (cast(Client, Connection()) for _ in range(3))
-        holders.add(lost, describe(SERVER))
-        holders.add(again, describe(SERVER))
-        holders.add(second, describe(SERVER) | {"pid": os.getpid() + 1})
-        holders.remove(lost)
-        said = holders.to_json()
-        holders.remove(again)
-        return said
-
-    assert [who["pid"] for who in asyncio.run(kept())] == [os.getpid()]
+async def test_a_server_that_comes_back_holds_the_pool_before_its_lost_connection_is_noticed() -> (
+    None
+):
+    holders = Holders(ProcessRef.of(os.getpid()), 0.0, lambda: None, lambda: None)
+    lost, again, second = (cast(Client, Connection()) for _ in range(3))
+    holders.add(lost, describe(SERVER))
+    holders.add(again, describe(SERVER))
+    holders.add(second, describe(SERVER) | {"pid": os.getpid() + 1})
+    holders.remove(lost)
+    said = holders.to_json()
+    holders.remove(again)
+    assert [who["pid"] for who in said] == [os.getpid()]

@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import psutil
 
-from ..pools.test_pool import client_of, follow, request, running
+from ..pool_driver import client_of, follow, request, running
 
 
-def test_restarts_that_overlap_leave_no_rank_behind(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            agent = psutil.Process(pool.record.ranks[1].pid).parent()
-            assert agent
-            for ranks in ([1], [1], [0, 1], [1]):
-                client.link.send("restart", ranks=ranks)
-            while pool.record.generation < 5:
-                await pool.changed_since(pool.record.version, 60)
-            await follow(pool)
-            ranks = {rank.pid for rank in pool.record.ranks}
-            assert {child.pid for child in agent.children()} == ranks
-            async with client_of(pool) as anew:
-                replies = await anew.execute("dist.barrier()", [0, 1], lambda *_: None)
-            assert {reply.status for reply in replies.values()} == {"ok"}
-
-    asyncio.run(check())
+async def test_restarts_that_overlap_leave_no_rank_behind(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        agent = psutil.Process(pool.record.ranks[1].pid).parent()
+        assert agent
+        for ranks in ([1], [1], [0, 1], [1]):
+            client.link.send("restart", ranks=ranks)
+        while pool.record.generation < 5:
+            await pool.changed_since(pool.record.version, 60)
+        await follow(pool)
+        ranks = {rank.pid for rank in pool.record.ranks}
+        assert {child.pid for child in agent.children()} == ranks
+        async with client_of(pool) as anew:
+            replies = await anew.execute("dist.barrier()", [0, 1], lambda *_: None)
+        assert {reply.status for reply in replies.values()} == {"ok"}
 
 
-def test_what_a_rank_left_in_a_session_of_its_own_ends_with_it(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool:
-            code = (
-                "import subprocess\n"
-                "left = subprocess.Popen(['sleep', '600'], start_new_session=True)\nleft.pid"
-            )
-            shown: dict[int, str] = {}
+async def test_what_a_rank_left_in_a_session_of_its_own_ends_with_it(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool:
+        code = (
+            "import subprocess\n"
+            "left = subprocess.Popen(['sleep', '600'], start_new_session=True)\nleft.pid"
+        )
+        shown: dict[int, str] = {}
 
-            def note(rank: int, kind: str, content: dict[str, dict[str, str]]) -> None:
-                if kind == "execute_result":
-                    shown[rank] = content["data"]["text/plain"]
+        def note(rank: int, kind: str, content: dict[str, dict[str, str]]) -> None:
+            if kind == "execute_result":
+                shown[rank] = content["data"]["text/plain"]
 
-            async with client_of(pool) as client:
-                await client.execute(code, [0, 1], note)
-            kept, ended = (psutil.Process(int(shown[rank])) for rank in (0, 1))
-            pool.restart([1])
-            await follow(pool)
-            assert kept.is_running() and not ended.is_running()
-
-    asyncio.run(check())
+        async with client_of(pool) as client:
+            await client.execute(code, [0, 1], note)
+        kept, ended = (psutil.Process(int(shown[rank])) for rank in (0, 1))
+        pool.restart([1])
+        await follow(pool)
+        assert kept.is_running() and not ended.is_running()

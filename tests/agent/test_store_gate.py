@@ -14,10 +14,10 @@ from jupyter_dist_server.agent.store_gate import HOST, StoreGate
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="filters are Linux's")
 
 
-def test_a_client_too_many_is_refused_and_later_ones_are_not(
+async def test_a_client_too_many_is_refused_and_later_ones_are_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def check() -> None:
+    with caplog.at_level(logging.WARNING):
         gate = StoreGate()
         if gate.notice:
             pytest.skip(gate.notice)
@@ -35,7 +35,4 @@ def test_a_client_too_many_is_refused_and_later_ones_are_not(
             with store:
                 assert await asyncio.wait_for(loop.sock_recv(store, 1), 60) == b"?"
         gate.close()
-
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(check())
     assert "The store has 3999 clients, and takes no more" in caplog.text

@@ -13,13 +13,13 @@ import pytest
 from jupyter_dist_server.server.execute import run_limited
 from jupyter_dist_server.server.outputs import Collected
 
-from ..pools.test_pool import client_of, request, running
+from ..pool_driver import client_of, request, running
 
 
-def test_a_callback_that_raises_keeps_no_cell_from_ending(
+async def test_a_callback_that_raises_keeps_no_cell_from_ending(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def check() -> None:
+    with caplog.at_level(logging.ERROR):
         async with running(request(tmp_path)) as pool, client_of(pool) as client:
 
             def fail(*_: object) -> None:
@@ -35,25 +35,19 @@ def test_a_callback_that_raises_keeps_no_cell_from_ending(
             code = "from ipykernel.comm import Comm\nComm('t')\nprint('later')"
             replies = await asyncio.wait_for(client.execute(code, [0, 1], lambda *_: None), 60)
             assert {reply.status for reply in replies.values()} == {"ok"}
-
-    with caplog.at_level(logging.ERROR):
-        asyncio.run(check())
     assert "could not be taken in" in caplog.text and "on its channel iopub failed" in caplog.text
 
 
-def test_outputs_of_a_request_are_not_kept_after_its_answer(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            outputs = Collected([0, 1])
-            kept = weakref.ref(outputs)
-            gone = asyncio.Event()
-            statuses = await run_limited(client, "print(1)", [0, 1], None, outputs.add, gone)
-            assert statuses == {0: "ok", 1: "ok"} and "1\\n" in "".join(outputs.pieces(statuses))
-            del outputs
-            gc.collect()
-            assert kept() is None
-
-    asyncio.run(check())
+async def test_outputs_of_a_request_are_not_kept_after_its_answer(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        outputs = Collected([0, 1])
+        kept = weakref.ref(outputs)
+        gone = asyncio.Event()
+        statuses = await run_limited(client, "print(1)", [0, 1], None, outputs.add, gone)
+        assert statuses == {0: "ok", 1: "ok"} and "1\\n" in "".join(outputs.pieces(statuses))
+        del outputs
+        gc.collect()
+        assert kept() is None
 
 
 class Faulty:

@@ -8,7 +8,7 @@ from pathlib import Path
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.client.execution import Execution
 
-from ..pools.test_pool import client_of, request, running
+from ..pool_driver import client_of, request, running
 from ..waiting import PATIENCE
 
 CELLS = 150
@@ -22,15 +22,7 @@ dist.all_reduce(torch.ones(1))
 """Rank 2 waits in C with Python's lock held; the others wait for it."""
 
 
-def test_an_interrupt_at_the_end_of_a_cell_ends_no_rank(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            ends: set[str] = set()
-            for number in range(CELLS):
-                ends |= await run_and_cancel(client, 1e-5 * number)
-            assert client.dead == {}
-            assert ends == {"ok", "error"}, "no cancel came before, or none after a cell's end"
-
+async def test_an_interrupt_at_the_end_of_a_cell_ends_no_rank(tmp_path: Path) -> None:
     async def run_and_cancel(client: PoolClient, delay: float) -> set[str]:
         def cancel_soon(execution: Execution) -> None:
             asyncio.get_running_loop().call_later(delay, client.stop, execution)
@@ -38,31 +30,35 @@ def test_an_interrupt_at_the_end_of_a_cell_ends_no_rank(tmp_path: Path) -> None:
         replies = await client.execute("pass", [0, 1], lambda *_: None, started=cancel_soon)
         return {"error" if r.status == "aborted" else r.status for r in replies.values()}
 
-    asyncio.run(check())
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        ends: set[str] = set()
+        for number in range(CELLS):
+            ends |= await run_and_cancel(client, 1e-5 * number)
+        assert client.dead == {}
+        assert ends == {"ok", "error"}, "no cancel came before, or none after a cell's end"
 
 
-def test_an_interrupt_from_outside_frees_those_that_wait_for_a_stuck_rank(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path, num_ranks=3)) as pool, client_of(pool) as client:
-            waiting = asyncio.Event()
-            seen: set[int] = set()
+async def test_an_interrupt_from_outside_frees_those_that_wait_for_a_stuck_rank(
+    tmp_path: Path,
+) -> None:
+    async with running(request(tmp_path, num_ranks=3)) as pool, client_of(pool) as client:
+        waiting = asyncio.Event()
+        seen: set[int] = set()
 
-            def heard(rank: int, *_: object) -> None:
-                seen.add(rank)
-                if seen >= {0, 1}:
-                    waiting.set()
+        def heard(rank: int, *_: object) -> None:
+            seen.add(rank)
+            if seen >= {0, 1}:
+                waiting.set()
 
-            running_cell = asyncio.create_task(client.execute(STUCK, range(3), heard))
-            await asyncio.wait_for(waiting.wait(), PATIENCE)
-            while 2 in await client.status(timeout=0.2):
-                pass  # until it has Python's lock, it would hear an interrupt
-            await pool.interrupt()
-            idle: dict[int, str] = {}
-            while idle != {0: "idle", 1: "idle"}:  # they may still render a traceback
-                status = await client.status(timeout=2)
-                idle = {rank: said["state"] for rank, said in status.items()}
-            await pool.kill([2])
-            replies = await running_cell
-            assert [replies[rank].status for rank in range(3)] == ["error", "error", "dead"]
-
-    asyncio.run(check())
+        running_cell = asyncio.create_task(client.execute(STUCK, range(3), heard))
+        await asyncio.wait_for(waiting.wait(), PATIENCE)
+        while 2 in await client.status(timeout=0.2):
+            pass  # until it has Python's lock, it would hear an interrupt
+        await pool.interrupt()
+        idle: dict[int, str] = {}
+        while idle != {0: "idle", 1: "idle"}:  # they may still render a traceback
+            status = await client.status(timeout=2)
+            idle = {rank: said["state"] for rank, said in status.items()}
+        await pool.kill([2])
+        replies = await running_cell
+        assert [replies[rank].status for rank in range(3)] == ["error", "error", "dead"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import resource
 import subprocess
@@ -16,7 +15,7 @@ from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.open_files import CLIENT_EACH, check_open_files
 from jupyter_dist_server.rank.output.capture import _WATCHED
 
-from ..pools.test_pool import client_of, linux, request, running
+from ..pool_driver import client_of, linux, request, running
 
 REFUSED = """
 import asyncio
@@ -43,14 +42,15 @@ def instances(pid: int) -> int:
 
 
 @linux
-def test_more_ranks_than_the_soft_limit_allows(tmp_path: Path) -> None:
+async def test_more_ranks_than_the_soft_limit_allows(tmp_path: Path) -> None:
     ranks = _WATCHED + 1
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = len(os.listdir("/dev/fd"))
     soft = used + CLIENT_EACH * ranks // 2
     assert before[1] == resource.RLIM_INFINITY or before[1] > 2 * soft
 
-    async def check() -> None:
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
         async with running(request(tmp_path, num_ranks=ranks)) as pool, client_of(pool) as client:
             assert len(os.listdir("/dev/fd")) > soft
             assert [instances(rank.pid) for rank in pool.record.ranks if rank.pid] == [0] * ranks
@@ -68,21 +68,14 @@ def test_more_ranks_than_the_soft_limit_allows(tmp_path: Path) -> None:
             )
             replies = await client.execute(code, range(ranks), on_output)
             assert {reply.status for reply in replies.values()} == {"ok"}
-
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
-        asyncio.run(check())
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 @linux
-def test_a_rank_has_one_inotify_instance_at_most(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool:
-            assert [instances(rank.pid) for rank in pool.record.ranks if rank.pid] == [1, 1]
-
-    asyncio.run(check())
+async def test_a_rank_has_one_inotify_instance_at_most(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool:
+        assert [instances(rank.pid) for rank in pool.record.ranks if rank.pid] == [1, 1]
 
 
 def test_too_many_ranks_for_the_hard_limit_are_refused_in_words() -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
-
-import psutil
 
 from jupyter_dist_server.gpus.sampling import Patience
 from jupyter_dist_server.gpus.telemetry import Telemetry, Update
@@ -21,17 +19,6 @@ QUICK = Patience(start=60.0, silence=30.0, pause=0.1, longest_pause=0.5, busy=0.
 """A sampler that dies is started again at once; a busy machine does not make it look stuck."""
 STRICT = replace(QUICK, silence=2.0)
 """For those that do get stuck."""
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a test; a hang fails it, and so does a process that is left."""
-
-    async def limited() -> None:
-        await asyncio.wait_for(work, PATIENCE)
-
-    before = set(psutil.Process().children())
-    asyncio.run(limited())
-    assert set(psutil.Process().children()) == before
 
 
 @asynccontextmanager

@@ -66,13 +66,13 @@ def on_gpu(gpu: Gpu, size: int, then: str = WAIT) -> Iterator[tuple[subprocess.P
 
 
 @pytest.fixture(scope="module")
-def gpu() -> Gpu:
+async def gpu() -> Gpu:
     """Return the first whole GPU."""
-    return next(gpu for gpu in asyncio.run(read_gpu_state()).inventory.gpus if gpu.mig is None)
+    return next(gpu for gpu in (await read_gpu_state()).inventory.gpus if gpu.mig is None)
 
 
-def test_the_inventory_is_that_of_nvidia_smi() -> None:
-    found = asyncio.run(read_gpu_state()).inventory
+async def test_the_inventory_is_that_of_nvidia_smi() -> None:
+    found = (await read_gpu_state()).inventory
     fields = ("index", "uuid", "name", "memory.total", "pci.bus_id", "compute_cap")
     expected = {row[1]: row for row in smi(*fields)}
     whole = [gpu for gpu in found.gpus if gpu.mig is None]
@@ -89,10 +89,10 @@ def test_the_inventory_is_that_of_nvidia_smi() -> None:
     assert not found.problems
 
 
-def test_memory_is_what_cuda_says(gpu: Gpu) -> None:
-    before = asyncio.run(read_gpu_state()).samples[gpu.uuid]["memory_used"]
+async def test_memory_is_what_cuda_says(gpu: Gpu) -> None:
+    before = (await read_gpu_state()).samples[gpu.uuid]["memory_used"]
     with on_gpu(gpu, 2**31) as (child, used):
-        now = asyncio.run(read_gpu_state())
+        now = await read_gpu_state()
         sample = now.samples[gpu.uuid]
         assert sample["memory_used"] - before > 2**31
         # CUDA counts what the driver keeps for itself as used, NVML apart.
@@ -103,35 +103,31 @@ def test_memory_is_what_cuda_says(gpu: Gpu) -> None:
             assert "python" in row["command"]
 
 
-def test_utilisation_rises_under_load_and_the_sampler_costs_little(gpu: Gpu) -> None:
-    async def work() -> dict[str, Any]:
-        telemetry = Telemetry(interval=1.0)
-        seen: dict[str, float] = {}
+async def test_utilisation_rises_under_load_and_the_sampler_costs_little(gpu: Gpu) -> None:
+    telemetry = Telemetry(interval=1.0)
+    seen: dict[str, float] = {}
 
-        def note(*_: Any) -> None:
-            for name, value in telemetry.latest.get(gpu.uuid, {}).items():
-                if isinstance(value, float | int):
-                    seen[name] = max(value, seen.get(name, 0))
+    def note(*_: Any) -> None:
+        for name, value in telemetry.latest.get(gpu.uuid, {}).items():
+            if isinstance(value, float | int):
+                seen[name] = max(value, seen.get(name, 0))
 
-        telemetry.listen(note)
-        release = telemetry.want("gpus", "pcie")
-        try:
-            with on_gpu(gpu, MIB, WORK):
-                busy = lambda: seen.get("utilization", 0) > 80 and seen.get("power", 0) > 0  # noqa: E731
-                await asyncio.to_thread(wait_for, busy, "a busy GPU", 60)
-                assert telemetry.sampler.pid
-                sampler = psutil.Process(telemetry.sampler.pid)
-                times = sampler.cpu_times()
-                await asyncio.sleep(10)  # measured over this time, not waited for
-                spent = sampler.cpu_times()
-        finally:
-            release()
-            await telemetry.close()
-        cost = spent.user + spent.system - times.user - times.system
-        print(f"\nsampler: {cost * 10:.2f} % of a core; most seen: {seen}")
-        return seen
-
-    seen = asyncio.run(work())
+    telemetry.listen(note)
+    release = telemetry.want("gpus", "pcie")
+    try:
+        with on_gpu(gpu, MIB, WORK):
+            busy = lambda: seen.get("utilization", 0) > 80 and seen.get("power", 0) > 0  # noqa: E731
+            await asyncio.to_thread(wait_for, busy, "a busy GPU", 60)
+            assert telemetry.sampler.pid
+            sampler = psutil.Process(telemetry.sampler.pid)
+            times = sampler.cpu_times()
+            await asyncio.sleep(10)  # measured over this time, not waited for
+            spent = sampler.cpu_times()
+    finally:
+        release()
+        await telemetry.close()
+    cost = spent.user + spent.system - times.user - times.system
+    print(f"\nsampler: {cost * 10:.2f} % of a core; most seen: {seen}")
     assert 0 < seen["memory_used"] <= seen["memory_total"]
     assert seen["temperature"] > 15
     assert seen["clock_sm"] > 100

@@ -16,7 +16,7 @@ from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..driver import wait_for
 from ..fake_nvml.build import State
-from .sampling import QUICK, STRICT, Listener, Pulse, run, sampling, until
+from .sampling import QUICK, STRICT, Listener, Pulse, sampling, until
 
 
 def sampler(telemetry: Telemetry) -> psutil.Process:
@@ -33,250 +33,210 @@ def plain(sentence: str | None) -> str:
     return sentence
 
 
-def test_one_process_runs_while_somebody_is_interested(fake_nvml: State) -> None:
+async def test_one_process_runs_while_somebody_is_interested(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
+    async with sampling(linger=0.5) as telemetry:
+        assert psutil.Process().children() == []
+        releases = [telemetry.want("gpus") for _ in range(50)]
+        await until(lambda: telemetry.latest, "a sample")
+        assert psutil.Process().children() == [sampler(telemetry)]
+        process = sampler(telemetry)
+        for release in releases[1:]:
+            release()
+            release()  # a second time means nothing
+        listener = Listener(telemetry)
+        await listener.samples(4)
+        assert process.is_running()
+        releases[0]()
+        again = telemetry.want("gpus")  # while it lingers
+        await listener.samples(4)
+        assert sampler(telemetry) == process
+        begun = time.monotonic()
+        again()
+        await until(lambda: not process.is_running(), "the process's end")
+        assert time.monotonic() - begun > 0.4
+        # What was is kept, and nothing old passes for new.
+        assert telemetry.history.query()["times"]
+        assert (telemetry.latest, telemetry.processes, telemetry.trouble) == ({}, {}, None)
+        telemetry.want("gpus")
+        await until(lambda: telemetry.latest, "a sample again")
+        assert sampler(telemetry) != process
 
-    async def work() -> None:
-        async with sampling(linger=0.5) as telemetry:
-            assert psutil.Process().children() == []
-            releases = [telemetry.want("gpus") for _ in range(50)]
-            await until(lambda: telemetry.latest, "a sample")
-            assert psutil.Process().children() == [sampler(telemetry)]
-            process = sampler(telemetry)
-            for release in releases[1:]:
-                release()
-                release()  # a second time means nothing
-            listener = Listener(telemetry)
-            await listener.samples(4)
-            assert process.is_running()
-            releases[0]()
-            again = telemetry.want("gpus")  # while it lingers
-            await listener.samples(4)
-            assert sampler(telemetry) == process
-            begun = time.monotonic()
-            again()
-            await until(lambda: not process.is_running(), "the process's end")
-            assert time.monotonic() - begun > 0.4
-            # What was is kept, and nothing old passes for new.
-            assert telemetry.history.query()["times"]
-            assert (telemetry.latest, telemetry.processes, telemetry.trouble) == ({}, {}, None)
+
+async def test_the_cost_does_not_grow_with_interest(fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1)
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(1)
+        for _ in range(50):
+            telemetry.want("gpus")()
             telemetry.want("gpus")
-            await until(lambda: telemetry.latest, "a sample again")
-            assert sampler(telemetry) != process
-
-    run(work())
-
-
-def test_the_cost_does_not_grow_with_interest(fake_nvml: State) -> None:
-    fake_nvml.write(gpus=1)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(1)
-            for _ in range(50):
-                telemetry.want("gpus")()
-                telemetry.want("gpus")
-            await listener.samples(4)
-            assert psutil.Process().children() == [sampler(telemetry)]
-
-    run(work())
+        await listener.samples(4)
+        assert psutil.Process().children() == [sampler(telemetry)]
     # Each tick reads once, and nobody's coming or going is a reason to read all again.
     assert 5 <= len(fake_nvml.calls("nvmlDeviceGetUtilizationRates 0")) <= 6
     assert len(fake_nvml.calls("nvmlDeviceGetTemperature 0")) == 1
 
 
-def test_a_crash_is_noticed_and_mended(fake_nvml: State) -> None:
+async def test_a_crash_is_noticed_and_mended(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(2)
-            first = sampler(telemetry)
-            first.kill()
-            await until(lambda: telemetry.trouble, "the trouble")
-            last = listener.of("sample")[-1]
-            assert plain(telemetry.trouble) == (
-                "The process that reads the GPUs has died (signal 9). It is being restarted."
-            )
-            assert telemetry.stale_since == last.time
-            assert telemetry.latest["GPU-fake-0"]["utilization"] == 0  # the last that is known
-            assert listener.updates[-1].kind == "stale"
-            await until(lambda: telemetry.trouble is None, "its end")
-            assert telemetry.stale_since is None
-            assert [update.kind for update in listener.updates].count("stale") == 2
-            await listener.samples(2)
-            assert sampler(telemetry) != first
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(2)
+        first = sampler(telemetry)
+        first.kill()
+        await until(lambda: telemetry.trouble, "the trouble")
+        last = listener.of("sample")[-1]
+        assert plain(telemetry.trouble) == (
+            "The process that reads the GPUs has died (signal 9). It is being restarted."
+        )
+        assert telemetry.stale_since == last.time
+        assert telemetry.latest["GPU-fake-0"]["utilization"] == 0  # the last that is known
+        assert listener.updates[-1].kind == "stale"
+        await until(lambda: telemetry.trouble is None, "its end")
+        assert telemetry.stale_since is None
+        assert [update.kind for update in listener.updates].count("stale") == 2
+        await listener.samples(2)
+        assert sampler(telemetry) != first
 
 
-def test_crashes_in_a_row_are_answered_ever_later(fake_nvml: State) -> None:
+async def test_crashes_in_a_row_are_answered_ever_later(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
-
-    async def work() -> None:
-        # A library that is not there cannot even be imported.
-        broken = {**os.environ, "PYTHONPATH": "/nowhere", "PYTHONHOME": "/nowhere"}
-        async with sampling("gpus", environment=broken) as telemetry:
-            listener = Listener(telemetry)
-            await until(lambda: len(listener.of("stale")) >= 4, "four crashes")
-            times = [update.time for update in listener.of("stale")]
-            pauses = [b - a for a, b in pairwise(times)]
-            assert 0.1 < pauses[0] < pauses[1] < pauses[2]
-            assert "has died" in plain(telemetry.trouble)
-
-    run(work())
+    # A library that is not there cannot even be imported.
+    broken = {**os.environ, "PYTHONPATH": "/nowhere", "PYTHONHOME": "/nowhere"}
+    async with sampling("gpus", environment=broken) as telemetry:
+        listener = Listener(telemetry)
+        await until(lambda: len(listener.of("stale")) >= 4, "four crashes")
+        times = [update.time for update in listener.of("stale")]
+        pauses = [b - a for a, b in pairwise(times)]
+        assert 0.1 < pauses[0] < pauses[1] < pauses[2]
+        assert "has died" in plain(telemetry.trouble)
 
 
-def test_a_hang_is_noticed_and_mended(fake_nvml: State) -> None:
+async def test_a_hang_is_noticed_and_mended(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2)
-
-    async def work() -> None:
-        async with sampling("gpus", patience=STRICT) as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(2)
-            first = sampler(telemetry)
-            async with Pulse() as pulse:
-                fake_nvml.update(**{"1.hang": "utilization"})
-                await until(lambda: telemetry.trouble, "the trouble")
-            assert pulse.is_steady(), "the event loop was blocked"
-            assert "has not responded for 2.25 s" in plain(telemetry.trouble)
-            assert telemetry.stale_since == listener.of("sample")[-1].time
-            await until(lambda: not first.is_running(), "the end of the old process")
-            await until(lambda: len(listener.of("stale")) >= 2, "that the new one hangs too")
-            telemetry.sampler._patience = QUICK
-            fake_nvml.update(**{"1.hang": None})
-            await until(lambda: telemetry.trouble is None, "new values")
-            await listener.samples(2)
-
-    run(work())
-
-
-def test_a_driver_that_hangs_from_the_start(fake_nvml: State) -> None:
-    fake_nvml.write(gpus=2, hang="INIT")
-
-    async def work() -> None:
-        patience = type(QUICK)(start=0.5, silence=0.5, pause=0.1, longest_pause=0.2, busy=0.1)
-        async with sampling("gpus", patience=patience) as telemetry:
+    async with sampling("gpus", patience=STRICT) as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(2)
+        first = sampler(telemetry)
+        async with Pulse() as pulse:
+            fake_nvml.update(**{"1.hang": "utilization"})
             await until(lambda: telemetry.trouble, "the trouble")
-            assert "has not responded for 0.5 s" in plain(telemetry.trouble)
-            assert telemetry.inventory is None
-            assert telemetry.stale_since
-            since = telemetry.stale_since
-            await until(lambda: psutil.Process().children() == [], "the end of the process")
-            await until(lambda: psutil.Process().children(), "the next one")
-            assert telemetry.stale_since == since
-            fake_nvml.write(gpus=0)
-            telemetry.sampler._patience = QUICK
-            await until(lambda: telemetry.inventory, "the inventory")
-            assert telemetry.trouble is None  # that there is no GPU is none
-
-    run(work())
+        assert pulse.is_steady(), "the event loop was blocked"
+        assert "has not responded for 2.25 s" in plain(telemetry.trouble)
+        assert telemetry.stale_since == listener.of("sample")[-1].time
+        await until(lambda: not first.is_running(), "the end of the old process")
+        await until(lambda: len(listener.of("stale")) >= 2, "that the new one hangs too")
+        telemetry.sampler._patience = QUICK
+        fake_nvml.update(**{"1.hang": None})
+        await until(lambda: telemetry.trouble is None, "new values")
+        await listener.samples(2)
 
 
-def test_a_server_that_is_busy_takes_its_sampler_for_alive(fake_nvml: State) -> None:
+async def test_a_driver_that_hangs_from_the_start(fake_nvml: State) -> None:
+    fake_nvml.write(gpus=2, hang="INIT")
+    patience = type(QUICK)(start=0.5, silence=0.5, pause=0.1, longest_pause=0.2, busy=0.1)
+    async with sampling("gpus", patience=patience) as telemetry:
+        await until(lambda: telemetry.trouble, "the trouble")
+        assert "has not responded for 0.5 s" in plain(telemetry.trouble)
+        assert telemetry.inventory is None
+        assert telemetry.stale_since
+        since = telemetry.stale_since
+        await until(lambda: psutil.Process().children() == [], "the end of the process")
+        await until(lambda: psutil.Process().children(), "the next one")
+        assert telemetry.stale_since == since
+        fake_nvml.write(gpus=0)
+        telemetry.sampler._patience = QUICK
+        await until(lambda: telemetry.inventory, "the inventory")
+        assert telemetry.trouble is None  # that there is no GPU is none
+
+
+async def test_a_server_that_is_busy_takes_its_sampler_for_alive(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(2)
-            first = sampler(telemetry)
-            end = time.monotonic() + 2
-            while time.monotonic() < end:
-                pass
-            await listener.samples(10)
-            assert sampler(telemetry) == first
-            assert listener.of("stale") == []
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(2)
+        first = sampler(telemetry)
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            pass
+        await listener.samples(10)
+        assert sampler(telemetry) == first
+        assert listener.of("stale") == []
 
 
-def test_one_gpu_of_eight_is_lost_and_comes_back(fake_nvml: State) -> None:
+async def test_one_gpu_of_eight_is_lost_and_comes_back(fake_nvml: State) -> None:
     fake_nvml.write(gpus=8, temperature=50)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(2)
-            fake_nvml.update(**{"3.lost": 1})
-            await until(
-                lambda: telemetry.errors.get("GPU-fake-3", {}).get("utilization") == "lost",
-                "the loss",
-            )
-            lost = telemetry.latest["GPU-fake-3"]
-            assert set(lost.values()) == {None}
-            assert telemetry.latest["GPU-fake-4"]["temperature"] == 50
-            await until(lambda: len(telemetry.inventory.gpus) == 7, "the new list")  # type: ignore[union-attr]
-            assert telemetry.inventory
-            (problem,) = telemetry.inventory.problems
-            assert "GPU 3" in plain(problem)
-            assert "GPU-fake-3" not in telemetry.latest
-            assert "GPU-fake-3" in telemetry.known
-            await listener.samples(2)
-            assert telemetry.trouble is None  # seven are well
-            fake_nvml.update(**{"3.lost": None})
-            await until(lambda: "GPU-fake-3" in telemetry.latest, "its return")
-            assert telemetry.inventory.problems == ()
-            await until(lambda: "GPU-fake-3" in telemetry.errors, "what it does not support")
-            assert telemetry.errors["GPU-fake-3"] == telemetry.errors["GPU-fake-4"]
-            # The others have been sampled all the time.
-            pauses = [b.time - a.time for a, b in pairwise(listener.of("sample"))]
-            assert max(pauses) < 0.6
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(2)
+        fake_nvml.update(**{"3.lost": 1})
+        await until(
+            lambda: telemetry.errors.get("GPU-fake-3", {}).get("utilization") == "lost",
+            "the loss",
+        )
+        lost = telemetry.latest["GPU-fake-3"]
+        assert set(lost.values()) == {None}
+        assert telemetry.latest["GPU-fake-4"]["temperature"] == 50
+        await until(lambda: len(telemetry.inventory.gpus) == 7, "the new list")  # type: ignore[union-attr]
+        assert telemetry.inventory
+        (problem,) = telemetry.inventory.problems
+        assert "GPU 3" in plain(problem)
+        assert "GPU-fake-3" not in telemetry.latest
+        assert "GPU-fake-3" in telemetry.known
+        await listener.samples(2)
+        assert telemetry.trouble is None  # seven are well
+        fake_nvml.update(**{"3.lost": None})
+        await until(lambda: "GPU-fake-3" in telemetry.latest, "its return")
+        assert telemetry.inventory.problems == ()
+        await until(lambda: "GPU-fake-3" in telemetry.errors, "what it does not support")
+        assert telemetry.errors["GPU-fake-3"] == telemetry.errors["GPU-fake-4"]
+        # The others have been sampled all the time.
+        pauses = [b.time - a.time for a, b in pairwise(listener.of("sample"))]
+        assert max(pauses) < 0.6
     assert len(fake_nvml.calls("nvmlInitWithFlags")) <= 5  # again and again, but not at each tick
     # What had not been supported was not asked for again on a GPU that was there all the time.
     assert len(fake_nvml.calls("nvmlGpmQueryDeviceSupport 0")) == 1
 
 
-def test_a_driver_that_is_reloaded(fake_nvml: State) -> None:
+async def test_a_driver_that_is_reloaded(fake_nvml: State) -> None:
     fake_nvml.write(**{"gpus": 2, "0.uuid": "GPU-a", "1.uuid": "GPU-b", "0.fan": 10, "1.fan": 20})
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(2)
-            assert telemetry.latest["GPU-a"]["fan"] == 10
-            process = sampler(telemetry)
-            # The same GPUs come back in another order: what is GPU 0 now was GPU 1.
-            fake_nvml.write(
-                **{"gpus": 2, "0.uuid": "GPU-b", "1.uuid": "GPU-a", "0.fan": 21, "1.fan": 11},
-                reload=1,
-                driver="571.00",
-            )
-            await until(lambda: telemetry.latest["GPU-a"]["fan"] == 11, "the new values")
-            assert telemetry.latest["GPU-b"]["fan"] == 21
-            assert telemetry.inventory
-            assert telemetry.inventory.driver == "571.00"
-            assert [gpu.uuid for gpu in telemetry.inventory.gpus] == ["GPU-b", "GPU-a"]
-            assert sampler(telemetry) == process
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(2)
+        assert telemetry.latest["GPU-a"]["fan"] == 10
+        process = sampler(telemetry)
+        # The same GPUs come back in another order: what is GPU 0 now was GPU 1.
+        fake_nvml.write(
+            **{"gpus": 2, "0.uuid": "GPU-b", "1.uuid": "GPU-a", "0.fan": 21, "1.fan": 11},
+            reload=1,
+            driver="571.00",
+        )
+        await until(lambda: telemetry.latest["GPU-a"]["fan"] == 11, "the new values")
+        assert telemetry.latest["GPU-b"]["fan"] == 21
+        assert telemetry.inventory
+        assert telemetry.inventory.driver == "571.00"
+        assert [gpu.uuid for gpu in telemetry.inventory.gpus] == ["GPU-b", "GPU-a"]
+        assert sampler(telemetry) == process
 
 
 @pytest.mark.parametrize(("code", "words"), [(9, "not loaded"), (18, "different versions")])
-def test_a_driver_that_goes_and_comes_back(fake_nvml: State, code: int, words: str) -> None:
+async def test_a_driver_that_goes_and_comes_back(fake_nvml: State, code: int, words: str) -> None:
     fake_nvml.write(gpus=2)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(2)
-            process = sampler(telemetry)
-            fake_nvml.update(reload=1, init_error=code)
-            await until(lambda: telemetry.trouble, "the trouble")
-            assert words in plain(telemetry.trouble)
-            assert telemetry.stale_since == listener.of("sample")[-1].time
-            assert telemetry.inventory
-            assert len(telemetry.inventory.gpus) == 2  # nobody has taken them out
-            fake_nvml.update(init_error=None)
-            await until(lambda: telemetry.trouble is None, "its return")
-            # Only a new process loads the library that belongs to a new driver.
-            assert sampler(telemetry) != process
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(2)
+        process = sampler(telemetry)
+        fake_nvml.update(reload=1, init_error=code)
+        await until(lambda: telemetry.trouble, "the trouble")
+        assert words in plain(telemetry.trouble)
+        assert telemetry.stale_since == listener.of("sample")[-1].time
+        assert telemetry.inventory
+        assert len(telemetry.inventory.gpus) == 2  # nobody has taken them out
+        fake_nvml.update(init_error=None)
+        await until(lambda: telemetry.trouble is None, "its return")
+        # Only a new process loads the library that belongs to a new driver.
+        assert sampler(telemetry) != process
 
 
 SERVER = """
@@ -310,18 +270,14 @@ def test_it_does_not_outlive_its_server(fake_nvml: State, hang: str | None) -> N
     wait_for(lambda: not process.is_running(), "the end of the sampler")
 
 
-def test_ctrl_c_does_not_reach_it(fake_nvml: State) -> None:
+async def test_ctrl_c_does_not_reach_it(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            await until(lambda: telemetry.latest, "a sample")
-            assert os.getsid(sampler(telemetry).pid) != os.getsid(0)
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        await until(lambda: telemetry.latest, "a sample")
+        assert os.getsid(sampler(telemetry).pid) != os.getsid(0)
 
 
-def test_a_listener_that_fails_harms_nobody(
+async def test_a_listener_that_fails_harms_nobody(
     fake_nvml: State, caplog: pytest.LogCaptureFixture
 ) -> None:
     fake_nvml.write(gpus=1)
@@ -329,15 +285,12 @@ def test_a_listener_that_fails_harms_nobody(
     def fail(_: object) -> None:
         raise RuntimeError("oh dear")
 
-    async def work() -> None:
-        async with sampling() as telemetry:
-            stop = telemetry.listen(fail)
-            listener = Listener(telemetry)
-            telemetry.want("gpus")
-            await listener.samples(2)
-            stop()
-
-    run(work())
+    async with sampling() as telemetry:
+        stop = telemetry.listen(fail)
+        listener = Listener(telemetry)
+        telemetry.want("gpus")
+        await listener.samples(2)
+        stop()
     assert "oh dear" in caplog.text
 
 

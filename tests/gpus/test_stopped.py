@@ -15,7 +15,7 @@ from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for
-from .sampling import STRICT, Listener, run, sampling, until
+from .sampling import STRICT, Listener, sampling, until
 
 
 @pytest.fixture
@@ -37,58 +37,46 @@ def freezer() -> Iterator[Path]:
     wait_for(is_removed, "the removal of the control group")
 
 
-def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: Path) -> None:
+async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: Path) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
-
-    async def work() -> None:
-        first = asyncio.create_task(read_gpu_state(timeout=4.0))
-        others = [asyncio.create_task(read_gpu_state(timeout=20.0)) for _ in range(2)]
-        await until(lambda: fake_nvml.calls("nvmlInit"), "the call that hangs")
-        (child,) = psutil.Process().children()
-        (freezer / "cgroup.procs").write_text(str(child.pid))
-        (freezer / "freezer.state").write_text("FROZEN")
-        assert "did not respond within 4 s" in ((await first).inventory.reason or "")
-        hangs = f"The NVIDIA driver hangs: process {child.pid} waits for it and cannot be killed."
-        assert (await others[0]).inventory.reason == hangs
-        assert (await others[1]).inventory.reason == hangs
-        assert (await read_gpu_state(timeout=4.0)).inventory.reason == hangs
-        async with sampling("gpus", patience=STRICT) as telemetry:
-            await until(lambda: telemetry.trouble == hangs, "the sampler's trouble")
-        assert psutil.Process().children() == [child]
-        (freezer / "freezer.state").write_text("THAWED")
-        await until(lambda: not child.is_running(), "its end")
-        fake_nvml.write(gpus=1)
-        assert len((await read_gpu_state()).inventory.gpus) == 1
-
-    run(work())
+    first = asyncio.create_task(read_gpu_state(timeout=4.0))
+    others = [asyncio.create_task(read_gpu_state(timeout=20.0)) for _ in range(2)]
+    await until(lambda: fake_nvml.calls("nvmlInit"), "the call that hangs")
+    (child,) = psutil.Process().children()
+    (freezer / "cgroup.procs").write_text(str(child.pid))
+    (freezer / "freezer.state").write_text("FROZEN")
+    assert "did not respond within 4 s" in ((await first).inventory.reason or "")
+    hangs = f"The NVIDIA driver hangs: process {child.pid} waits for it and cannot be killed."
+    assert (await others[0]).inventory.reason == hangs
+    assert (await others[1]).inventory.reason == hangs
+    assert (await read_gpu_state(timeout=4.0)).inventory.reason == hangs
+    async with sampling("gpus", patience=STRICT) as telemetry:
+        await until(lambda: telemetry.trouble == hangs, "the sampler's trouble")
+    assert psutil.Process().children() == [child]
+    (freezer / "freezer.state").write_text("THAWED")
+    await until(lambda: not child.is_running(), "its end")
+    fake_nvml.write(gpus=1)
+    assert len((await read_gpu_state()).inventory.gpus) == 1
 
 
-def test_a_stopped_listing_is_given_up(fake_nvml: State) -> None:
+async def test_a_stopped_listing_is_given_up(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
-
-    async def work() -> None:
-        reading = asyncio.create_task(read_gpu_state(timeout=2.0))
-        await until(lambda: psutil.Process().children(), "the process")
-        (child,) = psutil.Process().children()
-        child.suspend()
-        assert "did not respond within 2 s" in ((await reading).inventory.reason or "")
-        await until(lambda: not child.is_running(), "its end")
-
-    run(work())
+    reading = asyncio.create_task(read_gpu_state(timeout=2.0))
+    await until(lambda: psutil.Process().children(), "the process")
+    (child,) = psutil.Process().children()
+    child.suspend()
+    assert "did not respond within 2 s" in ((await reading).inventory.reason or "")
+    await until(lambda: not child.is_running(), "its end")
 
 
-def test_a_stopped_sampler_is_replaced(fake_nvml: State) -> None:
+async def test_a_stopped_sampler_is_replaced(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2)
-
-    async def work() -> None:
-        async with sampling("gpus", patience=STRICT) as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(2)
-            process = psutil.Process(telemetry.sampler.pid)
-            process.suspend()
-            await until(lambda: telemetry.trouble, "the trouble")
-            await until(lambda: not process.is_running(), "the end of the old process")
-            await until(lambda: telemetry.trouble is None, "new values")
-            await listener.samples(2)
-
-    run(work())
+    async with sampling("gpus", patience=STRICT) as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(2)
+        process = psutil.Process(telemetry.sampler.pid)
+        process.suspend()
+        await until(lambda: telemetry.trouble, "the trouble")
+        await until(lambda: not process.is_running(), "the end of the old process")
+        await until(lambda: telemetry.trouble is None, "new values")
+        await listener.samples(2)

@@ -17,12 +17,12 @@ from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..fake_nvml.build import State
 from ..waiting import PATIENCE
-from .sampling import Listener, run, sampling, until
+from .sampling import Listener, sampling, until
 
 MIB = 2**20
 
 
-def test_all_metrics_in_plain_units(fake_nvml: State) -> None:
+async def test_all_metrics_in_plain_units(fake_nvml: State) -> None:
     fake_nvml.write(
         **{
             "gpus": 2,
@@ -56,106 +56,90 @@ def test_all_metrics_in_plain_units(fake_nvml: State) -> None:
             "gpm_dram": 50,
         }
     )
+    async with sampling("gpus", "pcie") as telemetry:
+        first = telemetry.latest
 
-    async def work() -> None:
-        async with sampling("gpus", "pcie") as telemetry:
-            first = telemetry.latest
+        def complete() -> bool:
+            return all(first.get("GPU-fake-1", {}).get(m.name) is not None for m in METRICS)
 
-            def complete() -> bool:
-                return all(first.get("GPU-fake-1", {}).get(m.name) is not None for m in METRICS)
-
-            await until(complete, "a value of each metric")
-            values = dict(first["GPU-fake-0"])
-            # KiB, by the time that really passed between two readings.
-            assert values.pop("nvlink_tx") == pytest.approx(2000 * 1024, rel=0.03)
-            assert values.pop("nvlink_rx") == pytest.approx(1000 * 1024, rel=0.03)
-            assert values == {
-                "utilization": 97,
-                "memory_utilization": 40,
-                "memory_used": 5 * 2**30,
-                "memory_free": 74 * 2**30,
-                "memory_total": 80 * 2**30,
-                "temperature": 61,
-                "power": 312.4,
-                "power_limit": 700.0,
-                "clock_sm": 1755,
-                "clock_memory": 2619,
-                "fan": 45,
-                "pstate": 2,
-                "ecc_corrected": 4,
-                "ecc_uncorrected": 1,
-                "throttle": "power cap, thermal slowdown",
-                "encoder": 12,
-                "decoder": 7,
-                "energy": 123_457,
-                "pcie_tx": 1_500_000,
-                "pcie_rx": 2_500_000,
-                "sm_active": 81.3,
-                "tensor_active": 33.3,
-                "dram_active": 50.0,
-            }
-            assert first["GPU-fake-1"]["utilization"] == 3
-            assert telemetry.errors == {"GPU-fake-0": {}, "GPU-fake-1": {}}
-            assert telemetry.inventory
-            assert [gpu.uuid for gpu in telemetry.inventory.gpus] == ["GPU-fake-0", "GPU-fake-1"]
-            kept = telemetry.history.query()["gpus"]["GPU-fake-0"]
-            assert kept["utilization"][0] == 97
-            assert kept["throttle"][0] == "power cap, thermal slowdown"
-
-    run(work())
+        await until(complete, "a value of each metric")
+        values = dict(first["GPU-fake-0"])
+        # KiB, by the time that really passed between two readings.
+        assert values.pop("nvlink_tx") == pytest.approx(2000 * 1024, rel=0.03)
+        assert values.pop("nvlink_rx") == pytest.approx(1000 * 1024, rel=0.03)
+        assert values == {
+            "utilization": 97,
+            "memory_utilization": 40,
+            "memory_used": 5 * 2**30,
+            "memory_free": 74 * 2**30,
+            "memory_total": 80 * 2**30,
+            "temperature": 61,
+            "power": 312.4,
+            "power_limit": 700.0,
+            "clock_sm": 1755,
+            "clock_memory": 2619,
+            "fan": 45,
+            "pstate": 2,
+            "ecc_corrected": 4,
+            "ecc_uncorrected": 1,
+            "throttle": "power cap, thermal slowdown",
+            "encoder": 12,
+            "decoder": 7,
+            "energy": 123_457,
+            "pcie_tx": 1_500_000,
+            "pcie_rx": 2_500_000,
+            "sm_active": 81.3,
+            "tensor_active": 33.3,
+            "dram_active": 50.0,
+        }
+        assert first["GPU-fake-1"]["utilization"] == 3
+        assert telemetry.errors == {"GPU-fake-0": {}, "GPU-fake-1": {}}
+        assert telemetry.inventory
+        assert [gpu.uuid for gpu in telemetry.inventory.gpus] == ["GPU-fake-0", "GPU-fake-1"]
+        kept = telemetry.history.query()["gpus"]["GPU-fake-0"]
+        assert kept["utilization"][0] == 97
+        assert kept["throttle"][0] == "power cap, thermal slowdown"
 
 
-def test_values_follow_the_gpu(fake_nvml: State) -> None:
+async def test_values_follow_the_gpu(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, utilization=10)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            await until(lambda: telemetry.latest, "a sample")
-            assert telemetry.latest["GPU-fake-0"]["utilization"] == 10
-            fake_nvml.update(utilization=90)
-            await until(lambda: telemetry.latest["GPU-fake-0"]["utilization"] == 90, "the new one")
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        await until(lambda: telemetry.latest, "a sample")
+        assert telemetry.latest["GPU-fake-0"]["utilization"] == 10
+        fake_nvml.update(utilization=90)
+        await until(lambda: telemetry.latest["GPU-fake-0"]["utilization"] == 90, "the new one")
 
 
-def test_what_changes_slowly_is_read_less_often(fake_nvml: State) -> None:
+async def test_what_changes_slowly_is_read_less_often(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(10)
-            read = [set(update.values) for update in listener.of("sample")]
-            assert all("memory_used" in names for names in read)
-            assert [i for i, names in enumerate(read) if "power" in names] == [0, 8]  # 2 s
-            assert [i for i, names in enumerate(read) if "temperature" in names] == [0]  # 5 s
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(10)
+        read = [set(update.values) for update in listener.of("sample")]
+        assert all("memory_used" in names for names in read)
+        assert [i for i, names in enumerate(read) if "power" in names] == [0, 8]  # 2 s
+        assert [i for i, names in enumerate(read) if "temperature" in names] == [0]  # 5 s
     for call, times in [("Temperature", 1), ("UtilizationRates", 10), ("PcieThroughput", 0)]:
         count = len(fake_nvml.calls(f"nvmlDeviceGet{call} 0"))
         assert times <= count <= times * 1.5
 
 
-def test_what_is_not_supported_is_not_asked_again(fake_nvml: State) -> None:
+async def test_what_is_not_supported_is_not_asked_again(fake_nvml: State) -> None:
     wrong = {"0.utilization": "!unsupported", "0.power": "!permission"}
     fake_nvml.write(**{"gpus": 2, "gpm": 0, "1.utilization": "!missing"} | wrong)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(6, "memory_used")
-            errors = telemetry.errors["GPU-fake-0"]
-            assert errors["utilization"] == errors["memory_utilization"] == "unsupported"
-            assert errors["sm_active"] == errors["nvlink_tx"] == "unsupported"
-            assert errors["power"] == "no permission"
-            assert "temperature" not in errors
-            assert telemetry.errors["GPU-fake-1"]["utilization"] == "unsupported"
-            assert telemetry.latest["GPU-fake-0"]["utilization"] is None
-            assert telemetry.latest["GPU-fake-1"]["memory_used"] == 0
-            # Each error is said when it comes, and not at each tick.
-            assert len(listener.of("errors")) == 1
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(6, "memory_used")
+        errors = telemetry.errors["GPU-fake-0"]
+        assert errors["utilization"] == errors["memory_utilization"] == "unsupported"
+        assert errors["sm_active"] == errors["nvlink_tx"] == "unsupported"
+        assert errors["power"] == "no permission"
+        assert "temperature" not in errors
+        assert telemetry.errors["GPU-fake-1"]["utilization"] == "unsupported"
+        assert telemetry.latest["GPU-fake-0"]["utilization"] is None
+        assert telemetry.latest["GPU-fake-1"]["memory_used"] == 0
+        # Each error is said when it comes, and not at each tick.
+        assert len(listener.of("errors")) == 1
     assert len(fake_nvml.calls("nvmlDeviceGetUtilizationRates 0")) == 1
     assert len(fake_nvml.calls("nvmlGpmQueryDeviceSupport 0")) == 1
     assert len(fake_nvml.calls("nvmlDeviceGetMemoryInfo_v2 1")) >= 6
@@ -196,37 +180,33 @@ def test_an_error_that_may_pass_is_retried_with_growing_pauses(fake_nvml: State)
     assert len(fake_nvml.calls("nvmlDeviceGetUtilizationRates 0")) == 6
 
 
-def test_pcie_is_read_only_while_wanted_and_delays_nothing(fake_nvml: State) -> None:
+async def test_pcie_is_read_only_while_wanted_and_delays_nothing(fake_nvml: State) -> None:
     # Three times as slow as real ones, so that all eight would hold up four ticks.
     fake_nvml.write(gpus=8, slow_pcie=60, pcie_tx=100)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(2)
-            assert fake_nvml.calls("nvmlDeviceGetPcieThroughput") == []
-            release = telemetry.want("pcie")
-            rates = [f"GPU-fake-{index}" for index in range(8)]
-            await until(
-                lambda: all(telemetry.latest[uuid].get("pcie_tx") == 100_000 for uuid in rates),
-                "the rates of all GPUs",
-            )
-            ticks = await listener.samples(6)
-            pauses = [b.time - a.time for a, b in pairwise(ticks)]
-            assert max(pauses) < 0.6
-            release()
-            await until(
-                lambda: all(telemetry.latest[uuid]["pcie_tx"] is None for uuid in rates),
-                "the end of the rates",
-            )
-            asked = len(fake_nvml.calls("nvmlDeviceGetPcieThroughput"))
-            await listener.samples(5)
-            assert len(fake_nvml.calls("nvmlDeviceGetPcieThroughput")) == asked
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(2)
+        assert fake_nvml.calls("nvmlDeviceGetPcieThroughput") == []
+        release = telemetry.want("pcie")
+        rates = [f"GPU-fake-{index}" for index in range(8)]
+        await until(
+            lambda: all(telemetry.latest[uuid].get("pcie_tx") == 100_000 for uuid in rates),
+            "the rates of all GPUs",
+        )
+        ticks = await listener.samples(6)
+        pauses = [b.time - a.time for a, b in pairwise(ticks)]
+        assert max(pauses) < 0.6
+        release()
+        await until(
+            lambda: all(telemetry.latest[uuid]["pcie_tx"] is None for uuid in rates),
+            "the end of the rates",
+        )
+        asked = len(fake_nvml.calls("nvmlDeviceGetPcieThroughput"))
+        await listener.samples(5)
+        assert len(fake_nvml.calls("nvmlDeviceGetPcieThroughput")) == asked
 
 
-def test_processes_with_user_and_command(fake_nvml: State) -> None:
+async def test_processes_with_user_and_command(fake_nvml: State) -> None:
     me = psutil.Process()
     fake_nvml.write(
         **{
@@ -237,54 +217,48 @@ def test_processes_with_user_and_command(fake_nvml: State) -> None:
             "junk": 1,
         }
     )
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await until(lambda: telemetry.processes, "processes")
-            gone, mine, parent = telemetry.processes["GPU-fake-0"]  # most memory first
-            assert mine == {
-                "pid": me.pid,
-                "memory": 300 * MIB,
-                "sm": 55,
-                "user": me.username(),
-                "command": me.name(),
-                "start_time": me.create_time(),
-            }
-            assert gone == {
-                "pid": 4000001,
-                "memory": 700 * MIB,
-                "sm": 0,
-                "user": None,
-                "command": None,
-                "start_time": None,
-            }
-            assert (parent["pid"], parent["memory"], parent["sm"]) == (me.ppid(), None, 0)
-            assert telemetry.processes["GPU-fake-1"] == []
-            fake_nvml.update(**{"1.process": f"{me.pid},{MIB}"})
-            await until(lambda: telemetry.processes["GPU-fake-1"], "a new process")
-            assert len(listener.of("processes")) == 2  # only when they change
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await until(lambda: telemetry.processes, "processes")
+        gone, mine, parent = telemetry.processes["GPU-fake-0"]  # most memory first
+        assert mine == {
+            "pid": me.pid,
+            "memory": 300 * MIB,
+            "sm": 55,
+            "user": me.username(),
+            "command": me.name(),
+            "start_time": me.create_time(),
+        }
+        assert gone == {
+            "pid": 4000001,
+            "memory": 700 * MIB,
+            "sm": 0,
+            "user": None,
+            "command": None,
+            "start_time": None,
+        }
+        assert (parent["pid"], parent["memory"], parent["sm"]) == (me.ppid(), None, 0)
+        assert telemetry.processes["GPU-fake-1"] == []
+        fake_nvml.update(**{"1.process": f"{me.pid},{MIB}"})
+        await until(lambda: telemetry.processes["GPU-fake-1"], "a new process")
+        assert len(listener.of("processes")) == 2  # only when they change
 
 
 @pytest.mark.parametrize("trouble", [{"process_utilization": "!unsupported"}, {"junk": 1}])
-def test_in_a_container_pids_say_nothing(fake_nvml: State, trouble: dict[str, object]) -> None:
+async def test_in_a_container_pids_say_nothing(
+    fake_nvml: State, trouble: dict[str, object]
+) -> None:
     # Whoever is not among those that worked may be there under another pid.
     fake_nvml.write(gpus=1, process=f"{os.getpid()},{MIB},300", **trouble)
-
-    async def work() -> None:
-        async with sampling("gpus", host_pids=False) as telemetry:
-            await until(lambda: telemetry.processes, "processes")
-            (row,) = telemetry.processes["GPU-fake-0"]
-            assert row["pid"] == os.getpid()
-            assert row["memory"] == MIB
-            assert [row[key] for key in ("user", "command", "start_time", "sm")] == [None] * 4
-
-    run(work())
+    async with sampling("gpus", host_pids=False) as telemetry:
+        await until(lambda: telemetry.processes, "processes")
+        (row,) = telemetry.processes["GPU-fake-0"]
+        assert row["pid"] == os.getpid()
+        assert row["memory"] == MIB
+        assert [row[key] for key in ("user", "command", "start_time", "sm")] == [None] * 4
 
 
-def test_mig_instances(fake_nvml: State) -> None:
+async def test_mig_instances(fake_nvml: State) -> None:
     fake_nvml.write(
         **{
             "gpus": 1,
@@ -297,173 +271,125 @@ def test_mig_instances(fake_nvml: State) -> None:
             "0:1.process": f"{os.getpid()},{MIB}",
         }
     )
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(3, "sm_active")
-            assert telemetry.inventory
-            small, large = (gpu.uuid for gpu in telemetry.inventory.gpus)
-            values = telemetry.latest[large]
-            assert values["memory_total"] == 20 * 2**30
-            assert values["memory_used"] == 3 * 2**30
-            assert telemetry.latest[small]["memory_used"] == 0
-            # What is the whole GPU's alone is not told for each of its parts, or sums were wrong …
-            assert values["utilization"] is values["power"] is values["energy"] is None
-            assert telemetry.errors[large]["power"] == "unsupported"
-            # … but what all parts share is.
-            assert (values["temperature"], values["throttle"]) == (66, "power cap")
-            assert (values["sm_active"], telemetry.latest[small]["sm_active"]) == (44.0, 0.0)
-            assert [row["pid"] for row in telemetry.processes[large]] == [os.getpid()]
-            assert telemetry.processes[small] == []
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(3, "sm_active")
+        assert telemetry.inventory
+        small, large = (gpu.uuid for gpu in telemetry.inventory.gpus)
+        values = telemetry.latest[large]
+        assert values["memory_total"] == 20 * 2**30
+        assert values["memory_used"] == 3 * 2**30
+        assert telemetry.latest[small]["memory_used"] == 0
+        # What is the whole GPU's alone is not told for each of its parts, or sums were wrong …
+        assert values["utilization"] is values["power"] is values["energy"] is None
+        assert telemetry.errors[large]["power"] == "unsupported"
+        # … but what all parts share is.
+        assert (values["temperature"], values["throttle"]) == (66, "power cap")
+        assert (values["sm_active"], telemetry.latest[small]["sm_active"]) == (44.0, 0.0)
+        assert [row["pid"] for row in telemetry.processes[large]] == [os.getpid()]
+        assert telemetry.processes[small] == []
 
 
-def test_what_a_mig_instance_has_not_is_not_asked_again(fake_nvml: State) -> None:
+async def test_what_a_mig_instance_has_not_is_not_asked_again(fake_nvml: State) -> None:
     """Some drivers call the question of it an invalid one."""
     fake_nvml.write(**{"gpus": 2, "0.mig": "1g.10gb", "0:0.power": "!2", "1.power": "!2"})
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            await Listener(telemetry).samples(9, "memory_used")  # and power twice
-            assert telemetry.errors["MIG-fake-0-0"]["power"] == "unsupported"
-            assert telemetry.errors["GPU-fake-1"]["power"] == "invalid argument"
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        await Listener(telemetry).samples(9, "memory_used")  # and power twice
+        assert telemetry.errors["MIG-fake-0-0"]["power"] == "unsupported"
+        assert telemetry.errors["GPU-fake-1"]["power"] == "invalid argument"
     assert len(fake_nvml.calls("nvmlDeviceGetPowerUsage 0:0")) == 1
 
 
-def test_a_mig_instance_that_is_removed(fake_nvml: State) -> None:
+async def test_a_mig_instance_that_is_removed(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, mig="1g.10gb,2g.20gb")
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            await until(lambda: len(telemetry.latest) == 2, "two instances")
-            fake_nvml.write(gpus=1, mig="1g.10gb")
-            await until(lambda: list(telemetry.latest) == ["MIG-fake-0-0"], "the new list")
-            assert telemetry.inventory
-            assert [gpu.label for gpu in telemetry.inventory.gpus] == ["0:0"]
-            assert telemetry.latest["MIG-fake-0-0"]["memory_used"] == 0
-            fake_nvml.update(mig=None)
-            await until(lambda: list(telemetry.latest) == ["GPU-fake-0"], "the whole GPU")
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        await until(lambda: len(telemetry.latest) == 2, "two instances")
+        fake_nvml.write(gpus=1, mig="1g.10gb")
+        await until(lambda: list(telemetry.latest) == ["MIG-fake-0-0"], "the new list")
+        assert telemetry.inventory
+        assert [gpu.label for gpu in telemetry.inventory.gpus] == ["0:0"]
+        assert telemetry.latest["MIG-fake-0-0"]["memory_used"] == 0
+        fake_nvml.update(mig=None)
+        await until(lambda: list(telemetry.latest) == ["GPU-fake-0"], "the whole GPU")
 
 
-def test_a_gpu_without_memory_of_its_own(fake_nvml: State) -> None:
+async def test_a_gpu_without_memory_of_its_own(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, memory="!unsupported")
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            await until(lambda: telemetry.errors, "errors")
-            values = telemetry.latest["GPU-fake-0"]
-            assert values["memory_total"] is values["memory_used"] is None
-            assert values["utilization"] == 0
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        await until(lambda: telemetry.errors, "errors")
+        values = telemetry.latest["GPU-fake-0"]
+        assert values["memory_total"] is values["memory_used"] is None
+        assert values["utilization"] == 0
 
 
-def test_monitoring_that_is_not_allowed(fake_nvml: State) -> None:
+async def test_monitoring_that_is_not_allowed(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, gpm=1, gpm_sample="!permission")
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            await until(lambda: telemetry.errors, "errors")
-            assert telemetry.errors["GPU-fake-0"]["sm_active"] == "no permission"
-            assert telemetry.latest["GPU-fake-0"]["sm_active"] is None
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        await until(lambda: telemetry.errors, "errors")
+        assert telemetry.errors["GPU-fake-0"]["sm_active"] == "no permission"
+        assert telemetry.latest["GPU-fake-0"]["sm_active"] is None
 
 
-def test_a_driver_without_newer_functions(fake_nvml: State) -> None:
+async def test_a_driver_without_newer_functions(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, throttle=0x40, utilization="!missing")
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            await until(lambda: telemetry.errors, "errors")
-            assert telemetry.latest["GPU-fake-0"]["throttle"] == "hardware thermal slowdown"
-            assert telemetry.errors["GPU-fake-0"]["utilization"] == "unsupported"
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        await until(lambda: telemetry.errors, "errors")
+        assert telemetry.latest["GPU-fake-0"]["throttle"] == "hardware thermal slowdown"
+        assert telemetry.errors["GPU-fake-0"]["utilization"] == "unsupported"
 
 
-def test_a_machine_without_gpus_is_no_trouble(fake_nvml: State) -> None:
+async def test_a_machine_without_gpus_is_no_trouble(fake_nvml: State) -> None:
     fake_nvml.write(gpus=0)
-
-    async def work() -> None:
-        async with sampling("gpus") as telemetry:
-            await until(lambda: telemetry.inventory, "the inventory")
-            assert telemetry.inventory and telemetry.inventory.reason
-            assert (telemetry.latest, telemetry.trouble) == ({}, None)
-
-    run(work())
+    async with sampling("gpus") as telemetry:
+        await until(lambda: telemetry.inventory, "the inventory")
+        assert telemetry.inventory and telemetry.inventory.reason
+        assert (telemetry.latest, telemetry.trouble) == ({}, None)
 
 
-def test_the_interval_can_be_changed(fake_nvml: State) -> None:
+async def test_the_interval_can_be_changed(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
-
-    async def work() -> None:
-        async with sampling("gpus", interval=60.0) as telemetry:
-            listener = Listener(telemetry)
-            await listener.samples(1)
-            telemetry.interval = 0.25
-            ticks = await listener.samples(5)
-            pauses = [b.time - a.time for a, b in pairwise(ticks)]
-            assert sum(pauses) / len(pauses) == pytest.approx(0.25, abs=0.05)
-            assert telemetry.interval == 0.25
-
-    run(work())
+    async with sampling("gpus", interval=60.0) as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(1)
+        telemetry.interval = 0.25
+        ticks = await listener.samples(5)
+        pauses = [b.time - a.time for a, b in pairwise(ticks)]
+        assert sum(pauses) / len(pauses) == pytest.approx(0.25, abs=0.05)
+        assert telemetry.interval == 0.25
     for seconds in (0.2, 61.0):
         with pytest.raises(ValueError, match=r"0\.25 to 60 s"):
             Telemetry(interval=seconds)
 
 
-def test_one_reading(fake_nvml: State) -> None:
+async def test_one_reading(fake_nvml: State) -> None:
     me = os.getpid()
     fake_nvml.write(gpus=2, memory_used=MIB, process=f"{me},{MIB},7", fan="!unsupported")
-
-    async def work() -> None:
-        found = await read_gpu_state(host_pids=True)
-        assert [gpu.uuid for gpu in found.inventory.gpus] == ["GPU-fake-0", "GPU-fake-1"]
-        assert found.samples["GPU-fake-1"]["memory_used"] == MIB
-        assert found.samples["GPU-fake-1"]["fan"] is None
-        assert found.errors["GPU-fake-1"]["fan"] == "unsupported"
-        assert [row["pid"] for row in found.processes["GPU-fake-0"]] == [me]
-
-    run(work())
+    found = await read_gpu_state(host_pids=True)
+    assert [gpu.uuid for gpu in found.inventory.gpus] == ["GPU-fake-0", "GPU-fake-1"]
+    assert found.samples["GPU-fake-1"]["memory_used"] == MIB
+    assert found.samples["GPU-fake-1"]["fan"] is None
+    assert found.errors["GPU-fake-1"]["fan"] == "unsupported"
+    assert [row["pid"] for row in found.processes["GPU-fake-0"]] == [me]
 
 
-def test_what_a_library_prints_is_no_answer(fake_nvml: State, tmp_path: Path) -> None:
+async def test_what_a_library_prints_is_no_answer(fake_nvml: State, tmp_path: Path) -> None:
     fake_nvml.write(gpus=1)
     (tmp_path / "sitecustomize.py").write_text("""print('Hello {}\\n{}\\n[1]\\n5')""")
     noisy = {**os.environ, "PYTHONPATH": str(tmp_path)}
-
-    async def work() -> None:
-        assert (await read_gpu_state(environment=noisy)).samples.keys() == {"GPU-fake-0"}
-        async with sampling("gpus", environment=noisy) as telemetry:
-            await until(lambda: telemetry.latest, "a sample")
-
-    run(work())
+    assert (await read_gpu_state(environment=noisy)).samples.keys() == {"GPU-fake-0"}
+    async with sampling("gpus", environment=noisy) as telemetry:
+        await until(lambda: telemetry.latest, "a sample")
 
 
-def test_one_reading_of_a_driver_that_hangs(fake_nvml: State) -> None:
+async def test_one_reading_of_a_driver_that_hangs(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2, hang="temperature")
-
-    async def work() -> None:
-        found = await read_gpu_state(timeout=1.0)
-        assert found.inventory.reason == "The NVIDIA driver did not respond within 1 s."
-        assert found.samples == {}
-
-    run(work())
+    found = await read_gpu_state(timeout=1.0)
+    assert found.inventory.reason == "The NVIDIA driver did not respond within 1 s."
+    assert found.samples == {}
 
 
-def test_one_reading_without_a_driver(fake_nvml: State) -> None:
+async def test_one_reading_without_a_driver(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2, init_error=9)
-
-    async def work() -> None:
-        found = await read_gpu_state()
-        assert found.inventory.gpus == ()
-        assert "not loaded" in (found.inventory.reason or "")
-
-    run(work())
+    found = await read_gpu_state()
+    assert found.inventory.gpus == ()
+    assert "not loaded" in (found.inventory.reason or "")

@@ -17,7 +17,7 @@ from jupyter_dist_server.notebook.cell import Cell, Options
 from jupyter_dist_server.notebook.output.outcome import CellFailed
 from jupyter_dist_server.notebook.session.loop import LoopThread
 
-from ..pools.test_pool import request, running
+from ..pool_driver import request, running
 
 
 class InterruptedLoop(LoopThread):

@@ -13,7 +13,7 @@ from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.client.execution import Execution
 
 from ..driver import Server
-from ..pools.test_pool import client_of, request, running
+from ..pool_driver import client_of, request, running
 from ..waiting import PATIENCE
 
 CELLS = 200
@@ -30,7 +30,7 @@ asyncio.run(main())
 """
 
 
-def test_two_clients_as_fast_as_they_can(tmp_path: Path) -> None:
+async def test_two_clients_as_fast_as_they_can(tmp_path: Path) -> None:
     order: list[int] = []
 
     async def fire(client: PoolClient, number: int) -> None:
@@ -39,90 +39,75 @@ def test_two_clients_as_fast_as_they_can(tmp_path: Path) -> None:
             assert {reply.status for reply in replies.values()} == {"ok"}, replies
             order.append(number)
 
-    async def check() -> None:
-        async with (
-            running(request(tmp_path)) as pool,
-            client_of(pool) as one,
-            client_of(pool) as two,
-        ):
-            await asyncio.gather(fire(one, 1), fire(two, 2))
-
-    asyncio.run(asyncio.wait_for(check(), PATIENCE))
+    async with (
+        running(request(tmp_path)) as pool,
+        client_of(pool) as one,
+        client_of(pool) as two,
+    ):
+        await asyncio.gather(fire(one, 1), fire(two, 2))
     assert sorted(order) == [1] * CELLS + [2] * CELLS
     same = sum(first == second for first, second in pairwise(order))
     assert same < CELLS / 10, "they take turns"
 
 
-def test_a_client_alone_asks_for_its_turn_once(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            said: list[str] = []
-            send = client.link.send
-            client.link.turn._ask = lambda do: (said.append(do), send(do))[1]
-            for _ in range(20):
-                await client.execute("1", [0, 1], lambda *_: None)
-            assert said == ["take_turn"]
-
-    asyncio.run(check())
+async def test_a_client_alone_asks_for_its_turn_once(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        said: list[str] = []
+        send = client.link.send
+        client.link.turn._ask = lambda do: (said.append(do), send(do))[1]
+        for _ in range(20):
+            await client.execute("1", [0, 1], lambda *_: None)
+        assert said == ["take_turn"]
 
 
-def test_cells_of_one_client_share_its_turn(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with (
-            running(request(tmp_path)) as pool,
-            client_of(pool) as one,
-            client_of(pool) as two,
-        ):
-            cells = [one.execute("dist.barrier()", [rank], lambda *_: None) for rank in (0, 1)]
-            other = two.execute(REDUCE, [0, 1], lambda *_: None)
-            for replies in await asyncio.gather(*cells, other):
-                assert {reply.status for reply in replies.values()} == {"ok"}
-
-    asyncio.run(asyncio.wait_for(check(), PATIENCE))
-
-
-def test_a_killed_client_gives_its_turn_back(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            command = [sys.executable, "-c", OTHER_CLIENT, pool.record.folder]
-            with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
-                assert other.stdout
-                await asyncio.to_thread(other.stdout.readline)
-                mine = asyncio.create_task(client.execute(REDUCE, [0, 1], lambda *_: None))
-                other.kill()
-                replies = await asyncio.wait_for(mine, PATIENCE)
+async def test_cells_of_one_client_share_its_turn(tmp_path: Path) -> None:
+    async with (
+        running(request(tmp_path)) as pool,
+        client_of(pool) as one,
+        client_of(pool) as two,
+    ):
+        cells = [one.execute("dist.barrier()", [rank], lambda *_: None) for rank in (0, 1)]
+        other = two.execute(REDUCE, [0, 1], lambda *_: None)
+        for replies in await asyncio.gather(*cells, other):
             assert {reply.status for reply in replies.values()} == {"ok"}
 
-    asyncio.run(check())
+
+async def test_a_killed_client_gives_its_turn_back(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        command = [sys.executable, "-c", OTHER_CLIENT, pool.record.folder]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+            assert other.stdout
+            await asyncio.to_thread(other.stdout.readline)
+            mine = asyncio.create_task(client.execute(REDUCE, [0, 1], lambda *_: None))
+            other.kill()
+            replies = await asyncio.wait_for(mine, PATIENCE)
+        assert {reply.status for reply in replies.values()} == {"ok"}
 
 
-def test_a_cell_that_waits_for_its_turn_is_cancelled_at_once(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with (
-            running(request(tmp_path)) as pool,
-            client_of(pool) as one,
-            client_of(pool) as two,
-        ):
-            begun = asyncio.Event()
-            code = "print('in')\nimport time\ntime.sleep(600)"
-            executions: list[Execution] = []
-            first = asyncio.create_task(
-                one.execute(code, [0, 1], lambda *_: begun.set(), started=executions.append)
-            )
-            await begun.wait()
-            second = asyncio.create_task(
-                two.execute("mark = 1", [0, 1], lambda *_: None, started=executions.append)
-            )
-            while len(executions) < 2:
-                await asyncio.sleep(0)
-            two.stop(executions[1])
-            replies = await asyncio.wait_for(second, PATIENCE)
-            assert {reply.status for reply in replies.values()} == {"aborted"}
-            assert not first.done()
-            one.stop(executions[0])
-            assert {reply.status for reply in (await first).values()} == {"error"}
-
-    asyncio.run(check())
+async def test_a_cell_that_waits_for_its_turn_is_cancelled_at_once(tmp_path: Path) -> None:
+    async with (
+        running(request(tmp_path)) as pool,
+        client_of(pool) as one,
+        client_of(pool) as two,
+    ):
+        begun = asyncio.Event()
+        code = "print('in')\nimport time\ntime.sleep(600)"
+        executions: list[Execution] = []
+        first = asyncio.create_task(
+            one.execute(code, [0, 1], lambda *_: begun.set(), started=executions.append)
+        )
+        await begun.wait()
+        second = asyncio.create_task(
+            two.execute("mark = 1", [0, 1], lambda *_: None, started=executions.append)
+        )
+        while len(executions) < 2:
+            await asyncio.sleep(0)
+        two.stop(executions[1])
+        replies = await asyncio.wait_for(second, PATIENCE)
+        assert {reply.status for reply in replies.values()} == {"aborted"}
+        assert not first.done()
+        one.stop(executions[0])
+        assert {reply.status for reply in (await first).values()} == {"error"}
 
 
 def test_a_notebook_and_a_tool_that_uses_rest(server: Server) -> None:

@@ -42,157 +42,131 @@ def ask(**fields: Any) -> Allocator:
     return Allocator(request, new_record(request), partial(read_gpu_state, host_pids=True))
 
 
-def test_a_process_that_leases_nothing_is_named_and_can_be_overridden(
+async def test_a_process_that_leases_nothing_is_named_and_can_be_overridden(
     gpus: State, stranger: subprocess.Popen[bytes]
 ) -> None:
     gpus.update(**{"1.process": [f"{stranger.pid},{31 * 2**30},50", f"{os.getpid()},1048576,0"]})
     process = psutil.Process(stranger.pid)
     said = f"{process.name()}, pid {stranger.pid}, user {process.username()}, 31 GiB"
-
-    async def check() -> None:
-        with pytest.raises(DistError) as refused:
-            await ask(gpu_ids=[1]).now()
-        assert refused.value.message == f"GPU 1 is used by {said}."
-        assert "--force" in refused.value.hint
-        free = await ask().now()
-        assert [gpu.index for gpu in free.placement.gpus if gpu] == [0, 2, 3]
-        assert free.placement.notices == (f"Not used: GPU 1 is used by {said}.",)
-        forced = await ask(gpu_ids=[1], force=True).now()
-        free.close()
-        forced.close()
-        kernels = await ask(gpu_ids=[1], kernel_pid=stranger.pid).now()
-        kernels.close()
-
-    asyncio.run(check())
+    with pytest.raises(DistError) as refused:
+        await ask(gpu_ids=[1]).now()
+    assert refused.value.message == f"GPU 1 is used by {said}."
+    assert "--force" in refused.value.hint
+    free = await ask().now()
+    assert [gpu.index for gpu in free.placement.gpus if gpu] == [0, 2, 3]
+    assert free.placement.notices == (f"Not used: GPU 1 is used by {said}.",)
+    forced = await ask(gpu_ids=[1], force=True).now()
+    free.close()
+    forced.close()
+    kernels = await ask(gpu_ids=[1], kernel_pid=stranger.pid).now()
+    kernels.close()
 
 
-def test_pools_that_share_bear_each_other_and_their_processes(
+async def test_pools_that_share_bear_each_other_and_their_processes(
     gpus: State, stranger: subprocess.Popen[bytes]
 ) -> None:
-    async def check() -> None:
-        first = await ask(gpu_ids=[0], oversubscribe=True).now()
-        gpus.update(**{"0.process": f"{stranger.pid},{2**30},50"})
-        second = await ask(gpu_ids=[0], oversubscribe=True).now()
-        assert (first.leased, second.leased) == ("shared", "shared")
-        with pytest.raises(DistError, match=r"GPU 0 is leased by .* and shared with 1 more"):
-            await ask(gpu_ids=[0]).now()
-        first.close()
-        second.close()
-
-    asyncio.run(check())
+    first = await ask(gpu_ids=[0], oversubscribe=True).now()
+    gpus.update(**{"0.process": f"{stranger.pid},{2**30},50"})
+    second = await ask(gpu_ids=[0], oversubscribe=True).now()
+    assert (first.leased, second.leased) == ("shared", "shared")
+    with pytest.raises(DistError, match=r"GPU 0 is leased by .* and shared with 1 more"):
+        await ask(gpu_ids=[0]).now()
+    first.close()
+    second.close()
 
 
-def test_ranks_that_are_just_ending_are_waited_for(
+async def test_ranks_that_are_just_ending_are_waited_for(
     gpus: State, stranger: subprocess.Popen[bytes]
 ) -> None:
     gpus.update(**{"0.process": f"{stranger.pid},{2**30},50"})
     stranger.kill()
     stranger.wait()
-
-    async def check() -> None:
-        asking = asyncio.create_task(ask(gpu_ids=[0]).now())
-        calls = len(gpus.calls("nvmlDeviceGetComputeRunningProcesses"))
-        while len(gpus.calls("nvmlDeviceGetComputeRunningProcesses")) == calls:
-            await asyncio.sleep(0.01)
-        gpus.write(**MACHINE)  # now the driver has noticed its end
-        (await asking).close()
-
-    asyncio.run(check())
+    asking = asyncio.create_task(ask(gpu_ids=[0]).now())
+    calls = len(gpus.calls("nvmlDeviceGetComputeRunningProcesses"))
+    while len(gpus.calls("nvmlDeviceGetComputeRunningProcesses")) == calls:
+        await asyncio.sleep(0.01)
+    gpus.write(**MACHINE)  # now the driver has noticed its end
+    (await asking).close()
 
 
 # -- waiting in line ------------------------------------------------------------------------------
 
 
-def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> None:
-    async def check() -> None:
-        holder = await ask().now()
-        reasons: dict[int, list[str]] = {0: [], 1: []}
-        got: list[int] = []
+async def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> None:
+    holder = await ask().now()
+    reasons: dict[int, list[str]] = {0: [], 1: []}
+    got: list[int] = []
 
-        async def wait(number: int) -> None:
-            allocator = ask(num_ranks=3, wait=60)
-            with pytest.raises(DistError, match="No GPU is free"):
-                await allocator.now()
-            allocation = await allocator.in_line(reasons[number].append)
-            got.append(number)
-            allocation.close()
+    async def wait(number: int) -> None:
+        allocator = ask(num_ranks=3, wait=60)
+        with pytest.raises(DistError, match="No GPU is free"):
+            await allocator.now()
+        allocation = await allocator.in_line(reasons[number].append)
+        got.append(number)
+        allocation.close()
 
-        waiting = []
-        for number in reasons:
-            waiting.append(asyncio.create_task(wait(number)))
-            while not reasons[number]:
-                await asyncio.sleep(0.01)
-        assert "GPUs 0, 1, 2, 3 are leased by" in reasons[0][0]
-        assert [len(who["gpus"]) for who in in_line()] == [4, 4]
-        holder.close()
-        with pytest.raises(DistError, match="who is waiting for it"):
-            await ask(num_ranks=1).now()  # nobody gets past them
-        await asyncio.gather(*waiting)
-        assert got == [0, 1]
-        assert in_line() == []
-
-    asyncio.run(check())
+    waiting = []
+    for number in reasons:
+        waiting.append(asyncio.create_task(wait(number)))
+        while not reasons[number]:
+            await asyncio.sleep(0.01)
+    assert "GPUs 0, 1, 2, 3 are leased by" in reasons[0][0]
+    assert [len(who["gpus"]) for who in in_line()] == [4, 4]
+    holder.close()
+    with pytest.raises(DistError, match="who is waiting for it"):
+        await ask(num_ranks=1).now()  # nobody gets past them
+    await asyncio.gather(*waiting)
+    assert got == [0, 1]
+    assert in_line() == []
 
 
-def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(
+async def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(
     gpus: State, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jupyter_dist_server.placement.allocation._READ_EVERY", 0.2)
     gpus.update(process=f"{stranger.pid},{2**30},50")
-
-    async def check() -> None:
-        allocator = ask(wait=0.3)
-        with pytest.raises(DistError):
-            await allocator.now()
-        with pytest.raises(DistError) as refused:
-            await allocator.in_line(lambda _: None)
-        assert refused.value.message.startswith(
-            "Timed out after 0.3 s waiting for GPUs. No GPU is free: GPUs 0, 1,"
-        )
-        allocator, told = ask(wait=60), asyncio.Event()
-        with pytest.raises(DistError):
-            await allocator.now()
-        getting = asyncio.create_task(allocator.in_line(lambda _: told.set()))
-        await told.wait()
-        gpus.write(**MACHINE)
-        (await getting).close()
-
-    asyncio.run(check())
+    allocator = ask(wait=0.3)
+    with pytest.raises(DistError):
+        await allocator.now()
+    with pytest.raises(DistError) as refused:
+        await allocator.in_line(lambda _: None)
+    assert refused.value.message.startswith(
+        "Timed out after 0.3 s waiting for GPUs. No GPU is free: GPUs 0, 1,"
+    )
+    allocator, told = ask(wait=60), asyncio.Event()
+    with pytest.raises(DistError):
+        await allocator.now()
+    getting = asyncio.create_task(allocator.in_line(lambda _: told.set()))
+    await told.wait()
+    gpus.write(**MACHINE)
+    (await getting).close()
 
 
-def test_memory_is_waited_for_too(gpus: State, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_is_waited_for_too(gpus: State, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jupyter_dist_server.placement.allocation._READ_EVERY", 0.2)
     gpus.update(memory_used=70 * 2**30)
-
-    async def check() -> None:
-        allocator, told = ask(min_free_memory=20 * 2**30, wait=60), asyncio.Event()
-        with pytest.raises(DistError, match="are too full"):
-            await allocator.now()
-        getting = asyncio.create_task(allocator.in_line(lambda _: told.set()))
-        await told.wait()
-        gpus.update(memory_used=0)
-        allocation = await asyncio.wait_for(getting, PATIENCE)
-        assert allocation.placement.policy == "free-memory"
-        allocation.close()
-
-    asyncio.run(check())
+    allocator, told = ask(min_free_memory=20 * 2**30, wait=60), asyncio.Event()
+    with pytest.raises(DistError, match="are too full"):
+        await allocator.now()
+    getting = asyncio.create_task(allocator.in_line(lambda _: told.set()))
+    await told.wait()
+    gpus.update(memory_used=0)
+    allocation = await asyncio.wait_for(getting, PATIENCE)
+    assert allocation.placement.policy == "free-memory"
+    allocation.close()
 
 
 # -- what the notebook's user decides -------------------------------------------------------------
 
 
-def test_a_mask_that_hides_a_divided_gpu_does_not_make_indices_right(gpus: State) -> None:
+async def test_a_mask_that_hides_a_divided_gpu_does_not_make_indices_right(gpus: State) -> None:
     gpus.write(**MACHINE, **{"0.mig": "1g.10gb"})
     environment = {"CUDA_VISIBLE_DEVICES": "GPU-fake-2"}
-
-    async def check() -> None:
-        with closing(await ask(base_env=environment).now()) as allocation:
-            assert allocation.placement.mask(0) == "GPU-fake-2", "CUDA counts divided ones last"
-
-    asyncio.run(check())
+    with closing(await ask(base_env=environment).now()) as allocation:
+        assert allocation.placement.mask(0) == "GPU-fake-2", "CUDA counts divided ones last"
 
 
-def test_a_function_is_given_what_the_notebook_itself_uses_and_asked_only_if_gpus_are_free(
+async def test_a_function_is_given_what_the_notebook_itself_uses_and_asked_only_if_gpus_are_free(
     gpus: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -206,12 +180,9 @@ def test_a_function_is_given_what_the_notebook_itself_uses_and_asked_only_if_gpu
         given.append([gpu.index for gpu in free])
         return free[0]
 
-    async def check() -> None:
-        with closing(await ask(gpu_ids=[0]).now()):
-            assert (await custom_map(first, {"num_ranks": 1}))["map"] == {"0": NAMES[1]}
-        assert given == [[1, 2, 3]]
-        with closing(await ask(force=True).now()):
-            assert "map" not in await custom_map(first, {"num_ranks": 1})
-        assert len(given) == 1
-
-    asyncio.run(check())
+    with closing(await ask(gpu_ids=[0]).now()):
+        assert (await custom_map(first, {"num_ranks": 1}))["map"] == {"0": NAMES[1]}
+    assert given == [[1, 2, 3]]
+    with closing(await ask(force=True).now()):
+        assert "map" not in await custom_map(first, {"num_ranks": 1})
+    assert len(given) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
@@ -73,10 +72,10 @@ def test_a_cell_ends_with_its_rank() -> None:
     assert one.shown() == [(0, 6, NOW - 20, NOW - 15)]
 
 
-def test_a_cell_of_a_pool_that_is_let_go_has_an_end() -> None:
+async def test_a_cell_of_a_pool_that_is_let_go_has_an_end() -> None:
     one = Followed()
     one.turn(0, "busy", 6, NOW - 20)
-    asyncio.run(one.manager.release("p-1"))
+    await one.manager.release("p-1")
     ((*_, end),) = one.shown()
     assert end == pytest.approx(time.time(), abs=10)
 

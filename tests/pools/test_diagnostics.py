@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import re
@@ -47,21 +46,17 @@ def answers(monkeypatch: pytest.MonkeyPatch, *during: Any) -> None:
     monkeypatch.setattr(diagnostics, "_ask_for_stack", ask)
 
 
-def stack(record: PoolRecord) -> str:
-    return asyncio.run(diagnostics.stack_of(record, 0))
-
-
-def test_a_rank_that_was_replaced_while_it_was_asked_is_asked_again(
+async def test_a_rank_that_was_replaced_while_it_was_asked_is_asked_again(
     record: PoolRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def replace() -> None:
         record.ranks[0].pid = 1
 
     answers(monkeypatch, replace, lambda: {"text": "of the new one"})
-    assert stack(record) == "of the new one"
+    assert await diagnostics.stack_of(record, 0) == "of the new one"
 
 
-def test_a_pool_that_ends_while_a_rank_is_asked_is_not_said_to_be_stuck(
+async def test_a_pool_that_ends_while_a_rank_is_asked_is_not_said_to_be_stuck(
     record: PoolRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end() -> None:
@@ -73,11 +68,11 @@ def test_a_pool_that_ends_while_a_rank_is_asked_is_not_said_to_be_stuck(
     for happens in (lose_folder, end):
         answers(monkeypatch, happens)
         with pytest.raises(DistError, match="The pool has ended") as caught:
-            stack(record)
+            await diagnostics.stack_of(record, 0)
         assert caught.value.code == "pool_not_running"
 
 
-def test_the_log_of_a_rank_whose_agent_still_imports_torch(
+async def test_the_log_of_a_rank_whose_agent_still_imports_torch(
     record: PoolRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(diagnostics, "PATIENCE", 0.05)
@@ -87,7 +82,7 @@ def test_the_log_of_a_rank_whose_agent_still_imports_torch(
         for state, code in (("starting", "pool_not_running"), ("idle", "pool_unreachable")):
             record.ranks[0].state = state
             with pytest.raises(DistError) as caught:
-                asyncio.run(diagnostics.log_of(record, 0))
+                await diagnostics.log_of(record, 0)
             assert caught.value.code == code
 
 

@@ -24,144 +24,121 @@ from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.usage import RankUsage
 
-from .test_pool import client_of, follow, request, running
+from ..pool_driver import client_of, follow, request, running
 
 
-def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_path: Path) -> None:
-    async def check() -> None:
-        guests = PoolManager()
-        async with running(request(tmp_path, timeout=20)) as pool:
-            (found,) = await asyncio.to_thread(lambda: list(find_pools()))
-            guest = guests.adopt(found)
-            await follow(guest)
-            guest.timeout = 1
-            psutil.Process(pool.record.ranks[1].pid).suspend()  # so that it is not ready in time
-            pool.restart([1])
-            while guest.record.state is not PoolState.CONFIGURING:
-                await asyncio.wait_for(guest.changed_since(guest.record.version, 60), 60)
-            await guests.release(guest.record.id)
-            assert not guest._tasks._tasks
-            await follow(pool)
-            await asyncio.sleep(1.5)  # longer than the guest would have waited
-            assert pool.record.state is PoolState.RUNNING
-
-    asyncio.run(check())
+async def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_path: Path) -> None:
+    guests = PoolManager()
+    async with running(request(tmp_path, timeout=20)) as pool:
+        (found,) = await asyncio.to_thread(lambda: list(find_pools()))
+        guest = guests.adopt(found)
+        await follow(guest)
+        guest.timeout = 1
+        psutil.Process(pool.record.ranks[1].pid).suspend()  # so that it is not ready in time
+        pool.restart([1])
+        while guest.record.state is not PoolState.CONFIGURING:
+            await asyncio.wait_for(guest.changed_since(guest.record.version, 60), 60)
+        await guests.release(guest.record.id)
+        assert not guest._tasks._tasks
+        await follow(pool)
+        await asyncio.sleep(1.5)  # longer than the guest would have waited
+        assert pool.record.state is PoolState.RUNNING
 
 
-def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
-    async def check() -> None:
-        manager = PoolManager(watch=True)
-        pool = await manager.create(request(tmp_path, num_ranks=3))
-        try:
-            await follow(pool)
-            os.kill(pool.record.ranks[2].pid or 0, signal.SIGKILL)
-            while pool.record.ranks[2].state != "dead":
-                await asyncio.wait_for(pool.changed_since(pool.record.version, 60), 60)
-            watcher = pool._watcher
-            pool.restart([1])
-            await follow(pool)
-            assert pool._watcher is not watcher and pool._watcher
-            begun = time.monotonic()
-            await pool._watcher.ready(pool._living())
-            assert time.monotonic() - begun < 4  # it has not waited for the dead one's greeting
-        finally:
-            await manager.stop_all()
-
-    asyncio.run(check())
+async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
+    manager = PoolManager(watch=True)
+    pool = await manager.create(request(tmp_path, num_ranks=3))
+    try:
+        await follow(pool)
+        os.kill(pool.record.ranks[2].pid or 0, signal.SIGKILL)
+        while pool.record.ranks[2].state != "dead":
+            await asyncio.wait_for(pool.changed_since(pool.record.version, 60), 60)
+        watcher = pool._watcher
+        pool.restart([1])
+        await follow(pool)
+        assert pool._watcher is not watcher and pool._watcher
+        begun = time.monotonic()
+        await pool._watcher.ready(pool._living())
+        assert time.monotonic() - begun < 4  # it has not waited for the dead one's greeting
+    finally:
+        await manager.stop_all()
 
 
-def test_a_pool_may_end_before_its_cells_are_stopped(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool:
-            await pool.stop()
-            await pool._stop_cells()
-
-    asyncio.run(check())
+async def test_a_pool_may_end_before_its_cells_are_stopped(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool:
+        await pool.stop()
+        await pool._stop_cells()
 
 
-def test_no_ranks_is_no_error(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            assert await client.execute("1", [], lambda *_: None) == {}
-
-    asyncio.run(check())
+async def test_no_ranks_is_no_error(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        assert await client.execute("1", [], lambda *_: None) == {}
 
 
-def test_a_start_that_fails_early_is_forgotten(
+async def test_a_start_that_fails_early_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-
-    async def check() -> None:
-        manager = PoolManager()
-        for _ in range(2):  # the second time, the kernel must not have "a pool already"
-            with pytest.raises(FileNotFoundError):
-                await manager.create(request(tmp_path, kernel_id="k1", cwd=None))
-
-    asyncio.run(check())
+    manager = PoolManager()
+    for _ in range(2):  # the second time, the kernel must not have "a pool already"
+        with pytest.raises(FileNotFoundError):
+            await manager.create(request(tmp_path, kernel_id="k1", cwd=None))
 
 
-def test_listeners_and_odd_messages_end_nothing(
+async def test_listeners_and_odd_messages_end_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
+    manager = PoolManager()
+    told: list[Pool] = []
 
-    async def check() -> None:
-        manager = PoolManager()
-        told: list[Pool] = []
+    def fail(pool: Pool) -> None:
+        raise RuntimeError("a listener's mistake")
 
-        def fail(pool: Pool) -> None:
-            raise RuntimeError("a listener's mistake")
-
-        manager.listen(fail, lambda _: None)
-        manager.listen(told.append, lambda _: None)
-        pool = await manager.create(request(tmp_path))
-        try:
-            await follow(pool)
-            assert told and pool.record.state is PoolState.RUNNING
-            async with client_of(pool) as client:
-                client.link.send("dance")
-                assert await client.link.answers()
-                reader = asyncio.StreamReader()
-                reader.feed_data(b'not JSON\n{"turn": []}\n{"pong": true}\n')
-                reader.feed_eof()
-                heard = client.link._heard
-                await client.link._read(reader)
-                assert heard.is_set()
-        finally:
-            await manager.stop_all()
-
-    asyncio.run(check())
+    manager.listen(fail, lambda _: None)
+    manager.listen(told.append, lambda _: None)
+    pool = await manager.create(request(tmp_path))
+    try:
+        await follow(pool)
+        assert told and pool.record.state is PoolState.RUNNING
+        async with client_of(pool) as client:
+            client.link.send("dance")
+            assert await client.link.answers()
+            reader = asyncio.StreamReader()
+            reader.feed_data(b'not JSON\n{"turn": []}\n{"pong": true}\n')
+            reader.feed_eof()
+            heard = client.link._heard
+            await client.link._read(reader)
+            assert heard.is_set()
+    finally:
+        await manager.stop_all()
     assert "a listener's mistake" in caplog.text
     assert "unknown command 'dance'" in caplog.text
     assert "b'not JSON" in caplog.text
 
 
-def test_a_record_of_another_version_hides_no_other_pool(tmp_path: Path) -> None:
-    async def check() -> None:
-        owner = PoolManager(owner=Owner(SERVER, 60.0))
-        pools = [await owner.create(request(tmp_path)) for _ in range(2)]
-        for pool in pools:
+async def test_a_record_of_another_version_hides_no_other_pool(tmp_path: Path) -> None:
+    owner = PoolManager(owner=Owner(SERVER, 60.0))
+    pools = [await owner.create(request(tmp_path)) for _ in range(2)]
+    for pool in pools:
+        await follow(pool)
+    odd = Path(pools[0].record.folder, CONFIG)
+    config = json.loads(odd.read_text())
+    config["record"]["of_a_later_version"] = config["record"].pop("world_size")
+    odd.write_text(json.dumps(config))
+    await owner.release(pools[1].record.id)
+    heir = PoolManager(owner=Owner(SERVER, 60.0))
+    try:
+        adopted = {pool.record.id for pool in await heir.adopt_unserved()}
+        assert adopted == {pools[1].record.id}
+    finally:
+        for pool in heir.live():
             await follow(pool)
-        odd = Path(pools[0].record.folder, CONFIG)
-        config = json.loads(odd.read_text())
-        config["record"]["of_a_later_version"] = config["record"].pop("world_size")
-        odd.write_text(json.dumps(config))
-        await owner.release(pools[1].record.id)
-        heir = PoolManager(owner=Owner(SERVER, 60.0))
-        try:
-            adopted = {pool.record.id for pool in await heir.adopt_unserved()}
-            assert adopted == {pools[1].record.id}
-        finally:
-            for pool in heir.live():
-                await follow(pool)
-            await heir.stop_all()
-            await owner.stop_all()
-
-    asyncio.run(check())
+        await heir.stop_all()
+        await owner.stop_all()
 
 
 def test_a_folder_of_anything_is_skipped(tmp_path: Path) -> None:
@@ -176,83 +153,71 @@ def test_a_folder_of_anything_is_skipped(tmp_path: Path) -> None:
             shutil.rmtree(folder)
 
 
-def test_one_look_that_fails_is_not_the_last(tmp_path: Path) -> None:
-    async def check() -> None:
-        manager = PoolManager()
-        usage = RankUsage(manager, interval=0.05)
-        looked = asyncio.Event()
-        fail = True
+async def test_one_look_that_fails_is_not_the_last(tmp_path: Path) -> None:
+    manager = PoolManager()
+    usage = RankUsage(manager, interval=0.05)
+    looked = asyncio.Event()
+    fail = True
 
-        def listener() -> None:
-            nonlocal fail
-            if fail:
-                fail = False
-                raise RuntimeError("a listener's mistake")
-            looked.set()
+    def listener() -> None:
+        nonlocal fail
+        if fail:
+            fail = False
+            raise RuntimeError("a listener's mistake")
+        looked.set()
 
-        pool = await manager.create(request(tmp_path))
+    pool = await manager.create(request(tmp_path))
+    await follow(pool)
+    usage.listen(listener)
+    release = usage.want()
+    try:
+        await asyncio.wait_for(looked.wait(), 30)
+    finally:
+        release()
+        await usage.close()
+        await manager.stop_all()
+
+
+async def test_an_error_after_the_start_is_not_called_a_failed_start(tmp_path: Path) -> None:
+    pool = await PoolManager().create(request(tmp_path))
+    await follow(pool)
+    pool._agent.process, agent = None, pool._agent.process  # nothing else makes it fail now
+    pool._link.closed.set()
+    await asyncio.wait_for(pool.ended.wait(), 60)
+    assert pool.record.reason
+    assert pool.record.reason.code == "pool_failed"
+    assert "unexpected error" in pool.record.reason.message
+    assert agent
+    await agent.wait(30)
+
+
+async def test_a_pool_survives_a_lost_connection(tmp_path: Path) -> None:
+    manager = PoolManager(owner=Owner(SERVER, 60.0))
+    pool = await manager.create(request(tmp_path))
+    try:
         await follow(pool)
-        usage.listen(listener)
-        release = usage.want()
-        try:
-            await asyncio.wait_for(looked.wait(), 30)
-        finally:
-            release()
-            await usage.close()
-            await manager.stop_all()
-
-    asyncio.run(check())
-
-
-def test_an_error_after_the_start_is_not_called_a_failed_start(tmp_path: Path) -> None:
-    async def check() -> None:
-        pool = await PoolManager().create(request(tmp_path))
-        await follow(pool)
-        pool._agent.process, agent = None, pool._agent.process  # nothing else makes it fail now
-        pool._link.closed.set()
-        await asyncio.wait_for(pool.ended.wait(), 60)
-        assert pool.record.reason
-        assert pool.record.reason.code == "pool_failed"
-        assert "unexpected error" in pool.record.reason.message
-        assert agent
-        await agent.wait(30)
-
-    asyncio.run(check())
+        lost = pool._link
+        assert lost._writer
+        lost._writer.transport.abort()
+        while pool._link is lost:
+            await asyncio.wait_for(pool.changed_since(pool.record.version, 60), 60)
+        assert await pool._link.answers()
+        assert pool.record.state is PoolState.RUNNING
+        client = PoolClient(Path(pool.record.folder))
+        await client.connect()
+        await client.close()
+    finally:
+        await manager.stop_all()
 
 
-def test_a_pool_survives_a_lost_connection(tmp_path: Path) -> None:
-    async def check() -> None:
-        manager = PoolManager(owner=Owner(SERVER, 60.0))
-        pool = await manager.create(request(tmp_path))
-        try:
-            await follow(pool)
-            lost = pool._link
-            assert lost._writer
-            lost._writer.transport.abort()
-            while pool._link is lost:
-                await asyncio.wait_for(pool.changed_since(pool.record.version, 60), 60)
-            assert await pool._link.answers()
-            assert pool.record.state is PoolState.RUNNING
-            client = PoolClient(Path(pool.record.folder))
-            await client.connect()
-            await client.close()
-        finally:
-            await manager.stop_all()
-
-    asyncio.run(check())
-
-
-def test_an_agent_that_dies_in_a_restart_is_not_called_silent(tmp_path: Path) -> None:
-    async def check() -> None:
-        pool = await PoolManager().create(request(tmp_path))
-        await follow(pool)
-        agent = psutil.Process(pool.record.ranks[0].pid).parent()
-        assert agent
-        agent.suspend()
-        pool.restart([1])
-        agent.kill()
-        await asyncio.wait_for(pool.ended.wait(), 60)
-        assert pool.record.reason
-        assert "was killed by signal 9" in pool.record.reason.message
-
-    asyncio.run(check())
+async def test_an_agent_that_dies_in_a_restart_is_not_called_silent(tmp_path: Path) -> None:
+    pool = await PoolManager().create(request(tmp_path))
+    await follow(pool)
+    agent = psutil.Process(pool.record.ranks[0].pid).parent()
+    assert agent
+    agent.suspend()
+    pool.restart([1])
+    agent.kill()
+    await asyncio.wait_for(pool.ended.wait(), 60)
+    assert pool.record.reason
+    assert "was killed by signal 9" in pool.record.reason.message

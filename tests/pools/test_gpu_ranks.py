@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,8 +24,8 @@ def notebook(tmp_path: Path) -> Iterator[Notebook]:
     notebook.close()
 
 
-def test_a_rank_for_each_gpu_talks_by_nccl(notebook: Notebook) -> None:
-    gpus = asyncio.run(read_gpu_state()).inventory.gpus
+async def test_a_rank_for_each_gpu_talks_by_nccl(notebook: Notebook) -> None:
+    gpus = (await read_gpu_state()).inventory.gpus
     started = notebook.ok("%dist_init")
     assert "cpu:gloo,cuda:nccl" in started.shown
     said = notebook.ok(
@@ -43,15 +42,15 @@ def test_a_rank_for_each_gpu_talks_by_nccl(notebook: Notebook) -> None:
         assert any(expected in line for line in said), said
 
 
-def test_a_library_that_uses_its_local_rank_is_on_its_gpu(notebook: Notebook) -> None:
-    (gpu, *_) = asyncio.run(read_gpu_state()).inventory.gpus
+async def test_a_library_that_uses_its_local_rank_is_on_its_gpu(notebook: Notebook) -> None:
+    (gpu, *_) = (await read_gpu_state()).inventory.gpus
     notebook.ok(f"%dist_init -n 1 --gpu-ids {gpu.index}")
     code = "%%distributed\nprint(torch.cuda.get_device_properties(f'cuda:{local_rank}').uuid)"
     assert gpu.uuid.removeprefix("GPU-") in notebook.ok(code).text
 
 
-def test_two_ranks_on_one_gpu_talk_by_gloo(notebook: Notebook) -> None:
-    (gpu, *_) = asyncio.run(read_gpu_state()).inventory.gpus
+async def test_two_ranks_on_one_gpu_talk_by_gloo(notebook: Notebook) -> None:
+    (gpu, *_) = (await read_gpu_state()).inventory.gpus
     started = notebook.ok(f"%dist_init -n 2 --gpu-ids {gpu.index}").shown
     assert "gloo" in started
     assert "share" in started
@@ -77,8 +76,8 @@ def test_a_stopped_cell_leaves_nccl_in_order(notebook: Notebook) -> None:
     assert "[0] 1" in notebook.ok(code).lines
 
 
-def test_status_shows_the_gpu_as_it_is(notebook: Notebook) -> None:
-    (gpu, *_) = asyncio.run(read_gpu_state()).inventory.gpus
+async def test_status_shows_the_gpu_as_it_is(notebook: Notebook) -> None:
+    (gpu, *_) = (await read_gpu_state()).inventory.gpus
     notebook.ok("%dist_init -n 1")
     notebook.ok("%%distributed\nblock = torch.empty(2**30, dtype=torch.uint8, device=device)")
     said = notebook.ok("%dist_status").text
@@ -87,8 +86,8 @@ def test_status_shows_the_gpu_as_it_is(notebook: Notebook) -> None:
     assert "1 GiB" in said
 
 
-def test_a_gpu_that_a_foreign_process_uses_is_refused(notebook: Notebook) -> None:
-    (gpu, *_) = asyncio.run(read_gpu_state()).inventory.gpus
+async def test_a_gpu_that_a_foreign_process_uses_is_refused(notebook: Notebook) -> None:
+    (gpu, *_) = (await read_gpu_state()).inventory.gpus
     with on_gpu(gpu, 2**30) as (child, _):
         said = notebook.fails(f"%dist_init -n 1 --gpu-ids {gpu.index}")
         assert f"GPU {gpu.label} is used by" in said

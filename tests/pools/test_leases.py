@@ -87,92 +87,82 @@ def check_without_cuda(pool: Pool) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_agent_alone_holds_a_lease_from_its_start_to_its_end(
+async def test_the_agent_alone_holds_a_lease_from_its_start_to_its_end(
     gpus: State, tmp_path: Path
 ) -> None:
-    async def check() -> None:
-        async with managing(keep_warm=60) as manager:
-            first = await start(manager, tmp_path, num_ranks=1)
-            check_without_cuda(first)
-            second = await start(manager, tmp_path, num_ranks=2)  # from the first one's zygote
-            assert (used(first), used(second)) == (NAMES[:1], NAMES[1:3])
-            assert "GPU 0 is leased by" in second.record.notices[0]
-            assert first.record.id in second.record.notices[0]
-            family = [process for process in tagged(dict(os.environ)) if process.pid != os.getpid()]
-            (zygote,) = [process for process in family if process.name() == ZYGOTE]
-            assert agent_of(second).parent() == zygote
-            expected = {agent_of(first).pid: 2, agent_of(second).pid: 3}
-            counts = {process.pid: len(lease_files(process)) for process in family}
-            assert {pid: count for pid, count in counts.items() if count} == expected
-            assert len(counts) >= 6 and lease_files(psutil.Process()) == []
-            told = holders(FOUR)
-            assert told[NAMES[1]]["pid"] == agent_of(second).pid
+    async with managing(keep_warm=60) as manager:
+        first = await start(manager, tmp_path, num_ranks=1)
+        check_without_cuda(first)
+        second = await start(manager, tmp_path, num_ranks=2)  # from the first one's zygote
+        assert (used(first), used(second)) == (NAMES[:1], NAMES[1:3])
+        assert "GPU 0 is leased by" in second.record.notices[0]
+        assert first.record.id in second.record.notices[0]
+        family = [process for process in tagged(dict(os.environ)) if process.pid != os.getpid()]
+        (zygote,) = [process for process in family if process.name() == ZYGOTE]
+        assert agent_of(second).parent() == zygote
+        expected = {agent_of(first).pid: 2, agent_of(second).pid: 3}
+        counts = {process.pid: len(lease_files(process)) for process in family}
+        assert {pid: count for pid, count in counts.items() if count} == expected
+        assert len(counts) >= 6 and lease_files(psutil.Process()) == []
+        told = holders(FOUR)
+        assert told[NAMES[1]]["pid"] == agent_of(second).pid
 
-            pid = second.record.ranks[0].pid
-            second.restart()
-            while second.record.state is not PoolState.RUNNING or second.record.generation < 2:
-                assert leased()[NAMES[2]] == second.record.id
-                await second.changed_since(second.record.version, 1)
-            assert second.record.ranks[0].pid != pid and used(second) == NAMES[1:3]
+        pid = second.record.ranks[0].pid
+        second.restart()
+        while second.record.state is not PoolState.RUNNING or second.record.generation < 2:
             assert leased()[NAMES[2]] == second.record.id
+            await second.changed_since(second.record.version, 1)
+        assert second.record.ranks[0].pid != pid and used(second) == NAMES[1:3]
+        assert leased()[NAMES[2]] == second.record.id
 
-            await second.stop()
-            assert leased() == {NAMES[0]: first.record.id}
-            manager.zygotes.drop()
-
-    asyncio.run(check())
-
-
-def test_a_killed_agent_has_its_gpus_free_at_once(gpus: State, tmp_path: Path) -> None:
-    async def check() -> None:
-        async with managing(keep_warm=60) as manager:
-            pool = await manager.create(PoolRequest(cwd=str(tmp_path)))
-            while pool.record.progress["phase"] != "importing torch":
-                await pool.changed_since(pool.record.version, 10)
-            assert set(leased()) == set(NAMES)
-            killed = 0
-            while not killed:  # the phase begins before its process does
-                for process in tagged(dict(os.environ)):
-                    if process.name() == "dist-agent" or process.ppid() == os.getpid():
-                        process.kill()
-                        killed += 1
-                await asyncio.sleep(0)
-            await pool.ended.wait()
-            assert pool.record.state is PoolState.FAILED
-            assert leased() == {}
-
-            pool = await start(manager, tmp_path)
-            agent_of(pool).kill()
-            while leased():
-                await asyncio.sleep(0)
-            again = await start(manager, tmp_path, num_ranks=1)
-            assert used(again) == NAMES[:1]
-
-    asyncio.run(check())
+        await second.stop()
+        assert leased() == {NAMES[0]: first.record.id}
+        manager.zygotes.drop()
 
 
-def test_ranks_on_mig_instances_see_one_each(gpus: State, tmp_path: Path) -> None:
+async def test_a_killed_agent_has_its_gpus_free_at_once(gpus: State, tmp_path: Path) -> None:
+    async with managing(keep_warm=60) as manager:
+        pool = await manager.create(PoolRequest(cwd=str(tmp_path)))
+        while pool.record.progress["phase"] != "importing torch":
+            await pool.changed_since(pool.record.version, 10)
+        assert set(leased()) == set(NAMES)
+        killed = 0
+        while not killed:  # the phase begins before its process does
+            for process in tagged(dict(os.environ)):
+                if process.name() == "dist-agent" or process.ppid() == os.getpid():
+                    process.kill()
+                    killed += 1
+            await asyncio.sleep(0)
+        await pool.ended.wait()
+        assert pool.record.state is PoolState.FAILED
+        assert leased() == {}
+
+        pool = await start(manager, tmp_path)
+        agent_of(pool).kill()
+        while leased():
+            await asyncio.sleep(0)
+        again = await start(manager, tmp_path, num_ranks=1)
+        assert used(again) == NAMES[:1]
+
+
+async def test_ranks_on_mig_instances_see_one_each(gpus: State, tmp_path: Path) -> None:
     gpus.write(**MACHINE, **{"1.mig": "1g.10gb,1g.10gb"})
+    async with managing() as manager:
+        pool = await start(manager, tmp_path, gpu_ids=("1:1", "1:0"))
+        assert [rank.gpu["label"] for rank in pool.record.ranks if rank.gpu] == ["1:1", "1:0"]
+        assert "MIG" in pool.record.notices[0] and pool.record.backend == "gloo"
+        client = PoolClient(Path(pool.record.folder))
+        await client.connect()
+        masks: dict[int, str] = {}
+        code = "import os\nprint(os.environ['CUDA_VISIBLE_DEVICES'], gpu_id)"
 
-    async def check() -> None:
-        async with managing() as manager:
-            pool = await start(manager, tmp_path, gpu_ids=("1:1", "1:0"))
-            assert [rank.gpu["label"] for rank in pool.record.ranks if rank.gpu] == ["1:1", "1:0"]
-            assert "MIG" in pool.record.notices[0] and pool.record.backend == "gloo"
-            client = PoolClient(Path(pool.record.folder))
-            await client.connect()
-            masks: dict[int, str] = {}
-            code = "import os\nprint(os.environ['CUDA_VISIBLE_DEVICES'], gpu_id)"
+        def hear(rank: int, kind: str, content: dict[str, Any]) -> None:
+            masks[rank] = masks.get(rank, "") + content.get("text", "")
 
-            def hear(rank: int, kind: str, content: dict[str, Any]) -> None:
-                masks[rank] = masks.get(rank, "") + content.get("text", "")
-
-            await client.execute(code, [0, 1], hear)
-            await client.close()
-            assert masks == {rank: f"{uuid} 1\n" for rank, uuid in enumerate(used(pool))}
-            assert all(uuid.startswith("MIG-") for uuid in used(pool))
-
-    asyncio.run(check())
+        await client.execute(code, [0, 1], hear)
+        await client.close()
+        assert masks == {rank: f"{uuid} 1\n" for rank, uuid in enumerate(used(pool))}
+        assert all(uuid.startswith("MIG-") for uuid in used(pool))
 
 
 OWNER = """

@@ -9,8 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import psutil
 import pytest
 from jupyter_client import BlockingKernelClient
 
-from jupyter_dist_server.client.client import Execution, PoolClient
+from jupyter_dist_server.client.client import Execution
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.folder import create_folder
 from jupyter_dist_server.common.protocol.records import PoolState
@@ -28,208 +27,125 @@ from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 
 from ..driver import environment, plain_notebook, tagged, wait_for
+from ..pool_driver import client_of, follow, linux, processes, request, running, text_of
 from ..waiting import PATIENCE
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
-
-def request(tmp_path: Path, **fields: Any) -> PoolRequest:
-    return PoolRequest(**{"num_ranks": 2, "cwd": str(tmp_path), **fields})
-
-
-async def follow(pool: Pool) -> list[str]:
-    """Wait until a start has succeeded or failed; return the states on the way."""
-    states = [pool.record.state.value]
-    while pool.record.state in (PoolState.PENDING, PoolState.CONFIGURING):
-        await pool.changed_since(pool.record.version, 60)
-        if states[-1] != pool.record.state.value:
-            states.append(pool.record.state.value)
-    return states
-
-
-@asynccontextmanager
-async def running(pool_request: PoolRequest) -> AsyncIterator[Pool]:
-    """Run a pool, and check that nothing of it is left."""
-    manager = PoolManager(watch=True)
-    pool = await manager.create(pool_request)
+async def test_states_follow_slurms_words(tmp_path: Path) -> None:
+    manager, seen = PoolManager(), []
+    manager.listen(lambda pool: seen.append(pool.record.state.value), lambda _: None)
+    pool = await manager.create(request(tmp_path))
+    assert pool.record.state is PoolState.PENDING
     await follow(pool)
-    assert pool.record.state is PoolState.RUNNING, pool.record.reason
-    family = processes(pool)
-    try:
-        yield pool
-    finally:
-        await manager.stop_all()
-    assert pool.record.state is PoolState.COMPLETED
-    assert not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
-    assert not Path(pool.record.folder).exists()
-
-
-def processes(pool: Pool) -> list[psutil.Process]:
-    agent = psutil.Process(pool.record.ranks[0].pid).parent()
-    return [agent, *agent.children(recursive=True)]
-
-
-@asynccontextmanager
-async def client_of(pool: Pool) -> AsyncIterator[PoolClient]:
-    client = PoolClient(Path(pool.record.folder))
-    await client.connect()
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
-async def text_of(client: PoolClient, code: str, rank: int = 0) -> str:
-    """Run code on one rank and return what it prints."""
-    pieces: list[str] = []
-
-    def on_output(_: int, kind: str, content: dict[str, Any]) -> None:
-        pieces.append(content.get("text", "") if kind == "stream" else "")
-
-    replies = await client.execute(code, [rank], on_output)
-    assert replies[rank].status == "ok", replies[rank].content
-    return "".join(pieces)
-
-
-def test_states_follow_slurms_words(tmp_path: Path) -> None:
-    async def check() -> None:
-        manager, seen = PoolManager(), []
-        manager.listen(lambda pool: seen.append(pool.record.state.value), lambda _: None)
-        pool = await manager.create(request(tmp_path))
-        assert pool.record.state is PoolState.PENDING
-        await follow(pool)
-        await manager.stop_all()
-        assert list(dict.fromkeys(seen)) == ["CONFIGURING", "RUNNING", "COMPLETING", "COMPLETED"]
-        assert pool.record.version == len(seen)
-
-    asyncio.run(check())
+    await manager.stop_all()
+    assert list(dict.fromkeys(seen)) == ["CONFIGURING", "RUNNING", "COMPLETING", "COMPLETED"]
+    assert pool.record.version == len(seen)
 
 
 @linux
-def test_the_agent_stays_single_threaded_and_its_ranks_share_torchs_pages(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path, num_ranks=4)) as pool:
-            agent = processes(pool)[0]
-            assert os.listdir(f"/proc/{agent.pid}/task") == [str(agent.pid)]
-            assert pool.record.start_method == "fork" and pool.record.notices == []
-            full = [psutil.Process(rank.pid).memory_full_info() for rank in pool.record.ranks]
-            # Proportional set size counts a shared page once; four copies of torch would be 100 %.
-            assert sum(m.pss for m in full) < 0.5 * sum(m.rss for m in full)
+async def test_the_agent_stays_single_threaded_and_its_ranks_share_torchs_pages(
+    tmp_path: Path,
+) -> None:
+    async with running(request(tmp_path, num_ranks=4)) as pool:
+        agent = processes(pool)[0]
+        assert os.listdir(f"/proc/{agent.pid}/task") == [str(agent.pid)]
+        assert pool.record.start_method == "fork" and pool.record.notices == []
+        full = [psutil.Process(rank.pid).memory_full_info() for rank in pool.record.ranks]
+        # Proportional set size counts a shared page once; four copies of torch would be 100 %.
+        assert sum(m.pss for m in full) < 0.5 * sum(m.rss for m in full)
 
-    asyncio.run(check())
 
-
-def test_threads_in_the_agent_make_it_spawn_and_say_so(tmp_path: Path) -> None:
+async def test_threads_in_the_agent_make_it_spawn_and_say_so(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
     )
-
-    async def check() -> None:
-        async with running(request(tmp_path, env={"PYTHONPATH": str(tmp_path)})) as pool:
-            assert pool.record.start_method == "spawn"
-            assert "the ranks were spawned" in pool.record.notices[0]
-            assert "2 threads" in pool.record.notices[0]
-
-    asyncio.run(check())
+    async with running(request(tmp_path, env={"PYTHONPATH": str(tmp_path)})) as pool:
+        assert pool.record.start_method == "spawn"
+        assert "the ranks were spawned" in pool.record.notices[0]
+        assert "2 threads" in pool.record.notices[0]
 
 
-def test_every_rank_is_a_session_of_its_own_with_different_random_numbers(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            code = "import os, random, numpy\nprint(os.getsid(0) == os.getpid())\n"
-            assert await text_of(client, code) == "True\n"
-            code = "import random, numpy\nprint(random.random(), numpy.random.rand())"
-            assert await text_of(client, code, 0) != await text_of(client, code, 1)
-
-    asyncio.run(check())
-
-
-def test_nothing_listens_on_an_outer_address(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool:
-            listening = [
-                connection.laddr.ip
-                for process in processes(pool)
-                for connection in process.net_connections("inet")
-                if connection.status == psutil.CONN_LISTEN
-            ]
-            assert listening and all(host.startswith("127.") for host in listening)
-
-    asyncio.run(check())
+async def test_every_rank_is_a_session_of_its_own_with_different_random_numbers(
+    tmp_path: Path,
+) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        code = "import os, random, numpy\nprint(os.getsid(0) == os.getpid())\n"
+        assert await text_of(client, code) == "True\n"
+        code = "import random, numpy\nprint(random.random(), numpy.random.rand())"
+        assert await text_of(client, code, 0) != await text_of(client, code, 1)
 
 
-def test_thread_limits_of_the_user_reach_the_ranks(tmp_path: Path) -> None:
-    async def check() -> None:
-        limits = {"OMP_NUM_THREADS": "2"}
-        async with running(request(tmp_path, env=limits)) as pool, client_of(pool) as client:
-            code = "import os\nprint(os.environ['OMP_NUM_THREADS'], torch.get_num_threads())"
-            assert await text_of(client, code) == "2 2\n"
-            assert pool.record.start_method == "fork"
-
-    asyncio.run(check())
-
-
-def test_two_clients_do_not_steal_each_others_replies(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with (
-            running(request(tmp_path)) as pool,
-            client_of(pool) as one,
-            client_of(pool) as two,
-        ):
-            for _ in range(5):
-                first = text_of(one, "print('one')")
-                second = text_of(two, "print('two')")
-                assert await asyncio.gather(first, second) == ["one\n", "two\n"]
-
-    asyncio.run(check())
+async def test_nothing_listens_on_an_outer_address(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool:
+        listening = [
+            connection.laddr.ip
+            for process in processes(pool)
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        ]
+        assert listening and all(host.startswith("127.") for host in listening)
 
 
-def test_clients_can_connect_while_ranks_publish_without_pause(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            code = "import sys, time\nwhile True:\n    print('x')\n    sys.stdout.flush()\n"
-            code += "    time.sleep(0.001)"
-            begun = asyncio.Event()
-            busy = asyncio.create_task(client.execute(code, [0, 1], lambda *_: begun.set()))
-            await begun.wait()
-            for _ in range(20):
-                async with client_of(pool):
-                    pass
-            client.link.interrupt([0, 1])
-            assert {reply.status for reply in (await busy).values()} == {"error"}
-
-    asyncio.run(check())
+async def test_thread_limits_of_the_user_reach_the_ranks(tmp_path: Path) -> None:
+    limits = {"OMP_NUM_THREADS": "2"}
+    async with running(request(tmp_path, env=limits)) as pool, client_of(pool) as client:
+        code = "import os\nprint(os.environ['OMP_NUM_THREADS'], torch.get_num_threads())"
+        assert await text_of(client, code) == "2 2\n"
+        assert pool.record.start_method == "fork"
 
 
-def test_cancelling_leaves_the_cells_of_others_alone(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with (
-            running(request(tmp_path, num_ranks=1)) as pool,
-            client_of(pool) as one,
-            client_of(pool) as two,
-        ):
-            begun, queued = asyncio.Event(), asyncio.Event()
-            executions: list[Execution] = []
-
-            def started(execution: Execution) -> None:
-                executions.append(execution)
-                queued.set()
-
-            code = "import time\nprint('in')\ntime.sleep(1)\nmark = 1"
-            first = asyncio.create_task(one.execute(code, [0], lambda *_: begun.set()))
-            await begun.wait()
-            late = two.execute("mark = 2", [0], lambda *_: None, started=started)
-            second = asyncio.create_task(late)
-            await queued.wait()
-            two.stop(executions[0])
-            assert (await first)[0].status == "ok"
-            assert (await second)[0].status == "aborted"
-            assert await text_of(one, "print(mark)") == "1\n"
-
-    asyncio.run(check())
+async def test_two_clients_do_not_steal_each_others_replies(tmp_path: Path) -> None:
+    async with (
+        running(request(tmp_path)) as pool,
+        client_of(pool) as one,
+        client_of(pool) as two,
+    ):
+        for _ in range(5):
+            first = text_of(one, "print('one')")
+            second = text_of(two, "print('two')")
+            assert await asyncio.gather(first, second) == ["one\n", "two\n"]
 
 
-def test_forked_workers_do_not_double_output(tmp_path: Path) -> None:
+async def test_clients_can_connect_while_ranks_publish_without_pause(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        code = "import sys, time\nwhile True:\n    print('x')\n    sys.stdout.flush()\n"
+        code += "    time.sleep(0.001)"
+        begun = asyncio.Event()
+        busy = asyncio.create_task(client.execute(code, [0, 1], lambda *_: begun.set()))
+        await begun.wait()
+        for _ in range(20):
+            async with client_of(pool):
+                pass
+        client.link.interrupt([0, 1])
+        assert {reply.status for reply in (await busy).values()} == {"error"}
+
+
+async def test_cancelling_leaves_the_cells_of_others_alone(tmp_path: Path) -> None:
+    async with (
+        running(request(tmp_path, num_ranks=1)) as pool,
+        client_of(pool) as one,
+        client_of(pool) as two,
+    ):
+        begun, queued = asyncio.Event(), asyncio.Event()
+        executions: list[Execution] = []
+
+        def started(execution: Execution) -> None:
+            executions.append(execution)
+            queued.set()
+
+        code = "import time\nprint('in')\ntime.sleep(1)\nmark = 1"
+        first = asyncio.create_task(one.execute(code, [0], lambda *_: begun.set()))
+        await begun.wait()
+        late = two.execute("mark = 2", [0], lambda *_: None, started=started)
+        second = asyncio.create_task(late)
+        await queued.wait()
+        two.stop(executions[0])
+        assert (await first)[0].status == "ok"
+        assert (await second)[0].status == "aborted"
+        assert await text_of(one, "print(mark)") == "1\n"
+
+
+async def test_forked_workers_do_not_double_output(tmp_path: Path) -> None:
     code = """
 import multiprocessing, os
 def work(i):
@@ -240,47 +156,32 @@ workers = [context.Process(target=work, args=(i,)) for i in range(3)]
 for worker in workers: worker.start()
 for worker in workers: worker.join()
 """
-
-    async def check() -> None:
-        async with running(request(tmp_path, num_ranks=1)) as pool, client_of(pool) as client:
-            said = await text_of(client, code)  # pieces of lines may mix, nothing may double
-            assert [said.count(f"descriptor {i}") for i in range(3)] == [1, 1, 1]
-
-    asyncio.run(check())
+    async with running(request(tmp_path, num_ranks=1)) as pool, client_of(pool) as client:
+        said = await text_of(client, code)  # pieces of lines may mix, nothing may double
+        assert [said.count(f"descriptor {i}") for i in range(3)] == [1, 1, 1]
 
 
-def test_files_beside_the_notebook_do_not_shadow_the_standard_library(tmp_path: Path) -> None:
+async def test_files_beside_the_notebook_do_not_shadow_the_standard_library(tmp_path: Path) -> None:
     (tmp_path / "random.py").write_text("raise RuntimeError('shadowed')")
-
-    async def check() -> None:
-        for method in ("fork", "spawn"):
-            async with running(request(tmp_path, start_method=method, num_ranks=1)):
-                pass
-
-    asyncio.run(check())
+    for method in ("fork", "spawn"):
+        async with running(request(tmp_path, start_method=method, num_ranks=1), cold=True):
+            pass
 
 
-def test_status_is_answered_while_a_rank_is_stuck(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            begun = asyncio.Event()
-            work = client.execute("print('in')\ndist.barrier()", [0], lambda *event: begun.set())
-            stuck = asyncio.create_task(work)
-            await begun.wait()
-            status = await client.status()
-            assert {rank: said["state"] for rank, said in status.items()} == {0: "busy", 1: "idle"}
-            assert status[0]["memory"] > 50e6
-            await client.execute("dist.barrier()", [1], lambda *_: None)
-            assert (await stuck)[0].status == "ok"
-
-    asyncio.run(check())
+async def test_status_is_answered_while_a_rank_is_stuck(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        begun = asyncio.Event()
+        work = client.execute("print('in')\ndist.barrier()", [0], lambda *event: begun.set())
+        stuck = asyncio.create_task(work)
+        await begun.wait()
+        status = await client.status()
+        assert {rank: said["state"] for rank, said in status.items()} == {0: "busy", 1: "idle"}
+        assert status[0]["memory"] > 50e6
+        await client.execute("dist.barrier()", [1], lambda *_: None)
+        assert (await stuck)[0].status == "ok"
 
 
-def test_a_rank_is_a_kernel_for_any_other_client(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool:
-            await asyncio.to_thread(use_as_kernel, Path(pool.record.folder, "rank-1.json"))
-
+async def test_a_rank_is_a_kernel_for_any_other_client(tmp_path: Path) -> None:
     def use_as_kernel(connection: Path) -> None:
         assert connection.stat().st_mode & 0o777 == 0o600
         client = BlockingKernelClient(connection_file=str(connection))
@@ -298,7 +199,8 @@ def test_a_rank_is_a_kernel_for_any_other_client(tmp_path: Path) -> None:
         assert client.get_shell_msg(timeout=PATIENCE)["content"]["found"]
         client.stop_channels()
 
-    asyncio.run(check())
+    async with running(request(tmp_path)) as pool:
+        await asyncio.to_thread(use_as_kernel, Path(pool.record.folder, "rank-1.json"))
 
 
 def test_a_kernel_killed_without_a_server_leaves_nothing_within_two_seconds(
@@ -317,50 +219,47 @@ def test_a_kernel_killed_without_a_server_leaves_nothing_within_two_seconds(
     notebook.close()
 
 
-def failed(pool_request: PoolRequest) -> Pool:
+async def failed(pool_request: PoolRequest) -> Pool:
     """Try to start a pool that cannot start; check that nothing is left."""
-
-    async def attempt() -> Pool:
-        pool = await PoolManager().create(pool_request)
-        await follow(pool)
-        await pool.ended.wait()
-        return pool
-
     before = set(psutil.Process().children(recursive=True))
-    pool = asyncio.run(attempt())
+    pool = await PoolManager().create(pool_request)
+    await follow(pool)
+    await pool.ended.wait()
     assert pool.record.state is PoolState.FAILED and pool.record.reason
     assert set(psutil.Process().children(recursive=True)) <= before
     assert not pool.record.folder or not Path(pool.record.folder).exists()
     return pool
 
 
-def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
-    reason = failed(request(tmp_path, python="/no/such/python")).record.reason
+async def test_an_interpreter_that_is_not_there(tmp_path: Path) -> None:
+    reason = (await failed(request(tmp_path, python="/no/such/python"))).record.reason
     assert reason and reason.code == "agent_failed"
     assert "/no/such/python cannot be started in " in reason.message
 
 
-def test_an_interpreter_without_our_package(tmp_path: Path) -> None:
+async def test_an_interpreter_without_our_package(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     python = str(tmp_path / "env" / "bin" / "python")
-    reason = failed(request(tmp_path, python=python)).record.reason
+    reason = (await failed(request(tmp_path, python=python))).record.reason
     assert reason and reason.code == "package_missing"
     assert f"environment ({python})." in reason.message
     assert reason.hint.endswith("-m pip install jupyter-dist-server")
 
 
-def test_an_agent_that_crashes_says_its_last_words(tmp_path: Path) -> None:
+async def test_an_agent_that_crashes_says_its_last_words(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("import os, sys\nprint('argh', file=sys.stderr)\nos.abort()")
-    reason = failed(request(tmp_path, env={"PYTHONPATH": str(tmp_path)})).record.reason
+    reason = (await failed(request(tmp_path, env={"PYTHONPATH": str(tmp_path)}))).record.reason
     assert reason and reason.message.startswith("The pool's agent was killed by signal 6")
     assert "argh" in reason.stderr
 
 
-def test_a_path_too_long_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_path_too_long_for_a_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     long = tmp_path / ("x" * 90)
     long.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(long))
-    reason = failed(request(tmp_path)).record.reason
+    reason = (await failed(request(tmp_path))).record.reason
     assert reason and reason.code == "path_too_long"
     assert "Set the environment variable TMPDIR to a shorter one" in reason.hint
 
@@ -381,22 +280,24 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
             subprocess.run(["umount", small], check=True)
 
 
-def test_no_file_can_be_made_in_the_temporary_folder(small_disk: Path, tmp_path: Path) -> None:
+async def test_no_file_can_be_made_in_the_temporary_folder(
+    small_disk: Path, tmp_path: Path
+) -> None:
     names = {f"file-{number}" for number in range(7)}
     for name in names:
         (small_disk / name).touch()
-    reason = failed(request(tmp_path)).record.reason
+    reason = (await failed(request(tmp_path))).record.reason
     assert reason and reason.code == "folder_unwritable"
     assert "cannot be written: No space left on device." in reason.message
     assert set(os.listdir(small_disk)) == names
 
 
 @pytest.mark.parametrize("free_pages", range(3))
-def test_the_disk_of_the_temporary_folder_is_full(
+async def test_the_disk_of_the_temporary_folder_is_full(
     small_disk: Path, tmp_path: Path, free_pages: int
 ) -> None:
     (small_disk / "full").write_bytes(bytes((16 - free_pages) * 4096))
-    reason = failed(request(tmp_path)).record.reason
+    reason = (await failed(request(tmp_path))).record.reason
     assert reason and "No space left on device" in reason.message, reason
     assert os.listdir(small_disk) == ["full"]
 
@@ -427,47 +328,39 @@ def test_folders_of_killed_pools_are_swept_but_not_those_in_use(
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.1, 0.3])
-def test_a_stop_in_the_middle_of_a_restart_leaves_nothing(tmp_path: Path, delay: float) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path, num_ranks=4)) as pool:
-            pool.restart()
-            await asyncio.sleep(delay)
-
-    asyncio.run(check())
-
-
-def test_a_cancelled_start_is_cancelled(tmp_path: Path) -> None:
-    async def check() -> None:
-        pool = await PoolManager().create(request(tmp_path))
-        await pool.changed_since(0, 10)
-        assert pool.record.state is PoolState.CONFIGURING
-        await pool.stop()
-        assert pool.record.state is PoolState.CANCELLED
-        assert not Path(pool.record.folder).exists()
-
-    asyncio.run(check())
+async def test_a_stop_in_the_middle_of_a_restart_leaves_nothing(
+    tmp_path: Path, delay: float
+) -> None:
+    async with running(request(tmp_path, num_ranks=4)) as pool:
+        pool.restart()
+        await asyncio.sleep(delay)
 
 
-def test_one_pool_per_kernel(tmp_path: Path) -> None:
-    async def check() -> None:
-        manager = PoolManager()
+async def test_a_cancelled_start_is_cancelled(tmp_path: Path) -> None:
+    pool = await PoolManager().create(request(tmp_path))
+    await pool.changed_since(0, 10)
+    assert pool.record.state is PoolState.CONFIGURING
+    await pool.stop()
+    assert pool.record.state is PoolState.CANCELLED
+    assert not Path(pool.record.folder).exists()
+
+
+async def test_one_pool_per_kernel(tmp_path: Path) -> None:
+    manager = PoolManager()
+    await manager.create(request(tmp_path, kernel_id="k"))
+    with pytest.raises(DistError, match=re.escape("a pool of 2 ranks is ")):
         await manager.create(request(tmp_path, kernel_id="k"))
-        with pytest.raises(DistError, match=re.escape("a pool of 2 ranks is ")):
-            await manager.create(request(tmp_path, kernel_id="k"))
-        await manager.stop_for_kernel("k")
-        assert manager.pools == {}
-
-    asyncio.run(check())
+    await manager.stop_for_kernel("k")
+    assert manager.pools == {}
 
 
-def test_a_kernel_that_is_shut_down_while_gpus_are_listed_gets_no_pool(tmp_path: Path) -> None:
-    async def check() -> None:
-        manager = PoolManager()
-        start = asyncio.create_task(manager.create(request(tmp_path, kernel_id="k")))
-        await asyncio.sleep(0)  # now it has begun
-        await manager.stop_for_kernel("k")
-        with pytest.raises(DistError, match=re.escape("The start was cancelled")):
-            await start
-        assert manager.pools == {}
-
-    asyncio.run(check())
+async def test_a_kernel_that_is_shut_down_while_gpus_are_listed_gets_no_pool(
+    tmp_path: Path,
+) -> None:
+    manager = PoolManager()
+    start = asyncio.create_task(manager.create(request(tmp_path, kernel_id="k")))
+    await asyncio.sleep(0)  # now it has begun
+    await manager.stop_for_kernel("k")
+    with pytest.raises(DistError, match=re.escape("The start was cancelled")):
+        await start
+    assert manager.pools == {}

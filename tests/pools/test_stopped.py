@@ -15,127 +15,110 @@ from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.records import PoolState
 
 from ..driver import environment, tagged
-from .test_zygotes import agent_of, start, until, warm_manager, zygotes
+from ..pool_driver import agent_of
+from .warm import start, until, warm_manager, zygotes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="zygotes are Linux's")
 
 
-def test_a_stopped_zygote_delays_a_start_by_seconds_and_no_stop(tmp_path: Path) -> None:
+async def test_a_stopped_zygote_delays_a_start_by_seconds_and_no_stop(tmp_path: Path) -> None:
     env = environment(tmp_path)
-
-    async def check() -> None:
-        async with warm_manager() as manager:
-            first = await start(manager, env, tmp_path)
-            await until(lambda: zygotes(env))
-            of_zygote = await start(manager, env, tmp_path)
-            (zygote,) = zygotes(env)
-            assert agent_of(of_zygote).parent() == zygote
-            zygote.suspend()
-            await asyncio.wait_for(of_zygote.stop(), 15)
-            assert of_zygote.record.state is PoolState.COMPLETED
-            await until(lambda: zygote not in zygotes(env))  # it has not told how its agent ended
-            fresh = await start(manager, env, tmp_path)
-            await until(lambda: zygotes(env))
-            (zygote,) = zygotes(env)
-            zygote.suspend()
-            another = await start(manager, env, tmp_path)
-            assert agent_of(another).parent() == psutil.Process()
-            await until(
-                lambda: zygote not in zygotes(env)
-            )  # going on, it would fork a second agent
-            for pool in (first, fresh):
-                assert pool.record.state is PoolState.RUNNING
-            await until(lambda: zygotes(env))
-            (zygote,) = zygotes(env)
-            zygote.suspend()
-        await until(lambda: not tagged(env))
-
-    asyncio.run(check())
+    async with warm_manager() as manager:
+        first = await start(manager, env, tmp_path)
+        await until(lambda: zygotes(env))
+        of_zygote = await start(manager, env, tmp_path)
+        (zygote,) = zygotes(env)
+        assert agent_of(of_zygote).parent() == zygote
+        zygote.suspend()
+        await asyncio.wait_for(of_zygote.stop(), 15)
+        assert of_zygote.record.state is PoolState.COMPLETED
+        await until(lambda: zygote not in zygotes(env))  # it has not told how its agent ended
+        fresh = await start(manager, env, tmp_path)
+        await until(lambda: zygotes(env))
+        (zygote,) = zygotes(env)
+        zygote.suspend()
+        another = await start(manager, env, tmp_path)
+        assert agent_of(another).parent() == psutil.Process()
+        await until(lambda: zygote not in zygotes(env))  # going on, it would fork a second agent
+        for pool in (first, fresh):
+            assert pool.record.state is PoolState.RUNNING
+        await until(lambda: zygotes(env))
+        (zygote,) = zygotes(env)
+        zygote.suspend()
+    await until(lambda: not tagged(env))
 
 
-def test_a_fork_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_fork_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
     env = environment(tmp_path)
-
-    async def check() -> None:
-        async with warm_manager() as manager:
-            first = await start(manager, env, tmp_path)
-            await until(lambda: zygotes(env))
-            (zygote,) = zygotes(env)
-            zygote.suspend()
-            known = next(iter(manager.zygotes._known.values()))
-            forking = asyncio.create_task(known.fork(Path(first.record.folder), []))
-            await asyncio.sleep(0)
-            forking.cancel()
-            await asyncio.gather(forking, return_exceptions=True)
-            zygote.send_signal(signal.SIGCONT)
-            assert not known._asked
-            third = await start(manager, env, tmp_path)
-            assert agent_of(third).parent() == zygote
-        await until(lambda: not tagged(env))
-
-    asyncio.run(check())
+    async with warm_manager() as manager:
+        first = await start(manager, env, tmp_path)
+        await until(lambda: zygotes(env))
+        (zygote,) = zygotes(env)
+        zygote.suspend()
+        known = next(iter(manager.zygotes._known.values()))
+        forking = asyncio.create_task(known.fork(Path(first.record.folder), []))
+        await asyncio.sleep(0)
+        forking.cancel()
+        await asyncio.gather(forking, return_exceptions=True)
+        zygote.send_signal(signal.SIGCONT)
+        assert not known._asked
+        third = await start(manager, env, tmp_path)
+        assert agent_of(third).parent() == zygote
+    await until(lambda: not tagged(env))
 
 
-def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) -> None:
+async def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) -> None:
     env = environment(tmp_path)
-
-    async def check() -> None:
-        async with warm_manager(keep_warm=0) as manager:
-            stopped = await start(manager, env, tmp_path)
-            restarted = await start(manager, env, tmp_path)
-            well = await start(manager, env, tmp_path)
-            client = PoolClient(Path(stopped.record.folder))
-            await client.connect()
-            begun = asyncio.Event()
-            cell = client.execute("print(1)\ndist.barrier()", [0], lambda *_: begun.set())
-            hanging = asyncio.create_task(cell)
-            await begun.wait()
-            for pool in (stopped, restarted):
-                agent_of(pool).suspend()
-            pid = agent_of(stopped).pid
-            restarted.restart([1])
-            while not stopped.record.notices:
-                await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
-            (notice,) = stopped.record.notices
-            assert f"The pool's agent (pid {pid}) does not answer" in notice
-            with pytest.raises(DistError, match=rf"agent \(pid {pid}\) does not answer"):
-                await stopped.kill([0])
-            await stopped.interrupt()  # which needs no agent, as the rank answers
-            assert (await asyncio.wait_for(hanging, 60))[0].status == "error"
-            await client.close()
-            agent_of(stopped).resume()
-            while stopped.record.notices:
-                await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
-            assert stopped.record.state is PoolState.RUNNING
-            agent_of(stopped).suspend()
-            await asyncio.wait_for(stopped.stop(), 20)
-            assert stopped.record.state is PoolState.COMPLETED
-            await asyncio.wait_for(restarted.ended.wait(), 30)
-            assert restarted.record.reason
-            assert restarted.record.reason.code == "agent_silent"
-            assert well.record.state is PoolState.RUNNING
-        await until(lambda: not tagged(env))
-
-    asyncio.run(check())
+    async with warm_manager(keep_warm=0) as manager:
+        stopped = await start(manager, env, tmp_path)
+        restarted = await start(manager, env, tmp_path)
+        well = await start(manager, env, tmp_path)
+        client = PoolClient(Path(stopped.record.folder))
+        await client.connect()
+        begun = asyncio.Event()
+        cell = client.execute("print(1)\ndist.barrier()", [0], lambda *_: begun.set())
+        hanging = asyncio.create_task(cell)
+        await begun.wait()
+        for pool in (stopped, restarted):
+            agent_of(pool).suspend()
+        pid = agent_of(stopped).pid
+        restarted.restart([1])
+        while not stopped.record.notices:
+            await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
+        (notice,) = stopped.record.notices
+        assert f"The pool's agent (pid {pid}) does not answer" in notice
+        with pytest.raises(DistError, match=rf"agent \(pid {pid}\) does not answer"):
+            await stopped.kill([0])
+        await stopped.interrupt()  # which needs no agent, as the rank answers
+        assert (await asyncio.wait_for(hanging, 60))[0].status == "error"
+        await client.close()
+        agent_of(stopped).resume()
+        while stopped.record.notices:
+            await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
+        assert stopped.record.state is PoolState.RUNNING
+        agent_of(stopped).suspend()
+        await asyncio.wait_for(stopped.stop(), 20)
+        assert stopped.record.state is PoolState.COMPLETED
+        await asyncio.wait_for(restarted.ended.wait(), 30)
+        assert restarted.record.reason
+        assert restarted.record.reason.code == "agent_silent"
+        assert well.record.state is PoolState.RUNNING
+    await until(lambda: not tagged(env))
 
 
 @pytest.mark.parametrize("victims", [[1], [0, 1]], ids=["one", "all"])
-def test_stopped_ranks_are_replaced_and_stopped(tmp_path: Path, victims: list[int]) -> None:
+async def test_stopped_ranks_are_replaced_and_stopped(tmp_path: Path, victims: list[int]) -> None:
     env = environment(tmp_path)
-
-    async def check() -> None:
-        async with warm_manager(keep_warm=0) as manager:
-            pool = await start(manager, env, tmp_path)
-            for rank in victims:
-                psutil.Process(pool.record.ranks[rank].pid).suspend()
-            pool.restart(victims)
-            while pool.record.state is not PoolState.RUNNING:
-                assert not pool.record.state.ended, pool.record.reason
-                await asyncio.wait_for(pool.changed_since(pool.record.version, 60), 60)
-            for rank in victims:
-                psutil.Process(pool.record.ranks[rank].pid).suspend()
-            await asyncio.wait_for(pool.stop(), 20)
-            assert pool.record.state is PoolState.COMPLETED
-        await until(lambda: not tagged(env))
-
-    asyncio.run(check())
+    async with warm_manager(keep_warm=0) as manager:
+        pool = await start(manager, env, tmp_path)
+        for rank in victims:
+            psutil.Process(pool.record.ranks[rank].pid).suspend()
+        pool.restart(victims)
+        while pool.record.state is not PoolState.RUNNING:
+            assert not pool.record.state.ended, pool.record.reason
+            await asyncio.wait_for(pool.changed_since(pool.record.version, 60), 60)
+        for rank in victims:
+            psutil.Process(pool.record.ranks[rank].pid).suspend()
+        await asyncio.wait_for(pool.stop(), 20)
+        assert pool.record.state is PoolState.COMPLETED
+    await until(lambda: not tagged(env))

@@ -94,20 +94,7 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     await running
 
 
-def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None:
-    async def work() -> None:
-        manager = PoolManager()
-        pool = await manager.create(PoolRequest(num_ranks=2, cwd=str(tmp_path)))
-        while pool.record.state is not PoolState.RUNNING:
-            await pool.changed_since(pool.record.version, 60)
-            assert not pool.record.state.ended, pool.record.reason
-        usage = RankUsage(manager, interval=0.1)
-        try:
-            await check(usage, pool)
-        finally:
-            await usage.close()
-            await manager.stop_all()
-
+async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None:
     async def check(usage: RankUsage, pool: Pool) -> None:
         assert usage.latest == {}
         release = usage.want()
@@ -160,7 +147,17 @@ def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None
         assert await news(usage, lambda: rank(0))
         again()
 
-    asyncio.run(work())
+    manager = PoolManager()
+    pool = await manager.create(PoolRequest(num_ranks=2, cwd=str(tmp_path)))
+    while pool.record.state is not PoolState.RUNNING:
+        await pool.changed_since(pool.record.version, 60)
+        assert not pool.record.state.ended, pool.record.reason
+    usage = RankUsage(manager, interval=0.1)
+    try:
+        await check(usage, pool)
+    finally:
+        await usage.close()
+        await manager.stop_all()
 
 
 def test_a_record_is_news_when_a_rank_goes_from_cell_to_cell() -> None:

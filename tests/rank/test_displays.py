@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections import Counter
@@ -11,7 +10,7 @@ from pathlib import Path
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.displays import REPLACED, SHARE
 
-from ..pools.test_pool import client_of, request, running
+from ..pool_driver import client_of, request, running
 
 LIMIT = 20_000
 """Characters for one rank; so it may display 200,000 bytes, and send 2,000,000."""
@@ -36,31 +35,28 @@ async def shown(client: PoolClient, code: str) -> tuple[Counter[str], str]:
     return kinds, text
 
 
-def test_displays_are_bounded_and_the_rest_is_kept(tmp_path: Path) -> None:
-    async def check() -> None:
-        with_data = request(tmp_path, num_ranks=1, env={"JUPYTER_DATA_DIR": str(tmp_path)})
-        async with running(with_data) as pool, client_of(pool) as client:
-            kinds, text = await shown(client, "for i in range(10): show()\nprint('end')")
-            assert kinds["display_data"] == SHARE * LIMIT // 50_100 == 3
-            begun = re.search(r"… a display of 48.9 KiB is cut here; it is in (.+)\n", text)
-            assert begun and text.index("end\n") >= begun.end()
-            said = re.search(r"… 342.2 KiB of displays cut, kept in (.+)\n$", text)
-            assert said and said[1] == begun[1]
-            kept = [json.loads(line) for line in Path(said[1]).read_text().splitlines()]
-            assert [len(one["data"]["text/plain"]) for one in kept] == [50_000] * 7
-
-            # What is replaced is not shown any more; an endless plot goes on for long.
-            code = "for i in range(20):\n    clear_output()\n    show()"
-            assert await shown(client, code) == (Counter(show_and_clear(20)), "")
-            code = "show(display_id='a')\nfor i in range(20): update_display(i, display_id='a')"
-            kinds, text = await shown(client, code)
-            assert (kinds["update_display_data"], text) == (20, "")
-            code = "for i in range(60):\n    clear_output()\n    show()"
-            kinds, text = await shown(client, code)
-            assert kinds["display_data"] == REPLACED * SHARE * LIMIT // 50_100
-            assert "of displays cut, kept in" in text
-
+async def test_displays_are_bounded_and_the_rest_is_kept(tmp_path: Path) -> None:
     def show_and_clear(times: int) -> dict[str, int]:
         return {"clear_output": times, "display_data": times, "finished": 1}
 
-    asyncio.run(check())
+    with_data = request(tmp_path, num_ranks=1, env={"JUPYTER_DATA_DIR": str(tmp_path)})
+    async with running(with_data) as pool, client_of(pool) as client:
+        kinds, text = await shown(client, "for i in range(10): show()\nprint('end')")
+        assert kinds["display_data"] == SHARE * LIMIT // 50_100 == 3
+        begun = re.search(r"… a display of 48.9 KiB is cut here; it is in (.+)\n", text)
+        assert begun and text.index("end\n") >= begun.end()
+        said = re.search(r"… 342.2 KiB of displays cut, kept in (.+)\n$", text)
+        assert said and said[1] == begun[1]
+        kept = [json.loads(line) for line in Path(said[1]).read_text().splitlines()]
+        assert [len(one["data"]["text/plain"]) for one in kept] == [50_000] * 7
+
+        # What is replaced is not shown any more; an endless plot goes on for long.
+        code = "for i in range(20):\n    clear_output()\n    show()"
+        assert await shown(client, code) == (Counter(show_and_clear(20)), "")
+        code = "show(display_id='a')\nfor i in range(20): update_display(i, display_id='a')"
+        kinds, text = await shown(client, code)
+        assert (kinds["update_display_data"], text) == (20, "")
+        code = "for i in range(60):\n    clear_output()\n    show()"
+        kinds, text = await shown(client, code)
+        assert kinds["display_data"] == REPLACED * SHARE * LIMIT // 50_100
+        assert "of displays cut, kept in" in text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jupyter_dist_server.client.client import PoolClient
 
-from ..pools.test_pool import client_of, follow, request, running, text_of
+from ..pool_driver import client_of, follow, request, running, text_of
 
 REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nassert t.item() == world_size"
 
@@ -22,112 +22,89 @@ async def reduce(client: PoolClient) -> set[str]:
     return {reply.status for reply in replies.values()}
 
 
-def test_a_broken_group_is_made_again_before_the_next_cell(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path, num_ranks=3)) as pool, client_of(pool) as client:
+async def test_a_broken_group_is_made_again_before_the_next_cell(tmp_path: Path) -> None:
+    async with running(request(tmp_path, num_ranks=3)) as pool, client_of(pool) as client:
+        assert await reduce(client) == {"ok"}
+        (before,) = await groups(client)
+        client.group.break_up()
+        assert await groups(client) == {None}
+        assert await reduce(client) == {"ok"}
+        (after,) = await groups(client)
+        assert after and before and after.partition(":")[0] != before.partition(":")[0]
+
+
+async def test_a_new_client_finds_out_that_the_group_is_broken(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool:
+        async with client_of(pool) as one:
+            one.group.break_up()
+            assert await groups(one) == {None}
+        async with client_of(pool) as two:
+            assert await reduce(two) == {"ok"}
+
+
+async def test_a_break_that_comes_late_leaves_a_newer_group_alone(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool:
+        async with client_of(pool) as client:
+            old = client.link.generation
+        pool.restart([1])
+        await follow(pool)
+        async with client_of(pool) as client:
             assert await reduce(client) == {"ok"}
-            (before,) = await groups(client)
-            client.group.break_up()
-            assert await groups(client) == {None}
+            client.tell("dist_break_request", {"generation": old})
+            assert None not in await groups(client)
             assert await reduce(client) == {"ok"}
-            (after,) = await groups(client)
-            assert after and before and after.partition(":")[0] != before.partition(":")[0]
-
-    asyncio.run(check())
 
 
-def test_a_new_client_finds_out_that_the_group_is_broken(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool:
-            async with client_of(pool) as one:
-                one.group.break_up()
-                assert await groups(one) == {None}
-            async with client_of(pool) as two:
-                assert await reduce(two) == {"ok"}
-
-    asyncio.run(check())
+async def test_a_stale_order_to_meet_is_not_obeyed(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        (before,) = await groups(client)
+        orders = {"name": "late", "generation": 1, "until": time.time() - 1}
+        await client.ask("dist_regroup_request", orders, channel="shell")
+        assert await groups(client) == {before}
 
 
-def test_a_break_that_comes_late_leaves_a_newer_group_alone(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool:
+async def test_a_rank_that_nobody_meets_gives_up_and_the_next_try_succeeds(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        orders = {"name": "alone", "generation": 1, "until": time.time() + 0.5}
+        alone = await client.ask("dist_regroup_request", orders, [0], channel="shell")
+        assert "here/1" in alone[0]["content"]["failure"]
+        client.group.suspect = True
+        assert await reduce(client) == {"ok"}
+
+
+async def test_ranks_that_hang_for_somebody_else_are_freed(tmp_path: Path) -> None:
+    async with (
+        running(request(tmp_path)) as pool,
+        client_of(pool) as one,
+        client_of(pool) as two,
+    ):
+        begun = asyncio.Event()
+        cell = one.execute("print('in')\ndist.barrier()", [0], lambda *_: begun.set())
+        hanging = asyncio.create_task(cell)
+        await begun.wait()
+        assert await two.stop_all() == []
+        assert (await hanging)[0].status == "error"
+        assert await reduce(two) == {"ok"}
+
+
+async def test_ranks_are_replaced_one_by_one(tmp_path: Path) -> None:
+    async with running(request(tmp_path, num_ranks=3)) as pool:
+        pids = [rank.pid for rank in pool.record.ranks]
+        port = ""
+        for replaced in ([1], [0], [0, 2]):
             async with client_of(pool) as client:
-                old = client.link.generation
-            pool.restart([1])
+                for rank in range(3):
+                    await text_of(client, "kept = True", rank)
+                port = port or await text_of(client, "import os; print(os.environ['MASTER_PORT'])")
+            pool.restart(replaced)
             await follow(pool)
             async with client_of(pool) as client:
                 assert await reduce(client) == {"ok"}
-                client.tell("dist_break_request", {"generation": old})
-                assert None not in await groups(client)
-                assert await reduce(client) == {"ok"}
-
-    asyncio.run(check())
-
-
-def test_a_stale_order_to_meet_is_not_obeyed(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            (before,) = await groups(client)
-            orders = {"name": "late", "generation": 1, "until": time.time() - 1}
-            await client.ask("dist_regroup_request", orders, channel="shell")
-            assert await groups(client) == {before}
-
-    asyncio.run(check())
-
-
-def test_a_rank_that_nobody_meets_gives_up_and_the_next_try_succeeds(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            orders = {"name": "alone", "generation": 1, "until": time.time() + 0.5}
-            alone = await client.ask("dist_regroup_request", orders, [0], channel="shell")
-            assert "here/1" in alone[0]["content"]["failure"]
-            client.group.suspect = True
-            assert await reduce(client) == {"ok"}
-
-    asyncio.run(check())
-
-
-def test_ranks_that_hang_for_somebody_else_are_freed(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with (
-            running(request(tmp_path)) as pool,
-            client_of(pool) as one,
-            client_of(pool) as two,
-        ):
-            begun = asyncio.Event()
-            cell = one.execute("print('in')\ndist.barrier()", [0], lambda *_: begun.set())
-            hanging = asyncio.create_task(cell)
-            await begun.wait()
-            assert await two.stop_all() == []
-            assert (await hanging)[0].status == "error"
-            assert await reduce(two) == {"ok"}
-
-    asyncio.run(check())
-
-
-def test_ranks_are_replaced_one_by_one(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path, num_ranks=3)) as pool:
-            pids = [rank.pid for rank in pool.record.ranks]
-            port = ""
-            for replaced in ([1], [0], [0, 2]):
-                async with client_of(pool) as client:
-                    for rank in range(3):
-                        await text_of(client, "kept = True", rank)
-                    port = port or await text_of(
-                        client, "import os; print(os.environ['MASTER_PORT'])"
-                    )
-                pool.restart(replaced)
-                await follow(pool)
-                async with client_of(pool) as client:
-                    assert await reduce(client) == {"ok"}
-                    for rank in range(3):
-                        known = await text_of(client, "print('kept' in globals())", rank)
-                        assert known == f"{rank not in replaced}\n"
-                    code = "import os; print(os.environ['MASTER_PORT'])"
-                    assert await text_of(client, code) == port
-                now = [rank.pid for rank in pool.record.ranks]
-                assert [r for r in range(3) if now[r] != pids[r]] == replaced
-                pids = now
-
-    asyncio.run(check())
+                for rank in range(3):
+                    known = await text_of(client, "print('kept' in globals())", rank)
+                    assert known == f"{rank not in replaced}\n"
+                code = "import os; print(os.environ['MASTER_PORT'])"
+                assert await text_of(client, code) == port
+            now = [rank.pid for rank in pool.record.ranks]
+            assert [r for r in range(3) if now[r] != pids[r]] == replaced
+            pids = now

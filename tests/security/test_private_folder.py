@@ -18,7 +18,7 @@ from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.processes import ProcessRef, boot_id
 from jupyter_dist_server.pools.discovery import find_pools, sweep
 
-from ..pools.test_pool import processes, request, running
+from ..pool_driver import processes, request, running
 from . import stranger
 
 FAKE = """
@@ -61,7 +61,7 @@ def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def test_a_pool_that_another_user_made_is_not_adopted(open_folder: Path) -> None:
+async def test_a_pool_that_another_user_made_is_not_adopted(open_folder: Path) -> None:
     us = vars(ProcessRef.of(os.getpid()))
     record = {"id": "p-evil", "created": 0.0, "kernel_id": None}
     config = {"id": "p-evil", "host": socket.gethostname(), "boot": boot_id(), "key": "00"}
@@ -74,50 +74,46 @@ def test_a_pool_that_another_user_made_is_not_adopted(open_folder: Path) -> None
         stranger.said(LINK, folder, link)
         assert link.is_symlink()
 
-        def refused() -> None:
+        async def refused() -> None:
             assert list(find_pools()) == []
             sweep()
             for path in (folder, link):
                 with pytest.raises(OSError):
                     PoolClient(path)
                 with pytest.raises(PermissionError, match=str(stranger.UID)):
-                    asyncio.run(AgentLink(lambda _: None).connect(path))
+                    await AgentLink(lambda _: None).connect(path)
 
-        refused()
+        await refused()
         os.lchown(link, 0, 0)  # whoever made the link, it is none of our folders
-        refused()
+        await refused()
         real = Path(tempfile.mkdtemp(prefix="jdist-"))  # one of ours, with another's file in it
         real.chmod(0o777)
         stranger.said(LINK, folder / "pool.json", real / "pool.json")
-        refused()
+        await refused()
         real.chmod(0o700)
-        refused()
+        await refused()
     finally:
         stranger.end(other)
 
 
-def test_an_agent_says_nothing_to_another_user(tmp_path: Path) -> None:
+async def test_an_agent_says_nothing_to_another_user(tmp_path: Path) -> None:
     """Not even where the folder lets others in, by mistake."""
-
-    async def check() -> None:
-        async with running(request(tmp_path, num_ranks=1)) as pool:
-            folder = Path(pool.record.folder)
-            agent = folder / "agent.sock"
-            denied = await asyncio.to_thread(stranger.said, LISTEN, agent)
-            assert denied == "PermissionError", "it cannot even look into the folder"
-            parents = [folder, folder.parent]
-            modes = [path.stat().st_mode for path in (*parents, agent)]
-            try:
-                for path in (*parents, agent):
-                    path.chmod(0o777)
-                assert await asyncio.to_thread(stranger.said, LISTEN, agent) in (
-                    "b''",
-                    "ConnectionResetError",
-                    "BrokenPipeError",
-                )
-            finally:
-                for path, mode in zip((*parents, agent), modes, strict=True):
-                    path.chmod(mode)
-            assert len(processes(pool)) > 1
-
-    asyncio.run(check())
+    async with running(request(tmp_path, num_ranks=1)) as pool:
+        folder = Path(pool.record.folder)
+        agent = folder / "agent.sock"
+        denied = await asyncio.to_thread(stranger.said, LISTEN, agent)
+        assert denied == "PermissionError", "it cannot even look into the folder"
+        parents = [folder, folder.parent]
+        modes = [path.stat().st_mode for path in (*parents, agent)]
+        try:
+            for path in (*parents, agent):
+                path.chmod(0o777)
+            assert await asyncio.to_thread(stranger.said, LISTEN, agent) in (
+                "b''",
+                "ConnectionResetError",
+                "BrokenPipeError",
+            )
+        finally:
+            for path, mode in zip((*parents, agent), modes, strict=True):
+                path.chmod(mode)
+        assert len(processes(pool)) > 1

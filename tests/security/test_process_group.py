@@ -15,7 +15,7 @@ from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 
-from ..pools.test_pool import client_of, follow, processes, request, running, text_of
+from ..pool_driver import client_of, follow, processes, request, running, text_of
 from . import stranger
 
 TORCH = "import torch.distributed as dist"
@@ -113,90 +113,78 @@ async def reduced(client: PoolClient) -> set[str]:
     return {reply.status for reply in replies.values()}
 
 
-def test_the_store_and_the_listeners_of_a_pool_hear_no_other_user(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            found = listening(pool)
-            (inner,) = (at for at in found["dist-agent"] if at.startswith("127.0.0.2:"))
-            port = inner.partition(":")[2]
-            # There is only what torch opens: the store, behind the agent, and a gloo group each.
-            assert sorted(found["dist-agent"]) == [f"127.0.0.1:{port}", inner]
-            assert inner in found["dist-rank-0"]
-            assert [len(found[f"dist-rank-{rank}"]) for rank in (0, 1)] == [2, 1]
+async def test_the_store_and_the_listeners_of_a_pool_hear_no_other_user(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        found = listening(pool)
+        (inner,) = (at for at in found["dist-agent"] if at.startswith("127.0.0.2:"))
+        port = inner.partition(":")[2]
+        # There is only what torch opens: the store, behind the agent, and a gloo group each.
+        assert sorted(found["dist-agent"]) == [f"127.0.0.1:{port}", inner]
+        assert inner in found["dist-rank-0"]
+        assert [len(found[f"dist-rank-{rank}"]) for rank in (0, 1)] == [2, 1]
 
-            for host in ("127.0.0.1", "127.0.0.2"):
-                assert stranger.said(READ_AND_SET, host, port, imports=TORCH) == "refused"
-            own = [
-                sys.executable,
-                "-c",
-                f"import sys, datetime\n{TORCH}\n{READ_AND_SET}",
-                "127.0.0.1",
-                port,
-            ]
-            assert (
-                subprocess.run(own, capture_output=True, text=True, timeout=60).stdout
-                == "set True\n"
-            )
+        for host in ("127.0.0.1", "127.0.0.2"):
+            assert stranger.said(READ_AND_SET, host, port, imports=TORCH) == "refused"
+        own = [
+            sys.executable,
+            "-c",
+            f"import sys, datetime\n{TORCH}\n{READ_AND_SET}",
+            "127.0.0.1",
+            port,
+        ]
+        assert (
+            subprocess.run(own, capture_output=True, text=True, timeout=60).stdout == "set True\n"
+        )
 
-            every = [address for addresses in found.values() for address in addresses]
-            answers = dict(line.split() for line in stranger.said(CONNECT, *every).splitlines())
-            assert answers.pop(f"127.0.0.1:{port}") == "closed"
-            assert set(answers.values()) == {"TimeoutError"}
+        every = [address for addresses in found.values() for address in addresses]
+        answers = dict(line.split() for line in stranger.said(CONNECT, *every).splitlines())
+        assert answers.pop(f"127.0.0.1:{port}") == "closed"
+        assert set(answers.values()) == {"TimeoutError"}
 
-            agent = processes(pool)[0]
-            before = agent.memory_info().rss
-            await asyncio.to_thread(stranger.said, FLOOD, port)
-            assert agent.memory_info().rss < before + (20 << 20)
-            assert await reduced(client) == {"ok"}
-
-    asyncio.run(check())
+        agent = processes(pool)[0]
+        before = agent.memory_info().rss
+        await asyncio.to_thread(stranger.said, FLOOD, port)
+        assert agent.memory_info().rss < before + (20 << 20)
+        assert await reduced(client) == {"ok"}
 
 
-def test_another_users_process_is_no_member_of_a_group(tmp_path: Path) -> None:
+async def test_another_users_process_is_no_member_of_a_group(tmp_path: Path) -> None:
     """Not even if it knows where all ranks are; those it would meet say who it was."""
-
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            store = "/tmp/" + Path(pool.record.folder).name + "-store"
-            Path(store).touch()
-            os.chmod(store, 0o666)
-            try:
-                other = stranger.begin(BE_RANK_1, store, 1, imports=TORCH)
-                answer = await text_of(client, MEET.format(store=store))
-                assert f"uid {stranger.UID}" in answer and "rank 0" in answer
-                stranger.end(other)
-            finally:
-                os.unlink(store)
-            assert await reduced(client) == {"ok"}, "the pool's own group is as it was"
-
-    asyncio.run(check())
-
-
-def test_who_races_to_the_ports_of_a_pool_that_starts_gets_nowhere(tmp_path: Path) -> None:
-    """The pool runs without the stranger, or it does not start and says why."""
-
-    async def check() -> None:
-        racer = stranger.begin(RACE)
-        assert racer.stdout and racer.stdout.readline() == "ready\n"
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        store = "/tmp/" + Path(pool.record.folder).name + "-store"
+        Path(store).touch()
+        os.chmod(store, 0o666)
         try:
-            for _ in range(4):
-                manager = PoolManager()
-                pool = await manager.create(request(tmp_path))
-                await follow(pool)
-                if pool.record.state is PoolState.RUNNING:
-                    async with client_of(pool) as client:
-                        assert await reduced(client) == {"ok"}
-                else:
-                    assert pool.record.reason and pool.record.reason.code == "stranger_refused"
-                    assert f"uid {stranger.UID}" in pool.record.reason.message
-                await manager.stop_all()
+            other = stranger.begin(BE_RANK_1, store, 1, imports=TORCH)
+            answer = await text_of(client, MEET.format(store=store))
+            assert f"uid {stranger.UID}" in answer and "rank 0" in answer
+            stranger.end(other)
         finally:
-            stranger.end(racer)
+            os.unlink(store)
+        assert await reduced(client) == {"ok"}, "the pool's own group is as it was"
 
-    asyncio.run(check())
+
+async def test_who_races_to_the_ports_of_a_pool_that_starts_gets_nowhere(tmp_path: Path) -> None:
+    """The pool runs without the stranger, or it does not start and says why."""
+    racer = stranger.begin(RACE)
+    assert racer.stdout and racer.stdout.readline() == "ready\n"
+    try:
+        for _ in range(4):
+            manager = PoolManager()
+            pool = await manager.create(request(tmp_path))
+            await follow(pool)
+            if pool.record.state is PoolState.RUNNING:
+                async with client_of(pool) as client:
+                    assert await reduced(client) == {"ok"}
+            else:
+                assert pool.record.reason and pool.record.reason.code == "stranger_refused"
+                assert f"uid {stranger.UID}" in pool.record.reason.message
+            await manager.stop_all()
+    finally:
+        stranger.end(racer)
 
 
-def test_groups_made_later_are_guarded_and_work(tmp_path: Path) -> None:
+async def test_groups_made_later_are_guarded_and_work(tmp_path: Path) -> None:
     """Also those that gloo would connect at their first collective, and those that are split."""
     code = """
 import datetime, os
@@ -211,16 +199,10 @@ for group in (
     group.allreduce([t]).wait()
     assert t.item() == 2
 """
-
-    async def check() -> None:
-        async with running(request(tmp_path)) as pool, client_of(pool) as client:
-            replies = await client.execute(code, [0, 1], lambda *_: None)
-            said = [reply.content.get("evalue") for reply in replies.values()]
-            assert {reply.status for reply in replies.values()} == {"ok"}, said
-            every = [
-                at for name, found in listening(pool).items() for at in found if "rank" in name
-            ]
-            assert len(every) == 5
-            assert stranger.said(CONNECT, *every).count("TimeoutError") == 5
-
-    asyncio.run(check())
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        replies = await client.execute(code, [0, 1], lambda *_: None)
+        said = [reply.content.get("evalue") for reply in replies.values()]
+        assert {reply.status for reply in replies.values()} == {"ok"}, said
+        every = [at for name, found in listening(pool).items() for at in found if "rank" in name]
+        assert len(every) == 5
+        assert stranger.said(CONNECT, *every).count("TimeoutError") == 5

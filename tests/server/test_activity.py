@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from .client import Client
 from .test_stream import connect, read_until
 
@@ -14,14 +12,14 @@ def last_activity(client: Client) -> str:
     return moment
 
 
-def test_looking_is_no_activity_and_working_is(client: Client) -> None:
+async def test_looking_is_no_activity_and_working_is(client: Client) -> None:
     pool = client.start(num_ranks=1)
 
     before = last_activity(client)
     gpus = ("gpus", "gpus/history", "gpus/export.csv", "gpus/export.jsonl")
     for route in ("status", *gpus, "cells", "pools", f"pools/{pool['id']}", "kernels/none/pool"):
         client.call("GET", route)
-    asyncio.run(watch(client))
+    await watch(client)
     assert last_activity(client) == before
 
     moments = [before]

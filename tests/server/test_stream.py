@@ -48,11 +48,7 @@ def states(frame: Frame) -> list[str]:
     return [rank["state"] for rank in frame["pool"]["ranks"]]
 
 
-def test_the_stream_tells_the_whole_life_of_a_pool(client: Client) -> None:
-    asyncio.run(follow_a_life(client))
-
-
-async def follow_a_life(client: Client) -> None:
+async def test_the_stream_tells_the_whole_life_of_a_pool(client: Client) -> None:
     kernel = client.raw("POST", "api/kernels", body={"name": "python3"}).body["id"]
     listed = client.get("pools")["pools"]
     stream = await connect(client)
@@ -100,11 +96,7 @@ async def follow_a_life(client: Client) -> None:
     stream.close()
 
 
-def test_what_cannot_be_understood_is_answered(client: Client) -> None:
-    asyncio.run(talk(client))
-
-
-async def talk(client: Client) -> None:
+async def test_what_cannot_be_understood_is_answered(client: Client) -> None:
     stream = await connect(client)
     await read(stream)
     for said in (

@@ -1,0 +1,123 @@
+"""Run pools in the test's own process, and clients of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.zygotes import Zygotes
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def _environment() -> dict[str, str]:
+    """Return our environment, without what pytest changes from test to test."""
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
+class _Session:
+    """The warm zygote that the pools of all tests come from, so that torch is imported once."""
+
+    def __init__(self) -> None:
+        self.zygotes = Zygotes(keep_warm=3600)
+        self.environment = _environment()
+
+
+_session: _Session | None = None
+
+
+@contextmanager
+def warm_session() -> Iterator[None]:
+    """Keep a zygote for the tests in between."""
+    global _session
+    _session = _Session()
+    yield
+    _session.zygotes.close()
+    _session = None
+
+
+def request(tmp_path: Path, **fields: Any) -> PoolRequest:
+    """Ask for two ranks, unless told otherwise."""
+    base = {"num_ranks": 2, "cwd": str(tmp_path), "base_env": _environment()}
+    return PoolRequest(**{**base, **fields})
+
+
+async def follow(pool: Pool) -> list[str]:
+    """Wait until a start has succeeded or failed; return the states on the way."""
+    states = [pool.record.state.value]
+    while pool.record.state in (PoolState.PENDING, PoolState.CONFIGURING):
+        await pool.changed_since(pool.record.version, 60)
+        if states[-1] != pool.record.state.value:
+            states.append(pool.record.state.value)
+    return states
+
+
+@asynccontextmanager
+async def running(pool_request: PoolRequest, *, cold: bool = False) -> AsyncIterator[Pool]:
+    """Run a pool, and check that nothing of it is left.
+
+    It comes from the session's zygote, unless it is `cold` or has an environment of its own.
+    """
+    manager = PoolManager(watch=True)
+    plain = _session and not pool_request.env and pool_request.base_env == _session.environment
+    if _session and plain and not cold:
+        manager.zygotes = _session.zygotes
+    pool = await manager.create(pool_request)
+    await follow(pool)
+    assert pool.record.state is PoolState.RUNNING, pool.record.reason
+    family = processes(pool)
+    try:
+        yield pool
+    finally:
+        await pool.stop()
+    assert pool.record.state is PoolState.COMPLETED
+    assert not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    assert not Path(pool.record.folder).exists()
+
+
+def processes(pool: Pool) -> list[psutil.Process]:
+    """Return the agent of a running pool, and all that descends from it."""
+    agent = agent_of(pool)
+    return [agent, *agent.children(recursive=True)]
+
+
+def agent_of(pool: Pool) -> psutil.Process:
+    """Return the process that forked a pool's ranks."""
+    agent = psutil.Process(pool.record.ranks[0].pid).parent()
+    assert agent
+    return agent
+
+
+@asynccontextmanager
+async def client_of(pool: Pool) -> AsyncIterator[PoolClient]:
+    """Connect one more client to a pool."""
+    client = PoolClient(Path(pool.record.folder))
+    await client.connect()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def text_of(client: PoolClient, code: str, rank: int = 0) -> str:
+    """Run code on one rank and return what it prints."""
+    pieces: list[str] = []
+
+    def on_output(_: int, kind: str, content: dict[str, Any]) -> None:
+        pieces.append(content.get("text", "") if kind == "stream" else "")
+
+    replies = await client.execute(code, [rank], on_output)
+    assert replies[rank].status == "ok", replies[rank].content
+    return "".join(pieces)

@@ -1,0 +1,47 @@
+"""Pools of a manager that keeps a zygote, in an environment that tells their processes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
+from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.pool import Pool
+
+from ..driver import tagged, wait_for
+from ..pool_driver import follow
+
+
+def zygotes(env: dict[str, str]) -> list[psutil.Process]:
+    return [process for process in tagged(env) if process.name() == ZYGOTE]
+
+
+@asynccontextmanager
+async def warm_manager(keep_warm: float = 60.0) -> AsyncIterator[PoolManager]:
+    manager = PoolManager(keep_warm=keep_warm)
+    try:
+        yield manager
+    finally:
+        await manager.stop_all()
+
+
+async def start(manager: PoolManager, base: dict[str, str], tmp_path: Path, **more: Any) -> Pool:
+    fields = {"num_ranks": 2, "cwd": str(tmp_path), "base_env": base, "python": sys.executable}
+    pool = await manager.create(PoolRequest(**{**fields, **more}))
+    await follow(pool)
+    assert pool.record.state is PoolState.RUNNING, pool.record.reason
+    return pool
+
+
+async def until(condition: Any) -> None:
+    """Let the event loop run until a condition of other processes holds."""
+    await asyncio.to_thread(wait_for, condition, "the zygote's change")
