@@ -19,9 +19,9 @@ from ..waiting import PATIENCE
 from .sampling import Pulse
 
 
-def listed() -> Inventory:
+async def listed() -> Inventory:
     """Return the inventory, read in a child process as the server does."""
-    return asyncio.run(read_gpu_state()).inventory
+    return (await read_gpu_state()).inventory
 
 
 def plain(sentence: str) -> None:
@@ -39,11 +39,11 @@ def no_gpu_because(found: Inventory, *words: str) -> None:
         assert word in found.reason
 
 
-def test_no_library() -> None:
+async def test_no_library() -> None:
     try:
         ctypes.CDLL(LIBRARY)
     except OSError:
-        found = listed()
+        found = await listed()
     else:
         pytest.skip("this machine has NVIDIA's library")
     no_gpu_because(found, NO_GPU)
@@ -58,22 +58,22 @@ def test_no_library() -> None:
         (999, "NVML cannot be used (Unknown Error)"),
     ],
 )
-def test_a_driver_that_cannot_be_used(fake_nvml: State, code: int, words: str) -> None:
+async def test_a_driver_that_cannot_be_used(fake_nvml: State, code: int, words: str) -> None:
     fake_nvml.write(gpus=8, init_error=code)
-    no_gpu_because(listed(), words, "ranks run on the CPU")
+    no_gpu_because(await listed(), words, "ranks run on the CPU")
 
 
-def test_no_gpus(fake_nvml: State) -> None:
+async def test_no_gpus(fake_nvml: State) -> None:
     fake_nvml.write(gpus=0)
-    no_gpu_because(listed(), "driver is loaded but has no GPU")
+    no_gpu_because(await listed(), "driver is loaded but has no GPU")
 
 
-def test_eight_gpus_in_pci_order(fake_nvml: State) -> None:
+async def test_eight_gpus_in_pci_order(fake_nvml: State) -> None:
     name, memory = "NVIDIA H100 80GB HBM3", 80 * 2**30
     fake_nvml.write(
         gpus=8, name=name, memory=memory, uuid="GPU-abc", driver="570.86.15", cuda=12080, numa=1
     )
-    found = listed()
+    found = await listed()
     assert (found.reason, found.problems) == (None, ())
     assert (found.driver, found.cuda) == ("570.86.15", "12.8")
     assert found.gpus == tuple(
@@ -95,16 +95,16 @@ def test_eight_gpus_in_pci_order(fake_nvml: State) -> None:
 
 
 @pytest.mark.parametrize(("compute", "cores"), [("7.5", 64), ("8.0", 64), ("8.6", 128)])
-def test_multiprocessors_are_counted(fake_nvml: State, compute: str, cores: int) -> None:
+async def test_multiprocessors_are_counted(fake_nvml: State, compute: str, cores: int) -> None:
     fake_nvml.write(gpus=1, compute=compute, sm_count=68)
-    assert listed().gpus[0].sm_count == 68, f"{cores} cores each"
+    assert (await listed()).gpus[0].sm_count == 68, f"{cores} cores each"
 
 
-def test_what_an_old_or_a_small_driver_does_not_tell_is_left_out(fake_nvml: State) -> None:
+async def test_what_an_old_or_a_small_driver_does_not_tell_is_left_out(fake_nvml: State) -> None:
     # GPUs that share the host's memory do not tell how much they have.
     keys = ("memory", "sm_count", "clock_sm_max", "numa", "topology", "nvlinks")
     fake_nvml.write(gpus=2, cuda="!missing", **dict.fromkeys(keys, "!unsupported"))
-    found = listed()
+    found = await listed()
     assert (found.cuda, found.problems, len(found.gpus)) == (None, (), 2)
     for gpu in found.gpus:
         assert gpu.memory_total == 0
@@ -124,9 +124,9 @@ SICK = {
 
 
 @pytest.mark.parametrize(("state", "words"), SICK.values(), ids=SICK)
-def test_one_sick_gpu_of_eight(fake_nvml: State, state: dict[str, Any], words: str) -> None:
+async def test_one_sick_gpu_of_eight(fake_nvml: State, state: dict[str, Any], words: str) -> None:
     fake_nvml.write(gpus=8, **state)
-    found = listed()
+    found = await listed()
     assert found.reason is None
     assert [gpu.index for gpu in found.gpus] == [0, 1, 2, 4, 5, 6, 7]
     assert len(found.problems) == 1
@@ -134,31 +134,31 @@ def test_one_sick_gpu_of_eight(fake_nvml: State, state: dict[str, Any], words: s
     plain(found.problems[0])
 
 
-def test_gpus_outside_of_an_allocation_are_one_sentence(fake_nvml: State) -> None:
+async def test_gpus_outside_of_an_allocation_are_one_sentence(fake_nvml: State) -> None:
     fake_nvml.write(gpus=4, **{f"{index}.handle": "!permission" for index in (0, 2, 3)})
-    found = listed()
+    found = await listed()
     assert [gpu.index for gpu in found.gpus] == [1]
     assert found.problems == ("You have no permission to use GPUs 0, 2, 3.",)
 
 
-def test_all_gpus_are_sick(fake_nvml: State) -> None:
+async def test_all_gpus_are_sick(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, lost=1)
-    no_gpu_because(listed(), "GPU 0 has fallen off the bus")
+    no_gpu_because(await listed(), "GPU 0 has fallen off the bus")
     fake_nvml.write(gpus=2, lost=1)
-    found = listed()
+    found = await listed()
     no_gpu_because(found, "None of the 2 GPUs can be used")
     assert len(found.problems) == 2
 
 
-def test_the_driver_goes_while_gpus_are_listed(fake_nvml: State) -> None:
+async def test_the_driver_goes_while_gpus_are_listed(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2, handle="!1")
-    no_gpu_because(listed(), "driver unloaded")
+    no_gpu_because(await listed(), "driver unloaded")
 
 
-def test_mig_instances_stand_for_their_gpu(fake_nvml: State) -> None:
+async def test_mig_instances_stand_for_their_gpu(fake_nvml: State) -> None:
     state = {"1.mig": "1g.10gb,,3g.40gb", "1.numa": 1}
     fake_nvml.write(gpus=3, name="NVIDIA H100", nvlinks=4, **state)
-    found = listed()
+    found = await listed()
     assert found.problems == ()
     assert [gpu.label for gpu in found.gpus] == ["0", "1:0", "1:2", "2"]
     small, large = found.gpus[1:3]
@@ -181,7 +181,7 @@ def test_mig_instances_stand_for_their_gpu(fake_nvml: State) -> None:
     assert found.gpus[0].links == {"GPU-fake-2": "NVLink x4"}
 
 
-def test_how_gpus_are_connected(fake_nvml: State) -> None:
+async def test_how_gpus_are_connected(fake_nvml: State) -> None:
     """0 and 1 have two links, 1 and 2 have one and one that is down; 3 is alone."""
     state = {
         "0.nvlinks": 2,
@@ -194,7 +194,7 @@ def test_how_gpus_are_connected(fake_nvml: State) -> None:
         "3.numa": 1,
     }
     fake_nvml.write(gpus=4, **state)
-    zero, one, two, three = (gpu.links for gpu in listed().gpus)
+    zero, one, two, three = (gpu.links for gpu in (await listed()).gpus)
     a, b, c, d = (f"GPU-fake-{index}" for index in range(4))
     assert zero == {b: "NVLink x2", c: "SYS", d: "SYS"}
     assert one == {a: "NVLink x2", c: "NVLink x1", d: "SYS"}
@@ -205,22 +205,22 @@ def test_how_gpus_are_connected(fake_nvml: State) -> None:
 @pytest.mark.parametrize(
     ("level", "word"), [(10, "PIX"), (20, "PXB"), (30, "PHB"), (40, "NODE"), (50, "SYS")]
 )
-def test_levels_as_nvidia_smi_calls_them(fake_nvml: State, level: int, word: str) -> None:
+async def test_levels_as_nvidia_smi_calls_them(fake_nvml: State, level: int, word: str) -> None:
     fake_nvml.write(gpus=2, topology=level)
-    assert listed().gpus[0].links == {"GPU-fake-1": word}
+    assert (await listed()).gpus[0].links == {"GPU-fake-1": word}
 
 
-def test_a_switch_connects_all_with_all(fake_nvml: State) -> None:
+async def test_a_switch_connects_all_with_all(fake_nvml: State) -> None:
     fake_nvml.write(gpus=8, nvlinks=18, **{"5.nvlinks": 12})
-    gpus = listed().gpus
+    gpus = (await listed()).gpus
     assert set(gpus[0].links.values()) == {"NVLink x18", "NVLink x12"}
     assert set(gpus[5].links.values()) == {"NVLink x12"}
     assert all(len(gpu.links) == 7 for gpu in gpus)
 
 
-def test_it_survives_json(fake_nvml: State) -> None:
+async def test_it_survives_json(fake_nvml: State) -> None:
     fake_nvml.write(gpus=3, nvlinks=2, **{"0.mig": "1g.10gb", "2.lost": 1})
-    found = listed()
+    found = await listed()
     again = Inventory.from_json(json.loads(json.dumps(found.to_json())))
     assert again == found
     assert [gpu.links for gpu in again.gpus] == [gpu.links for gpu in found.gpus]
@@ -233,45 +233,38 @@ def children_while(work: asyncio.Task[Any]) -> set[psutil.Process]:
 
 
 @pytest.mark.parametrize("call", ["INIT", "COUNT", "name"])
-def test_a_hanging_driver_blocks_nobody(fake_nvml: State, call: str) -> None:
+async def test_a_hanging_driver_blocks_nobody(fake_nvml: State, call: str) -> None:
     fake_nvml.write(gpus=8, hang=call)
 
-    async def work() -> tuple[Inventory, list[psutil.Process]]:
-        children: set[psutil.Process] = set()
-        async with Pulse() as pulse:
-            reading = asyncio.create_task(read_gpu_state(timeout=0.8))
-            while not reading.done():
-                children |= children_while(reading)
-                await asyncio.wait([reading], timeout=0.1)
-        assert pulse.is_steady(), "the event loop was blocked"
-        assert len(children) == 1
-        _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)
-        return (await reading).inventory, alive
-
-    found, alive = asyncio.run(work())
-    no_gpu_because(found, "did not respond within 0.8 s")
+    children: set[psutil.Process] = set()
+    async with Pulse() as pulse:
+        reading = asyncio.create_task(read_gpu_state(timeout=0.8))
+        while not reading.done():
+            children |= children_while(reading)
+            await asyncio.wait([reading], timeout=0.1)
+    assert pulse.is_steady(), "the event loop was blocked"
+    assert len(children) == 1
+    _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)
+    no_gpu_because((await reading).inventory, "did not respond within 0.8 s")
     assert alive == []
 
 
-def test_nothing_is_left_of_a_listing_that_nobody_waits_for(fake_nvml: State) -> None:
+async def test_nothing_is_left_of_a_listing_that_nobody_waits_for(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
 
-    async def work() -> list[psutil.Process]:
-        reading = asyncio.create_task(read_gpu_state(timeout=60))
-        while not fake_nvml.calls("nvmlInit"):
-            await asyncio.sleep(0.01)
-        children = children_while(reading)
-        reading.cancel()
-        await asyncio.wait([reading])
-        _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)
-        return alive
-
-    assert asyncio.run(work()) == []
+    reading = asyncio.create_task(read_gpu_state(timeout=60))
+    while not fake_nvml.calls("nvmlInit"):
+        await asyncio.sleep(0.01)
+    children = children_while(reading)
+    reading.cancel()
+    await asyncio.wait([reading])
+    _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)
+    assert alive == []
 
 
-def test_only_the_child_process_loads_the_library(fake_nvml: State) -> None:
+async def test_only_the_child_process_loads_the_library(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
-    assert len(listed().gpus) == 1
+    assert len((await listed()).gpus) == 1
     maps = Path("/proc/self/maps")
     if not maps.exists():
         pytest.skip("needs /proc")
