@@ -1,7 +1,6 @@
 import { nullTranslator } from '@jupyterlab/translation';
 
 import {
-  formatActivity,
   formatBackend,
   formatBytes,
   formatDuration,
@@ -10,6 +9,7 @@ import {
   formatRate,
   formatStopwatch
 } from '../words/format';
+import { sayActivity } from '../words/poolState';
 import { makePool, makeRank } from './samples';
 
 const trans = nullTranslator.load('');
@@ -42,14 +42,14 @@ it.each([
 });
 
 it('says memory and back end as people do', () => {
-  expect(formatMemory(85520809984, trans)).toBe('80 GB');
+  expect(formatMemory(85520809984, trans)).toBe('80 GiB');
   expect(formatBackend('gloo')).toBe('gloo');
   expect(formatBackend('cpu:gloo,cuda:nccl')).toBe('gloo + nccl');
 });
 
-describe('formatActivity', () => {
+describe('sayActivity', () => {
   const say = (...ranks: Parameters<typeof makeRank>[1][]) =>
-    formatActivity(
+    sayActivity(
       makePool({
         world_size: ranks.length,
         ranks: ranks.map((changes, index) => makeRank(index, changes))
@@ -61,23 +61,23 @@ describe('formatActivity', () => {
   it('counts from the first rank that got busy', () => {
     expect(
       say({ state: 'busy', since: 100 }, { state: 'busy', since: 120 })
-    ).toBe('all ranks busy, 41 s');
+    ).toBe('all ranks busy · 41 s');
   });
 
   it('names the busy ranks when some are idle', () => {
     expect(say({ state: 'busy' }, { state: 'busy' }, {})).toBe(
-      'ranks 0–1 busy, rank 2 is idle'
+      'ranks 0–1 busy · rank 2 idle'
     );
   });
 
   it('names the cell, and who has none', () => {
     const busy = { state: 'busy', cell: 7 } as const;
-    expect(say(busy, busy)).toBe('cell [7] on all ranks, 41 s');
+    expect(say(busy, busy)).toBe('cell [7] on all ranks · 41 s');
     expect(say(busy, busy, { cell: 6 }, { state: 'dead' })).toBe(
-      'cell [7] on ranks 0–1, rank 2 is idle, rank 3 is dead'
+      'cell [7] on ranks 0–1 · rank 2 idle · rank 3 dead'
     );
     expect(say(busy, { ...busy, cell: 8 }, {}, {})).toBe(
-      'cell [7] on rank 0, cell [8] on rank 1, ranks 2–3 are idle'
+      'cell [7] on rank 0 · cell [8] on rank 1 · ranks 2–3 idle'
     );
   });
 
@@ -86,14 +86,14 @@ describe('formatActivity', () => {
   });
 
   it('names the dead ranks when nothing runs', () => {
-    expect(say({}, { state: 'dead' })).toBe('rank 1 is dead');
+    expect(say({}, { state: 'dead' })).toBe('rank 1 dead');
   });
 });
 
 it.each([
-  [512 * 2 ** 20, '512 MB'],
-  [33.5 * 2 ** 30, '33.5 GB'],
-  [141 * 2 ** 30, '141 GB']
+  [512 * 2 ** 20, '512 MiB'],
+  [33.5 * 2 ** 30, '33.5 GiB'],
+  [141 * 2 ** 30, '141 GiB']
 ])('says that %d bytes are %s', (bytes, text) => {
   expect(formatBytes(bytes, trans)).toBe(text);
 });

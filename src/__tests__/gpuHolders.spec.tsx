@@ -36,7 +36,7 @@ describe('who has a GPU', () => {
     ['leased to bob, train.ipynb', lease({ pool: 'p9' }), {}],
     ['shared by bob, pid 7', lease({ notebook: null, shared: true }), {}],
     [
-      'ranks 0–1 · shared by this notebook; bob, a.ipynb',
+      'ranks 0–1 · shared by this notebook · shared by bob, a.ipynb',
       lease({
         pool: 'p9',
         notebook: 'a.ipynb',
@@ -45,20 +45,16 @@ describe('who has a GPU', () => {
       }),
       { pool, pools }
     ],
-    [
-      'locked by a program that is not ours',
-      { user: null, shared: false, others: [] },
-      {}
-    ]
+    ['locked by another program', { user: null, shared: false, others: [] }, {}]
   ])('says "%s"', (words, held, changes) => {
     showGpus(makeGpusMessage({ leases: { 'GPU-0': held } }), changes);
     expect(holder()).toBe(words);
   });
 
   it.each([
-    ['python, pid 812, bob · not ours', [makeProcess()]],
+    ['python, pid 812, bob · another program', [makeProcess()]],
     [
-      'kernel of a.ipynb and 1 more',
+      'kernel of a.ipynb · 1 more process',
       [
         makeProcess({ memory: 1 }),
         makeProcess({
@@ -69,7 +65,7 @@ describe('who has a GPU', () => {
     ],
     ['python, pid 812', [makeProcess({ who: { kind: 'mine' } })]],
     [
-      'pid 812 · not ours',
+      'pid 812 · another program',
       [makeProcess({ command: null, user: null, who: { kind: 'unknown' } })]
     ],
     ['free', []]
@@ -104,7 +100,7 @@ describe('who has a GPU', () => {
       ...host.querySelectorAll('ul[aria-label="Processes on GPU 0"] > li')
     ];
     expect(rows.map(row => row.textContent)).toEqual([
-      'rank 131.0 GB · SM 71 %pid 1001 · ann · python',
+      'rank 131.0 GiB · SM 71 %pid 1001 · ann · python',
       'bob–pid 812 · bob · python'
     ]);
     const metrics = card('GPU 0').querySelector('dl')?.textContent;

@@ -12,7 +12,7 @@ import { makePool, makeRank } from './samples';
 
 const GB = 2 ** 30;
 
-/** Telemetry of a GPU with 40 GB in use, by these processes. */
+/** Telemetry of a GPU with 40 GiB in use, by these processes. */
 function telemetryOf(
   processes: Parameters<typeof makeProcess>[0][],
   usage = makeUsage(0)

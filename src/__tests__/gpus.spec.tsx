@@ -39,7 +39,7 @@ describe('GpuList', () => {
   it('shows how busy a GPU is', () => {
     showGpus(makeGpusMessage());
     expect(card('GPU 0').textContent).toBe(
-      'GPU 0H100 80GB–– / 80 GB– · –Details'
+      'GPU 0H100 80GB–– / 80 GiB– · –Details'
     );
     tell({
       type: 'sample',
@@ -55,17 +55,17 @@ describe('GpuList', () => {
       }
     });
     expect(card('GPU 0').textContent).toBe(
-      'GPU 0H100 80GB91 %34.1 / 80 GB612 / 700 W · 64 °C' +
+      'GPU 0H100 80GB91 %34.1 / 80 GiB612 / 700 W · 64 °C' +
         'power cap · thermal slowdown · clocks 1410 MHzDetails'
     );
     expect(card('GPU 1').textContent).toBe(
-      'GPU 1H100 80GB0 %0.0 / 80 GB80 / 700 W · 30 °CDetails'
+      'GPU 1H100 80GB0 %0.0 / 80 GiB80 / 700 W · 30 °CDetails'
     );
     expect(meter('Utilisation of GPU 0')?.getAttribute('aria-valuenow')).toBe(
       '91'
     );
     expect(meter('Memory of GPU 0')?.getAttribute('aria-valuetext')).toBe(
-      '34.1 GB of 80 GB, others and the driver: 34.1 GB'
+      '34.1 GiB of 80 GiB · others and the driver: 34.1 GiB'
     );
     expect(card('GPU 0').querySelectorAll('polyline')).toHaveLength(1);
   });
@@ -118,9 +118,9 @@ describe('GpuList', () => {
     const dashes = [...card('GPU 0').querySelectorAll('span[role=img]')];
     expect(dashes.map(dash => dash.getAttribute('title'))).toEqual([
       'Not permitted by the driver',
-      'Not read yet',
+      'No reading',
       'Not supported by this GPU or its driver',
-      'Not read yet'
+      'No reading'
     ]);
     expect(card('GPU 0').textContent).not.toMatch('0 %');
     expect(meter('Utilisation of GPU 0')).toBeNull();

@@ -60,7 +60,7 @@ describe('OtherPools', () => {
     showPools([other, orphan], { telemetry });
     expect(titles()).toEqual(['plot.ipynb', 'sum.ipynb']);
     expect(host.querySelectorAll('li')[1].textContent).toBe(
-      'sum.ipynbRunning2 ranks · GPU 0 · 3.0 GBOpen notebookStop…'
+      'sum.ipynbRunning2 ranks · GPU 0 · 3.0 GiBOpen notebookStop…'
     );
     expect(host.textContent).toMatch('has been gone since 14:03:12');
     press('Attach');
@@ -115,10 +115,10 @@ describe('OtherPools', () => {
     showLeases({ 'GPU-0': bob, 'GPU-1': bob });
     expect(titles()).toEqual(['sum.ipynb', 'bob · a.ipynb']);
     expect(host.textContent).toMatch(
-      'GPUs 0, 1 · since 14:03:12 · not of this server'
+      'GPUs 0, 1 · since 14:03:12 · another Jupyter server'
     );
     showLeases({ 'GPU-0': ours });
-    expect(titles()).toEqual(['sum.ipynb', 'A program that is not ours']);
+    expect(titles()).toEqual(['sum.ipynb', 'Another program']);
   });
 
   it('leaves a pool in its own notebook, whose kernel can be restarted', () => {

@@ -95,7 +95,7 @@ describe('PoolView', () => {
     );
     expect(host.querySelector('[role=note]')?.textContent).toMatch('gloo');
     expect(host.querySelector('[role=alert]')?.textContent).toBe(
-      'The other ranks keep their variables. Collectives hang until you replace rank 1.'
+      'Rank 1 died. The other ranks keep their variables; collectives hang until it is replaced.'
     );
     const label = 'pre[aria-label="Last lines of rank 1"]';
     expect(host.querySelector(label)?.textContent).toBe('one\ntwo');

@@ -120,10 +120,10 @@ describe('StartForm', () => {
     const fields = [...host.querySelectorAll('form label, form legend')];
     expect(fields.map(({ textContent }) => textContent)).toEqual([
       'Ranks',
-      'GPUsany that is free',
-      'GPU 07 %60.0 GB free',
-      'GPU 10 %80.0 GB free',
-      'GPU 20 %80.0 GB free',
+      'GPUsAny free GPU',
+      'GPU 07 %60.0 GiB free',
+      'GPU 10 %80.0 GiB free',
+      'GPU 20 %80.0 GiB free',
       'GPU 30 %bob, sum.ipynb',
       'Placement',
       'Share'
@@ -141,13 +141,13 @@ describe('StartForm', () => {
     expect(input('Ranks').value).toBe('2');
     expect(host.textContent).not.toMatch('share');
     press('One rank more');
-    expect(host.textContent).toMatch('Ranks share the 2 GPUs: gloo');
+    expect(host.textContent).toMatch('they share 2 GPUs and use gloo');
     tick('GPU 1');
     tick('GPU 2');
     tick('GPU 0');
     expect(input('Ranks').value).toBe('3');
     press('Start');
-    press('Pick none');
+    press('Clear');
     expect(document.activeElement).toBe(input('GPU 0'));
     press('Start');
     expect(choices()).toEqual([
@@ -207,11 +207,14 @@ describe('StartForm', () => {
     write('Ranks', '0');
     press('Add variable');
     write('Value of variable 1', 'x');
-    expect(errors()).toEqual(['From 1 to 128.', 'A variable needs a name.']);
+    expect(errors()).toEqual([
+      'Enter a number from 1 to 128.',
+      'A variable needs a name.'
+    ]);
     expect(input('Ranks').getAttribute('aria-invalid')).toBe('true');
     expect(button('Start').disabled).toBe(true);
     write('Name of variable 1', 'A B');
-    expect(errors()[1]).toMatch('“A B” cannot be the name');
+    expect(errors()[1]).toMatch('“A B” is not a valid variable name');
     write('Name of variable 1', 'A');
     write('Ranks', '2');
     expect(errors()).toEqual([]);

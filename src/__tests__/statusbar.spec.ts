@@ -34,7 +34,7 @@ describe('loadOf', () => {
       values: { utilization: [90, 74], memory_used: [40 * GB, 22 * GB] }
     });
     const load = loadOf(onGpus, makeInventory(), telemetry, trans);
-    expect(load).toEqual(['82 %', '31/80 GB']);
+    expect(load).toEqual(['82 %', '31/80 GiB']);
   });
 
   it('leaves out what is not known', () => {
@@ -44,7 +44,7 @@ describe('loadOf', () => {
       values: { utilization: [null, null], memory_used: [40 * GB, null] }
     });
     const load = loadOf(onGpus, makeInventory(), telemetry, trans);
-    expect(load).toEqual(['40/80 GB']);
+    expect(load).toEqual(['40/80 GiB']);
     expect(loadOf(onGpus, null, makeTelemetry(), trans)).toEqual([]);
   });
 
@@ -57,7 +57,7 @@ describe('loadOf', () => {
       pools: { p1: [makeUsage(0, { cpu: 101 }), makeUsage(1), null] }
     });
     const load = loadOf(pool, makeInventory(), telemetry, trans);
-    expect(load).toEqual(['CPU 76 %', '2.0 GB']);
+    expect(load).toEqual(['CPU 76 %', '2.0 GiB']);
   });
 });
 
@@ -124,7 +124,7 @@ describe('StatusItem', () => {
       type: 'usage',
       pools: { p1: [makeUsage(0), makeUsage(1)] }
     });
-    await until(() => button()?.textContent === '2 ranks · CPU 50 % · 2.0 GB');
+    await until(() => button()?.textContent === '2 ranks · CPU 50 % · 2.0 GiB');
     button()?.click();
     expect(open).toHaveBeenCalled();
 
@@ -145,7 +145,7 @@ describe('StatusItem', () => {
       type: 'usage',
       pools: { p1: [makeUsage(0), null] }
     });
-    await until(() => Boolean(button()?.textContent?.endsWith('GB')));
+    await until(() => Boolean(button()?.textContent?.endsWith('GiB')));
     // Else it would be read out with every sample.
     expect(news?.textContent).toBe('2 ranks · rank 1 died');
   });

@@ -98,11 +98,11 @@ describe('RanksButton', () => {
     [{ state: 'COMPLETED', ended: 9 }, 'Ranks: 0'],
     [
       { state: 'CONFIGURING', progress: { phase: '', ready: 1 } },
-      'Ranks: starting 1/2'
+      'Ranks · starting 1/2'
     ],
     [{}, 'Ranks: 2'],
-    [{ ranks: [makeRank(0), dead] }, 'Ranks: 2, rank 1 died'],
-    [{ state: 'FAILED', ended: 9 }, 'Ranks: failed']
+    [{ ranks: [makeRank(0), dead] }, 'Ranks: 2 · rank 1 died'],
+    [{ state: 'FAILED', ended: 9 }, 'Ranks · failed']
   ])('says how %j does', async (pool, text) => {
     show(pool);
     await until(() => button()?.textContent === text);

@@ -26,9 +26,9 @@ describe('on a machine without a GPU', () => {
       pools: { p1: [makeUsage(0, { cpu: 187.4 }), null] }
     });
     expect(card('Rank 0').textContent).toBe(
-      'Rank 0train.ipynb187 %1.0 GB of memorypid 1000'
+      'Rank 0train.ipynb187 %1.0 GiB of memorypid 1000'
     );
-    expect(meter('CPU use of Rank 0')?.getAttribute('aria-valuenow')).toBe(
+    expect(meter('CPU use of rank 0')?.getAttribute('aria-valuenow')).toBe(
       '187'
     );
     expect(card('Rank 1').textContent).toBe('Rank 1train.ipynb––');
@@ -57,7 +57,7 @@ describe('a rank tile', () => {
       pools: { p1: [makeUsage(0), null] }
     });
     show({ pool: makePool(), telemetry }, PoolView);
-    expect(card('Rank 0').textContent).toMatch(/1\.0 GBpid 1000$/);
+    expect(card('Rank 0').textContent).toMatch(/1\.0 GiBpid 1000$/);
     expect(meter('CPU use of rank 0')?.getAttribute('aria-valuenow')).toBe(
       '50'
     );
@@ -80,10 +80,10 @@ describe('a rank tile', () => {
       },
       PoolView
     );
-    expect(card('Rank 0').textContent).toMatch(/31\.2 GB torchpid 1000$/);
+    expect(card('Rank 0').textContent).toMatch(/31\.2 GiB allocatedpid 1000$/);
     expect(
       card('Rank 0').querySelector(
-        'span[title="torch uses 31.2 GB and holds 33.0 GB"]'
+        'span[title="31.2 GiB allocated, 33.0 GiB reserved by PyTorch"]'
       )
     ).not.toBeNull();
     expect(

@@ -55,54 +55,54 @@ const waits: Doing = ['all_reduce', 11];
 it.each<[Doing[], string]>([
   [
     [waits, waits, waits, 'idle'],
-    'Rank 3 never joined all_reduce. It is idle; ranks 0–2 wait at cell [7] line 12.'
+    'Rank 3 never joined all_reduce. Rank 3 is idle. Ranks 0–2 wait at cell [7], line 12.'
   ],
   [
     ['dead', waits],
-    'Rank 0 never joined all_reduce. It is dead; rank 1 waits at cell [7] line 12.'
+    'Rank 0 never joined all_reduce. Rank 0 is dead. Rank 1 waits at cell [7], line 12.'
   ],
   [
     ['busy', waits],
-    'Rank 0 has not joined all_reduce yet. It is busy elsewhere; rank 1 waits at cell [7] line 12.'
+    'Rank 0 has not joined all_reduce yet. Rank 0 is busy elsewhere. Rank 1 waits at cell [7], line 12.'
   ],
   [
     ['silent', 'silent', waits],
-    'Ranks 0–1 never joined all_reduce. They do not answer; rank 2 waits at cell [7] line 12.'
+    'Ranks 0–1 never joined all_reduce. Ranks 0–1 do not answer. Rank 2 waits at cell [7], line 12.'
   ],
   [
     ['idle', 'dead', 'busy', waits],
-    'Ranks 0–1 never joined all_reduce. Rank 0 is idle, rank 1 is dead, rank 2 is busy elsewhere; rank 3 waits at cell [7] line 12.'
+    'Ranks 0–1 never joined all_reduce. Rank 0 is idle. Rank 1 is dead. Rank 2 is busy elsewhere. Rank 3 waits at cell [7], line 12.'
   ],
   [
     [waits, ['barrier', 3, 15], 'idle'],
-    'Ranks 1–2 never joined all_reduce. Rank 2 is idle, rank 1 waits in barrier at cell [7] line 15; rank 0 waits at cell [7] line 12.'
+    'Ranks 1–2 never joined all_reduce. Rank 2 is idle. Rank 1 waits in barrier at cell [7], line 15. Rank 0 waits at cell [7], line 12.'
   ],
   [
     [waits, waits, ['broadcast', 3, 15]],
-    'The ranks wait in different collectives. Ranks 0–1 wait in all_reduce at cell [7] line 12; rank 2 waits in broadcast at cell [7] line 15.'
+    'The ranks wait in different collectives. Ranks 0–1 wait in all_reduce at cell [7], line 12. Rank 2 waits in broadcast at cell [7], line 15.'
   ],
   [
     [waits, ['all_reduce', 2, 13], 'idle'],
-    'Rank 2 never joined all_reduce. It is idle; ranks 0–1 wait in cell [7].'
+    'Rank 2 never joined all_reduce. Rank 2 is idle. Ranks 0–1 wait in cell [7].'
   ],
   [
     [['all_reduce', 11, 12, 412], ['all_reduce', 2, 12, 412], 'idle'],
-    'Rank 2 never joined all_reduce #412. It is idle; ranks 0–1 wait at cell [7] line 12.'
+    'Rank 2 never joined all_reduce #412. Rank 2 is idle. Ranks 0–1 wait at cell [7], line 12.'
   ],
   [
     [['all_reduce', 11, 12, 412], ['all_reduce', 2, 12, 413], 'idle'],
-    'Rank 2 never joined all_reduce. It is idle; ranks 0–1 wait at cell [7] line 12.'
+    'Rank 2 never joined all_reduce. Rank 2 is idle. Ranks 0–1 wait at cell [7], line 12.'
   ],
   [
     [
       ['all_reduce', 11, 12, 5],
       ['broadcast', 3, 15, 6]
     ],
-    'The ranks wait in different collectives. Rank 0 waits in all_reduce #5 at cell [7] line 12; rank 1 waits in broadcast #6 at cell [7] line 15.'
+    'The ranks wait in different collectives. Rank 0 waits in all_reduce #5 at cell [7], line 12. Rank 1 waits in broadcast #6 at cell [7], line 15.'
   ],
   [
     [waits, ...Array.from({ length: 11 }, (_, i) => (i % 2 ? waits : 'idle'))],
-    '6 ranks never joined all_reduce. They are idle; 6 ranks wait at cell [7] line 12.'
+    'Ranks 1, 3, 5, 7, … (6) never joined all_reduce. Ranks 1, 3, 5, 7, … (6) are idle. Ranks 0, 2, 4, 6, … (6) wait at cell [7], line 12.'
   ]
 ])('ranks that do %j: %s', (doings, sentence) => {
   expect(say(doings)).toBe(sentence);

@@ -148,8 +148,8 @@ export class Client {
       throw new ApiError(
         {
           code: 'unreadable',
-          message: this._trans.__('The answer of the server cannot be read.'),
-          hint: this._trans.__('Check what stands between it and this page.')
+          message: this._trans.__('The Jupyter server sent an invalid reply.'),
+          hint: this._trans.__('Check for a proxy between browser and server.')
         },
         response.status
       );

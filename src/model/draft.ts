@@ -158,21 +158,27 @@ function wrongNumber(
 ): string | null {
   const { type, minimum, maximum } = field;
   if (!Number.isFinite(value)) {
-    return trans.__('A number is needed.');
+    return trans.__('Enter a number.');
   }
   if (value <= (field.exclusiveMinimum ?? -Infinity)) {
-    return trans.__('More than %1.', field.exclusiveMinimum);
+    return trans.__('Enter a number above %1.', field.exclusiveMinimum);
   }
   const isIn = value >= (minimum ?? value) && value <= (maximum ?? value);
   if (isIn && (type !== 'integer' || Number.isInteger(value))) {
     return null;
   }
-  if (field['x-widget'] === 'bytes' || minimum === undefined) {
-    return trans.__('This number is not possible.');
+  const unit = field['x-widget'] === 'bytes' ? 2 ** 30 : 1;
+  if (minimum === undefined && maximum === undefined) {
+    return trans.__('Enter a whole number.');
   }
-  return maximum === undefined
-    ? trans.__('At least %1.', minimum)
-    : trans.__('From %1 to %2.', minimum, maximum);
+  if (maximum === undefined) {
+    return trans.__('Enter a number of %1 or more.', (minimum ?? 0) / unit);
+  }
+  return trans.__(
+    'Enter a number from %1 to %2.',
+    (minimum ?? 0) / unit,
+    maximum / unit
+  );
 }
 
 function wrongVariables(
@@ -190,7 +196,7 @@ function wrongVariables(
     return trans.__('A variable needs a name.');
   }
   if (bad !== undefined) {
-    return trans.__('“%1” cannot be the name of a variable.', bad);
+    return trans.__('“%1” is not a valid variable name.', bad);
   }
   if (twice !== undefined) {
     return trans.__('“%1” is listed twice.', twice);

@@ -4,11 +4,15 @@ import type {
 } from '@jupyterlab/application';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 
 import { Client } from './client';
+import { withoutValues } from './draft';
+import type { Draft } from './draft';
 import { CurrentNotebook, NotebookKernels } from './notebook';
 import { PoolsModel } from './pools';
+import { IStartModel, StartModel } from './startModel';
 import { Stream } from './stream';
 import { Telemetry } from './telemetry';
 import {
@@ -17,11 +21,7 @@ import {
   SETTINGS_ID,
   TRANSLATION_DOMAIN
 } from './tokens';
-import { withoutValues } from './draft';
-import type { Draft } from './draft';
-import { IStartModel, StartModel } from './startModel';
 import { UiState } from './uiState';
-import { IStateDB } from '@jupyterlab/statedb';
 
 /**
  * Provides the pools of the server to every other plugin; the settings, which concern more than the

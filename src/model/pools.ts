@@ -185,7 +185,7 @@ export class PoolsModel implements IPoolsModel {
     await this._runMagic(
       kernelId,
       `%dist_mode ${isOn ? '-e' : '-d'}`,
-      this._trans.__('Where the cells run could not be changed.')
+      this._trans.__('Could not switch "Run All Cells on Ranks".')
     );
   }
 

@@ -32,7 +32,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     this._list.addEventListener('keydown', event => this._onKey(event));
     this._marked.type = 'button';
     this._marked.className = 'jp-dist-OutputTabs-marked';
-    this._marked.title = this._trans.__('Turn to the next of them');
+    this._marked.title = this._trans.__('Next marked rank');
     this._marked.addEventListener('click', () => this._chooseMarked());
     bar.append(this._list, this._marked, this._makeCopyButton());
     this._note.className = 'jp-dist-OutputTabs-note';

@@ -3,8 +3,8 @@ import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, SidePanel } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
-import type { AccordionPanel } from '@lumino/widgets';
 import { Widget } from '@lumino/widgets';
+import type { AccordionPanel } from '@lumino/widgets';
 import React from 'react';
 import { createPortal } from 'react-dom';
 

@@ -20,6 +20,7 @@ import { UiState } from '../model/uiState';
 import { Clock } from '../ui/clock';
 import { ranksIcon } from '../ui/icons';
 import { addToPalette } from '../ui/palette';
+import { joinSentences } from '../words/format';
 import { DistPanel } from './panel';
 
 /**
@@ -84,7 +85,7 @@ export function showErrors(
     if (error && !known.has(error)) {
       known.add(error);
       if (!panel.isVisible) {
-        const words = [error.message, error.hint].filter(Boolean).join(' ');
+        const words = joinSentences([error.message, error.hint]);
         Notification.error(words, {
           autoClose: false,
           actions: [{ label: trans.__('Show Ranks & GPUs'), callback: open }]

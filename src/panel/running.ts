@@ -16,6 +16,7 @@ import type { IPool } from '../model/contract';
 import { CommandIDs, IPoolsModel, TRANSLATION_DOMAIN } from '../model/tokens';
 import { openNotebook } from '../ui/dialogs';
 import { ranksIcon } from '../ui/icons';
+import { joinFacts } from '../words/format';
 import { countRanks, poolState } from '../words/poolState';
 
 /**
@@ -104,9 +105,7 @@ export class RunningPools implements IRunningSessions.IManager {
       pool.orphaned === null
         ? poolState(pool, this._trans)?.words
         : this._trans.__('its kernel is gone');
-    return [countRanks(pool.world_size, this._trans), words]
-      .filter(Boolean)
-      .join(' · ');
+    return joinFacts([countRanks(pool.world_size, this._trans), words]);
   }
 
   private async _open({ name }: IPool): Promise<void> {

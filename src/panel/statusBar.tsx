@@ -22,10 +22,11 @@ import {
 import type { ILongWait } from '../model/waiting';
 import { warningIcon } from '../ui/icons';
 import { useLongWait } from '../ui/useLongWait';
+import { useModel } from '../ui/useModel';
+import { joinFacts, joinSentences } from '../words/format';
 import { gpusOf, loadOf } from '../words/load';
 import { countRanks, poolState } from '../words/poolState';
 import { sayLongWait, sayWaitShortly } from '../words/waitWords';
-import { useModel } from '../ui/useModel';
 
 /**
  * Puts the current notebook's pool into the status bar.
@@ -63,7 +64,7 @@ export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
 };
 
 /**
- * The current notebook's pool in the status bar: `4 ranks · 82 % · 31/80 GB`.
+ * The current notebook's pool in the status bar: `4 ranks · 82 % · 31/80 GiB`.
  */
 export class StatusItem extends ReactWidget {
   constructor(
@@ -159,7 +160,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
   // A string: the button is drawn again only when there is something else to read.
   const load = useModel(model.telemetry, telemetry =>
     pool.state === 'RUNNING' && !isStale
-      ? loadOf(pool, model.gpus, telemetry, trans).join(' · ')
+      ? joinFacts(loadOf(pool, model.gpus, telemetry, trans))
       : ''
   );
   const news = isStale
@@ -170,7 +171,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
         ? sayWaitShortly(wait, trans)
         : '';
   const ranks = countRanks(pool.world_size, trans);
-  const text = [ranks, news, load].filter(Boolean).join(' · ');
+  const text = joinFacts([ranks, news, load]);
   return (
     <>
       <button
@@ -186,7 +187,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
       </button>
       <span className="jp-dist-StatusItem-news" role="status">
         {/* Without the load, which would be read out each time it changes. */}
-        {isWrong ? [ranks, news].join(' · ') : ''}
+        {isWrong ? joinFacts([ranks, news]) : ''}
       </span>
     </>
   );
@@ -206,6 +207,8 @@ function explain(
         ? trans.__('Load and memory of the GPU.')
         : trans.__('Mean CPU of the ranks, and the memory of all.');
   const words = wait && sayLongWait(wait, trans);
-  const news = words ? `${words.head} ${words.rest}` : pool.reason?.message;
+  const news = words
+    ? joinSentences([words.head, words.rest])
+    : pool.reason?.message;
   return `${news ?? meaning}\n${trans.__('Click to show ranks and GPUs.')}`;
 }

@@ -2,6 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type { ISegment } from '../model/gpuUse';
+import { joinFacts } from '../words/format';
 
 const COLOURS = 8;
 
@@ -67,7 +68,7 @@ export function MemoryMeter(props: IMemoryMeterProps): JSX.Element {
       aria-valuemin={0}
       aria-valuemax={100}
       aria-valuenow={Math.round(share(used))}
-      aria-valuetext={[text, ...segments.map(({ label }) => label)].join(', ')}
+      aria-valuetext={joinFacts([text, ...segments.map(({ label }) => label)])}
     >
       {segments.map(({ owner, bytes, label }) => (
         <div

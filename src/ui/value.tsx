@@ -34,14 +34,12 @@ export function Missing({ reason }: { reason: string }): JSX.Element {
 
 function sayMissing(
   metric: NumberMetric,
-  { values, errors }: IReading,
+  { errors }: IReading,
   trans: TranslationBundle
 ): string {
   switch (errors[metric]) {
     case undefined:
-      return values[metric] === undefined
-        ? trans.__('Not read yet')
-        : trans.__('Not known now');
+      return trans.__('No reading');
     case 'unsupported':
       return trans.__('Not supported by this GPU or its driver');
     case 'no permission':

@@ -1,11 +1,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { IPool, IRank } from '../model/contract';
-
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** As many rank numbers, or stretches of them, can be read at a glance. */
+/** As many rank numbers, or runs of them, can be read at a glance. */
 const MOST_RUNS = 4;
 
 /**
@@ -54,14 +52,14 @@ function clean(seconds: number): number {
 }
 
 /**
- * Memory as GPU makers count it: `80 GB`.
+ * Memory: `80 GiB`.
  */
 export function formatMemory(bytes: number, trans: TranslationBundle): string {
-  return trans.__('%1 GB', Math.round(bytes / 2 ** 30));
+  return trans.__('%1 GiB', Math.round(bytes / 2 ** 30));
 }
 
 /**
- * Memory that is used, in GB without its unit: `34.1`.
+ * Memory that is used, in GiB without its unit: `34.1`.
  */
 export function formatUsed(bytes: number): string {
   const size = bytes / 2 ** 30;
@@ -69,12 +67,12 @@ export function formatUsed(bytes: number): string {
 }
 
 /**
- * Memory that may be little: `31.2 GB`, `512 MB`.
+ * Memory that may be little: `31.2 GiB`, `512 MiB`.
  */
 export function formatBytes(bytes: number, trans: TranslationBundle): string {
   return bytes < 2 ** 30
-    ? trans.__('%1 MB', Math.round(bytes / 2 ** 20))
-    : trans.__('%1 GB', formatUsed(bytes));
+    ? trans.__('%1 MiB', Math.round(bytes / 2 ** 20))
+    : trans.__('%1 GiB', formatUsed(bytes));
 }
 
 /**
@@ -125,91 +123,28 @@ export function formatBackend(backend: string): string {
 }
 
 /**
- * What a running pool does, in a phrase: `cell [7] on all ranks, 41 s`.
+ * The same where there is little room: `0, 2, 4, 6, … (37)` of a long list.
  */
-export function formatActivity(
-  pool: IPool,
-  now: number,
-  trans: TranslationBundle
+export function listRanks(ranks: number[]): string {
+  const runs = formatRanks(ranks).split(', ');
+  return runs.length > MOST_RUNS
+    ? `${runs.slice(0, MOST_RUNS).join(', ')}, … (${ranks.length})`
+    : runs.join(', ');
+}
+
+/** Facts that stand beside each other: `4 ranks · gloo · 12 min`; what is empty is left out. */
+export function joinFacts(
+  facts: readonly (string | false | null | undefined)[]
 ): string {
-  const [busy, idle, dead] = (['busy', 'idle', 'dead'] as const).map(state =>
-    pool.ranks.filter(rank => rank.state === state)
-  );
-  const others = [
-    ...(dead.length
-      ? [
-          trans._n(
-            '%2 is dead',
-            '%2 are dead',
-            dead.length,
-            nameRanks(dead, pool, trans)
-          )
-        ]
-      : [])
-  ];
-  if (busy.length === 0) {
-    const since = Math.max(...pool.ranks.map(rank => rank.since));
-    return (
-      others[0] ?? trans.__('idle · %1', formatDuration(now - since, trans))
-    );
-  }
-  if (idle.length > 0) {
-    others.unshift(
-      trans._n(
-        '%2 is idle',
-        '%2 are idle',
-        idle.length,
-        nameRanks(idle, pool, trans)
-      )
-    );
-  }
-  const since = Math.min(...busy.map(rank => rank.since));
-  return [
-    ...formatCells(busy, pool, trans),
-    ...(others.length ? others : [formatStopwatch(now - since, trans)])
-  ].join(', ');
+  return facts.filter(Boolean).join(' · ');
 }
 
-/** Which cell is on which ranks: `cell [7] on ranks 0–2`. */
-function formatCells(
-  busy: IRank[],
-  pool: IPool,
-  trans: TranslationBundle
-): string[] {
-  return [...new Set(busy.map(({ cell }) => cell))].map(cell => {
-    const names = nameRanks(
-      busy.filter(rank => rank.cell === cell),
-      pool,
-      trans
-    );
-    return cell === null
-      ? trans.__('%1 busy', names)
-      : trans.__('cell [%1] on %2', cell, names);
-  });
+/** Whole sentences, one after the other. */
+export function joinSentences(sentences: readonly string[]): string {
+  return sentences.filter(Boolean).join(' ');
 }
 
-/**
- * Some ranks of a pool: `rank 2`, `ranks 0–2`, `all ranks`.
- */
-export function nameRanks(
-  ranks: IRank[],
-  pool: IPool,
-  trans: TranslationBundle
-): string {
-  return ranks.length === pool.world_size && ranks.length > 1
-    ? trans.__('all ranks')
-    : sayRanks(
-        ranks.map(({ rank }) => rank),
-        trans
-      );
-}
-
-/**
- * Ranks by their numbers, or how many where that would be a long list: `ranks 0–2`, `37 ranks`.
- */
-export function sayRanks(ranks: number[], trans: TranslationBundle): string {
-  const numbers = formatRanks(ranks);
-  return numbers.split(', ').length > MOST_RUNS
-    ? trans.__('%1 ranks', ranks.length)
-    : trans._n('rank %2', 'ranks %2', ranks.length, numbers);
+/** `pid 812`: a name, and the same in all languages. */
+export function namePid(pid: number | string): string {
+  return `pid ${pid}`;
 }

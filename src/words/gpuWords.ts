@@ -6,7 +6,7 @@ import type { ILease, IProcess } from '../model/gpuContract';
 import { strangers } from '../model/gpuUse';
 import type { ISeat, ISegment } from '../model/gpuUse';
 import type { IReading } from '../model/telemetry';
-import { formatBytes, formatRanks } from './format';
+import { formatBytes, formatRanks, joinFacts, namePid } from './format';
 
 /** The pools that can be named, and which of them is this notebook's. */
 export interface IKnownPools {
@@ -15,7 +15,7 @@ export interface IKnownPools {
 }
 
 /**
- * Who has a GPU, in a phrase: `rank 0 · leased to this notebook`.
+ * Who has a GPU: `rank 0 · leased to this notebook`.
  */
 export function sayLeaseholder(
   reading: IReading,
@@ -24,88 +24,105 @@ export function sayLeaseholder(
   trans: TranslationBundle
 ): string {
   const ranks = seats.map(({ rank }) => rank);
-  const seated = ranks.length
-    ? trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks))
-    : '';
-  return (
-    [seated, sayLease(reading, known, trans) || sayUsers(reading, trans)]
-      .filter(Boolean)
-      .join(' · ') || (reading.processes ? trans.__('free') : '')
-  );
+  const facts = [
+    ranks.length > 0 &&
+      trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks)),
+    ...(reading.lease
+      ? sayLease(reading.lease, known, trans)
+      : sayUsers(reading, trans))
+  ];
+  return joinFacts(facts) || (reading.processes ? trans.__('free') : '');
 }
 
+/** A fact for each who has a lease, this notebook first. */
 function sayLease(
-  { lease }: IReading,
+  lease: ILease,
   known: IKnownPools,
   trans: TranslationBundle
-): string {
-  if (!lease) {
-    return '';
-  }
+): string[] {
   if (lease.user === null) {
-    return trans.__('locked by a program that is not ours');
+    return [trans.__('locked by another program')];
   }
-  const who = sayLessees(lease, known, trans);
-  return lease.shared
-    ? trans.__('shared by %1', who)
-    : trans.__('leased to %1', who);
+  return lessees(lease, known).map(one => {
+    const name = nameLessee(one, known);
+    if (isOwn(one, known)) {
+      return lease.shared
+        ? trans.__('shared by this notebook')
+        : trans.__('leased to this notebook');
+    }
+    if (name === null) {
+      return trans.__('shared by another program');
+    }
+    return lease.shared
+      ? trans.__('shared by %1', name)
+      : trans.__('leased to %1', name);
+  });
 }
 
 /**
- * Who has a lease, and who shares it: `this notebook; bob, train.ipynb`.
+ * Who has a lease, and who shares it: `this notebook · bob, train.ipynb`.
  */
 export function sayLessees(
   lease: ILease,
   known: IKnownPools,
   trans: TranslationBundle
 ): string {
-  const isOwn = ({ pool }: ILease) => Boolean(pool) && pool === known.own?.id;
-  return [lease, ...(lease.others ?? [])]
-    .sort((a, b) => Number(isOwn(b)) - Number(isOwn(a)))
-    .map(one =>
-      isOwn(one) ? trans.__('this notebook') : sayLessee(one, known, trans)
+  return joinFacts(
+    lessees(lease, known).map(one =>
+      isOwn(one, known)
+        ? trans.__('this notebook')
+        : (nameLessee(one, known) ?? trans.__('another program'))
     )
-    .join('; ');
+  );
 }
 
-/** The notebook; of somebody else's also the user: `bob, train.ipynb`. */
-function sayLessee(
-  lease: ILease,
-  { pools }: IKnownPools,
-  trans: TranslationBundle
-): string {
+function lessees(lease: ILease, known: IKnownPools): ILease[] {
+  return [lease, ...(lease.others ?? [])].sort(
+    (a, b) => Number(isOwn(b, known)) - Number(isOwn(a, known))
+  );
+}
+
+function isOwn({ pool }: ILease, { own }: IKnownPools): boolean {
+  return Boolean(pool) && pool === own?.id;
+}
+
+/** The notebook; of somebody else's also the user: `bob, train.ipynb`. Null for a lock that is none of ours. */
+function nameLessee(lease: ILease, { pools }: IKnownPools): string | null {
   if (lease.user === null) {
-    return trans.__('a program that is not ours');
+    return null;
   }
   const name =
-    PathExt.basename(lease.notebook ?? '') ||
-    trans.__('pid %1', lease.pid ?? '?');
+    PathExt.basename(lease.notebook ?? '') || namePid(lease.pid ?? '?');
   return pools.has(lease.pool ?? '') ? name : `${lease.user}, ${name}`;
 }
 
 /** Nobody has a lease, but somebody may hold memory all the same. */
-function sayUsers(reading: IReading, trans: TranslationBundle): string {
+function sayUsers(reading: IReading, trans: TranslationBundle): string[] {
   const [largest, ...more] = strangers(reading);
-  if (!largest) {
-    return '';
-  }
-  const who = sayProcess(largest, trans);
-  return more.length ? trans.__('%1 and %2 more', who, more.length) : who;
+  return largest
+    ? [
+        ...sayProcess(largest, trans),
+        ...(more.length
+          ? [trans._n('%1 more process', '%1 more processes', more.length)]
+          : [])
+      ]
+    : [];
 }
 
-/** `python, pid 812, bob · not ours`. */
-function sayProcess(process: IProcess, trans: TranslationBundle): string {
-  const { command, pid, user, who } = process;
+/** `python, pid 812, bob`, `another program`. */
+function sayProcess(
+  { command, pid, user, who }: IProcess,
+  trans: TranslationBundle
+): string[] {
+  const name = (...parts: (string | null)[]) =>
+    parts.filter(Boolean).join(', ');
   switch (who.kind) {
     case 'kernel':
-      return trans.__('kernel of %1', PathExt.basename(who.name) || pid);
+      return [trans.__('kernel of %1', PathExt.basename(who.name) || pid)];
     case 'mine':
-      return [command, trans.__('pid %1', pid)].filter(Boolean).join(', ');
+      return [name(command, namePid(pid))];
     default:
-      return trans.__(
-        '%1 · not ours',
-        [command, trans.__('pid %1', pid), user].filter(Boolean).join(', ')
-      );
+      return [name(command, namePid(pid), user), trans.__('another program')];
   }
 }
 
@@ -135,7 +152,7 @@ export function sayWho(
     case 'other':
       return user ?? trans.__('another user');
     case 'unknown':
-      return trans.__('not known');
+      return trans.__('unknown');
   }
 }
 

@@ -6,7 +6,7 @@ import type { ITelemetry } from '../model/telemetry';
 import { formatBytes } from './format';
 
 /**
- * How busy a pool is, as far as it is known: `82 %`, `31/80 GB`.
+ * How busy a pool is, as far as it is known: `82 %`, `31/80 GiB`.
  *
  * The means over its GPUs, so that the memory can be held against the size of a card; on the CPU the
  * mean over its ranks (100 % is one core), and the memory of them all.
@@ -33,7 +33,7 @@ export function loadOf(
     ...(busy === null ? [] : [trans.__('%1 %', Math.round(busy))]),
     ...(used === null || total === null
       ? []
-      : [trans.__('%1/%2 GB', gigabytes(used), gigabytes(total))])
+      : [trans.__('%1/%2 GiB', gigabytes(used), gigabytes(total))])
   ];
 }
 

@@ -1,8 +1,13 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { deadRanks } from '../model/contract';
-import type { IPool } from '../model/contract';
-import { nameRanks } from './format';
+import type { IPool, IRank } from '../model/contract';
+import {
+  formatDuration,
+  formatStopwatch,
+  joinFacts,
+  listRanks
+} from './format';
 
 export interface IPoolState {
   mood: 'idle' | 'busy' | 'wait' | 'error';
@@ -38,11 +43,18 @@ export function poolState(
 }
 
 function runningState(pool: IPool, trans: TranslationBundle): IPoolState {
-  const dead = deadRanks(pool);
+  const dead = numbersOf(deadRanks(pool));
   if (dead.length > 0) {
     return {
       mood: 'error',
-      words: trans.__('%1 died', nameRanks(dead, pool, trans))
+      words: areAll(dead, pool)
+        ? trans.__('all ranks died')
+        : trans._n(
+            'rank %2 died',
+            'ranks %2 died',
+            dead.length,
+            listRanks(dead)
+          )
     };
   }
   return pool.ranks.some(({ state }) => state === 'busy')
@@ -53,4 +65,118 @@ function runningState(pool: IPool, trans: TranslationBundle): IPoolState {
 /** `1 rank`, `4 ranks`. */
 export function countRanks(count: number, trans: TranslationBundle): string {
   return trans._n('%1 rank', '%1 ranks', count);
+}
+
+/**
+ * What a running pool does: `cell [7] on all ranks · 41 s`.
+ */
+export function sayActivity(
+  pool: IPool,
+  now: number,
+  trans: TranslationBundle
+): string {
+  const inState = (state: IRank['state']) =>
+    pool.ranks.filter(rank => rank.state === state);
+  const busy = inState('busy');
+  const idle = numbersOf(inState('idle'));
+  const dead = numbersOf(inState('dead'));
+  const sayDead =
+    dead.length > 0 &&
+    (areAll(dead, pool)
+      ? trans.__('all ranks dead')
+      : trans._n(
+          'rank %2 dead',
+          'ranks %2 dead',
+          dead.length,
+          listRanks(dead)
+        ));
+  if (busy.length === 0) {
+    const since = Math.max(...pool.ranks.map(rank => rank.since));
+    const duration = formatDuration(now - since, trans);
+    return sayDead || joinFacts([trans.__('idle'), duration]);
+  }
+  const since = Math.min(...busy.map(rank => rank.since));
+  const sayIdle =
+    idle.length > 0 &&
+    trans._n('rank %2 idle', 'ranks %2 idle', idle.length, listRanks(idle));
+  return joinFacts([
+    ...sayCells(busy, pool, trans),
+    sayIdle,
+    sayDead,
+    !sayIdle && !sayDead && formatStopwatch(now - since, trans)
+  ]);
+}
+
+/** Which cell is on which ranks: `cell [7] on ranks 0–2`. */
+function sayCells(
+  busy: IRank[],
+  pool: IPool,
+  trans: TranslationBundle
+): string[] {
+  return [...new Set(busy.map(({ cell }) => cell))].map(cell => {
+    const ranks = numbersOf(busy.filter(rank => rank.cell === cell));
+    const list = listRanks(ranks);
+    if (areAll(ranks, pool)) {
+      return cell === null
+        ? trans.__('all ranks busy')
+        : trans.__('cell [%1] on all ranks', cell);
+    }
+    return cell === null
+      ? trans._n('rank %2 busy', 'ranks %2 busy', ranks.length, list)
+      : trans._n(
+          'cell [%3] on rank %2',
+          'cell [%3] on ranks %2',
+          ranks.length,
+          list,
+          cell
+        );
+  });
+}
+
+/** What it means that ranks died. */
+export function sayDeaths(pool: IPool, trans: TranslationBundle): string {
+  const dead = numbersOf(deadRanks(pool));
+  return areAll(dead, pool)
+    ? trans.__('All ranks died. Their variables are lost.')
+    : trans._n(
+        'Rank %2 died. The other ranks keep their variables; collectives hang until it is replaced.',
+        'Ranks %2 died. The other ranks keep their variables; collectives hang until they are replaced.',
+        dead.length,
+        listRanks(dead)
+      );
+}
+
+/** `Replace rank 3`. */
+export function sayReplace(pool: IPool, trans: TranslationBundle): string {
+  const dead = numbersOf(deadRanks(pool));
+  return areAll(dead, pool)
+    ? trans.__('Replace all ranks')
+    : trans._n(
+        'Replace rank %2',
+        'Replace ranks %2',
+        dead.length,
+        listRanks(dead)
+      );
+}
+
+/** How the ranks of a pool got their GPUs: `Placement: in order`. */
+export function sayPlacement(policy: string, trans: TranslationBundle): string {
+  switch (policy) {
+    case 'cycle':
+      return trans.__('Placement: in order');
+    case 'free-memory':
+      return trans.__('Placement: most free memory first');
+    case 'performance':
+      return trans.__('Placement: fastest GPUs first');
+    default:
+      return trans.__('Placement: %1', policy);
+  }
+}
+
+function numbersOf(ranks: IRank[]): number[] {
+  return ranks.map(({ rank }) => rank);
+}
+
+function areAll(ranks: number[], pool: IPool): boolean {
+  return ranks.length === pool.world_size && ranks.length > 1;
 }

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRank } from '../model/contract';
 import type { IUsage } from '../model/gpuContract';
 import { waitOf } from '../model/waiting';
-import { formatDuration, formatStopwatch } from './format';
+import { formatDuration, formatStopwatch, joinFacts } from './format';
 
 /** How a rank does, as it is drawn. */
 export type Mood = 'starting' | 'idle' | 'busy' | 'waits' | 'dead' | 'ending';
@@ -31,7 +31,7 @@ export function placeOf({ gpu }: IRank, trans: TranslationBundle): string {
 }
 
 /**
- * What a rank does: `busy 12 s in cell [7]`, `waits in all_reduce · 9 s`, `idle since cell [6]`.
+ * What a rank does: `busy in cell [7] · 12 s`, `waits in all_reduce · 9 s`, `idle since cell [6]`.
  *
  * Without `now`, in words that stay true while it does the same.
  */
@@ -52,26 +52,23 @@ export function sayState(
     case 'dead':
       return exit ? trans.__('dead: %1', exit) : trans.__('dead');
     case 'waits':
-      return [
+      return joinFacts([
         trans.__('waits in %1', wait?.call),
-        ...(now === null || !wait
-          ? []
-          : [formatStopwatch(now - wait.since, trans)])
-      ].join(' · ');
+        now !== null && wait && formatStopwatch(now - wait.since, trans)
+      ]);
     case 'busy':
-      return [
-        now === null
-          ? trans.__('busy')
-          : trans.__('busy %1', formatStopwatch(now - since, trans)),
-        ...(cell === null ? [] : [trans.__('in cell [%1]', cell)])
-      ].join(' ');
+      return joinFacts([
+        cell === null ? trans.__('busy') : trans.__('busy in cell [%1]', cell),
+        now !== null && formatStopwatch(now - since, trans)
+      ]);
     case 'idle':
       if (cell !== null) {
         return trans.__('idle since cell [%1]', cell);
       }
-      return now === null
-        ? trans.__('idle')
-        : trans.__('idle %1', formatDuration(now - since, trans));
+      return joinFacts([
+        trans.__('idle'),
+        now !== null && formatDuration(now - since, trans)
+      ]);
   }
 }
 

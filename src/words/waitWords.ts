@@ -1,7 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IAbsence, ILongWait, IWait } from '../model/waiting';
-import { sayRanks } from './format';
+import { joinSentences, listRanks } from './format';
 
 /** One sentence, and what there is to know beside it. */
 interface IWaitWords {
@@ -10,44 +10,44 @@ interface IWaitWords {
 }
 
 /**
- * What keeps ranks waiting: `Rank 3 never joined all_reduce #412.`, `It is idle; ranks 0–2 wait at cell [7] line 12.`
+ * What keeps ranks waiting: `Rank 3 never joined all_reduce #412.`, `Rank 3 is idle. Ranks 0–2 wait at cell [7], line 12.`
  */
 export function sayLongWait(
-  { waits, absences }: ILongWait,
+  wait: ILongWait,
   trans: TranslationBundle
 ): IWaitWords {
+  const { waits, absences } = wait;
   const [longest, ...others] = waits;
   if (absences.length === 0) {
     return {
       head: trans.__('The ranks wait in different collectives.'),
-      rest: `${capital(waits.map(wait => sayWaitIn(wait, trans)).join('; '))}.`
+      rest: joinSentences(waits.map(wait => sayWaitIn(wait, trans)))
     };
   }
-  // Ranks that are busy elsewhere may still come: others are to blame, if there are any.
-  const gone = absences.filter(({ state }) => state !== 'busy');
-  const blamed = gone.length || others.length ? gone : absences;
-  const ranks = [...blamed, ...others].flatMap(({ ranks }) => ranks);
-  const away = [
-    ...gone,
-    ...others,
-    ...absences.filter(({ state }) => state === 'busy')
-  ];
+  const { ranks, mayCome } = blamed(wait);
+  const list = listRanks(ranks);
+  const call = nameCall(longest);
   return {
-    head:
-      blamed === absences && gone.length === 0
-        ? trans._n(
-            '%2 has not joined %3 yet.',
-            '%2 have not joined %3 yet.',
-            ranks.length,
-            capital(sayRanks(ranks, trans)),
-            sayCall(longest, trans)
-          )
-        : trans.__(
-            '%1 never joined %2.',
-            capital(sayRanks(ranks, trans)),
-            sayCall(longest, trans)
-          ),
-    rest: `${sayWhereabouts(away, trans)}; ${sayWaitAt(longest, trans)}.`
+    head: mayCome
+      ? trans._n(
+          'Rank %2 has not joined %3 yet.',
+          'Ranks %2 have not joined %3 yet.',
+          ranks.length,
+          list,
+          call
+        )
+      : trans._n(
+          'Rank %2 never joined %3.',
+          'Ranks %2 never joined %3.',
+          ranks.length,
+          list,
+          call
+        ),
+    rest: joinSentences([
+      ...absences.map(absence => sayAbsence(absence, trans)),
+      ...others.map(wait => sayWaitIn(wait, trans)),
+      sayWaitAt(longest, trans)
+    ])
   };
 }
 
@@ -56,98 +56,161 @@ export function sayWaitShortly(
   wait: ILongWait,
   trans: TranslationBundle
 ): string {
-  const { head } = sayLongWait(wait, trans);
-  return head[0].toLowerCase() + head.slice(1).replace(/\.$/, '');
-}
-
-/** `It is idle`; of several that differ `Rank 2 is idle, rank 3 is dead`. */
-function sayWhereabouts(
-  away: (IAbsence | IWait)[],
-  trans: TranslationBundle
-): string {
-  if (away.length === 1 && 'state' in away[0]) {
-    const [{ state, ranks }] = away;
-    return sayIs(
-      trans._n('It', 'They', ranks.length),
-      state,
-      ranks.length,
-      trans
-    );
+  if (wait.absences.length === 0) {
+    return trans.__('ranks wait in different collectives');
   }
-  const [first, ...more] = away.map(group =>
-    'state' in group
-      ? sayIs(
-          sayRanks(group.ranks, trans),
-          group.state,
-          group.ranks.length,
-          trans
-        )
-      : sayWaitIn(group, trans)
-  );
-  return [capital(first), ...more].join(', ');
+  const { ranks, mayCome } = blamed(wait);
+  const list = listRanks(ranks);
+  const call = nameCall(wait.waits[0]);
+  return mayCome
+    ? trans._n(
+        'rank %2 has not joined %3 yet',
+        'ranks %2 have not joined %3 yet',
+        ranks.length,
+        list,
+        call
+      )
+    : trans._n(
+        'rank %2 never joined %3',
+        'ranks %2 never joined %3',
+        ranks.length,
+        list,
+        call
+      );
 }
 
-function sayIs(
-  who: string,
-  state: IAbsence['state'],
-  count: number,
+/** Whom the longest wait is for. Ranks that are busy may still come: others are to blame, if there are any. */
+function blamed({ waits, absences }: ILongWait): {
+  ranks: number[];
+  mayCome: boolean;
+} {
+  const gone = absences.filter(({ state }) => state !== 'busy');
+  const others = [...gone, ...waits.slice(1)];
+  const mayCome = others.length === 0;
+  return {
+    ranks: (mayCome ? absences : others).flatMap(({ ranks }) => ranks),
+    mayCome
+  };
+}
+
+function sayAbsence(
+  { state, ranks }: IAbsence,
   trans: TranslationBundle
 ): string {
+  const list = listRanks(ranks);
+  const count = ranks.length;
   switch (state) {
     case 'idle':
-      return trans._n('%2 is idle', '%2 are idle', count, who);
+      return trans._n('Rank %2 is idle.', 'Ranks %2 are idle.', count, list);
     case 'busy':
       return trans._n(
-        '%2 is busy elsewhere',
-        '%2 are busy elsewhere',
+        'Rank %2 is busy elsewhere.',
+        'Ranks %2 are busy elsewhere.',
         count,
-        who
+        list
       );
     case 'dead':
-      return trans._n('%2 is dead', '%2 are dead', count, who);
+      return trans._n('Rank %2 is dead.', 'Ranks %2 are dead.', count, list);
     case 'starting':
-      return trans._n('%2 starts', '%2 start', count, who);
+      return trans._n(
+        'Rank %2 is starting.',
+        'Ranks %2 are starting.',
+        count,
+        list
+      );
     case 'silent':
-      return trans._n('%2 does not answer', '%2 do not answer', count, who);
+      return trans._n(
+        'Rank %2 does not answer.',
+        'Ranks %2 do not answer.',
+        count,
+        list
+      );
   }
 }
 
-/** `ranks 0–2 wait at cell [7] line 12`. */
-function sayWaitAt(wait: IWait, trans: TranslationBundle): string {
-  const who = sayRanks(wait.ranks, trans);
-  const where = sayPlace(wait, trans);
-  const waits = trans._n('%2 waits', '%2 wait', wait.ranks.length, who);
-  return where ? `${waits} ${where}` : waits;
+/** `Ranks 0–2 wait at cell [7], line 12.` */
+function sayWaitAt(
+  { ranks, cell, line }: IWait,
+  trans: TranslationBundle
+): string {
+  const list = listRanks(ranks);
+  const count = ranks.length;
+  if (cell !== null && line !== null) {
+    return trans._n(
+      'Rank %2 waits at cell [%3], line %4.',
+      'Ranks %2 wait at cell [%3], line %4.',
+      count,
+      list,
+      cell,
+      line
+    );
+  }
+  if (cell !== null) {
+    return trans._n(
+      'Rank %2 waits in cell [%3].',
+      'Ranks %2 wait in cell [%3].',
+      count,
+      list,
+      cell
+    );
+  }
+  return line === null
+    ? trans._n('Rank %2 waits.', 'Ranks %2 wait.', count, list)
+    : trans._n(
+        'Rank %2 waits at line %3.',
+        'Ranks %2 wait at line %3.',
+        count,
+        list,
+        line
+      );
 }
 
-/** `ranks 0–2 wait in all_reduce at cell [7] line 12`. */
+/** `Ranks 0–2 wait in all_reduce at cell [7], line 12.` */
 function sayWaitIn(wait: IWait, trans: TranslationBundle): string {
-  const where = sayPlace(wait, trans);
-  const waits = trans._n(
-    '%2 waits in %3',
-    '%2 wait in %3',
-    wait.ranks.length,
-    sayRanks(wait.ranks, trans),
-    sayCall(wait, trans)
-  );
-  return where ? `${waits} ${where}` : waits;
+  const { ranks, cell, line } = wait;
+  const list = listRanks(ranks);
+  const call = nameCall(wait);
+  const count = ranks.length;
+  if (cell !== null && line !== null) {
+    return trans._n(
+      'Rank %2 waits in %3 at cell [%4], line %5.',
+      'Ranks %2 wait in %3 at cell [%4], line %5.',
+      count,
+      list,
+      call,
+      cell,
+      line
+    );
+  }
+  if (cell !== null) {
+    return trans._n(
+      'Rank %2 waits in %3 in cell [%4].',
+      'Ranks %2 wait in %3 in cell [%4].',
+      count,
+      list,
+      call,
+      cell
+    );
+  }
+  return line === null
+    ? trans._n(
+        'Rank %2 waits in %3.',
+        'Ranks %2 wait in %3.',
+        count,
+        list,
+        call
+      )
+    : trans._n(
+        'Rank %2 waits in %3 at line %4.',
+        'Ranks %2 wait in %3 at line %4.',
+        count,
+        list,
+        call,
+        line
+      );
 }
 
 /** `all_reduce #412`, as torch counts them too. */
-function sayCall({ call, calls }: IWait, trans: TranslationBundle): string {
-  return calls === null ? call : trans.__('%1 #%2', call, calls);
-}
-
-function sayPlace({ cell, line }: IWait, trans: TranslationBundle): string {
-  if (cell !== null && line !== null) {
-    return trans.__('at cell [%1] line %2', cell, line);
-  }
-  if (cell !== null) {
-    return trans.__('in cell [%1]', cell);
-  }
-  return line === null ? '' : trans.__('at line %1', line);
-}
-
-function capital(words: string): string {
-  return words[0].toUpperCase() + words.slice(1);
+function nameCall({ call, calls }: IWait): string {
+  return calls === null ? call : `${call} #${calls}`;
 }

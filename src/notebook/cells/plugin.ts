@@ -66,9 +66,7 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
           : args.toolbar
             ? ''
             : trans.__('Run on Ranks'),
-      caption: trans.__(
-        'Have the selected cells run on all ranks, or in the notebook again.'
-      ),
+      caption: trans.__('Add or remove %%distributed in the selected cells.'),
       icon: args => (args.toolbar ? ranksIcon : undefined),
       isEnabled: () => sources().length > 0,
       isVisible: args => !args.toolbar || sources().length > 0,

@@ -76,7 +76,7 @@ export const modePlugin: JupyterFrontEndPlugin<void> = {
     commands.addCommand(command, {
       label: trans.__('Run All Cells on Ranks'),
       caption: trans.__(
-        'Have every cell of the notebook run on its ranks, or only those that say so.'
+        'Run every cell on all ranks, not only %%distributed cells.'
       ),
       isEnabled: () => pool() !== null,
       isToggleable: true,

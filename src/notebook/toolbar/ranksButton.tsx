@@ -12,7 +12,7 @@ import type { IStartModel } from '../../model/startModel';
 import { CommandIDs } from '../../model/tokens';
 import type { IPoolsModel } from '../../model/tokens';
 import { warningIcon } from '../../ui/icons';
-import { formatBackend } from '../../words/format';
+import { formatBackend, joinFacts } from '../../words/format';
 import { countRanks, poolState } from '../../words/poolState';
 import type { IPoolState } from '../../words/poolState';
 
@@ -166,28 +166,28 @@ function RanksLabel(props: IRanksLabelProps): JSX.Element {
         <span className="jp-dist-RanksButton-dot" />
       )}
       <span>
-        {trans.__('Ranks: %1', isKnown ? count(pool, state, trans) : '–')}
+        {isKnown ? count(pool, state, trans) : trans.__('Ranks: %1', '–')}
       </span>
       <caretDownIcon.react tag="span" className="jp-dist-RanksButton-caret" />
     </button>
   );
 }
 
-/** `0`, `4`, `starting 1/4`, `4, rank 1 died`. */
+/** `Ranks: 4`, `Ranks · starting 1/4`, `Ranks: 4 · rank 1 died`. */
 function count(
   pool: IPool | null,
   state: IPoolState | null,
   trans: TranslationBundle
 ): string {
   if (!pool || !state) {
-    return '0';
+    return trans.__('Ranks: %1', 0);
   }
-  if (pool.state !== 'RUNNING') {
-    return state.words;
-  }
-  return state.mood === 'error'
-    ? trans.__('%1, %2', pool.world_size, state.words)
-    : `${pool.world_size}`;
+  return joinFacts([
+    pool.state === 'RUNNING'
+      ? trans.__('Ranks: %1', pool.world_size)
+      : trans.__('Ranks'),
+    (pool.state !== 'RUNNING' || state.mood === 'error') && state.words
+  ]);
 }
 
 function explain(
@@ -204,11 +204,11 @@ function explain(
   }
   return pool.reason
     ? pool.reason.message
-    : [
+    : joinFacts([
         countRanks(pool.world_size, trans),
         state.words,
         formatBackend(pool.backend)
-      ].join(' · ');
+      ]);
 }
 
 interface IModeButtonProps {

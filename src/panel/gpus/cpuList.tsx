@@ -6,7 +6,7 @@ import { Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
 import { useModel } from '../../ui/useModel';
 import { Missing } from '../../ui/value';
-import { formatBytes } from '../../words/format';
+import { formatBytes, namePid } from '../../words/format';
 import type { IPanelServices } from '../services';
 
 /** Whether all ranks are shown, as the user chose. */
@@ -79,7 +79,7 @@ function CpuCard({ pool, rank, model, trans }: ICpuCardProps): JSX.Element {
   const name = trans.__('Rank %1', rank);
   const cpu = usage?.cpu ?? null;
   const memory = usage?.memory ?? null;
-  const silent = <Missing reason={trans.__('The rank has not said yet')} />;
+  const silent = <Missing reason={trans.__('No reading')} />;
   return (
     <li className="jp-dist-GpuCard" aria-label={name}>
       <div className="jp-dist-GpuCard-head">
@@ -88,7 +88,7 @@ function CpuCard({ pool, rank, model, trans }: ICpuCardProps): JSX.Element {
           {PathExt.basename(pool.name)}
         </span>
         <Percent
-          label={trans.__('CPU use of %1', name)}
+          label={trans.__('CPU use of rank %1', rank)}
           title={trans.__('100 % is one core')}
           value={cpu}
           trans={trans}
@@ -97,7 +97,7 @@ function CpuCard({ pool, rank, model, trans }: ICpuCardProps): JSX.Element {
         </Percent>
       </div>
       <Sparkline
-        label={trans.__('CPU use of %1 in the last 15 minutes', name)}
+        label={trans.__('CPU use of rank %1 in the last 15 minutes', rank)}
         curve={curve}
         rank={rank}
       />
@@ -107,7 +107,7 @@ function CpuCard({ pool, rank, model, trans }: ICpuCardProps): JSX.Element {
             ? silent
             : trans.__('%1 of memory', formatBytes(memory, trans))}
         </span>
-        {usage && <span>{trans.__('pid %1', usage.pid)}</span>}
+        {usage && <span>{namePid(usage.pid)}</span>}
       </div>
     </li>
   );

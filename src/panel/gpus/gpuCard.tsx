@@ -8,13 +8,18 @@ import type { IReading } from '../../model/telemetry';
 import { startCellDrag } from '../../ui/codeCells';
 import { MemoryMeter, Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';
+import { useModel } from '../../ui/useModel';
 import { Value } from '../../ui/value';
-import { formatBytes, formatMemory, formatUsed } from '../../words/format';
+import {
+  formatBytes,
+  formatMemory,
+  formatUsed,
+  joinFacts
+} from '../../words/format';
 import { sayLeaseholder, saySegment } from '../../words/gpuWords';
 import { startCode } from '../../words/startCode';
 import type { IPanelServices } from '../services';
 import { GpuDetails } from './gpuDetails';
-import { useModel } from '../../ui/useModel';
 
 type Props = IPanelServices & { gpu: IGpu };
 
@@ -32,7 +37,8 @@ export function GpuCard(props: Props): JSX.Element {
     ({ pool }) => seatsOn(gpu.uuid, model.pools.values(), pool),
     isSameSeats
   );
-  const name = trans.__('GPU %1', labelOf(gpu));
+  const label = labelOf(gpu);
+  const name = trans.__('GPU %1', label);
   const source = gpuCode(props, seats, own);
   return (
     <li className="jp-dist-GpuCard" aria-label={name} data-dist-code={source}>
@@ -45,8 +51,8 @@ export function GpuCard(props: Props): JSX.Element {
           {shortName(gpu)}
         </span>
         <Percent
-          label={trans.__('Utilisation of %1', name)}
-          title={trans.__('The share of time in which some kernel ran')}
+          label={trans.__('Utilisation of GPU %1', label)}
+          title={trans.__('Share of time a CUDA kernel was running')}
           value={reading.values.utilization ?? null}
           trans={trans}
         >
@@ -58,10 +64,10 @@ export function GpuCard(props: Props): JSX.Element {
           />
         </Percent>
       </div>
-      <Load {...props} name={name} reading={reading} seats={seats} />
-      <Memory {...props} name={name} reading={reading} seats={seats} />
+      <Load {...props} label={label} reading={reading} seats={seats} />
+      <Memory {...props} label={label} reading={reading} seats={seats} />
       <Throttle {...props} reading={reading} />
-      <Leaseholder {...props} name={name} reading={reading} seats={seats} />
+      <Leaseholder {...props} label={label} reading={reading} seats={seats} />
     </li>
   );
 }
@@ -79,7 +85,8 @@ function gpuCode(
 }
 
 interface IPartProps extends Props {
-  name: string;
+  /** `3`, or `3:1` for instance 1 of GPU 3. */
+  label: string;
   reading: IReading;
   /** The ranks that sit on it; it has the colour of the first. */
   seats: ISeat[];
@@ -87,14 +94,14 @@ interface IPartProps extends Props {
 
 /** Nothing, where the GPU cannot tell, as most MIG instances, or may not. */
 function Load(props: IPartProps): JSX.Element | null {
-  const { name, reading, seats, trans } = props;
+  const { label, reading, seats, trans } = props;
   const { errors, curve } = reading;
   if (['unsupported', 'no permission'].includes(errors.utilization ?? '')) {
     return null;
   }
   return (
     <Sparkline
-      label={trans.__('Utilisation of %1 in the last 15 minutes', name)}
+      label={trans.__('Utilisation of GPU %1 in the last 15 minutes', label)}
       curve={curve}
       rank={seats[0]?.rank}
     />
@@ -102,7 +109,7 @@ function Load(props: IPartProps): JSX.Element | null {
 }
 
 function Memory(props: IPartProps): JSX.Element {
-  const { gpu, name, reading, seats, model, trans } = props;
+  const { gpu, label, reading, seats, model, trans } = props;
   const total = gpu.memory_total;
   const value = (
     metric: 'memory_used' | 'power' | 'temperature',
@@ -116,7 +123,7 @@ function Memory(props: IPartProps): JSX.Element {
     <>
       {total > 0 && (
         <MemoryMeter
-          label={trans.__('Memory of %1', name)}
+          label={trans.__('Memory of GPU %1', label)}
           text={trans.__(
             '%1 of %2',
             typeof used === 'number' ? formatBytes(used, trans) : '–',
@@ -159,16 +166,16 @@ function Throttle({
   if (!throttle) {
     return null;
   }
-  const words = throttle.split(', ');
+  const facts = throttle.split(', ');
   if (typeof clock_sm === 'number') {
-    words.push(trans.__('clocks %1 MHz', Math.round(clock_sm)));
+    facts.push(trans.__('clocks %1 MHz', Math.round(clock_sm)));
   }
-  return <div className="jp-dist-warn">{words.join(' · ')}</div>;
+  return <div className="jp-dist-warn">{joinFacts(facts)}</div>;
 }
 
 /** Who has it; what runs there is shown on demand. */
 function Leaseholder(props: IPartProps): JSX.Element {
-  const { name, reading, seats, model, current, trans } = props;
+  const { label, reading, seats, model, current, trans } = props;
   const holder = useModel(current, ({ pool }) =>
     sayLeaseholder(reading, seats, { pools: model.pools, own: pool }, trans)
   );
@@ -194,7 +201,7 @@ function Leaseholder(props: IPartProps): JSX.Element {
           type="button"
           aria-expanded={isOpen}
           aria-controls={isOpen ? id : undefined}
-          aria-label={trans.__('Details of %1', name)}
+          aria-label={trans.__('Details of GPU %1', label)}
           onClick={() => setIsOpen(!isOpen)}
         >
           {count

@@ -6,13 +6,18 @@ import type { IReading } from '../../model/telemetry';
 import { colourOf } from '../../ui/meters';
 import { useModel } from '../../ui/useModel';
 import { Missing, Value } from '../../ui/value';
-import { formatBytes, formatRate } from '../../words/format';
+import {
+  formatBytes,
+  formatRate,
+  joinFacts,
+  namePid
+} from '../../words/format';
 import { sayWho } from '../../words/gpuWords';
 import type { IPanelServices } from '../services';
 
 interface IGpuDetailsProps extends IPanelServices {
   id: string;
-  name: string;
+  label: string;
   gpu: IGpu;
   reading: IReading;
 }
@@ -63,7 +68,7 @@ export function GpuDetails(props: IGpuDetailsProps): JSX.Element {
 }
 
 function Processes(props: IGpuDetailsProps): JSX.Element {
-  const { name, reading, model, current, trans } = props;
+  const { label, reading, model, current, trans } = props;
   const own = useModel(current, ({ pool }) => pool);
   const pools = useModel(model, ({ pools }) => pools);
   const { processes } = reading;
@@ -71,14 +76,14 @@ function Processes(props: IGpuDetailsProps): JSX.Element {
     return (
       <p className="jp-dist-quiet">
         {processes
-          ? trans.__('No process uses it.')
-          : trans.__('Its processes are not known yet.')}
+          ? trans.__('No process uses this GPU.')
+          : trans.__('No reading')}
       </p>
     );
   }
-  const unknown = <Missing reason={trans.__('Not told by the driver')} />;
+  const unknown = <Missing reason={trans.__('No reading')} />;
   return (
-    <ul aria-label={trans.__('Processes on %1', name)}>
+    <ul aria-label={trans.__('Processes on GPU %1', label)}>
       {processes.map(process => {
         const { pid, user, command, memory, sm, who } = process;
         return (
@@ -95,9 +100,7 @@ function Processes(props: IGpuDetailsProps): JSX.Element {
               </span>
             </div>
             <div className="jp-dist-quiet" title={command ?? undefined}>
-              {[trans.__('pid %1', pid), user, command]
-                .filter(Boolean)
-                .join(' · ')}
+              {joinFacts([namePid(pid), user, command])}
             </div>
           </li>
         );

@@ -186,7 +186,7 @@ export function MigCard(props: IMigCardProps): JSX.Element {
           {trans._n('%1 MIG instance', '%1 MIG instances', instances.length)}
         </span>
       </div>
-      <ul aria-label={trans.__('MIG instances of %1', label)}>
+      <ul aria-label={trans.__('MIG instances of GPU %1', index)}>
         {instances.map(gpu => (
           <GpuCard key={gpu.uuid} {...props} gpu={gpu} />
         ))}

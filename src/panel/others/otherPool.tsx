@@ -6,10 +6,10 @@ import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs, LOAD } from '../../model/tokens';
 import { Button, StatePill } from '../../ui/controls';
 import { openNotebook } from '../../ui/dialogs';
-import { formatBytes, formatTime } from '../../words/format';
+import { useModel } from '../../ui/useModel';
+import { formatBytes, formatTime, joinFacts } from '../../words/format';
 import { countRanks } from '../../words/poolState';
 import type { IPanelServices } from '../services';
-import { useModel } from '../../ui/useModel';
 
 type Props = IPanelServices & { pool: IPool };
 
@@ -49,9 +49,7 @@ export function OtherPool(props: Props): JSX.Element {
       <div className="jp-dist-Actions">
         {pool.orphaned !== null && pool.state === 'RUNNING' && (
           <Button
-            title={trans.__(
-              'Go on with these ranks in the current notebook, by a new cell'
-            )}
+            title={trans.__('Use these ranks here (runs %dist_attach)')}
             isDisabled={!hasKernel}
             onClick={() => {
               const args = { source: attach, run: true };
@@ -94,7 +92,7 @@ function State({ pool, trans }: Props): JSX.Element {
   }
 }
 
-/** `4 ranks · GPUs 0, 1 · 31.2 GB`. */
+/** `4 ranks · GPUs 0, 1 · 31.2 GiB`. */
 function What({ pool, model, trans }: Props): JSX.Element {
   const memory = useModel(model.telemetry, telemetry =>
     memoryOf(pool, telemetry)
@@ -103,15 +101,13 @@ function What({ pool, model, trans }: Props): JSX.Element {
   const gpus = [...new Set(labels)];
   return (
     <>
-      {[
+      {joinFacts([
         countRanks(pool.world_size, trans),
         gpus.length
           ? trans._n('GPU %2', 'GPUs %2', gpus.length, gpus.join(', '))
           : pool.ranks.length > 0 && trans.__('CPU'),
         memory > 0 && formatBytes(memory, trans)
-      ]
-        .filter(Boolean)
-        .join(' · ')}
+      ])}
     </>
   );
 }

@@ -4,11 +4,11 @@ import React from 'react';
 import type { IPool } from '../../model/contract';
 import { foreignLeases } from '../../model/leases';
 import type { IForeignLease } from '../../model/leases';
-import { formatTime } from '../../words/format';
+import { isSame, useModel } from '../../ui/useModel';
+import { formatTime, joinFacts, namePid } from '../../words/format';
 import { hasNothingToShow } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { OtherPool } from './otherPool';
-import { isSame, useModel } from '../../ui/useModel';
 
 /**
  * What else holds GPUs of this machine: the pools of other notebooks, those that have lost theirs, and
@@ -59,7 +59,7 @@ export function OtherPoolsSummary(
   const orphaned = pools.filter(pool => pool.orphaned !== null).length;
   const words = trans._n('%1 orphaned', '%1 orphaned', orphaned);
   return (
-    <>{orphaned ? (orphaned < count ? `${count} · ${words}` : words) : count}</>
+    <>{orphaned ? joinFacts([orphaned < count && `${count}`, words]) : count}</>
   );
 }
 
@@ -101,26 +101,22 @@ export function LeaseList({ leases, trans }: ILeaseListProps): JSX.Element {
     >
       {leases.map(({ user, pid, since, notebook, shared, gpus }) => {
         const name =
-          PathExt.basename(notebook) ||
-          (pid === null ? '' : trans.__('pid %1', pid));
+          PathExt.basename(notebook) || (pid === null ? '' : namePid(pid));
         return (
           <li key={`${user} ${pid} ${gpus}`} className="jp-dist-OtherPool">
             <div className="jp-dist-OtherPool-head">
               <strong title={notebook}>
-                {[user ?? trans.__('A program that is not ours'), name]
-                  .filter(Boolean)
-                  .join(' · ')}
+                {joinFacts([user ?? trans.__('Another program'), name])}
               </strong>
             </div>
             <div className="jp-dist-quiet">
-              {[
+              {joinFacts([
                 trans._n('GPU %2', 'GPUs %2', gpus.length, gpus.join(', ')),
                 shared && trans.__('shared'),
-                since && trans.__('since %1', formatTime(since * 1000)),
-                trans.__('not of this server')
-              ]
-                .filter(Boolean)
-                .join(' · ')}
+                since !== null &&
+                  trans.__('since %1', formatTime(since * 1000)),
+                trans.__('another Jupyter server')
+              ])}
             </div>
           </li>
         );

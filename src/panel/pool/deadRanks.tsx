@@ -6,7 +6,7 @@ import type { IPool } from '../../model/contract';
 import { CommandIDs } from '../../model/tokens';
 import { Button, CopyButton } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
-import { nameRanks } from '../../words/format';
+import { sayDeaths, sayReplace } from '../../words/poolState';
 import type { IPanelServices } from '../services';
 
 /**
@@ -21,16 +21,10 @@ export function DeadRanks(
   if (!dead.length) {
     return null;
   }
-  const names = nameRanks(dead, pool, trans);
   return (
     // Only the sentence is read out at once, and not all that a rank wrote.
     <div className="jp-dist-Note jp-mod-error">
-      <p role="alert">
-        {trans.__(
-          'The other ranks keep their variables. Collectives hang until you replace %1.',
-          names
-        )}
-      </p>
+      <p role="alert">{sayDeaths(pool, trans)}</p>
       {dead
         .filter(({ stderr }) => stderr.length)
         .map(({ rank, stderr }) => (
@@ -51,7 +45,7 @@ export function DeadRanks(
           })
         }
       >
-        {trans.__('Replace %1', names)}
+        {sayReplace(pool, trans)}
       </Button>
     </div>
   );

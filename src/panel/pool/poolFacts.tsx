@@ -2,13 +2,14 @@ import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
-import { formatBytes } from '../../words/format';
+import { useModel } from '../../ui/useModel';
+import { formatBytes, joinFacts } from '../../words/format';
+import { sayPlacement } from '../../words/poolState';
 import { gpuOf } from '../ranks/rankUse';
 import type { IPanelServices } from '../services';
-import { useModel } from '../../ui/useModel';
 
 /**
- * How the ranks were placed, and what memory they have together: `placed by cycle · 124 GB torch`.
+ * How the ranks were placed, and what memory they have together: `Placement: in order · 124 GiB allocated`.
  */
 export function PoolFacts(
   props: IPanelServices & { pool: IPool }
@@ -21,18 +22,13 @@ export function PoolFacts(
   });
   return (
     <p className="jp-dist-PoolFacts jp-dist-quiet">
-      {[
-        isOnGpus
-          ? trans.__('placed by %1', pool.placement)
-          : trans.__('on the CPU'),
-        ...(size
-          ? [
-              isOnGpus
-                ? trans.__('%1 torch', size)
-                : trans.__('%1 of memory', size)
-            ]
-          : [])
-      ].join(' · ')}
+      {joinFacts([
+        isOnGpus ? sayPlacement(pool.placement, trans) : trans.__('on the CPU'),
+        size &&
+          (isOnGpus
+            ? trans.__('%1 allocated', size)
+            : trans.__('%1 of memory', size))
+      ])}
     </p>
   );
 }

@@ -4,7 +4,7 @@ import type { IPool } from '../../model/contract';
 import { useNow } from '../../ui/clock';
 import { Button, Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
-import { formatBackend, formatDuration } from '../../words/format';
+import { formatBackend, formatDuration, joinFacts } from '../../words/format';
 import { countRanks } from '../../words/poolState';
 import { ConnectionNote, hasNothingToShow } from '../connectionNote';
 import type { IPanelServices } from '../services';
@@ -109,11 +109,11 @@ function RunningSummary(props: IPanelServices & { pool: IPool }): JSX.Element {
   const uptime = useNow(clock) - (pool.started ?? pool.created);
   return (
     <>
-      {[
+      {joinFacts([
         countRanks(pool.world_size, trans),
         formatBackend(pool.backend),
         formatDuration(uptime, trans)
-      ].join(' · ')}
+      ])}
     </>
   );
 }

@@ -9,7 +9,8 @@ import { Button, MenuButton, Note, StatePill } from '../../ui/controls';
 import { warningIcon } from '../../ui/icons';
 import { useLongWait } from '../../ui/useLongWait';
 import { useModel } from '../../ui/useModel';
-import { formatActivity } from '../../words/format';
+import { namePid } from '../../words/format';
+import { sayActivity } from '../../words/poolState';
 import { sayLongWait } from '../../words/waitWords';
 import { RankList } from '../ranks/rankList';
 import { below, openPoolMenu } from '../ranks/rankMenu';
@@ -98,10 +99,7 @@ function OtherUsers({ pool, current, trans }: Props): JSX.Element | null {
   // A kernel may hold the pool twice, once without its name.
   others.sort((a, b) => a.name.localeCompare(b.name));
   const names = new Map(
-    others.map(({ pid, name }) => [
-      pid,
-      PathExt.basename(name) || trans.__('pid %1', pid)
-    ])
+    others.map(({ pid, name }) => [pid, PathExt.basename(name) || namePid(pid)])
   );
   return names.size ? (
     <p className="jp-dist-quiet">
@@ -112,9 +110,7 @@ function OtherUsers({ pool, current, trans }: Props): JSX.Element | null {
 
 function Activity({ pool, clock, trans }: Props): JSX.Element {
   const now = useNow(clock);
-  return (
-    <span className="jp-dist-quiet">{formatActivity(pool, now, trans)}</span>
-  );
+  return <span className="jp-dist-quiet">{sayActivity(pool, now, trans)}</span>;
 }
 
 /**

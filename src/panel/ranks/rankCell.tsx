@@ -1,13 +1,13 @@
 import React, { memo } from 'react';
 
 import { colourOf } from '../../ui/meters';
-import { formatBytes } from '../../words/format';
+import { useModel } from '../../ui/useModel';
+import { formatBytes, joinFacts, namePid } from '../../words/format';
 import { placeOf, moodOf, nameOf, sayState } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
 import { below, openRankMenu } from './rankMenu';
 import type { IRankProps } from './rankTile';
 import { gpuOf } from './rankUse';
-import { useModel } from '../../ui/useModel';
 
 interface IRankCellProps extends IRankProps {
   /** Whether the keyboard comes to this cell first. */
@@ -44,7 +44,7 @@ export const RankCell = memo(function RankCell(
         data-rank={rank.rank}
         tabIndex={props.isCurrent ? 0 : -1}
         aria-haspopup="menu"
-        aria-label={[name, placeOf(rank, trans), state].join(', ')}
+        aria-label={joinFacts([name, placeOf(rank, trans), state])}
         onClick={event => open(event.currentTarget)}
         onContextMenu={event => {
           if (!event.shiftKey) {
@@ -98,9 +98,9 @@ function describe(props: IRankProps): string {
     typeof memory !== 'number'
       ? ''
       : isOnGpu
-        ? trans.__('%1 torch', formatBytes(memory, trans))
+        ? trans.__('%1 allocated', formatBytes(memory, trans))
         : trans.__('%1 of memory', formatBytes(memory, trans)),
-    rank.pid === null ? '' : trans.__('pid %1', rank.pid)
+    rank.pid === null ? '' : namePid(rank.pid)
   ]
     .filter(Boolean)
     .join('\n');

@@ -3,10 +3,10 @@ import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
+import { isSame, useModel } from '../../ui/useModel';
 import { moodOf } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
 import { MoodShape } from './rankCell';
-import { isSame, useModel } from '../../ui/useModel';
 
 const ORDER: Mood[] = ['dead', 'waits', 'busy', 'idle', 'starting', 'ending'];
 

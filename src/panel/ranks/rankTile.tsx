@@ -9,6 +9,7 @@ import type { Clock } from '../../ui/clock';
 import { startCellDrag } from '../../ui/codeCells';
 import { MenuButton } from '../../ui/controls';
 import { colourOf } from '../../ui/meters';
+import { useModel } from '../../ui/useModel';
 import {
   isTimed,
   placeOf,
@@ -18,7 +19,6 @@ import {
 } from '../../words/rankWords';
 import { below, openRankMenu } from './rankMenu';
 import { RankUse } from './rankUse';
-import { useModel } from '../../ui/useModel';
 
 /** Nothing here changes unless the rank does: other ranks' news don't draw it again. */
 export interface IRankProps {

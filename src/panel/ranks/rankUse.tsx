@@ -5,8 +5,8 @@ import type { IGpuRef, IRank } from '../../model/contract';
 import type { IUsage } from '../../model/gpuContract';
 import type { ITelemetry } from '../../model/telemetry';
 import { Meter } from '../../ui/meters';
-import { formatBytes } from '../../words/format';
 import { useModel } from '../../ui/useModel';
+import { formatBytes, namePid } from '../../words/format';
 
 interface IRankUseProps {
   poolId: string;
@@ -40,7 +40,7 @@ export function RankUse(props: IRankUseProps): JSX.Element {
       />
       <div className="jp-dist-RankTile-use jp-dist-quiet">
         {usage && <Memory rank={rank} usage={usage} trans={trans} />}
-        {rank.pid !== null && <span>{trans.__('pid %1', rank.pid)}</span>}
+        {rank.pid !== null && <span>{namePid(rank.pid)}</span>}
       </div>
     </>
   );
@@ -73,8 +73,8 @@ function Memory({ rank, usage, trans }: IMemoryProps): JSX.Element | null {
   const used = formatBytes(allocated, trans);
   const held = formatBytes(reserved ?? allocated, trans);
   return (
-    <span title={trans.__('torch uses %1 and holds %2', used, held)}>
-      {trans.__('%1 torch', used)}
+    <span title={trans.__('%1 allocated, %2 reserved by PyTorch', used, held)}>
+      {trans.__('%1 allocated', used)}
     </span>
   );
 }

@@ -2,7 +2,7 @@ import React from 'react';
 
 import type { IWidgetProps } from './props';
 
-const GB = 2 ** 30;
+const GIB = 2 ** 30;
 
 /** One of several; the server's own choice is the default. */
 export function ChoiceField(props: IWidgetProps): JSX.Element {
@@ -57,9 +57,9 @@ export function NumberField(props: IWidgetProps): JSX.Element {
   return <Amount {...props} unit={null} size={1} />;
 }
 
-/** Memory, in GB as GPUs are sold. */
+/** Memory, in GiB. */
 export function BytesField(props: IWidgetProps): JSX.Element {
-  return <Amount {...props} unit={props.trans.__('GB')} size={GB} />;
+  return <Amount {...props} unit={props.trans.__('GiB')} size={GIB} />;
 }
 
 interface IAmountProps extends IWidgetProps {

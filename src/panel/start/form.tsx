@@ -11,6 +11,7 @@ import { toChoice, errorsOf } from '../../model/draft';
 import { CommandIDs } from '../../model/tokens';
 import { Button } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
+import { joinSentences } from '../../words/format';
 import { startCode } from '../../words/startCode';
 import type { IPanelServices } from '../services';
 import { Field, isKnown } from './field';
@@ -53,7 +54,7 @@ export function StartForm(props: IStartFormProps): JSX.Element {
       error:
         wrong[name] ??
         (refused === name && error
-          ? [error.message, error.hint].filter(Boolean).join(' ')
+          ? joinSentences([error.message, error.hint])
           : null)
     }));
   const draw = ({ name, field, error }: (typeof fields)[number]) => (

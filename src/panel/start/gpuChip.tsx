@@ -4,11 +4,11 @@ import React, { useId } from 'react';
 import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import type { IReading } from '../../model/telemetry';
+import { useModel } from '../../ui/useModel';
 import { formatBytes } from '../../words/format';
 import { sayLeaseholder, sayLessees } from '../../words/gpuWords';
 import type { IKnownPools } from '../../words/gpuWords';
 import type { IWidgetProps } from './props';
-import { useModel } from '../../ui/useModel';
 
 interface IGpuChipProps extends IWidgetProps {
   gpu: IGpu;

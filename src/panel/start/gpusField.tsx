@@ -3,9 +3,9 @@ import React from 'react';
 import { labelOf } from '../../model/cards';
 import { pickedGpus } from '../../model/draft';
 import { focusFirst } from '../../ui/controls';
+import { useModel } from '../../ui/useModel';
 import { GpuChip } from './gpuChip';
 import type { IWidgetProps } from './props';
-import { useModel } from '../../ui/useModel';
 
 /**
  * The GPUs of the machine, to pick from; with none picked the server takes free ones.
@@ -47,10 +47,10 @@ export function GpusField(props: IWidgetProps): JSX.Element | null {
               onChange(undefined);
             }}
           >
-            {trans.__('Pick none')}
+            {trans.__('Clear')}
           </button>
         ) : (
-          <span className="jp-dist-quiet">{trans.__('any that is free')}</span>
+          <span className="jp-dist-quiet">{trans.__('Any free GPU')}</span>
         )}
       </legend>
       <div

@@ -2,8 +2,8 @@ import React from 'react';
 
 import { pickedGpus, ranksOf } from '../../model/draft';
 import { countFree } from '../../model/gpuUse';
-import type { IWidgetProps } from './props';
 import { useModel } from '../../ui/useModel';
+import type { IWidgetProps } from './props';
 
 /**
  * How many ranks, and what it means if there are fewer GPUs.
@@ -75,8 +75,8 @@ function Fit(props: IWidgetProps & { ranks: number }): JSX.Element | null {
     return (
       <p className="jp-dist-quiet" role="status">
         {trans._n(
-          'Ranks share the GPU: gloo instead of NCCL.',
-          'Ranks share the %1 GPUs: gloo instead of NCCL.',
+          'More ranks than GPUs: they share 1 GPU and use gloo (slower).',
+          'More ranks than GPUs: they share %1 GPUs and use gloo (slower).',
           gpus
         )}
       </p>
@@ -85,8 +85,8 @@ function Fit(props: IWidgetProps & { ranks: number }): JSX.Element | null {
   return picked > ranks ? (
     <p className="jp-dist-quiet" role="status">
       {trans._n(
-        'One of the GPUs stays without a rank.',
-        '%1 of the GPUs stay without a rank.',
+        '%1 selected GPU stays unused.',
+        '%1 selected GPUs stay unused.',
         picked - ranks
       )}
     </p>

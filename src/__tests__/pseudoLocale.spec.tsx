@@ -1,0 +1,239 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { GpuList, GpuSummary } from '../panel/gpus/gpuList';
+import { OtherPools, OtherPoolsSummary } from '../panel/others/otherPools';
+import { PoolSummary } from '../panel/pool/poolView';
+import { findLongWait } from '../model/waiting';
+import { poolState, sayActivity } from '../words/poolState';
+import { sayLongWait, sayWaitShortly } from '../words/waitWords';
+import {
+  GPU_0,
+  makeGpusMessage,
+  makeProcess,
+  makeTelemetry,
+  makeUsage
+} from './gpuSamples';
+import { showGpus, tell } from './gpuScreen';
+import { makeHolder, makePool, makeRank } from './samples';
+import { host, press, show } from './screen';
+
+const plain = nullTranslator.load('');
+/** What is left of a number with its unit, such as `%1 min %2 s`, when these are taken out. */
+const UNITS = /%\d|\b(s|min|h|d|W|MHz|GiB|MiB|GB|MB)\b|°C|[%/\s]/g;
+
+/** Puts each message into brackets; numbers with their units are part of one. */
+function wrap(msgid: string, text: string): string {
+  return msgid.replace(UNITS, '') ? `⟦${text}⟧` : text;
+}
+
+const pseudo: TranslationBundle = Object.assign(Object.create(plain), {
+  __: (msgid: string, ...args: unknown[]) =>
+    wrap(msgid, plain.__(msgid, ...args)),
+  _n: (one: string, many: string, count: number, ...args: unknown[]) =>
+    wrap(one, plain._n(one, many, count, ...args))
+}) as TranslationBundle;
+
+/**
+ * Whether a text is made of whole messages: none within another, and beside each other only as facts
+ * (` · `), as lines, or as sentences that have an end.
+ */
+function isWhole(text: string): boolean {
+  const parts = text.match(/⟦[^⟦⟧]*⟧|[^⟦⟧]+/g) ?? [];
+  return (
+    parts.join('') === text &&
+    parts.every((part, index) => {
+      if (part.startsWith('⟦')) {
+        return !parts[index + 1]?.startsWith('⟦');
+      }
+      const [before, after] = [parts[index - 1], parts[index + 1]];
+      return part === ' '
+        ? /[.!?…]⟧$/.test(before ?? '')
+        : (!before || /^( · |\n)/.test(part)) &&
+            (!after || /( · |\n)$/.test(part));
+    })
+  );
+}
+
+/** All that can be read or heard below an element. */
+function textsIn(root: Element): string[] {
+  const texts: string[] = [];
+  for (const node of root.querySelectorAll('*')) {
+    if (node.children.length === 0) {
+      texts.push(node.textContent ?? '');
+    } else {
+      texts.push(
+        ...[...node.childNodes]
+          .filter(({ nodeType }) => nodeType === Node.TEXT_NODE)
+          .map(({ textContent }) => textContent ?? '')
+      );
+    }
+    for (const name of ['aria-label', 'aria-valuetext', 'title']) {
+      texts.push(node.getAttribute(name) ?? '');
+    }
+  }
+  return texts.map(text => text.trim()).filter(Boolean);
+}
+
+function expectWhole(texts: string[]): void {
+  expect(texts.filter(text => text.includes('⟦')).length).toBeGreaterThan(0);
+  expect(texts.filter(text => !isWhole(text))).toEqual([]);
+}
+
+beforeEach(() => {
+  jest.spyOn(nullTranslator, 'load').mockReturnValue(pseudo);
+});
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+it.each([
+  ['⟦Rank 1⟧', true],
+  ['train.ipynb · ⟦4 ranks⟧', true],
+  ['⟦Rank 1 died.⟧ ⟦Replace it.⟧', true],
+  ['⟦⟦rank 1⟧ died⟧', false],
+  ['⟦busy⟧ ⟦in cell 7⟧', false],
+  ['⟦rank⟧ 1', false]
+])('tells whether "%s" is whole: %s', (text, expected) => {
+  expect(isWhole(text)).toBe(expected);
+});
+
+const busy = { state: 'busy', cell: 7 } as const;
+const gpu = { gpu: GPU_0, device: 'cuda:0' };
+
+describe('no sentence is glued', () => {
+  it.each([
+    ['idle', makePool()],
+    ['busy', makePool({ ranks: [makeRank(0, busy), makeRank(1)] })],
+    [
+      'in part dead',
+      makePool({
+        ranks: [
+          makeRank(0, { ...busy, ...gpu }),
+          makeRank(1, { state: 'dead' })
+        ]
+      })
+    ],
+    [
+      'dead',
+      makePool({ ranks: [0, 1].map(rank => makeRank(rank, { state: 'dead' })) })
+    ],
+    ['starting', makePool({ state: 'CONFIGURING' })],
+    ['stopping', makePool({ state: 'COMPLETING' })],
+    ['orphaned', makePool({ orphaned: 90 })],
+    ['failed', makePool({ state: 'FAILED', ended: 99 })],
+    [
+      'shared',
+      makePool({ holders: [makeHolder({ kernel_id: 'k2', pid: 7, name: '' })] })
+    ],
+    [
+      'large',
+      makePool({
+        world_size: 20,
+        ranks: Array.from({ length: 20 }, (_, rank) => makeRank(rank, busy))
+      })
+    ]
+  ])('of a pool that is %s', (_, pool) => {
+    const usage = makeUsage(0, { allocated: 2 ** 30, reserved: 2 ** 31 });
+    const telemetry = makeTelemetry({ type: 'usage', pools: { p1: [usage] } });
+    show({ pool, pools: new Map([['p1', pool]]), telemetry });
+    expectWhole(textsIn(host));
+    const state = poolState(pool, pseudo)?.words ?? '';
+    expect([state, sayActivity(pool, 200, pseudo)].every(isWhole)).toBe(true);
+  });
+
+  it('of a pool before it is started, and in its summary', () => {
+    show({});
+    expectWhole(textsIn(host));
+    show({ pool: makePool() }, PoolSummary);
+    expect(isWhole(host.textContent ?? '')).toBe(true);
+  });
+
+  it('of GPUs, their leases and processes', () => {
+    const pool = makePool({ ranks: [makeRank(0, gpu), makeRank(1, gpu)] });
+    const lease = { user: 'bob', pid: 7, since: 9, pool: 'p9', shared: true };
+    showGpus(
+      makeGpusMessage({
+        stale_since: 90,
+        trouble: 'The sampler is gone.',
+        leases: {
+          'GPU-0': { ...lease, others: [{ ...lease, pool: 'p1' }] }
+        }
+      }),
+      { pool, pools: new Map([['p1', pool]]) }
+    );
+    tell(
+      {
+        type: 'processes',
+        gpus: { 'GPU-0': [], 'GPU-1': [makeProcess(), makeProcess({ pid: 8 })] }
+      },
+      {
+        type: 'sample',
+        time: 1,
+        values: {
+          utilization: [50, 3],
+          power: [300, 9],
+          throttle: ['hot', null]
+        }
+      }
+    );
+    [...host.querySelectorAll<HTMLElement>('[aria-expanded]')]
+      .map(node => node.getAttribute('aria-label') ?? '')
+      .forEach(press);
+    expectWhole(textsIn(host));
+  });
+
+  it('of other pools, and in the summaries', () => {
+    const own = makePool();
+    const orphan = makePool({ id: 'p2', kernel_id: 'k2', orphaned: 90 });
+    const other = makePool({
+      id: 'p3',
+      kernel_id: 'k3',
+      ranks: [makeRank(0, gpu)]
+    });
+    const changes = {
+      pool: own,
+      pools: new Map([own, orphan, other].map(pool => [pool.id, pool]))
+    };
+    const leases = {
+      'GPU-0': { user: 'bob', since: 9, pool: 'p9', shared: true },
+      'GPU-1': { user: null, shared: false }
+    };
+    showGpus(makeGpusMessage({ leases }), changes, OtherPools);
+    expectWhole(textsIn(host));
+    for (const Summary of [OtherPoolsSummary, GpuSummary]) {
+      showGpus(makeGpusMessage({ leases }), changes, Summary);
+      expect(isWhole(host.textContent ?? '')).toBe(true);
+    }
+  });
+
+  it.each([
+    [['all_reduce', null, null]],
+    [['all_reduce', 'barrier', null]],
+    [['all_reduce', 'barrier', 'broadcast']],
+    [['all_reduce', 'all_reduce', 'silent']]
+  ])('of a long wait: %j', calls => {
+    const pool = makePool({
+      ranks: calls.map((call, rank) => makeRank(rank, call ? busy : {}))
+    });
+    const telemetry = makeTelemetry({
+      type: 'usage',
+      pools: {
+        p1: calls.map((call, rank) =>
+          call === 'silent'
+            ? null
+            : makeUsage(rank, call ? { call, waiting_since: 9, line: 3 } : {})
+        )
+      }
+    });
+    const wait = findLongWait(pool, telemetry, 1000, 10)!;
+    const { head, rest } = sayLongWait(wait, pseudo);
+    expectWhole([head, rest, sayWaitShortly(wait, pseudo)]);
+  });
+
+  it('where the GPUs are listed for the first time', () => {
+    show({}, GpuList);
+    expectWhole(textsIn(host));
+  });
+});
