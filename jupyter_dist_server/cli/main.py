@@ -1,0 +1,86 @@
+"""The commands of ``jdist``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from ..common.errors import DistError
+from ..jobs.store import Store
+from ..jobs.store_folder import store_folder
+from .change import (
+    add_choice,
+    add_update_options,
+    run_cancel,
+    run_hold,
+    run_release,
+    run_requeue,
+    run_update,
+)
+from .look import (
+    add_history_options,
+    add_info_options,
+    add_job,
+    add_logs_options,
+    add_queue_options,
+    add_wait_options,
+    run_history,
+    run_info,
+    run_logs,
+    run_queue,
+    run_show,
+    run_wait,
+)
+from .parser import build
+from .submit import add_run_options, add_submit_options, run_run, run_submit
+
+COMMANDS = {
+    "submit": (add_submit_options, "Queue a command or a script.", run_submit),
+    "run": (add_run_options, "Queue a command, wait for it, and show what it prints.", run_run),
+    "queue": (add_queue_options, "Show the jobs that wait or run.", run_queue),
+    "show": (add_job, "Show all about a job.", run_show),
+    "logs": (add_logs_options, "Show what a job has printed.", run_logs),
+    "wait": (add_wait_options, "Wait until jobs have ended.", run_wait),
+    "history": (add_history_options, "Show the jobs that have ended.", run_history),
+    "info": (add_info_options, "Show the GPUs and who has them.", run_info),
+    "cancel": (add_choice, "Cancel jobs.", run_cancel),
+    "hold": (add_choice, "Keep jobs from starting.", run_hold),
+    "release": (add_choice, "Let held jobs start.", run_release),
+    "requeue": (add_choice, "Start jobs again that have ended.", run_requeue),
+    "update": (add_update_options, "Change jobs.", run_update),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code: 2 where the input was wrong."""
+    parser = build({name: (add, sentence) for name, (add, sentence, _) in COMMANDS.items()})
+    try:
+        options = parser.parse_args(argv)
+        if options.version:
+            from .. import __version__
+
+            print(__version__)
+            return 0
+        if options.subcommand is None:
+            parser.print_help()
+            return 2
+        _, _, run = COMMANDS[options.subcommand]
+        store = Store(store_folder())
+        try:
+            return run(options, store)
+        finally:
+            store.close()
+    except DistError as error:
+        print(f"jdist: {error!s}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # such as jdist queue | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def script() -> None:
+    """Be the program ``jdist``."""
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""Tables in a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows in columns; the last one is cut at the terminal's width.
+
+    Parameters
+    ----------
+    head : sequence of str
+        What stands above the columns.
+    rows : sequence of sequence of str
+        One text for each column; what would not print is shown as ``?``.
+    """
+    clean = [[_printable(cell) for cell in row] for row in [list(head), *rows]]
+    widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
+    width = shutil.get_terminal_size((200, 24)).columns if sys.stdout.isatty() else 10_000
+    lines = []
+    for row in clean:
+        cells = [cell.ljust(size) for cell, size in zip(row[:-1], widths[:-1], strict=True)]
+        lines.append("  ".join([*cells, row[-1]])[:width].rstrip())
+    return "\n".join(lines)
+
+
+def _printable(text: str) -> str:
+    return "".join(mark if mark.isprintable() else "?" for mark in text)

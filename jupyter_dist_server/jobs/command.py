@@ -1,0 +1,80 @@
+"""What a job's process is: its command, its environment, and where its output goes."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+
+from .job import Job
+from .store import Store
+
+JOB = "JUPYTER_DIST_JOB"
+"""Environment variable: the id of the job that a process belongs to."""
+_PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
+
+
+def job_command(job: Job) -> list[str]:
+    """Return the command of a job, with its parameters, as a list that no shell splits."""
+    command = [with_parameters(word, job.params) for word in job.spec.argv]
+    if job.spec.torchrun:
+        ranks = max(1, job.gpus)
+        # A rendezvous of its own on a free port, so that jobs do not meet.
+        start = ["python", "-m", "torch.distributed.run", "--standalone"]
+        command = [*start, f"--nproc-per-node={ranks}", *command]
+    if job.spec.setup:
+        script = "\n".join(["set -e", *job.spec.setup, 'exec "$@"'])
+        command = ["bash", "-c", script, "jdist", *command]
+    return command
+
+
+def with_parameters(word: str, params: dict[str, str]) -> str:
+    """Put parameters in the place of ``{name}``; other braces stay."""
+    if not params:
+        return word
+    names = "|".join(map(re.escape, params))
+    return re.sub(rf"\{{({names})\}}", lambda match: params[match[1]], word)
+
+
+def job_environment(job: Job, store: Store) -> dict[str, str]:
+    """Return a job's environment: as it was submitted, with its GPUs and its names."""
+    environment = store.environment(job)
+    environment |= {
+        JOB: str(job.id),
+        "JDIST_JOB_ID": str(job.id),
+        "JDIST_JOB_NAME": job.name,
+        "JDIST_ATTEMPT": str(job.attempt),
+        "JDIST_GPUS": str(job.gpus),
+        "PYTHONUNBUFFERED": "1",
+    }
+    if job.array is not None:
+        environment["JDIST_ARRAY_JOB_ID"] = str(job.array)
+        environment["JDIST_ARRAY_TASK_ID"] = str(job.task)
+        environment["SLURM_ARRAY_TASK_ID"] = str(job.task)  # scripts read it
+    environment |= {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": ",".join(job.gpu_uuids),
+    }
+    return environment
+
+
+def log_paths(job: Job) -> tuple[str, str]:
+    """Return the files of a job's output and its errors; ``%j`` and so on are Slurm's."""
+    output = _path(job, job.spec.output)
+    return output, output if job.spec.error is None else _path(job, job.spec.error)
+
+
+def _path(job: Job, pattern: str) -> str:
+    values = {
+        "%": "%",
+        "j": str(job.id),
+        "J": str(job.id),
+        "A": str(job.array if job.array is not None else job.id),
+        "a": str(job.task if job.task is not None else 0),
+        "x": job.name.replace("/", "_"),
+        "u": getpass.getuser(),
+        "N": socket.gethostname(),
+    }
+    name = _PATTERN.sub(lambda match: values[match[2]].zfill(int(match[1] or 0)), pattern)
+    return os.path.join(job.spec.cwd, name)

@@ -1,0 +1,111 @@
+"""A batch job: what was asked for, and what has become of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ..common.processes import ProcessRef
+from .states import ENDED, PENDING
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a job runs and how; the tasks of an array share one."""
+
+    argv: list[str]
+    """The command, started without a shell; ``{name}`` stands for a parameter."""
+    cwd: str
+    umask: int = 0o022
+    environment: str = ""
+    """The hash under which the store keeps the variables."""
+    setup: list[str] = []
+    """Lines that bash runs first."""
+    output: str = "jdist-%j.out"
+    error: str | None = None
+    append: bool = False
+    torchrun: bool = False
+    grace: float = 30.0
+    """Seconds between SIGTERM and SIGKILL."""
+    signal: tuple[int, float] | None = None
+    """A signal, and how many seconds before the limit it is sent."""
+    requeue: int = 0
+    """How often it is started again after its runner or the machine failed."""
+    max_jobs: int | None = None
+    """How many jobs of its name run at once."""
+    array_limit: int | None = None
+    """How many tasks of its array run at once."""
+    singleton: bool = False
+    """Whether it waits until no other job of its name runs."""
+    notify: str | None = None
+    """A command that is run at its end."""
+    comment: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One row of the store; times are seconds since the epoch."""
+
+    id: int = 0
+    array: int | None = None
+    """The id of the array's first task."""
+    task: int | None = None
+    params: dict[str, str]
+    name: str
+    spec: Spec
+    state: str = PENDING
+    reason: str = "None"
+    detail: str = ""
+    """One sentence on why it waits or how it ended."""
+    priority: int = 0
+    queued: float = 0.0
+    begin: float | None = None
+    held: bool = False
+    gpus: int = 0
+    gpu_ids: tuple[str, ...] = ()
+    """UUIDs of the GPUs that will do; all, if empty."""
+    share: int | None = None
+    cpus: int = 1
+    memory: int = 0
+    limit: float | None = None
+    attempt: int = 1
+    launch: str | None = None
+    """Names one try to start it, so that an older one cannot go on."""
+    gpu_uuids: tuple[str, ...] = ()
+    runner_pid: int | None = None
+    runner_start: int | None = None
+    boot: str | None = None
+    submitted: float = 0.0
+    started: float | None = None
+    ends_by: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    cancel_at: float | None = None
+
+    @property
+    def label(self) -> str:
+        """What people call it: ``12``, or ``12_3`` for a task of an array."""
+        return str(self.id) if self.array is None else f"{self.array}_{self.task}"
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether only a requeue changes it."""
+        return self.state in ENDED
+
+    @property
+    def runner(self) -> ProcessRef | None:
+        """The process that runs it, or ran it."""
+        if self.runner_pid is None or self.runner_start is None or self.boot is None:
+            return None
+        return ProcessRef(self.runner_pid, self.runner_start, self.boot)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``--json`` and REST tell: never the environment's values."""
+        told = {name: getattr(self, name) for name in Job.__dataclass_fields__}
+        spec = msgspec.to_builtins(told.pop("spec")) | {"argv": self.spec.argv}
+        for private in ("launch", "boot", "runner_start"):
+            told.pop(private)
+        spec.pop("environment", None)
+        return {"label": self.label} | told | {"spec": spec}

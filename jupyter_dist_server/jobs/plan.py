@@ -1,0 +1,324 @@
+"""Which waiting jobs start now, on which GPUs, and when the others can be expected to.
+
+A pure function of what boards, leases and the queue say, so that all who wait come to the same
+plan. The locks on GPUs keep it safe; a plan is only the order. The first entry that does not fit
+gets a reservation, and later ones start if they do not delay it: EASY backfilling (D. Lifka, "The
+ANL/IBM SP Scheduling System", 1995, https://doi.org/10.1007/3-540-60153-8_35).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+HOUR = 3600.0
+_WAITED_HOUR = 2.0
+"""As many GPUs as an hour in line counts for, between users."""
+_LEAST_ASSUMED = HOUR
+"""Seconds for which somebody without a limit is assumed to go on, at least."""
+_HEAD_PATIENCE = 600.0
+"""Seconds at the head after which GPUs are kept for an entry though no end is known."""
+
+
+@dataclass(frozen=True)
+class Want:
+    """One entry of a queue: what somebody waits for."""
+
+    id: str
+    user: str
+    queued: float
+    """Seconds since the epoch: when it was submitted, or released."""
+    gpus: int = 0
+    only: frozenset[str] | None = None
+    """UUIDs of the GPUs that will do; `None` if all will."""
+    limit: float | None = None
+    """Seconds for which it runs at most."""
+    cpus: int = 0
+    memory: int = 0
+    """Bytes of the machine's memory."""
+    share: int | None = None
+    """Bytes of each GPU's memory, if it shares GPUs with others."""
+    head_since: float = math.inf
+    """Since when it is the first that does not fit."""
+    shape: tuple[object, ...] = field(init=False, compare=False)
+    """What of it decides whether it fits: if one does not, no other of this shape does."""
+
+    def __post_init__(self) -> None:
+        shape = (self.gpus, self.only, self.limit, self.cpus, self.memory, self.share)
+        object.__setattr__(self, "shape", shape)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What somebody has: a job that runs, a pool, or a lease that only says who holds it."""
+
+    id: str
+    user: str
+    gpus: frozenset[str] = frozenset()
+    since: float = 0.0
+    ends_by: float | None = None
+    """When it ends at the latest, if it has a limit."""
+    cpus: int = 0
+    memory: int = 0
+    share: int | None = None
+
+    def end(self, now: float) -> float:
+        """Return when it ends at the latest, or, without a limit, is assumed to."""
+        if self.ends_by is not None:
+            return max(self.ends_by, now)
+        return now + max(now - self.since, _LEAST_ASSUMED)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What there is to be given."""
+
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of memory by UUID, in the order in which GPUs are preferred."""
+    blocked: frozenset[str] = frozenset()
+    """GPUs that a process uses without a lease."""
+    cpus: int = 1
+    memory: int = 0
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """GPUs that are kept for the first entry that does not fit, from `start` on."""
+
+    id: str
+    gpus: frozenset[str]
+    start: float
+    """When the last of them is free."""
+    certain: bool
+    """Whether all that are waited for have a limit."""
+    keeps_cpus: bool
+    """Whether it waits for cores or memory, too, so that others may not take them."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a pass over the queue came to."""
+
+    order: tuple[str, ...]
+    """Ids of all entries, the first one first."""
+    starts: Mapping[str, tuple[str, ...]]
+    """The UUIDs of the GPUs of each entry that starts now."""
+    reasons: Mapping[tuple[object, ...], str]
+    """Why entries of a shape wait, in Slurm's words."""
+    head: Reservation | None = None
+
+    def reason(self, want: Want) -> str | None:
+        """Return why an entry waits, or `None` if it starts."""
+        if want.id in self.starts:
+            return None
+        if self.head and self.head.id == want.id:
+            return "Resources"
+        return self.reasons.get(want.shape, "Priority")
+
+
+def in_order(held: Iterable[Held], queues: Mapping[str, Sequence[Want]], now: float) -> list[Want]:
+    """Merge the queues of users, each in its own order, into the order of all.
+
+    Of the users' next entries that one comes first whose user holds the fewest GPUs, with those of
+    the own entries ahead, less two for each hour that it has waited. So no user buries another, and
+    waiting wins in the end.
+    """
+    has: dict[str, float] = dict.fromkeys(queues, 0.0)
+    for one in held:
+        if one.user in has:
+            has[one.user] += len(one.gpus)
+    if len(queues) == 1:
+        return list(next(iter(queues.values())))
+
+    def entry(user: str, place: int) -> tuple[float, float, str, int]:
+        want = queues[user][place]
+        return has[user] - (now - want.queued) / HOUR * _WAITED_HOUR, want.queued, user, place
+
+    heads = [entry(user, 0) for user, queue in queues.items() if queue]
+    heapq.heapify(heads)
+    ordered = []
+    while heads:
+        _, _, user, place = heads[0]
+        want = queues[user][place]
+        ordered.append(want)
+        has[user] += want.gpus
+        if place + 1 < len(queues[user]):
+            heapq.heapreplace(heads, entry(user, place + 1))
+        else:
+            heapq.heappop(heads)
+    return ordered
+
+
+class _Room:
+    """What is free while a plan is made."""
+
+    def __init__(self, machine: Machine, held: Iterable[Held]) -> None:
+        self.machine = machine
+        self.users: dict[str, list[Held]] = {uuid: [] for uuid in machine.gpus}
+        self.cpus, self.memory = machine.cpus, machine.memory
+        self.held: list[Held] = []
+        for one in held:
+            self.take(one)
+
+    def take(self, one: Held) -> None:
+        self.held.append(one)
+        for uuid in one.gpus & self.users.keys():
+            self.users[uuid].append(one)
+        self.cpus -= one.cpus
+        self.memory -= one.memory
+
+    def free(self, want: Want) -> Iterator[str]:
+        """Yield the GPUs that an entry could be given now."""
+        for uuid, users in self.users.items():
+            if uuid in self.machine.blocked or (want.only is not None and uuid not in want.only):
+                continue
+            if not users or (want.share is not None and self._has_space(uuid, want.share)):
+                yield uuid
+
+    def _has_space(self, uuid: str, share: int) -> bool:
+        used = [one.share for one in self.users[uuid]]
+        return (
+            None not in used
+            and sum(map(int, filter(None, used))) + share <= (self.machine.gpus[uuid])
+        )
+
+    def reserve(self, want: Want, now: float) -> Reservation:
+        """Choose the GPUs that are free soonest for an entry that does not fit."""
+        ends: dict[str, tuple[float, bool]] = {}
+        for uuid, users in self.users.items():
+            if want.only is None or uuid in want.only:
+                blocked = uuid in self.machine.blocked
+                end = max([one.end(now) for one in users] + [now + blocked * _LEAST_ASSUMED])
+                ends[uuid] = end, not blocked and all(one.ends_by is not None for one in users)
+        soonest = sorted(ends, key=lambda uuid: ends[uuid][0])[: want.gpus]
+        start = max([ends[uuid][0] for uuid in soonest], default=now)
+        certain = all(ends[uuid][1] for uuid in soonest)
+        cpus, memory = self.cpus, self.memory
+        keeps_cpus = cpus < want.cpus or memory < want.memory
+        for one in sorted(self.held, key=lambda one: one.end(now)):
+            if cpus >= want.cpus and memory >= want.memory:
+                break
+            cpus, memory = cpus + one.cpus, memory + one.memory
+            if one.cpus or one.memory:
+                start, certain = max(start, one.end(now)), certain and one.ends_by is not None
+        return Reservation(want.id, frozenset(soonest), start, certain, keeps_cpus)
+
+
+def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: float) -> Plan:
+    """Decide what starts now.
+
+    Parameters
+    ----------
+    machine : Machine
+        What there is.
+    held : iterable of Held
+        What others have.
+    ordered : sequence of Want
+        All who wait, see `in_order`.
+    now : float
+        Seconds since the epoch.
+    """
+    room = _Room(machine, held)
+    starts: dict[str, tuple[str, ...]] = {}
+    reasons: dict[tuple[object, ...], str] = {}
+    head: Reservation | None = None
+    kept, keeps_cpus = frozenset[str](), False
+    for want in ordered:
+        if want.shape in reasons:
+            continue
+        if reason := _never(machine, want):
+            reasons[want.shape] = reason
+            continue
+        # Of GPUs that are as good, those that nobody waits for come first.
+        free = sorted(room.free(want), key=kept.__contains__)
+        fits = room.cpus >= want.cpus and room.memory >= want.memory
+        if head and not (want.limit is not None and now + want.limit <= head.start):
+            free = [uuid for uuid in free if uuid not in kept]
+            fits = fits and not (keeps_cpus and (want.cpus or want.memory))
+        if fits and len(free) >= want.gpus:
+            starts[want.id] = tuple(free[: want.gpus])
+            room.take(_as_held(want, starts[want.id], now))
+            continue
+        reasons[want.shape] = "Priority" if head else "Resources"
+        if head is None:
+            head = room.reserve(want, now)
+            # While nobody knows an end, keeping GPUs idle would help nobody for long.
+            if head.certain or now - want.head_since >= _HEAD_PATIENCE:
+                kept, keeps_cpus = head.gpus, head.keeps_cpus
+    return Plan(tuple(want.id for want in ordered), starts, reasons, head)
+
+
+def _never(machine: Machine, want: Want) -> str | None:
+    """Say why an entry cannot start on this machine as it is now."""
+    there = len(machine.gpus)
+    if want.only is not None:
+        there = len(want.only & machine.gpus.keys())
+        if there < want.gpus <= len(want.only):
+            return "ReqNodeNotAvail"
+    too_large = want.share is not None and all(
+        want.share > size
+        for uuid, size in machine.gpus.items()
+        if not want.only or uuid in want.only
+    )
+    if there < want.gpus or want.cpus > machine.cpus or want.memory > machine.memory or too_large:
+        return "BadConstraints"
+    return None
+
+
+def _as_held(want: Want, gpus: tuple[str, ...], now: float) -> Held:
+    return Held(
+        id=want.id,
+        user=want.user,
+        gpus=frozenset(gpus),
+        since=now,
+        ends_by=None if want.limit is None else now + want.limit,
+        cpus=want.cpus,
+        memory=want.memory,
+        share=want.share,
+    )
+
+
+@dataclass(frozen=True)
+class Expected:
+    """When an entry is expected to start."""
+
+    start: float
+    certain: bool
+    """Whether it is that late at the most: all that it waits for have limits."""
+
+
+def forecast(
+    machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: float, most: int = 200
+) -> dict[str, Expected]:
+    """Play the plan forward, and tell when the first entries start.
+
+    Returns
+    -------
+    dict
+        By id; those that cannot start, as the machine is now, are left out.
+    """
+    waiting = list(ordered[:most])
+    running = list(held)
+    found: dict[str, Expected] = {}
+    clock, certain = now, True
+    while waiting:
+        for id, gpus in plan(machine, running, waiting, clock).starts.items():
+            found[id] = Expected(clock, certain)
+            want = next(one for one in waiting if one.id == id)
+            running.append(_as_held(want, gpus, clock))
+        waiting = [replace(want, head_since=-math.inf) for want in waiting if want.id not in found]
+        if not running:
+            if not machine.blocked or clock > now:
+                break
+            # A process without a lease is assumed to go on for as long as one without a limit.
+            machine = replace(machine, blocked=frozenset())
+            clock, certain = clock + _LEAST_ASSUMED, False
+            continue
+        first = min(running, key=lambda one: one.end(clock))
+        clock, certain = first.end(clock), certain and first.ends_by is not None
+        running = [one for one in running if one.end(clock) > clock]
+        if first in running:  # without a limit its end moves on with the clock
+            running.remove(first)
+    return found

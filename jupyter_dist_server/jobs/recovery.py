@@ -1,0 +1,74 @@
+"""Jobs whose runner is gone: what is left of them is ended, and what became of them is said."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import time
+
+import psutil
+
+from ..common.processes import boot_id
+from .command import JOB
+from .job import Job
+from .states import CONFIGURING, NODE_FAIL, PENDING
+from .store import Store
+
+_LOG = logging.getLogger(__name__)
+
+
+def recover(store: Store) -> None:
+    """Bring jobs that nobody runs any more into a state that is true."""
+    for job in store.active():
+        if not _is_lost(store, job):
+            continue
+        if _take_over_end(store, job):
+            continue
+        if job.boot == boot_id():
+            end_leftovers(job)
+        if job.state == CONFIGURING:  # its code has not run: the runner commits RUNNING before that
+            store.move(job, PENDING, launch=None, gpu_uuids=(), reason="None", detail="")
+        elif job.attempt <= job.spec.requeue:
+            told = "Started again: its runner or the machine had failed."
+            fields = {"attempt": job.attempt + 1, "queued": time.time(), "gpu_uuids": ()}
+            store.move(job, NODE_FAIL, ended=time.time())
+            store.move(store.get(job.id), PENDING, reason="None", detail=told, **fields)
+        else:
+            what = "The machine was restarted" if job.boot != boot_id() else "Its runner was killed"
+            store.move(job, NODE_FAIL, ended=time.time(), reason="None", detail=f"{what}.")
+
+
+def _is_lost(store: Store, job: Job) -> bool:
+    """Tell whether neither a runner nor a dispatcher that starts one has the job."""
+    if job.boot != boot_id():
+        return True
+    lock = os.open(store.run_lock(job), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return store.get(job.id) == job  # else it ended, or moved on, just now
+
+
+def _take_over_end(store: Store, job: Job) -> bool:
+    """Read the end that a runner could not write to the store."""
+    path = store.folder / f"{job.id}.{job.attempt}.exit.json"
+    with contextlib.suppress(FileNotFoundError):
+        store.move(job, **json.loads(path.read_text()))
+        path.unlink()
+        return True
+    return False
+
+
+def end_leftovers(job: Job) -> None:
+    """Kill what a job has started and outlived its runner, by the variable in its environment."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(JOB) == str(job.id):
+                _LOG.info("Job %s: ending pid %s, which was left", job.label, process.pid)
+                process.kill()

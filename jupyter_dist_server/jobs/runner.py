@@ -1,0 +1,334 @@
+"""The runner of one job: it holds the job's GPUs, starts it, ends it, and writes what became of it.
+
+It outlives the dispatcher, the server and whoever submitted the job. The job's code starts only
+after RUNNING is in the store, and ends with the runner, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+import psutil
+
+from ..common.errors import DistError
+from ..common.processes import ProcessRef, adopt_descendants, boot_id, call_ourselves
+from .command import job_command, job_environment, log_paths
+from .job import Job
+from .lease import Lease
+from .shared_folder import own
+from .start_dispatcher import ensure
+from .states import (
+    CANCELLED,
+    COMPLETED,
+    COMPLETING,
+    CONFIGURING,
+    FAILED,
+    NODE_FAIL,
+    OUT_OF_MEMORY,
+    RUNNING,
+    TIMEOUT,
+)
+from .store import Store
+
+_COMMIT_FOR = 60.0
+"""Seconds for which writing the job's end is tried, before it is left in a file."""
+_PDEATHSIG = 1
+
+
+class Runner:
+    """Runs one job.
+
+    Parameters
+    ----------
+    store : Store
+        Where the job is.
+    job : Job
+        In CONFIGURING.
+    lease : Lease or None
+        Its GPUs.
+    """
+
+    def __init__(self, store: Store, job: Job, lease: Lease | None) -> None:
+        self._store = store
+        self.job = job
+        self._lease = lease
+        self._ended_by: str | None = None
+        """The state that ending it ourselves leads to."""
+        self._kill_at: float | None = None
+        self._signal_sent = False
+        self._started = 0.0
+        self._ends_at: float | None = None
+        """By the monotonic clock: neither a step of the clock nor sleep counts."""
+        self._oom_kills = _oom_kills()
+        self._wakeup, sender = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        self._asked_to_end = False
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        if number == signal.SIGTERM:
+            self._asked_to_end = True
+
+    def run(self) -> None:
+        """Run the job to its end."""
+        try:
+            child, release = self._fork()
+        except (OSError, DistError) as error:
+            self._finish(FAILED, reason="JobLaunchFailure", detail=_first_line(error))
+            return
+        now, limit = time.time(), self.job.limit
+        self._started = time.monotonic()
+        self._ends_at = None if limit is None else self._started + limit
+        ours = ProcessRef.of(os.getpid())
+        fresh = self._store.get(self.job.id)
+        started = fresh.cancel_at is None and self._store.move(
+            self.job,
+            RUNNING,
+            reason="None",
+            detail="",
+            started=now,
+            ends_by=None if limit is None else now + limit,
+            runner_pid=ours.pid,
+            runner_start=ours.start_ticks,
+            boot=ours.boot,
+        )
+        if not started:  # cancelled or held meanwhile: its code has not run
+            os.close(release)
+            os.waitpid(child, 0)
+            if fresh.cancel_at is not None:
+                self._finish(CANCELLED, detail="Cancelled before it started.")
+            return
+        self.job = self._store.get(self.job.id)
+        os.write(release, b"!")
+        os.close(release)
+        status = self._watch(child)
+        self._end_leftovers()
+        self._finish(**self._outcome(status))
+
+    def _fork(self) -> tuple[int, int]:
+        """Fork the job's process; it waits for a byte, and ends if none comes."""
+        command, environment = job_command(self.job), job_environment(self.job, self._store)
+        output, error = log_paths(self.job)
+        if not os.path.isdir(self.job.spec.cwd):
+            raise FileNotFoundError(2, "The folder does not exist", self.job.spec.cwd)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        if not self.job.spec.append and self.job.attempt == 1:
+            flags |= os.O_TRUNC
+        os.umask(self.job.spec.umask)
+        out = os.open(output, flags, 0o666)
+        err = out if error == output else os.open(error, flags, 0o666)
+        waits, release = os.pipe2(os.O_CLOEXEC)
+        self._refused, refusal = os.pipe2(os.O_CLOEXEC)
+        child = os.fork()
+        if not child:
+            os.close(release)
+            _become_job(waits, out, err, refusal, self.job.spec.cwd, command, environment)
+        for descriptor in {waits, out, err, refusal}:
+            os.close(descriptor)
+        return child, release
+
+    def _watch(self, child: int) -> int:
+        """Wait for the job's end, and end it when it is time; return the status of `waitpid`."""
+        poll = select.poll()
+        poll.register(self._wakeup, select.POLLIN)
+        while True:
+            # Adopted orphans are reaped here, too.
+            with contextlib.suppress(ChildProcessError):
+                while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                    if ended[0] == child:
+                        return ended[1]
+            self._look()
+            due = [moment for moment in (self._kill_at, self._signal_at(), self._ends_at) if moment]
+            wait = min(due) - time.monotonic() if due else None
+            poll.poll(None if wait is None else max(0.0, wait * 1000 + 1))
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wakeup, 4096)
+            self._on_time()
+
+    def _look(self) -> None:
+        """Read what others want of the job: its end, or another limit."""
+        with contextlib.suppress(DistError):  # a full disk, say: the job goes on
+            fresh = self._store.get(self.job.id)
+            if fresh.cancel_at is not None and self._ended_by != CANCELLED:
+                self._end(CANCELLED)
+            elif fresh.cancel_at is not None and fresh.cancel_at != self.job.cancel_at:
+                self._kill_at = time.monotonic()  # cancelled twice
+            if fresh.limit != self.job.limit and self._ended_by is None:
+                self._ends_at = None if fresh.limit is None else self._started + fresh.limit
+            self.job = fresh
+        if self._asked_to_end and self._ended_by is None:
+            self._end(NODE_FAIL)
+
+    def _signal_at(self) -> float | None:
+        if self.job.spec.signal is None or self._signal_sent or self._ends_at is None:
+            return None
+        return self._ends_at - self.job.spec.signal[1]
+
+    def _on_time(self) -> None:
+        now = time.monotonic()
+        if (moment := self._signal_at()) and now >= moment and self.job.spec.signal:
+            self._signal_sent = True
+            _send(_descendants(), self.job.spec.signal[0])
+        if self._ends_at is not None and now >= self._ends_at and self._ended_by is None:
+            self._ends_at = None
+            self._end(TIMEOUT)
+        if self._kill_at is not None and now >= self._kill_at:
+            self._kill_at = now + 1.0  # again, for what was started meanwhile
+            _send(_descendants(), signal.SIGKILL)
+
+    def _end(self, state: str) -> None:
+        if self._ended_by is None:
+            self._ended_by = state
+            self._kill_at = time.monotonic() + self.job.spec.grace
+            self._store.move(self.job, COMPLETING)
+            self.job = self._store.get(self.job.id)
+            processes = _descendants()
+            _send(processes, signal.SIGTERM)
+            _send(processes, signal.SIGCONT)
+
+    def _end_leftovers(self) -> None:
+        """End what the job has left behind, and wait until it is gone."""
+        told = False
+        while processes := _descendants():
+            _send(processes, signal.SIGKILL)
+            _, alive = psutil.wait_procs(processes, timeout=2.0)
+            if alive and not told:
+                told = True
+                names = ", ".join(f"{process.name()} (pid {process.pid})" for process in alive)
+                self._store.change([self.job.id], detail=f"Waits for {names} to end.")
+
+    def _outcome(self, status: int) -> dict[str, Any]:
+        code = os.waitstatus_to_exitcode(status)
+        if refused := os.read(self._refused, 4096).decode(errors="replace"):
+            return {"state": FAILED, "reason": "JobLaunchFailure", "detail": refused}
+        ended: dict[str, Any] = {"exit_code": code if code >= 0 else None}
+        if code < 0:
+            ended["exit_signal"] = -code
+        if self._ended_by == TIMEOUT:
+            return ended | {"state": TIMEOUT, "reason": "TimeLimit", "detail": "Its time was over."}
+        if self._ended_by == CANCELLED:
+            return ended | {"state": CANCELLED, "reason": "None", "detail": "Cancelled."}
+        if self._ended_by == NODE_FAIL:
+            told = "Its runner was asked to end, as at a shutdown of the machine."
+            return ended | {"state": NODE_FAIL, "reason": "None", "detail": told}
+        if code == 0:
+            return ended | {"state": COMPLETED, "reason": "None", "detail": ""}
+        killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+        if killed and _oom_kills() > self._oom_kills:
+            told = "The kernel ended processes while it ran, as memory was short."
+            return ended | {"state": OUT_OF_MEMORY, "reason": "OutOfMemory", "detail": told}
+        if code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+            told = f"Ended by signal {-code} ({name})."
+            return ended | {"state": FAILED, "reason": f"RaisedSignal:{-code}", "detail": told}
+        return ended | {
+            "state": FAILED,
+            "reason": "NonZeroExitCode",
+            "detail": f"It ended with exit code {code}.",
+        }
+
+    def _finish(self, state: str, **fields: Any) -> None:
+        """Write the job's end; where that cannot be done, leave it in a file."""
+        fields = {"reason": "None", "ended": time.time()} | fields
+        until = time.monotonic() + _COMMIT_FOR
+        while True:
+            try:
+                self._store.move(self.job, state, **fields)
+                return
+            except DistError:
+                if time.monotonic() > until:
+                    path = self._store.folder / f"{self.job.id}.{self.job.attempt}.exit.json"
+                    path.write_text(json.dumps({"state": state} | fields))
+                    return
+                time.sleep(1.0)
+
+
+def _become_job(
+    waits: int,
+    out: int,
+    err: int,
+    refusal: int,
+    cwd: str,
+    command: list[str],
+    environment: dict[str, str],
+) -> NoReturn:
+    """Run the job's command in this process, once there is a byte to read."""
+    try:
+        os.setsid()
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        null = os.open(os.devnull, os.O_RDONLY)
+        if not os.read(waits, 1):
+            os._exit(0)
+        for source, target in ((null, 0), (out, 1), (err, 2)):
+            os.dup2(source, target)
+        os.chdir(cwd)
+        os.execvpe(command[0], command, environment)
+    except BaseException as error:
+        os.write(refusal, f"{command[0]}: {error}".encode(errors="replace"))
+    os._exit(127)
+
+
+def _descendants() -> list[psutil.Process]:
+    """Return all that the job has started and is still there, orphans included: we adopt them."""
+    return [process for process in psutil.Process().children(recursive=True) if _is_alive(process)]
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _send(processes: list[psutil.Process], number: int) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error):  # gone by now, or another user's (sudo)
+            process.send_signal(number)
+
+
+def _oom_kills() -> int:
+    """Return how many processes the kernel has ended for want of memory since it was started."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}."
+    return str(error).splitlines()[0]
+
+
+def run(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
+    """Run a job in this process, which was forked for it."""
+    call_ourselves("dist-runner")
+    adopt_descendants()
+    lock = own(descriptors[0])  # tells that the job has a runner, until this process ends
+    lease = Lease.inherit(descriptors[1:]) if descriptors[1:] else None
+    store = Store(folder)
+    job = store.get(id)
+    if (job.state, job.launch) == (CONFIGURING, launch) and job.boot == boot_id():
+        Runner(store, job, lease).run()
+    if lease:
+        lease.close()
+    lock.close()
+    ensure(store)
+    store.close()

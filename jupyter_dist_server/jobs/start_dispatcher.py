@@ -1,0 +1,41 @@
+"""Starting the dispatcher where jobs wait and none runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ..common.interpreter import python_command
+from .store import Store
+
+_DISPATCHER = "jupyter_dist_server.jobs.dispatcher"
+
+
+def is_running(folder: Path) -> bool:
+    """Tell whether a dispatcher has the lock of a folder."""
+    lock = os.open(folder / "dispatcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def ensure(store: Store) -> None:
+    """Start a dispatcher if jobs wait and none runs."""
+    if store.is_idle() or is_running(store.folder):
+        return
+    with open(store.folder / "dispatcher.log", "ab") as log:
+        subprocess.Popen(
+            [*python_command(sys.executable, _DISPATCHER), str(store.folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            start_new_session=True,
+        )

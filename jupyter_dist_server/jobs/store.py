@@ -1,0 +1,347 @@
+"""All jobs of one user on one machine: a SQLite file, the only truth about them.
+
+Every change of a state is conditional on the state and the attempt that were read, and is written
+with its event in one transaction. Writers queue on a lock of their own, as SQLite's waiting is not
+fair (https://www.sqlite.org/c3ref/busy_timeout.html).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..common.errors import DistError
+from .job import Job, Spec
+from .states import MOVES, PENDING
+
+VERSION = 1
+_SCHEMA = """
+CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE environments (hash TEXT PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE jobs (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, array INTEGER, task INTEGER, params TEXT NOT NULL,
+  name TEXT NOT NULL, spec INTEGER NOT NULL REFERENCES specs, state TEXT NOT NULL,
+  reason TEXT NOT NULL, detail TEXT NOT NULL, priority INTEGER NOT NULL, queued REAL NOT NULL,
+  begin REAL, held INTEGER NOT NULL, gpus INTEGER NOT NULL, gpu_ids TEXT NOT NULL, share INTEGER,
+  cpus INTEGER NOT NULL, memory INTEGER NOT NULL, "limit" REAL, attempt INTEGER NOT NULL,
+  launch TEXT, gpu_uuids TEXT NOT NULL, runner_pid INTEGER, runner_start INTEGER, boot TEXT,
+  submitted REAL NOT NULL, started REAL, ends_by REAL, ended REAL, exit_code INTEGER,
+  exit_signal INTEGER, cancel_at REAL
+);
+CREATE INDEX pending ON jobs (priority DESC, queued, id) WHERE state = 'PENDING';
+CREATE INDEX active ON jobs (id) WHERE state IN ('CONFIGURING', 'RUNNING', 'COMPLETING');
+CREATE INDEX names ON jobs (name);
+CREATE TABLE submissions (token TEXT PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL);
+CREATE TABLE dependencies (
+  job INTEGER NOT NULL, upon INTEGER NOT NULL, type TEXT NOT NULL,
+  PRIMARY KEY (job, upon, type)
+) WITHOUT ROWID;
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, job INTEGER NOT NULL, at REAL NOT NULL, was TEXT,
+  state TEXT NOT NULL, reason TEXT NOT NULL
+);
+"""
+_JSON = ("params", "gpu_ids", "gpu_uuids")
+_COLUMNS = [name for name in Job.__dataclass_fields__ if name not in ("id", "spec")]
+_SELECT = (
+    "SELECT " + ", ".join(f'jobs."{name}"' for name in ("id", "spec", *_COLUMNS)) + " FROM jobs"
+)
+
+
+class Store:
+    """The user's jobs.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the file is; made if it is not there.
+
+    Raises
+    ------
+    DistError
+        If it cannot be used: a newer version wrote it, it is damaged, or the disk fails.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.watched = folder / "running"
+        """Where files change when jobs do."""
+        self._specs: dict[int, Spec] = {}
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.watched.mkdir(mode=0o700, exist_ok=True)
+            path = folder / "queue.db"
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._lock = os.open(
+                folder / "write.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=30.0)
+            self._db.row_factory = sqlite3.Row
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._migrate(path)
+        except (OSError, sqlite3.Error) as error:
+            raise _unusable(folder, error) from error
+
+    def _migrate(self, path: Path) -> None:
+        if (found := self._version()) > VERSION:
+            raise DistError(
+                "queue_newer",
+                f"{path} was written by a newer version of Jupyter Dist: format {found}, "
+                f"and this one knows {VERSION}.",
+                "Use the newer version for the queue, or end its jobs there first.",
+            )
+        if found < VERSION:
+            with self._writing():
+                if self._version() < VERSION:  # or somebody was faster
+                    for statement in filter(str.strip, _SCHEMA.split(";\n")):
+                        self._db.execute(statement)
+                    self._db.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+        os.close(self._lock)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise _unusable(self.folder, error) from error
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def submit(
+        self,
+        jobs: Sequence[Job],
+        token: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        dependencies: Iterable[tuple[int, str]] = (),
+        is_array: bool = False,
+    ) -> range:
+        """Add jobs with one spec, all or none.
+
+        Parameters
+        ----------
+        jobs : sequence of Job
+            Without ids.
+        token : str
+            Names the submission: the same one again adds nothing, and returns what it added.
+        environment : mapping or None
+            Variables of the jobs.
+        dependencies : iterable of (int, str)
+            Ids of jobs and how they must have ended: ``afterok`` and so on.
+        is_array : bool
+            Whether they are tasks of one array.
+
+        Returns
+        -------
+        range
+            Their ids.
+        """
+        with self._writing():
+            if known := self._db.execute(
+                "SELECT first, last FROM submissions WHERE token = ?", (token,)
+            ).fetchone():
+                return range(known["first"], known["last"] + 1)
+            spec = msgspec.structs.replace(
+                jobs[0].spec, environment=self._keep_environment(environment or {})
+            )
+            body = json.dumps(msgspec.to_builtins(spec))  # unlike msgspec's, with any file name
+            number = self._db.execute("INSERT INTO specs (body) VALUES (?)", (body,)).lastrowid
+            top = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'").fetchone()
+            first = (top["seq"] if top else 0) + 1
+            ids = range(first, first + len(jobs))
+            names = ", ".join(f'"{name}"' for name in ("id", "spec", *_COLUMNS))
+            marks = ", ".join("?" * (len(_COLUMNS) + 2))
+            rows = []
+            for id, job in zip(ids, jobs, strict=True):
+                fields = {name: getattr(job, name) for name in _COLUMNS}
+                fields["array"] = first if is_array else None
+                rows.append((id, number, *map(_to_sql, fields, fields.values())))
+            self._db.executemany(f"INSERT INTO jobs ({names}) VALUES ({marks})", rows)
+            upon = [(id, on, kind) for on, kind in dependencies for id in ids]
+            self._db.executemany("INSERT OR IGNORE INTO dependencies VALUES (?, ?, ?)", upon)
+            self._db.execute("INSERT INTO submissions VALUES (?, ?, ?)", (token, ids[0], ids[-1]))
+            self._db.executemany(
+                "INSERT INTO events (job, at, was, state, reason) VALUES (?, ?, NULL, ?, 'None')",
+                [(id, time.time(), PENDING) for id in ids],
+            )
+        self.changed()
+        return ids
+
+    def _keep_environment(self, environment: Mapping[str, str]) -> str:
+        body = json.dumps(dict(sorted(environment.items()))).encode()
+        name = hashlib.sha256(body).hexdigest()
+        self._db.execute("INSERT OR IGNORE INTO environments VALUES (?, ?)", (name, body))
+        return name
+
+    def environment(self, job: Job) -> dict[str, str]:
+        """Return the variables that a job was submitted with."""
+        row = self._db.execute(
+            "SELECT body FROM environments WHERE hash = ?", (job.spec.environment,)
+        ).fetchone()
+        return dict(json.loads(row["body"])) if row else {}
+
+    def get(self, id: int) -> Job:
+        """Return a job.
+
+        Raises
+        ------
+        DistError
+            If there is none.
+        """
+        found = self.select("id = ?", id)
+        if not found:
+            raise DistError("unknown_job", f"There is no job {id}.", "jdist queue lists your jobs.")
+        return found[0]
+
+    def select(self, where: str = "1", *values: Any, order: str = "id") -> list[Job]:
+        """Return the jobs that a condition in SQL holds for."""
+        query = f"{_SELECT} WHERE {where} ORDER BY {order}"
+        try:
+            return [self._job(row) for row in self._db.execute(query, values)]
+        except sqlite3.Error as error:
+            raise _unusable(self.folder, error) from error
+
+    def pending(self) -> list[Job]:
+        """Return the jobs that wait, in the user's order."""
+        return self.select("state = 'PENDING'", order="priority DESC, queued, id")
+
+    def active(self) -> list[Job]:
+        """Return the jobs that a runner has."""
+        return self.select("state IN ('CONFIGURING', 'RUNNING', 'COMPLETING')")
+
+    def dependencies(self) -> dict[int, list[tuple[Job, str]]]:
+        """Return what pending jobs depend on: by id, other jobs and how they must have ended."""
+        rows = self._db.execute(
+            "SELECT job, upon, type FROM dependencies JOIN jobs ON jobs.id = job "
+            "WHERE jobs.state = 'PENDING'"
+        ).fetchall()
+        others = {
+            job.id: job
+            for job in self.select(
+                "id IN (SELECT upon FROM dependencies JOIN jobs AS j ON j.id = job "
+                "WHERE j.state = 'PENDING')"
+            )
+        }
+        found: dict[int, list[tuple[Job, str]]] = {}
+        for row in rows:
+            found.setdefault(row["job"], []).append((others[row["upon"]], row["type"]))
+        return found
+
+    def events(self, after: int = 0) -> list[dict[str, Any]]:
+        """Return the changes of state after a number, the oldest first."""
+        rows = self._db.execute("SELECT * FROM events WHERE seq > ? ORDER BY seq", (after,))
+        return [dict(row) for row in rows]
+
+    def move(self, job: Job, state: str, **fields: Any) -> bool:
+        """Give a job another state, unless it has changed since it was read.
+
+        Parameters
+        ----------
+        job : Job
+            As it was read.
+        state : str
+            The new one.
+        **fields
+            Other columns that change with it.
+
+        Returns
+        -------
+        bool
+            Whether it was done.
+        """
+        assert state in MOVES[job.state], (job.state, state)
+        condition = "state = ? AND attempt = ? AND launch IS ?"
+        values = (job.state, job.attempt, job.launch)
+        return self._change([job.id], condition, values, state=state, **fields) == 1
+
+    def change(self, ids: Sequence[int], condition: str = "1", **fields: Any) -> int:
+        """Change jobs that a condition in SQL holds for; return how many were changed."""
+        return self._change(ids, condition, (), **fields)
+
+    def _change(
+        self, ids: Sequence[int], condition: str, values: Sequence[Any], **fields: Any
+    ) -> int:
+        named = ", ".join(f'"{name}" = ?' for name in fields)
+        new = [_to_sql(name, value) for name, value in fields.items()]
+        done = 0
+        with self._writing():
+            for id in ids:
+                was = self._db.execute("SELECT state FROM jobs WHERE id = ?", (id,)).fetchone()
+                count = self._db.execute(
+                    f"UPDATE jobs SET {named} WHERE id = ? AND {condition}", (*new, id, *values)
+                ).rowcount
+                done += count
+                if count and "state" in fields:
+                    self._db.execute(
+                        "INSERT INTO events (job, at, was, state, reason) VALUES (?, ?, ?, ?, ?)",
+                        (id, time.time(), was["state"], fields["state"], fields.get("reason", "")),
+                    )
+        if done:
+            self.changed()
+        return done
+
+    def changed(self) -> None:
+        """Wake whoever watches the folder."""
+        with contextlib.suppress(OSError):  # a full disk: they look again later
+            (self.watched / "changed").touch()
+
+    def is_idle(self) -> bool:
+        """Tell that no job waits to be started."""
+        return not self._db.execute("SELECT 1 FROM jobs WHERE state = 'PENDING' LIMIT 1").fetchone()
+
+    def run_lock(self, job: Job) -> Path:
+        """Return the file that a job's runner has locked, and before it the one who starts it."""
+        return self.watched / f"{job.id}.lock"
+
+    def _job(self, row: sqlite3.Row) -> Job:
+        fields = dict(row)
+        number = fields.pop("spec")
+        if number not in self._specs:
+            body = self._db.execute("SELECT body FROM specs WHERE id = ?", (number,)).fetchone()
+            self._specs[number] = msgspec.convert(json.loads(body["body"]), Spec)
+        for name in _JSON:
+            fields[name] = json.loads(fields[name])
+        fields["gpu_ids"], fields["gpu_uuids"] = map(
+            tuple, (fields["gpu_ids"], fields["gpu_uuids"])
+        )
+        fields["held"] = bool(fields["held"])
+        return Job(spec=self._specs[number], **fields)
+
+
+def _to_sql(name: str, value: Any) -> Any:
+    return json.dumps(value) if name in _JSON else value
+
+
+def _unusable(folder: Path, error: Exception) -> DistError:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return DistError(
+        "queue_unusable",
+        f"The queue in {folder} cannot be used: {reason}.",
+        "Check the disk's free space and the folder's owner; jdist doctor says more.",
+    )

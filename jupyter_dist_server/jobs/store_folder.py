@@ -1,0 +1,43 @@
+"""Where a user's queue is on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+_NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "fuse.sshfs", "ceph", "afs", "9p")
+"""Kinds of filesystems on which SQLite's locks cannot be relied on."""
+
+
+def store_folder() -> Path:
+    """Return the folder of the user's queue: one for each machine, and on a local disk.
+
+    It is ``$XDG_STATE_HOME/jupyter-dist/MACHINE``, by default in ``~/.local/state``; where that is
+    on a network filesystem, ``/var/tmp/jupyter-dist-UID``.
+    """
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    if _filesystem(state).startswith(_NETWORK):
+        return Path(f"/var/tmp/jupyter-dist-{os.getuid()}")
+    return state / "jupyter-dist" / _machine()
+
+
+def _machine() -> str:
+    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        with contextlib.suppress(OSError):
+            if name := Path(path).read_text().strip():
+                return name
+    return os.uname().nodename
+
+
+def _filesystem(path: Path) -> str:
+    """Return the kind of the filesystem that a path is on, or would be."""
+    path = path.resolve()
+    best = ("", "")
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/mounts").read_text().splitlines():
+            _, where, kind, *_ = line.split()
+            where = where.replace("\\040", " ")
+            if path.is_relative_to(where) and len(where) >= len(best[0]):
+                best = (where, kind)
+    return best[1]

@@ -1,0 +1,227 @@
+"""From what a user asks for to jobs in the store: parameters, arrays, dependencies, checks."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import re
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ..common.errors import DistError
+from .command import with_parameters
+from .job import Job
+from .start_dispatcher import ensure
+from .store import Store
+
+MOST = 100_000
+"""Jobs that one submission can have."""
+TYPES = ("after", "afterany", "afternotok", "afterok", "singleton")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+_ARRAY = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+
+
+def sweep(params: Sequence[str]) -> list[dict[str, str]]:
+    """Return all combinations of parameters, from ``name=a,b,c`` each; of none, one without any.
+
+    Raises
+    ------
+    DistError
+        If one has another form.
+    """
+    names, values = [], []
+    for text in params:
+        name, equals, listed = text.partition("=")
+        if not (name.isidentifier() and equals and listed):
+            raise DistError(
+                "bad_parameter",
+                f"--param takes NAME=VALUE[,VALUE…], not “{text}”.",
+                "Such as --param lr=0.1,0.01.",
+            )
+        names.append(name)
+        values.append(listed.split(","))
+    return [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*values)]
+
+
+def check_parameters(argv: Sequence[str], rows: Sequence[dict[str, str]]) -> None:
+    """Refuse parameters that the command does not use, and placeholders without a parameter.
+
+    Raises
+    ------
+    DistError
+        If there are such; names them.
+    """
+    given = set().union(*rows)
+    used = {name for word in argv for name in _PLACEHOLDER.findall(word)}
+    if unused := sorted(given - used):
+        raise DistError(
+            "bad_parameter",
+            f"The command does not use the parameter {unused[0]}.",
+            f"Put {{{unused[0]}}} where its value belongs.",
+        )
+    if given and (missing := sorted(used - given)):
+        raise DistError(
+            "bad_parameter",
+            f"{{{missing[0]}}} in the command has no value.",
+            f"Add --param {missing[0]}=VALUE.",
+        )
+
+
+def read_array(text: str) -> tuple[list[int], int | None]:
+    """Return an array's task numbers, and how many run at once: ``1-9``, ``0-15:4``, ``1,3%2``.
+
+    Raises
+    ------
+    DistError
+        If it has another form, or no task.
+    """
+    listed, percent, most = text.partition("%")
+    tasks: list[int] = []
+    for part in listed.split(","):
+        if not (match := _ARRAY.fullmatch(part.strip())) or match[3] == "0":
+            break
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last - first > MOST:
+            break
+        tasks += range(first, last + 1, int(match[3] or 1))
+    else:
+        if tasks and (not percent or (most.isdigit() and int(most) > 0)):
+            return sorted(set(tasks)), int(most) if percent else None
+    raise DistError(
+        "bad_array",
+        f"“{text}” is not a list of tasks.",
+        f"Use 0-9, 1,3,5 or 0-99%4 (at most 4 at once); at most {MOST:,} tasks.",
+    )
+
+
+def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], bool]:
+    """Return the jobs of ``afterok:12:13,afterany:14``, and whether ``singleton`` is among them.
+
+    Raises
+    ------
+    DistError
+        If a type or a job is unknown.
+    """
+    found: list[tuple[int, str]] = []
+    singleton = False
+    for part in filter(None, text.split(",")):
+        kind, *labels = part.split(":")
+        if kind not in TYPES or (not labels) != (kind == "singleton"):
+            raise DistError(
+                "bad_dependency",
+                f"“{part}” is not a dependency.",
+                "Use TYPE:JOB[:JOB…] with after, afterok, afternotok or afterany; or singleton.",
+            )
+        singleton = singleton or kind == "singleton"
+        for job in select(store, labels) if labels else ():
+            found.append((job.id, kind))
+    return found, singleton
+
+
+def select(store: Store, labels: Iterable[str]) -> list[Job]:
+    """Return the jobs that labels name: ``12``, ``12-14``, ``40_3``, ``@`` (the newest), ``@~1``.
+
+    Raises
+    ------
+    DistError
+        If there is no such job.
+    """
+    found: dict[int, Job] = {}
+    for label in labels:
+        jobs = list(_select(store, label))
+        if not jobs:
+            raise DistError(
+                "unknown_job", f"There is no job {label}.", "“jdist queue” lists your jobs."
+            )
+        found |= {job.id: job for job in jobs}
+    return list(found.values())
+
+
+def _select(store: Store, label: str) -> Iterator[Job]:
+    if match := re.fullmatch(r"@(?:~(\d+))?", label):
+        newest = store.select("1", order="id DESC LIMIT -1 OFFSET " + (match[1] or "0"))[:1]
+        yield from newest
+    elif match := re.fullmatch(r"(\d+)_(\d+)(?:-(\d+))?", label):
+        array, first, last = int(match[1]), int(match[2]), int(match[3] or match[2])
+        yield from store.select("array = ? AND task BETWEEN ? AND ?", array, first, last)
+    elif match := re.fullmatch(r"(\d+)(?:-(\d+))?", label):
+        first, last = int(match[1]), int(match[2] or match[1])
+        yield from store.select("id BETWEEN ? AND ? OR array BETWEEN ? AND ?", *[first, last] * 2)
+    elif any(mark in label for mark in "*?["):
+        yield from (job for job in store.select() if fnmatch.fnmatchcase(job.name, label))
+    else:
+        yield from store.select("name = ?", label)
+
+
+def submit(
+    store: Store,
+    job: Job,
+    *,
+    rows: Sequence[dict[str, str]] = ({},),
+    tasks: Sequence[int] = (),
+    environment: dict[str, str],
+    dependencies: Iterable[tuple[int, str]] = (),
+    token: str | None = None,
+) -> list[Job]:
+    """Put jobs into the queue: one, one for each row of parameters, or one for each task.
+
+    Parameters
+    ----------
+    store : Store
+        The user's.
+    job : Job
+        What they have in common.
+    rows : sequence of dict
+        Parameters, see `sweep`.
+    tasks : sequence of int
+        Numbers of an array's tasks.
+    environment : dict
+        Variables.
+    dependencies : iterable of (int, str)
+        See `read_dependencies`.
+    token : str or None
+        Names the submission: the same one again returns the same jobs.
+
+    Raises
+    ------
+    DistError
+        If there are too many, or the store cannot be used. Nothing is queued then.
+    """
+    check_parameters(job.spec.argv, rows)
+    if tasks and len(rows) > 1:
+        raise DistError(
+            "bad_array", "--array and --param cannot be combined.", "--param makes an array itself."
+        )
+    count = max(len(tasks), len(rows))
+    if count > MOST:
+        raise DistError("too_many_jobs", f"One submission has at most {MOST:,} jobs.")
+    is_array = bool(tasks) or count > 1
+    now = time.time()
+    jobs = [
+        replace(
+            job,
+            task=(tasks[place] if tasks else place) if is_array else None,
+            params=rows[0] if tasks else rows[place],
+            submitted=now,
+            queued=now,
+        )
+        for place in range(count)
+    ]
+    ids = store.submit(
+        jobs,
+        token or secrets.token_hex(16),
+        environment=environment,
+        dependencies=dependencies,
+        is_array=is_array,
+    )
+    ensure(store)
+    return store.select("id BETWEEN ? AND ?", ids[0], ids[-1])
+
+
+def commands(job: Job, rows: Sequence[dict[str, str]], most: int = 3) -> list[str]:
+    """Return the first commands of a submission, for people to read."""
+    return [
+        " ".join(with_parameters(word, row) for word in job.spec.argv) for row in list(rows)[:most]
+    ]

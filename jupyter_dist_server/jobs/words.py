@@ -1,0 +1,127 @@
+"""Times, sizes and moments as Slurm writes and reads them."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime, timedelta
+
+from ..common.errors import DistError
+
+_LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+_SOON = re.compile(r"now(?:\+(\d+)\s*(second|minute|hour|day|week)?s?)?")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_MOMENTS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
+
+
+def read_limit(text: str) -> float | None:
+    """Return the seconds of a time limit; `None` for ``UNLIMITED``.
+
+    The forms are Slurm's: ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``,
+    ``days-hours``, ``days-hours:minutes``, ``days-hours:minutes:seconds``.
+
+    Raises
+    ------
+    DistError
+        If it is none of these, or 0.
+    """
+    if text.upper() in ("UNLIMITED", "INFINITE"):
+        return None
+    match = _LIMIT.fullmatch(text.strip())
+    if match:
+        days, first, second, third = (int(match[i] or 0) for i in (1, 2, 3, 4))
+        if match[1] is None and match[4] is None:  # minutes, and perhaps seconds
+            total = first * 60 + second
+        else:
+            total = ((days * 24 + first) * 60 + second) * 60 + third
+        if total:
+            return float(total)
+    raise DistError(
+        "bad_time",
+        f"“{text}” is not a time limit.",
+        "Use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS; such as 90 or 1-12:00:00.",
+    )
+
+
+def write_limit(seconds: float | None) -> str:
+    """Write a duration as ``squeue`` does: ``1-02:03:04``, ``2:03:04``, ``3:04``."""
+    if seconds is None:
+        return "UNLIMITED"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}-{hours:02}:{minutes:02}:{rest:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def read_size(text: str, unit: str = "M") -> int:
+    """Return the bytes of a size such as ``20G``; a number alone has `unit`.
+
+    Raises
+    ------
+    DistError
+        If it is no size.
+    """
+    if not (match := _SIZE.fullmatch(text.strip())):
+        raise DistError("bad_size", f"“{text}” is not a size.", "Use a number and K, M, G or T.")
+    power = " KMGT".index((match[2] or unit).upper())
+    return int(float(match[1]) * 1024**power)
+
+
+def write_size(size: int) -> str:
+    """Write a size in the largest unit in which it is a small number."""
+    value, unit = float(size), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
+
+
+def read_moment(text: str, now: float) -> float:
+    """Return the seconds since the epoch of a moment: ``now+2hours``, ``18:30``, ``2026-03-01``.
+
+    A time of day that is over is tomorrow's. One that a change of clocks leaves out is the next
+    that exists.
+
+    Raises
+    ------
+    DistError
+        If it is none of these.
+    """
+    text = text.strip()
+    if match := _SOON.fullmatch(text.lower()):
+        return now + int(match[1] or 0) * _SECONDS[match[2] or "second"]
+    for form in _MOMENTS:
+        try:
+            return datetime.strptime(text, form).timestamp()
+        except ValueError:
+            continue
+    if match := re.fullmatch(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", text):
+        try:
+            day = datetime.fromtimestamp(now)
+            moment = day.replace(
+                hour=int(match[1]), minute=int(match[2]), second=int(match[3] or 0), microsecond=0
+            )
+        except ValueError:
+            pass
+        else:
+            if moment.timestamp() <= now:
+                moment += timedelta(days=1)
+            return moment.timestamp()
+    raise DistError(
+        "bad_time",
+        f"“{text}” is not a time at which a job can begin.",
+        "Use now+2hours, HH:MM, YYYY-MM-DD or YYYY-MM-DDTHH:MM[:SS].",
+    )
+
+
+def write_moment(moment: float | None) -> str:
+    """Write when something is: the time today, else the day, too."""
+    if moment is None:
+        return "N/A"
+    then = time.localtime(moment)
+    today = time.strftime("%F", then) == time.strftime("%F")
+    return time.strftime("%H:%M" if today else "%d %b %H:%M", then)
