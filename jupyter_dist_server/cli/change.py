@@ -75,10 +75,21 @@ def poke(job: Job) -> None:
         process.send_signal(signal.SIGUSR1)
 
 
+def add_cancel_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``jdist cancel``."""
+    add_choice(parser)
+    parser.add_argument("--now", action="store_true", help="kill at once, without SIGTERM first")
+
+
 def run_cancel(options: argparse.Namespace, store: Store) -> int:
     """Cancel jobs; one that has ended is left as it is, and said."""
-    for job in cancel_jobs(store, chosen(options, store)):
+    jobs = chosen(options, store)
+    for job in cancel_jobs(store, jobs):
         print(f"Job {job.label} had ended: {job.state}.", file=sys.stderr)
+    if options.now:
+        for job in map(store.get, [job.id for job in jobs]):
+            if store.change([job.id], f"state IN {ACTIVE}", kill=True):
+                poke(job)
     return 0
 
 

@@ -10,6 +10,7 @@ from ..common.errors import DistError
 from ..jobs.store import Store
 from ..jobs.store_folder import store_folder
 from .change import (
+    add_cancel_options,
     add_choice,
     add_update_options,
     run_cancel,
@@ -44,7 +45,7 @@ COMMANDS = {
     "wait": (add_wait_options, "Wait until jobs have ended.", run_wait),
     "history": (add_history_options, "Show the jobs that have ended.", run_history),
     "info": (add_info_options, "Show the GPUs and who has them.", run_info),
-    "cancel": (add_choice, "Cancel jobs.", run_cancel),
+    "cancel": (add_cancel_options, "Cancel jobs.", run_cancel),
     "hold": (add_choice, "Keep jobs from starting.", run_hold),
     "release": (add_choice, "Let held jobs start.", run_release),
     "requeue": (add_choice, "Start jobs again that have ended.", run_requeue),

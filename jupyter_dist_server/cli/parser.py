@@ -51,9 +51,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("--module", action="append", metavar="NAME", help="load an environment module first")
     add("--setup", action="append", metavar="LINE", help="run a line of bash first")
     add("--signal", metavar="SIG[@SECONDS]", help="send a signal before the time limit: USR1@120")
-    add(
-        "--requeue", nargs="?", type=int, const=3, help="start again if the machine or runner fails"
-    )
+    add("--requeue", action="store_true", default=None, help="start again if the machine fails")
     add("--comment", help="anything")
     add("--key", help="names this submission: the same key again submits nothing")
 

@@ -32,6 +32,8 @@ from .parser import Parser, add_job_options
 
 _NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB")
 """Variables of whoever submits that are not for a job."""
+_REQUEUES = 3
+"""How often ``--requeue`` starts a job again."""
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -141,7 +143,7 @@ def _read(
         append=options.open_mode == "append",
         torchrun=bool(options.torchrun),
         signal=_signal(options.signal) if options.signal else None,
-        requeue=options.requeue or 0,
+        requeue=_REQUEUES if options.requeue else 0,
         max_jobs=options.max_jobs,
         array_limit=array_limit,
         singleton=singleton,

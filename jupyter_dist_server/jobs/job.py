@@ -83,6 +83,8 @@ class Job:
     exit_code: int | None = None
     exit_signal: int | None = None
     cancel_at: float | None = None
+    kill: bool = False
+    """Whether a cancelled job is killed at once."""
 
     @property
     def label(self) -> str:

@@ -93,8 +93,10 @@ class Reservation:
     """When the last of them is free."""
     certain: bool
     """Whether all that are waited for have a limit."""
-    keeps_cpus: bool
-    """Whether it waits for cores or memory, too, so that others may not take them."""
+    spare_cpus: int
+    """Cores that are left then, when it has started."""
+    spare_memory: int
+    """Bytes of memory that are left then."""
 
 
 @dataclass(frozen=True)
@@ -196,14 +198,15 @@ class _Room:
         start = max([ends[uuid][0] for uuid in soonest], default=now)
         certain = all(ends[uuid][1] for uuid in soonest)
         cpus, memory = self.cpus, self.memory
-        keeps_cpus = cpus < want.cpus or memory < want.memory
         for one in sorted(self.held, key=lambda one: one.end(now)):
-            if cpus >= want.cpus and memory >= want.memory:
+            if one.end(now) > start and cpus >= want.cpus and memory >= want.memory:
                 break
             cpus, memory = cpus + one.cpus, memory + one.memory
-            if one.cpus or one.memory:
-                start, certain = max(start, one.end(now)), certain and one.ends_by is not None
-        return Reservation(want.id, frozenset(soonest), start, certain, keeps_cpus)
+            if one.end(now) > start:
+                start, certain = one.end(now), certain and one.ends_by is not None
+        return Reservation(
+            want.id, frozenset(soonest), start, certain, cpus - want.cpus, memory - want.memory
+        )
 
 
 def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: float) -> Plan:
@@ -224,29 +227,35 @@ def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: f
     starts: dict[str, tuple[str, ...]] = {}
     reasons: dict[tuple[object, ...], str] = {}
     head: Reservation | None = None
-    kept, keeps_cpus = frozenset[str](), False
+    kept: Reservation | None = None
+    spare_cpus = spare_memory = 0
     for want in ordered:
         if want.shape in reasons:
             continue
         if reason := _never(machine, want):
             reasons[want.shape] = reason
             continue
-        # Of GPUs that are as good, those that nobody waits for come first.
-        free = sorted(room.free(want), key=kept.__contains__)
+        free = list(room.free(want))
         fits = room.cpus >= want.cpus and room.memory >= want.memory
-        if head and not (want.limit is not None and now + want.limit <= head.start):
-            free = [uuid for uuid in free if uuid not in kept]
-            fits = fits and not (keeps_cpus and (want.cpus or want.memory))
+        # What ends before the head starts may use what is kept for it; anything else only the rest.
+        delays = kept and not (want.limit is not None and now + want.limit <= kept.start)
+        if kept:
+            free.sort(key=kept.gpus.__contains__)
+        if kept and delays:
+            free = [uuid for uuid in free if uuid not in kept.gpus]
+            fits = fits and spare_cpus >= want.cpus and spare_memory >= want.memory
         if fits and len(free) >= want.gpus:
             starts[want.id] = tuple(free[: want.gpus])
             room.take(_as_held(want, starts[want.id], now))
+            if delays:
+                spare_cpus, spare_memory = spare_cpus - want.cpus, spare_memory - want.memory
             continue
         reasons[want.shape] = "Priority" if head else "Resources"
         if head is None:
             head = room.reserve(want, now)
             # While nobody knows an end, keeping GPUs idle would help nobody for long.
             if head.certain or now - want.head_since >= _HEAD_PATIENCE:
-                kept, keeps_cpus = head.gpus, head.keeps_cpus
+                kept, spare_cpus, spare_memory = head, head.spare_cpus, head.spare_memory
     return Plan(tuple(want.id for want in ordered), starts, reasons, head)
 
 

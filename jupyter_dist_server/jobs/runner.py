@@ -159,13 +159,13 @@ class Runner:
         """Read what others want of the job: its end, or another limit."""
         with contextlib.suppress(DistError):  # a full disk, say: the job goes on
             fresh = self._store.get(self.job.id)
-            if fresh.cancel_at is not None and self._ended_by != CANCELLED:
-                self._end(CANCELLED)
-            elif fresh.cancel_at is not None and fresh.cancel_at != self.job.cancel_at:
-                self._kill_at = time.monotonic()  # cancelled twice
             if fresh.limit != self.job.limit and self._ended_by is None:
                 self._ends_at = None if fresh.limit is None else self._started + fresh.limit
             self.job = fresh
+            if fresh.cancel_at is not None:
+                self._end(CANCELLED)
+            if fresh.kill and self._kill_at is not None:
+                self._kill_at = min(self._kill_at, time.monotonic())
         if self._asked_to_end and self._ended_by is None:
             self._end(NODE_FAIL)
 
@@ -189,7 +189,7 @@ class Runner:
     def _end(self, state: str) -> None:
         if self._ended_by is None:
             self._ended_by = state
-            self._kill_at = time.monotonic() + self.job.spec.grace
+            self._kill_at = self._kill_at or time.monotonic() + self.job.spec.grace
             self._store.move(self.job, COMPLETING)
             self.job = self._store.get(self.job.id)
             processes = _descendants()
@@ -215,7 +215,11 @@ class Runner:
         if code < 0:
             ended["exit_signal"] = -code
         if self._ended_by == TIMEOUT:
-            return ended | {"state": TIMEOUT, "reason": "TimeLimit", "detail": "Its time was over."}
+            return ended | {
+                "state": TIMEOUT,
+                "reason": "TimeLimit",
+                "detail": "The time limit was reached.",
+            }
         if self._ended_by == CANCELLED:
             return ended | {"state": CANCELLED, "reason": "None", "detail": "Cancelled."}
         if self._ended_by == NODE_FAIL:

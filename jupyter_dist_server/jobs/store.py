@@ -36,7 +36,7 @@ CREATE TABLE jobs (
   cpus INTEGER NOT NULL, memory INTEGER NOT NULL, "limit" REAL, attempt INTEGER NOT NULL,
   launch TEXT, gpu_uuids TEXT NOT NULL, runner_pid INTEGER, runner_start INTEGER, boot TEXT,
   submitted REAL NOT NULL, started REAL, ends_by REAL, ended REAL, exit_code INTEGER,
-  exit_signal INTEGER, cancel_at REAL
+  exit_signal INTEGER, cancel_at REAL, kill INTEGER NOT NULL
 );
 CREATE INDEX pending ON jobs (priority DESC, queued, id) WHERE state = 'PENDING';
 CREATE INDEX active ON jobs (id) WHERE state IN ('CONFIGURING', 'RUNNING', 'COMPLETING');
@@ -330,7 +330,7 @@ class Store:
         fields["gpu_ids"], fields["gpu_uuids"] = map(
             tuple, (fields["gpu_ids"], fields["gpu_uuids"])
         )
-        fields["held"] = bool(fields["held"])
+        fields["held"], fields["kill"] = bool(fields["held"]), bool(fields["kill"])
         return Job(spec=self._specs[number], **fields)
 
 

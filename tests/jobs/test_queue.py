@@ -1,0 +1,327 @@
+"""The queue as people use it: ``jdist`` in a terminal, real dispatchers and runners."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from jupyter_dist_server.cli.main import main
+from jupyter_dist_server.jobs.lease import Lease
+from jupyter_dist_server.jobs.store import Store
+from jupyter_dist_server.jobs.store_folder import store_folder
+
+from ..fake_nvml.build import State
+from ..waiting import PATIENCE, wait_for
+
+_JDIST = "from jupyter_dist_server.cli.main import script; script()"
+
+
+class Queue:
+    """A user's queue, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, *args: str, code: int = 0) -> str:
+        """Run a command; in this process, as Python takes long to start."""
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            assert main(args) == code, said.getvalue()
+        return said.getvalue()
+
+    def run_program(self, *args: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", _JDIST, *args],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def submit(self, *args: str) -> str:
+        return self.run("submit", "--parsable", *args).strip()
+
+    def show(self, job: str) -> dict[str, Any]:
+        found: list[dict[str, Any]] = json.loads(self.run("show", "--json", job))
+        return found[0]
+
+    def until(self, job: str, *states: str) -> dict[str, Any]:
+        wait_for(lambda: self.show(job)["state"] in states, f"job {job} is {states}")
+        return self.show(job)
+
+    def ended(self, job: str) -> dict[str, Any]:
+        self.run("wait", "--timeout", str(PATIENCE), job, code=self._code(job))
+        return self.show(job)
+
+    def _code(self, job: str) -> int:
+        wait_for(lambda: self.show(job)["ended"], f"the end of job {job}")
+        return 0 if self.show(job)["state"] == "COMPLETED" else 1
+
+    def output(self, job: str) -> str:
+        return (self.folder / f"jdist-{job}.out").read_text()
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.name() == name and process.environ().get("XDG_STATE_HOME") == str(
+                    self.folder
+                ):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+
+@pytest.fixture
+def queue(tmp_path: Path, leases: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    ours = Queue(tmp_path)
+    yield ours
+    for name in ("dist-dispatcher", "dist-zygote", "dist-runner"):
+        for process in ours.processes(name):
+            process.kill()
+
+
+def test_a_job_runs_and_nothing_is_left(queue: Queue) -> None:
+    assert "Submitted job 1." in queue.run_program("submit", "echo", "hello")
+    job = queue.ended("1")
+    assert (job["state"], job["exit_code"], job["name"]) == ("COMPLETED", 0, "echo")
+    assert queue.output("1") == "hello\n"
+    assert queue.run_program("logs", "@") == "hello\n"
+    for name in ("dist-dispatcher", "dist-zygote", "dist-runner"):
+        wait_for(lambda name=name: not queue.processes(name), f"the end of {name}")
+    assert queue.run("queue").splitlines()[1:] == []
+
+
+def test_run_shows_the_output_and_ends_as_the_job_does(queue: Queue) -> None:
+    said = queue.run_program("run", "sh", "-c", "echo one; echo two >&2; exit 3", code=3)
+    assert "one\ntwo\n" in said
+    assert "FAILED" in said and "exit code 3" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "reason", "detail"),
+    [
+        (["sh", "-c", "exit 4"], "FAILED", "NonZeroExitCode", "exit code 4"),
+        (["sh", "-c", "kill -SEGV $$"], "FAILED", "RaisedSignal:11", "SIGSEGV"),
+        (["no-such-program"], "FAILED", "JobLaunchFailure", "no-such-program"),
+        (["-D", "/no/such/folder", "true"], "FAILED", "JobLaunchFailure", "/no/such/folder"),
+        (["-o", "/no/such/folder/log", "true"], "FAILED", "JobLaunchFailure", "/no/such/folder"),
+        (["-t", "0:01", "sleep", "1000"], "TIMEOUT", "TimeLimit", "time limit"),
+    ],
+)
+def test_how_jobs_fail(
+    queue: Queue, command: list[str], state: str, reason: str, detail: str
+) -> None:
+    job = queue.ended(queue.submit(*command))
+    assert (job["state"], job["reason"]) == (state, reason)
+    assert detail in job["detail"]
+
+
+def test_cancel(queue: Queue) -> None:
+    waits = queue.submit("-H", "true")
+    runs = queue.submit(
+        "sh", "-c", "trap 'echo bye; exit 1' TERM; echo up; while :; do sleep 0.1; done"
+    )
+    wait_for(lambda: queue.show(runs)["state"] == "RUNNING" and queue.output(runs), "its output")
+    queue.run("cancel", waits, runs)
+    assert queue.ended(waits)["state"] == queue.ended(runs)["state"] == "CANCELLED"
+    assert "bye\n" in queue.output(runs)
+    assert "had ended" in queue.run("cancel", runs)
+
+
+def test_what_ignores_sigterm_is_killed_at_once_if_asked(queue: Queue) -> None:
+    job = queue.submit("sh", "-c", "trap '' TERM; (trap '' TERM; sleep 1000) & echo up; wait; wait")
+    wait_for(lambda: queue.show(job)["state"] == "RUNNING" and queue.output(job), "its output")
+    queue.run("cancel", "--now", job)
+    assert queue.ended(job)["state"] == "CANCELLED"
+
+
+def test_a_job_that_daemonizes_leaves_nothing_behind(queue: Queue) -> None:
+    code = "setsid sleep 1000 >/dev/null 2>&1 & echo $!"
+    job = queue.ended(queue.submit("bash", "-c", code))
+    assert job["state"] == "COMPLETED"
+    assert not psutil.pid_exists(int(queue.output(str(job["id"]))))
+
+
+def test_a_signal_before_the_limit(queue: Queue) -> None:
+    code = "trap 'echo saved; exit 0' USR1; while :; do sleep 0.1; done"
+    job = queue.ended(queue.submit("-t", "1:00", "--signal", "USR1@59", "bash", "-c", code))
+    assert job["state"] == "COMPLETED"
+    assert "saved\n" in queue.output(str(job["id"]))
+
+
+def test_dependencies(queue: Queue) -> None:
+    bad = queue.submit("-H", "false")
+    after = queue.submit("-d", f"afterok:{bad}", "true")
+    never = queue.submit("-d", f"afternotok:{bad}", "true")
+    both = queue.submit("-d", f"afterany:{bad},afterany:{never}", "true")
+    wait_for(lambda: queue.show(after)["reason"] == "Dependency", "the reason")
+    queue.run("release", bad)
+    assert queue.ended(both)["state"] == "COMPLETED"
+    wait_for(lambda: queue.show(after)["reason"] == "DependencyNeverSatisfied", "the reason")
+    queue.run("cancel", after)
+
+
+def test_a_sweep(queue: Queue) -> None:
+    command = ["sh", "-c", "echo lr={lr} $JDIST_ARRAY_TASK_ID"]
+    said = queue.run("submit", "--param", "lr=0.1,0.01", "--param", "seed=1,2", *command, "{seed}")
+    assert "1_0 … 1_3" in said
+    assert queue.ended("1")["array"] == 1
+    assert [queue.output(f"1_{task}") for task in range(4)] == [
+        "lr=0.1 0\n", "lr=0.1 1\n", "lr=0.01 2\n", "lr=0.01 3\n"
+    ]  # fmt: skip
+
+
+def test_an_array_runs_so_many_at_once(queue: Queue) -> None:
+    code = "echo $$ > up.$SLURM_ARRAY_TASK_ID; while [ ! -e go ]; do sleep 0.05; done"
+    queue.submit("-c", "0", "-a", "1-3%2", "sh", "-c", code)
+    wait_for(lambda: len(list(queue.folder.glob("up.*"))) == 2, "two tasks")
+    wait_for(lambda: queue.show("1_3")["reason"] == "JobArrayTaskLimit", "the reason")
+    (queue.folder / "go").touch()
+    assert queue.ended("1_3")["state"] == "COMPLETED"
+
+
+def test_hold_update_and_requeue(queue: Queue) -> None:
+    job = queue.submit("-H", "--priority", "1", "sh", "-c", "echo attempt $JDIST_ATTEMPT")
+    queue.run("update", "--priority", "5", "-J", "other", "-t", "10", job)
+    queue.run("release", job)
+    ended = queue.ended(job)
+    assert (ended["priority"], ended["name"], ended["limit"]) == (5, "other", 600.0)
+    queue.run("requeue", job)
+    wait_for(lambda: queue.show(job)["attempt"] == 2 and queue.show(job)["ended"], "its end")
+    assert queue.output(job) == "attempt 1\nattempt 2\n"
+    queue.run("hold", job, code=2)
+
+
+def test_the_same_key_submits_once(queue: Queue) -> None:
+    assert queue.submit("--key", "a", "true") == queue.submit("--key", "a", "true") == "1"
+    assert queue.submit("--key", "b", "true") == "2"
+
+
+def test_a_script_with_directives(queue: Queue) -> None:
+    script = queue.folder / "train.sh"
+    script.write_text(
+        "#!/bin/bash\n#SBATCH --job-name=train -t 5 --partition=gpu\n#SBATCH --cpus-per-task 1\n"
+        "# GFLOW --priority 7\n#JDIST -o log.%x\n\necho works\n#SBATCH --hold\n"
+    )
+    said = queue.run("submit", "train.sh")
+    assert "#SBATCH --partition gpu has no meaning" in said
+    script.write_text("echo changed")
+    job = queue.ended("1")
+    assert (job["name"], job["limit"], job["priority"]) == ("train", 300.0, 7)
+    assert (queue.folder / "log.train").read_text() == "works\n"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["submit"],
+        ["submit", "-t", "soon", "true"],
+        ["submit", "-c", "9999", "true"],
+        ["submit", "-d", "afterok:99", "true"],
+        ["submit", "-a", "1-3%0", "true"],
+        ["submit", "--param", "lr=1", "true"],
+        ["submit", "--param", "lr=1", "echo", "{lr}", "{seed}"],
+        ["submit", "-G", "1", "true"],
+        ["submit", "--nonsense", "true"],
+        ["submit", "./no-such-script"],
+        ["show", "12"],
+        ["cancel", "12"],
+        ["cancel"],
+        ["nonsense"],
+    ],
+)
+def test_bad_input_is_one_error_and_queues_nothing(queue: Queue, args: list[str]) -> None:
+    said = queue.run(*args, code=2)
+    assert said.startswith("jdist: ") and len(said.splitlines()) <= 2
+    assert json.loads(queue.run("queue", "--json")) == []
+
+
+def test_gpus_are_given_and_a_large_job_is_not_starved(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=2)
+    go = queue.folder / "go"
+    code = "echo $CUDA_VISIBLE_DEVICES; while [ ! -e go ]; do sleep 0.05; done"
+    first = queue.submit("-G", "1", "-t", "60", "sh", "-c", code)
+    queue.until(first, "RUNNING")
+    large = queue.submit("-G", "2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+    small = queue.submit("-G", "1", "true")
+    wait_for(lambda: queue.show(large)["reason"] == "Resources", "the reason")
+    wait_for(lambda: queue.show(small)["reason"] == "Priority", "the reason")
+    assert "GPU-fake-0" in queue.run("info", "--json")
+    go.touch()
+    assert queue.ended(small)["state"] == "COMPLETED"
+    assert queue.show(large)["started"] <= queue.show(small)["started"]
+    assert queue.output(first) == "GPU-fake-0\n"
+    assert queue.output(large) == "GPU-fake-0,GPU-fake-1\n"
+
+
+def test_a_job_waits_for_a_pool_and_starts_when_that_ends(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1)
+    who = {"pool": "p1", "pid": os.getpid(), "since": 0.0, "notebook": "a.ipynb", "host": "here"}
+    with Lease.take(["GPU-fake-0"], who):
+        job = queue.submit("-G", "1", "true")
+        wait_for(lambda: queue.show(job)["reason"] == "Resources", "the reason")
+    assert queue.ended(job)["state"] == "COMPLETED"
+
+
+def test_a_killed_dispatcher_loses_nothing(queue: Queue) -> None:
+    running = queue.submit("-c", "0", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
+    queue.until(running, "RUNNING")
+    waiting = queue.submit("-d", f"afterok:{running}", "echo", "second")
+    for process in queue.processes("dist-dispatcher") + queue.processes("dist-zygote"):
+        process.kill()
+    (queue.folder / "go").touch()
+    assert queue.ended(waiting)["state"] == "COMPLETED"  # the runner starts a dispatcher
+    assert queue.show(running)["attempt"] == 1
+
+
+def test_a_killed_runner_ends_its_job(queue: Queue) -> None:
+    code = "setsid sleep 1000 & echo $!; wait"
+    lost = queue.submit("-c", "0", "bash", "-c", code)
+    again = queue.submit("-c", "0", "--requeue", "bash", "-c", "echo $JDIST_ATTEMPT; " + code)
+    for job in (lost, again):
+        wait_for(lambda job=job: queue.show(job)["started"] and queue.output(job), "output")
+    left = int(queue.output(lost))
+    for process in queue.processes("dist-runner"):
+        process.send_signal(signal.SIGKILL)
+    assert queue.ended(lost)["state"] == "NODE_FAIL"
+    wait_for(lambda: not psutil.pid_exists(left), "the end of what it left")
+    wait_for(lambda: "2\n" in queue.output(again), "its second attempt")
+    queue.run("cancel", again)
+    assert queue.ended(again)["attempt"] == 2
+
+
+def test_variables_are_kept_and_never_shown(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "swordfish")
+    job = queue.submit("--env", "MARK=here", "sh", "-c", "echo $SECRET $MARK")
+    queue.ended(job)
+    assert queue.output(job) == "swordfish here\n"
+    assert "swordfish" not in queue.run("show", job) + queue.run("history", "--json")
+    store = Store(store_folder())
+    assert (store.folder / "queue.db").stat().st_mode & 0o77 == 0
+    store.close()
+
+
+def test_a_newer_queue_is_left_alone(queue: Queue) -> None:
+    queue.ended(queue.submit("true"))
+    store = Store(store_folder())
+    store._db.execute("PRAGMA user_version = 999")
+    store.close()
+    assert "newer version" in queue.run("queue", code=2)
