@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.folder import CONFIG
+from ..common.inherited_lease import inherit
 from ..common.open_files import raise_limit
 from ..common.processes import (
     KILLED,
@@ -38,7 +39,6 @@ from .attachments import Holders
 from .control_socket import Client, ControlSocket
 from .execution_lock import Turns
 from .exit_reasons import Deaths
-from .lease import inherit
 from .rank_log import RankLogs
 from .rank_processes import RankState, left_behind, read_report, signal_rank
 from .starting import Starter

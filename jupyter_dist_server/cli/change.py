@@ -8,7 +8,7 @@ import sys
 import time
 
 from ..common.errors import DistError
-from ..jobs.job import Job
+from ..jobs.job import AGAIN, Job
 from ..jobs.start_dispatcher import ensure
 from ..jobs.states import ACTIVE, CANCELLED, ENDED, PENDING
 from ..jobs.store import Store
@@ -120,11 +120,8 @@ def run_requeue(options: argparse.Namespace, store: Store) -> int:
     """Start jobs again that have ended."""
     failed = False
     for job in chosen(options, store):
-        fields = {"attempt": job.attempt + 1, "queued": time.time(), "cancel_at": None}
-        if not (
-            job.is_ended
-            and store.move(job, PENDING, gpu_uuids=(), reason="None", detail="", **fields)
-        ):
+        fields = {"attempt": job.attempt + 1, "queued": time.time()} | AGAIN
+        if not (job.is_ended and store.move(job, PENDING, reason="None", detail="", **fields)):
             failed = True
             print(f"Job {job.label} is {job.state}; cancel it first.", file=sys.stderr)
     ensure(store)

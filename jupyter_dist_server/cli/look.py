@@ -10,17 +10,21 @@ import sys
 import time
 
 from ..common.errors import DistError
-from ..gpus.telemetry import snapshot
+from ..common.units import format_bytes
+from ..gpus.gpu_state import read_gpu_state
 from ..jobs.command import job_command, log_paths
+from ..jobs.eligible import obstacles
 from ..jobs.job import Job
 from ..jobs.lease import holders
+from ..jobs.plan import Expected, forecast
 from ..jobs.recovery import recover
+from ..jobs.situation import situation
 from ..jobs.start_dispatcher import ensure
 from ..jobs.states import COMPLETED, ENDED, LETTERS, PENDING
 from ..jobs.store import Store
 from ..jobs.submission import select
 from ..jobs.wake import Wake
-from ..jobs.words import write_limit, write_moment, write_size
+from ..jobs.words import write_limit, write_moment
 from .follow import follow, read_from
 from .table import table
 
@@ -35,6 +39,7 @@ def add_queue_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist queue``."""
     parser.add_argument("-t", "--states", help="only these: PD,R")
     parser.add_argument("-n", "--name", help="only jobs of this name")
+    parser.add_argument("--start", action="store_true", help="also when jobs are expected to start")
     parser.add_argument("-w", "--watch", action="store_true", help="again whenever it changes")
     parser.add_argument("--json", action="store_true", help="as JSON")
 
@@ -48,7 +53,7 @@ def run_queue(options: argparse.Namespace, store: Store) -> int:
         if options.json:
             print(json.dumps([job.to_json() for job in jobs]))
         else:
-            print(_queue_table(jobs))
+            print(_queue_table(jobs, _expected(store) if options.start else None))
         if wake is None:
             return 0
         sys.stdout.flush()
@@ -64,21 +69,39 @@ def _queued(options: argparse.Namespace, store: Store) -> list[Job]:
     return [job for job in jobs if options.name in (None, job.name)]
 
 
-def _queue_table(jobs: list[Job]) -> str:
+def _expected(store: Store) -> dict[str, Expected]:
+    """Return when the jobs that wait are expected to start, by id."""
+    now, pending, active = time.time(), store.pending(), store.active()
+    found = obstacles(pending, active, store.dependencies(), now)
+    eligible = [job for job in pending if job.id not in found]
+    gpus = asyncio.run(read_gpu_state()) if any(job.gpus for job in eligible) else None
+    there = situation(eligible, active, gpus, {})
+    return forecast(there.machine, there.held, there.ordered, now)
+
+
+def _queue_table(jobs: list[Job], expected: dict[str, Expected] | None) -> str:
     now = time.time()
-    rows = [
-        (
-            job.label,
-            job.name,
-            LETTERS[job.state],
-            write_limit(now - job.started) if job.started and job.state != PENDING else "0:00",
-            write_limit(job.limit),
-            str(job.gpus),
-            _where(job),
+    head = ["JOBID", "NAME", "ST", "TIME", "LIMIT", "GPUS", "WHERE(REASON)"]
+    rows = []
+    for job in jobs:
+        time_used = (
+            write_limit(now - job.started) if job.started and job.state != PENDING else "0:00"
         )
-        for job in jobs
-    ]
-    return table(("JOBID", "NAME", "ST", "TIME", "LIMIT", "GPUS", "WHERE(REASON)"), rows)
+        row = [job.label, job.name, LETTERS[job.state], time_used, write_limit(job.limit)]
+        row += [str(job.gpus), _where(job)]
+        if expected is not None:
+            row.insert(-1, _start(expected.get(str(job.id))) if job.state == PENDING else "")
+        rows.append(row)
+    if expected is not None:
+        head.insert(-1, "START")
+    return table(head, rows)
+
+
+def _start(expected: Expected | None) -> str:
+    if expected is None:
+        return "N/A"
+    when = write_moment(expected.start)
+    return f"by {when}" if expected.certain else f"about {when}"
 
 
 def _where(job: Job) -> str:
@@ -118,7 +141,7 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
         if job.exit_code is not None:
             rows.append(("Exit code", str(job.exit_code)))
         if job.memory or job.cpus:
-            memory = write_size(job.memory) if job.memory else "no limit"
+            memory = format_bytes(job.memory) if job.memory else "no limit"
             rows.append(("Cores, memory", f"{job.cpus}, {memory}"))
         print(*(f"{name:>14}: {value}" for name, value in rows), "", sep="\n")
     return 0
@@ -206,7 +229,7 @@ def add_info_options(parser: argparse.ArgumentParser) -> None:
 
 def run_info(options: argparse.Namespace, store: Store) -> int:
     """Print the GPUs: how busy, and who has them."""
-    seen = asyncio.run(snapshot())
+    seen = asyncio.run(read_gpu_state())
     leases = holders(seen.inventory)
     if options.json:
         gpus = [
@@ -227,7 +250,7 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
             f"{who['user'] or 'another program'} {who.get('notebook') or ''}" if who else "free"
         )
         since = write_moment(who.get("since")) if who else ""
-        memory = f"{write_size(int(used or 0))} / {write_size(gpu.memory_total)}"
+        memory = f"{format_bytes(int(used or 0))} / {format_bytes(gpu.memory_total)}"
         rows.append(
             (gpu.label, gpu.name, "" if load is None else f"{load} %", memory, since, holder)
         )

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from ..common.errors import DistError
+from ..common.version import __version__
 from ..jobs.store import Store
 from ..jobs.store_folder import store_folder
 from .change import (
@@ -59,8 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = parser.parse_args(argv)
         if options.version:
-            from .. import __version__
-
             print(__version__)
             return 0
         if options.subcommand is None:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from ..common.errors import DistError
-from ..gpus.inventory import Inventory, inventory
+from ..gpus.gpu_state import read_gpu_state
 from ..jobs.job import Job, Spec
 from ..jobs.states import COMPLETED
 from ..jobs.store import Store
@@ -183,7 +183,7 @@ def _gpus(options: argparse.Namespace) -> tuple[int, tuple[str, ...]]:
     """Return how many GPUs are asked for, and the UUIDs of those that will do."""
     if not options.gpus and not options.gpu_ids:
         return 0, ()
-    there: Inventory = asyncio.run(inventory())
+    there = asyncio.run(read_gpu_state()).inventory
     gpus = list(there.gpus)
     if options.gpu_ids:
         named = [text.strip() for text in options.gpu_ids.split(",")]

@@ -17,23 +17,20 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import psutil
 
 from ..common.errors import DistError
 from ..common.interpreter import python_command
+from ..common.own_files import own
 from ..common.processes import boot_id, call_ourselves
-from ..gpus.telemetry import Snapshot, snapshot
-from .eligible import obstacles
-from .held_file import name_of
-from .job import Job
-from .lease import GpuTaken, Lease, holders
-from .line import Ticket, in_line
-from .plan import Held, Machine, Plan, Want, in_order, plan
+from ..gpus.gpu_state import GpuState, read_gpu_state
+from .eligible import Obstacle, obstacles
+from .job import AGAIN, Job
+from .lease import GpuTaken, Lease
+from .line import Ticket
+from .plan import Plan, plan
 from .recovery import recover
 from .shared_folder import folder as lease_folder
-from .shared_folder import own
+from .situation import Situation, situation, ticket_name
 from .states import CONFIGURING, PENDING
 from .store import Store
 from .wake import Wake
@@ -41,8 +38,6 @@ from .zygote import RunnerZygote
 
 _LOG = logging.getLogger(__name__)
 
-REAL_MEMORY = 64 * 2**20
-"""Bytes on a GPU above which a process uses it."""
 _READ_EVERY = 3.0
 """Seconds between two readings of NVML while processes without a lease are in the way."""
 _FRESH = 1.0
@@ -65,8 +60,7 @@ class Dispatcher:
     def __init__(self, store: Store, zygote: RunnerZygote) -> None:
         self._store = store
         self._zygote = zygote
-        self._user = name_of(os.getuid())
-        self._seen: Snapshot | None = None
+        self._seen: GpuState | None = None
         self._seen_at = float("-inf")
         self._ticket: tuple[int, Ticket] | None = None
         self._head_since: dict[int, float] = {}
@@ -93,91 +87,39 @@ class Dispatcher:
         """Start what can be started now; return after how many seconds to look again, if so."""
         recover(self._store)
         now = time.time()
-        pending = self._store.pending()
-        found = obstacles(pending, self._store.active(), self._store.dependencies(), now)
+        pending, active = self._store.pending(), self._store.active()
+        found = obstacles(pending, active, self._store.dependencies(), now)
         eligible = [job for job in pending if job.id not in found]
-        wanted = self._plan(eligible, now)
-        starts = wanted.starts.keys() & {str(job.id) for job in eligible}
-        needs_gpus = any(wanted.starts[id] for id in starts)
-        if needs_gpus and time.monotonic() - self._seen_at > _FRESH:
+        if any(job.gpus for job in eligible) and self._seen is None:
+            self._read()
+        there, wanted = self._plan(eligible, active, now)
+        if any(wanted.starts.get(str(job.id)) for job in eligible) and self._is_old(_FRESH):
             self._read()  # somebody may have come who has no lease
-            wanted = self._plan(eligible, now)
+            there, wanted = self._plan(eligible, active, now)
         for job in eligible:
             if str(job.id) in wanted.starts:
                 self._start(job, wanted.starts[str(job.id)])
         self._stay_in_line(wanted, eligible)
-        self._tell(pending, found, wanted)
-        return self._next_look(found, now)
+        self._tell(pending, found, wanted, there)
+        clocks = [one.until - now for one in found.values() if one.until is not None]
+        if self._ticket:
+            clocks.append(_BEAT)
+        if there.machine.blocked:
+            clocks.append(_READ_EVERY)
+            if self._is_old(_READ_EVERY):
+                self._seen = None
+        return max(0.0, min(clocks)) if clocks else None
 
-    def _plan(self, eligible: list[Job], now: float) -> Plan:
-        if self._seen is None and any(job.gpus for job in eligible):
-            self._read()
-        ours = [self._want(job) for job in eligible]
-        leases = self._leases()
-        held = [_held(job, self._user) for job in self._store.active()]
-        mine = {uuid for one in held for uuid in one.gpus}
-        held += [
-            Held(
-                f"lease {uuid}",
-                who["user"] or "",
-                frozenset([uuid]),
-                since=float(who.get("since") or now),
-                ends_by=who.get("ends_by"),
-            )
-            for uuid, who in leases.items()
-            if uuid not in mine
-        ]
-        queues: dict[str, list[Want]] = {self._user: ours}
-        for ticket in self._others():
-            want = Want(
-                ticket["file"],
-                ticket["user"],
-                float(ticket.get("since") or now),
-                gpus=min(int(ticket.get("count") or len(ticket["gpus"])), len(ticket["gpus"])),
-                only=frozenset(ticket["gpus"]),
-            )
-            queues.setdefault(f"{ticket['user']} ", []).append(want)
-        machine = self._machine(leases)
-        return plan(machine, held, in_order(held, queues, now), now)
-
-    def _others(self) -> list[dict[str, Any]]:
-        own = f"job-{self._ticket[0]}" if self._ticket else None
-        return [who for who in in_line() if who.get("pool") != own] if self._seen else []
-
-    def _leases(self) -> dict[str, dict[str, Any]]:
-        return holders(self._seen.inventory) if self._seen else {}
-
-    def _machine(self, leases: Mapping[str, Any]) -> Machine:
-        gpus: dict[str, int] = {}
-        blocked = set()
-        if self._seen:
-            for gpu in self._seen.inventory.gpus:
-                gpus[gpu.uuid] = gpu.memory_total
-                rows = self._seen.processes.get(gpu.uuid, [])
-                if gpu.uuid not in leases and any(
-                    (row["memory"] or 0) > REAL_MEMORY for row in rows
-                ):
-                    blocked.add(gpu.uuid)
-        memory = psutil.virtual_memory().total
-        return Machine(gpus, frozenset(blocked), os.cpu_count() or 1, memory)
-
-    def _want(self, job: Job) -> Want:
-        return Want(
-            str(job.id),
-            self._user,
-            job.queued,
-            gpus=job.gpus,
-            only=frozenset(job.gpu_ids) if job.gpu_ids else None,
-            limit=job.limit,
-            cpus=job.cpus,
-            memory=job.memory,
-            share=job.share,
-            head_since=self._head_since.get(job.id, float("inf")),
-        )
+    def _plan(self, eligible: list[Job], active: list[Job], now: float) -> tuple[Situation, Plan]:
+        there = situation(eligible, active, self._seen, self._head_since)
+        return there, plan(there.machine, there.held, there.ordered, now)
 
     def _read(self) -> None:
-        self._seen = asyncio.run(snapshot())
+        self._seen = asyncio.run(read_gpu_state())
         self._seen_at = time.monotonic()
+
+    def _is_old(self, age: float) -> bool:
+        return time.monotonic() - self._seen_at > age
 
     def _start(self, job: Job, uuids: tuple[str, ...]) -> None:
         with contextlib.ExitStack() as files:
@@ -190,17 +132,14 @@ class Dispatcher:
                 _LOG.info("Job %s: %s was taken by somebody else meanwhile", job.label, error)
                 return
             launch = secrets.token_hex(8)
-            fresh = dict.fromkeys(("runner_pid", "runner_start", "started", "ends_by", "ended"))
-            fresh |= dict.fromkeys(("exit_code", "exit_signal"))
             started = self._store.move(
                 job,
                 CONFIGURING,
                 reason="None",
                 detail="",
                 launch=launch,
-                gpu_uuids=uuids,
                 boot=boot_id(),
-                **fresh,
+                **AGAIN | {"gpu_uuids": uuids},
             )
             if started:
                 try:
@@ -234,7 +173,7 @@ class Dispatcher:
             who = {
                 "pid": os.getpid(),
                 "since": head.queued,
-                "pool": f"job-{head.id}",
+                "pool": ticket_name(os.getuid(), head),
                 "notebook": head.name,
                 "host": os.uname().nodename,
                 "count": head.gpus,
@@ -250,41 +189,41 @@ class Dispatcher:
             self._ticket[1].__exit__(None, None, None)
             self._ticket = None
 
-    def _tell(self, pending: list[Job], found: Mapping[int, Any], wanted: Plan) -> None:
+    def _tell(
+        self,
+        pending: list[Job],
+        found: Mapping[int, Obstacle],
+        wanted: Plan,
+        there: Situation,
+    ) -> None:
         """Write why jobs wait, where that has changed."""
-        by_text: dict[tuple[str, str], list[int]] = {}
+        wants = {want.id: want for want in there.ordered}
+        changed: dict[tuple[str, str], list[int]] = {}
         for job in pending:
             if job.id in found:
                 text = found[job.id].reason, found[job.id].detail
-            elif reason := wanted.reason(self._want(job)):
-                text = reason, self._detail(job, reason)
+            elif reason := wanted.reason(wants[str(job.id)]):
+                text = reason, self._detail(job, reason, there)
             else:
                 continue
             if text != (job.reason, job.detail):
-                by_text.setdefault(text, []).append(job.id)
-        for (reason, detail), ids in by_text.items():
+                changed.setdefault(text, []).append(job.id)
+        for (reason, detail), ids in changed.items():
             self._store.change(ids, "state = 'PENDING'", reason=reason, detail=detail)
 
-    def _detail(self, job: Job, reason: str) -> str:
-        inventory = self._seen.inventory if self._seen else None
-        there = len(inventory.gpus) if inventory else 0
-        if reason == "BadConstraints" and inventory and job.gpus > there:
-            return f"Needs {job.gpus} GPUs, and {inventory.reason or f'there are {there}'}."
+    def _detail(self, job: Job, reason: str, there: Situation) -> str:
+        gpus = len(there.machine.gpus)
+        if reason == "BadConstraints" and job.gpus > gpus:
+            why = self._seen.inventory.reason if self._seen and not gpus else None
+            return f"It needs {job.gpus} GPUs. {why or f'This machine has {gpus}.'}"
+        if reason == "BadConstraints":
+            return "This machine does not have the cores or the memory that it asks for."
         if reason == "ReqNodeNotAvail":
-            return "A GPU that it names is not there now."
-        if reason == "Resources":
-            return f"Waits for {job.gpus} GPUs." if job.gpus else f"Waits for {job.cpus} cores."
-        return "Other jobs come first."
-
-    def _next_look(self, found: Mapping[int, Any], now: float) -> float | None:
-        clocks = [one.until - now for one in found.values() if one.until is not None]
-        if self._ticket:
-            clocks.append(_BEAT)
-        if self._machine(self._leases()).blocked:
-            clocks.append(_READ_EVERY)
-            if time.monotonic() - self._seen_at > _READ_EVERY:
-                self._read()
-        return max(0.0, min(clocks)) if clocks else None
+            return "A GPU that it asks for is not available."
+        if reason == "Resources" and job.gpus:
+            used = set().union(*(one.gpus for one in there.held)) | there.machine.blocked
+            return f"It needs {job.gpus} GPUs; {len(there.machine.gpus.keys() - used)} are free."
+        return "It waits for cores or memory." if reason == "Resources" else ""
 
 
 def _locked(path: Path) -> io.FileIO:
@@ -302,19 +241,6 @@ def _locked(path: Path) -> io.FileIO:
         file.close()
         raise
     return file
-
-
-def _held(job: Job, user: str) -> Held:
-    return Held(
-        str(job.id),
-        user,
-        frozenset(job.gpu_uuids),
-        since=job.started or time.time(),
-        ends_by=job.ends_by,
-        cpus=job.cpus,
-        memory=job.memory,
-        share=job.share,
-    )
 
 
 def main() -> None:

@@ -43,6 +43,12 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     comment: str = ""
 
 
+AGAIN: dict[str, Any] = dict.fromkeys(
+    ("runner_pid", "runner_start", "started", "ends_by", "ended", "exit_code", "exit_signal")
+) | {"cancel_at": None, "kill": False, "gpu_uuids": ()}
+"""What a job has not, or not any more, before it is started."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One row of the store; times are seconds since the epoch."""

@@ -13,7 +13,7 @@ import psutil
 
 from ..common.processes import boot_id
 from .command import JOB
-from .job import Job
+from .job import AGAIN, Job
 from .states import CONFIGURING, NODE_FAIL, PENDING
 from .store import Store
 
@@ -33,7 +33,7 @@ def recover(store: Store) -> None:
             store.move(job, PENDING, launch=None, gpu_uuids=(), reason="None", detail="")
         elif job.attempt <= job.spec.requeue:
             told = "Started again: its runner or the machine had failed."
-            fields = {"attempt": job.attempt + 1, "queued": time.time(), "gpu_uuids": ()}
+            fields = {"attempt": job.attempt + 1, "queued": time.time()} | AGAIN
             store.move(job, NODE_FAIL, ended=time.time())
             store.move(store.get(job.id), PENDING, reason="None", detail=told, **fields)
         else:

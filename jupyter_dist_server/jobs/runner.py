@@ -20,11 +20,11 @@ from typing import Any, NoReturn
 import psutil
 
 from ..common.errors import DistError
+from ..common.inherited_lease import inherit
+from ..common.own_files import own
 from ..common.processes import ProcessRef, adopt_descendants, boot_id, call_ourselves
 from .command import job_command, job_environment, log_paths
 from .job import Job
-from .lease import Lease
-from .shared_folder import own
 from .start_dispatcher import ensure
 from .states import (
     CANCELLED,
@@ -53,14 +53,11 @@ class Runner:
         Where the job is.
     job : Job
         In CONFIGURING.
-    lease : Lease or None
-        Its GPUs.
     """
 
-    def __init__(self, store: Store, job: Job, lease: Lease | None) -> None:
+    def __init__(self, store: Store, job: Job) -> None:
         self._store = store
         self.job = job
-        self._lease = lease
         self._ended_by: str | None = None
         """The state that ending it ourselves leads to."""
         self._kill_at: float | None = None
@@ -326,13 +323,13 @@ def run(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
     call_ourselves("dist-runner")
     adopt_descendants()
     lock = own(descriptors[0])  # tells that the job has a runner, until this process ends
-    lease = Lease.inherit(descriptors[1:]) if descriptors[1:] else None
+    lease = inherit(descriptors[1:]) if descriptors[1:] else []
     store = Store(folder)
     job = store.get(id)
     if (job.state, job.launch) == (CONFIGURING, launch) and job.boot == boot_id():
-        Runner(store, job, lease).run()
-    if lease:
-        lease.close()
+        Runner(store, job).run()
+    for file in lease:
+        file.close()
     lock.close()
     ensure(store)
     store.close()

@@ -70,16 +70,6 @@ def read_size(text: str, unit: str = "M") -> int:
     return int(float(match[1]) * 1024**power)
 
 
-def write_size(size: int) -> str:
-    """Write a size in the largest unit in which it is a small number."""
-    value, unit = float(size), "B"
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1024 or unit == "TiB":
-            break
-        value /= 1024
-    return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
-
-
 def read_moment(text: str, now: float) -> float:
     """Return the seconds since the epoch of a moment: ``now+2hours``, ``18:30``, ``2026-03-01``.
 

@@ -96,6 +96,8 @@ def queue(tmp_path: Path, leases: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     for name in ("dist-dispatcher", "dist-zygote", "dist-runner"):
         for process in ours.processes(name):
             process.kill()
+    for log in tmp_path.glob("jupyter-dist/*/dispatcher.log"):
+        print(log.read_text())  # shown if the test fails
 
 
 def test_a_job_runs_and_nothing_is_left(queue: Queue) -> None:
@@ -265,6 +267,8 @@ def test_gpus_are_given_and_a_large_job_is_not_starved(queue: Queue, fake_nvml: 
     wait_for(lambda: queue.show(large)["reason"] == "Resources", "the reason")
     wait_for(lambda: queue.show(small)["reason"] == "Priority", "the reason")
     assert "GPU-fake-0" in queue.run("info", "--json")
+    said = {line.split()[0]: line for line in queue.run("queue", "--start").splitlines()}
+    assert " by " in said[large] and " about " in said[small]
     go.touch()
     assert queue.ended(small)["state"] == "COMPLETED"
     assert queue.show(large)["started"] <= queue.show(small)["started"]

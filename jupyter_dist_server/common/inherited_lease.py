@@ -1,4 +1,4 @@
-"""The lease of a pool's GPUs in its agent, which was given it as open files by the pool's owner."""
+"""A lease that a process was given as open files: a pool's agent, or the runner of a job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import json
 import os
 
-from ..common.own_files import own
+from .own_files import own
 
 
 def inherit(descriptors: list[int]) -> list[io.FileIO]:
