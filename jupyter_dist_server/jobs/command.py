@@ -11,7 +11,7 @@ from .job import Job
 from .store import Store
 
 JOB = "JUPYTER_DIST_JOB"
-"""Environment variable: the id of the job that a process belongs to."""
+"""Environment variable: the job that a process belongs to, and which start of it."""
 _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
 
 
@@ -41,7 +41,7 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
     """Return a job's environment: as it was submitted, with its GPUs and its names."""
     environment = store.environment(job)
     environment |= {
-        JOB: str(job.id),
+        JOB: f"{job.id}.{job.launch}",
         "JDIST_JOB_ID": str(job.id),
         "JDIST_JOB_NAME": job.name,
         "JDIST_ATTEMPT": str(job.attempt),

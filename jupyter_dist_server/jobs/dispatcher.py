@@ -42,6 +42,8 @@ _READ_EVERY = 3.0
 """Seconds between two readings of NVML while processes without a lease are in the way."""
 _FRESH = 1.0
 """Seconds for which a reading of NVML is good enough to grant a GPU."""
+_TRIES, _PAUSE = 20, 0.01
+"""How often the lock is tried, and seconds in between."""
 _BEAT = 5.0
 """Seconds between two signs of life in the line."""
 
@@ -243,6 +245,18 @@ def _locked(path: Path) -> io.FileIO:
     return file
 
 
+def _lock(file: int) -> bool:
+    """Lock a file, unless a dispatcher has it; who only looks has it for an instant."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        else:
+            return True
+    return False
+
+
 def main() -> None:
     """Be the dispatcher of a folder, unless there is one."""
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
@@ -252,9 +266,7 @@ def main() -> None:
     lock = os.open(folder / "dispatcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     store = None
     while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _lock(lock):
             return
         store = store or Store(folder)
         try:

@@ -69,6 +69,6 @@ def end_leftovers(job: Job) -> None:
     """Kill what a job has started and outlived its runner, by the variable in its environment."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(JOB) == str(job.id):
+            if process.environ().get(JOB) == f"{job.id}.{job.launch}":
                 _LOG.info("Job %s: ending pid %s, which was left", job.label, process.pid)
                 process.kill()
