@@ -200,7 +200,7 @@ def _gpus(options: argparse.Namespace) -> tuple[int, tuple[str, ...]]:
     count = options.gpus if options.gpus is not None else len(gpus)
     if count > len(gpus):
         why = there.reason or f"there are {len(gpus)} such GPUs"
-        raise DistError("too_large", f"The job needs {count} GPUs, and {why}.")
+        raise DistError("too_large", f"{count} GPUs were asked for, and {why}.")
     narrowed = len(gpus) < len(there.gpus)
     return count, tuple(gpu.uuid for gpu in gpus) if narrowed else ()
 

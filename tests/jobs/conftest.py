@@ -16,6 +16,8 @@ import pytest
 
 from jupyter_dist_server.jobs.shared_folder import FOLDER
 
+from .queue_driver import Queue
+
 
 @pytest.fixture
 def leases(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -27,6 +29,19 @@ def leases(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for child in [*_children]:  # of a test that has failed
         child.kill()
     shutil.rmtree(parent)
+
+
+@pytest.fixture
+def queue(tmp_path: Path, leases: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    ours = Queue(tmp_path)
+    yield ours
+    for name in ("dist-dispatcher", "dist-zygote", "dist-runner"):
+        for process in ours.processes(name):
+            process.kill()
+    for log in tmp_path.glob("jupyter-dist/*/dispatcher.log"):
+        print(log.read_text())  # shown if the test fails
 
 
 _children: set[Child] = set()

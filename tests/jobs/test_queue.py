@@ -2,102 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from jupyter_dist_server.cli.main import main
 from jupyter_dist_server.jobs.lease import Lease
 from jupyter_dist_server.jobs.store import Store
 from jupyter_dist_server.jobs.store_folder import store_folder
 
 from ..fake_nvml.build import State
-from ..waiting import PATIENCE, wait_for
-
-_JDIST = "from jupyter_dist_server.cli.main import script; script()"
-
-
-class Queue:
-    """A user's queue, in a folder of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def run(self, *args: str, code: int = 0) -> str:
-        """Run a command; in this process, as Python takes long to start."""
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            assert main(args) == code, said.getvalue()
-        return said.getvalue()
-
-    def run_program(self, *args: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", _JDIST, *args],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def submit(self, *args: str) -> str:
-        return self.run("submit", "--parsable", *args).strip()
-
-    def show(self, job: str) -> dict[str, Any]:
-        found: list[dict[str, Any]] = json.loads(self.run("show", "--json", job))
-        return found[0]
-
-    def until(self, job: str, *states: str) -> dict[str, Any]:
-        wait_for(lambda: self.show(job)["state"] in states, f"job {job} is {states}")
-        return self.show(job)
-
-    def ended(self, job: str) -> dict[str, Any]:
-        self.run("wait", "--timeout", str(PATIENCE), job, code=self._code(job))
-        return self.show(job)
-
-    def _code(self, job: str) -> int:
-        wait_for(lambda: self.show(job)["ended"], f"the end of job {job}")
-        return 0 if self.show(job)["state"] == "COMPLETED" else 1
-
-    def output(self, job: str) -> str:
-        return (self.folder / f"jdist-{job}.out").read_text()
-
-    def processes(self, name: str) -> list[psutil.Process]:
-        found = []
-        for process in psutil.process_iter():
-            try:
-                if process.name() == name and process.environ().get("XDG_STATE_HOME") == str(
-                    self.folder
-                ):
-                    found.append(process)
-            except psutil.Error:
-                continue
-        return found
-
-
-@pytest.fixture
-def queue(tmp_path: Path, leases: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    ours = Queue(tmp_path)
-    yield ours
-    for name in ("dist-dispatcher", "dist-zygote", "dist-runner"):
-        for process in ours.processes(name):
-            process.kill()
-    for log in tmp_path.glob("jupyter-dist/*/dispatcher.log"):
-        print(log.read_text())  # shown if the test fails
+from ..waiting import wait_for
+from .queue_driver import Queue
 
 
 def test_a_job_runs_and_nothing_is_left(queue: Queue) -> None:

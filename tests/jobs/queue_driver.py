@@ -1,0 +1,80 @@
+"""Driving a queue as people do, by ``jdist``."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from jupyter_dist_server.cli.main import main
+
+from ..waiting import PATIENCE, wait_for
+
+JDIST = "from jupyter_dist_server.cli.main import script; script()"
+"""What the program ``jdist`` is."""
+
+
+class Queue:
+    """A user's queue, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, *args: str, code: int = 0) -> str:
+        """Run a command; in this process, as Python takes long to start."""
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            assert main(args) == code, said.getvalue()
+        return said.getvalue()
+
+    def run_program(self, *args: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", JDIST, *args],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def submit(self, *args: str) -> str:
+        return self.run("submit", "--parsable", *args).strip()
+
+    def show(self, job: str) -> dict[str, Any]:
+        found: list[dict[str, Any]] = json.loads(self.run("show", "--json", job))
+        return found[0]
+
+    def until(self, job: str, *states: str) -> dict[str, Any]:
+        wait_for(lambda: self.show(job)["state"] in states, f"job {job} is {states}")
+        return self.show(job)
+
+    def ended(self, job: str) -> dict[str, Any]:
+        self.run("wait", "--timeout", str(PATIENCE), job, code=self._code(job))
+        return self.show(job)
+
+    def _code(self, job: str) -> int:
+        wait_for(lambda: self.show(job)["ended"], f"the end of job {job}")
+        return 0 if self.show(job)["state"] == "COMPLETED" else 1
+
+    def output(self, job: str) -> str:
+        return (self.folder / f"jdist-{job}.out").read_text()
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.name() == name and process.environ().get("XDG_STATE_HOME") == str(
+                    self.folder
+                ):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
