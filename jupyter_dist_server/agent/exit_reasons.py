@@ -63,7 +63,9 @@ class MemoryWatch:
             if re.search(rf"[Oo]ut of memory: Killed process {pid}\b", line):
                 return f", out of memory: {line}"
         if before is not None and self._killed is not None and self._killed > before:
-            return ", probably out of memory: its control group's oom_kill counter has risen"
+            return (
+                ", probably out of memory: the oom_kill counter of its control group has increased"
+            )
         return ""
 
 
@@ -174,6 +176,6 @@ def _mismatch(lines: list[str]) -> str:
     if not found:
         return ""
     return (
-        f", as another rank sent {found[1]} bytes in a collective where this one expected "
-        f"{found[2]}: their tensors differ in shape or type"
+        f", because another rank sent {found[1]} bytes in a collective where this one expected "
+        f"{found[2]}: their tensors differ in shape or dtype"
     )

@@ -78,13 +78,13 @@ class Starter:
         if set(self._devices) != {"cpu"} and (why := rank_process.no_cuda()):
             self._devices = ["cpu"] * len(self._devices)
             self.backend = "none" if self.backend == "none" else "gloo"
-            self.notices.append(f"{why}: ranks keep the ids of their GPUs, but run on the CPU.")
+            self.notices.append(f"{why}: ranks have GPU IDs, but run on the CPU.")
         threads = psutil.Process().num_threads()
         if self.method == "fork" and threads > 1:
             self.method = "spawn"
             self.notices.append(
                 f"Importing torch left {threads} threads running, so the ranks were spawned "
-                "and not forked: that takes longer and shares no memory."
+                "instead of forked: this takes longer and shares no memory."
             )
         gc.collect()
         gc.freeze()  # keeps the collector from touching, and so copying, pages shared with ranks

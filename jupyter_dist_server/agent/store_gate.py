@@ -92,7 +92,7 @@ class StoreGate:
             except OSError as error:  # a filter has a greatest length
                 self._ports.discard(port)
                 _LOG.warning(
-                    "The store has %d clients, and takes no more: %s", len(self._ports), error
+                    "The store has %d clients and refuses more: %s", len(self._ports), error
                 )
                 return
             try:

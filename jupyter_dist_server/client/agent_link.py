@@ -93,11 +93,11 @@ class AgentLink:
                 try:
                     self._hear(json.loads(line))
                 except Exception:  # one bad line, or listener, must not look like the agent's death
-                    _LOG.exception("A message of a pool's agent was not understood: %r", line[:200])
+                    _LOG.exception("Invalid message from a pool's agent: %r", line[:200])
         except ConnectionError:
             pass  # the agent was killed; `closed` says so
         except ValueError:
-            _LOG.exception("A message of a pool's agent was too long")
+            _LOG.exception("A message from a pool's agent was too long")
         finally:
             self.first.set()
             self.closed.set()

@@ -84,7 +84,7 @@ class PoolClient(RankConnection):
             await self.close()
             raise DistError(
                 "pool_unreachable",
-                f"The pool does not answer: {error}.",
+                f"The pool does not respond: {error}.",
                 "Stop it with %dist_shutdown and start a new one.",
             ) from error
         except asyncio.TimeoutError:

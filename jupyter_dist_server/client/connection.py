@@ -129,7 +129,7 @@ class RankConnection:
                 _, parts = self.session.feed_identities(frames)
                 self._hear(rank, channel, self.session.deserialize(parts))
             except Exception:  # the messages behind it, a cell's reply perhaps, are still to come
-                _LOG.exception("A message of rank %s on its channel %s failed", rank, channel)
+                _LOG.exception("Handling a message of rank %s on channel %s failed", rank, channel)
             if time.monotonic() > until:  # a rank that shows much must not hold up everybody else
                 asyncio.get_running_loop().call_soon(self._drain, rank, channel)
                 return

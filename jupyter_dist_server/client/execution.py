@@ -87,7 +87,7 @@ class Execution:
         try:
             self._on_output(rank, kind, content)
         except Exception:
-            _LOG.exception("What rank %s showed could not be taken in", rank)
+            _LOG.exception("Handling an output of rank %s failed", rank)
 
     def finish(self, rank: int, content: dict[str, Any]) -> None:
         """Note a rank's reply."""

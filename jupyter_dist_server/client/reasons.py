@@ -17,9 +17,9 @@ def too_slow(record: PoolRecord, seconds: float) -> Reason:
     late = waiting[0] if waiting else 0
     return Reason(
         "start_timeout",
-        f"The pool was not ready within {seconds:g} s: "
-        f"{len(waiting)} of {record.world_size} ranks, the first of them rank {late}.",
-        "Try again with a longer --timeout.",
+        f"The pool was not ready within {seconds:g} s: {len(waiting)} of {record.world_size} "
+        f"ranks did not start, such as rank {late}.",
+        "Try again, or set a longer --timeout.",
         late,
         log_tail(folder / f"rank-{late}.log") or log_tail(folder / "agent.log"),
     )
@@ -36,7 +36,7 @@ def agent_ended(record: PoolRecord, code: int | None) -> Reason:
         )
     how = f"exited with code {code}"
     if code is None:
-        how = "ended without a word"
+        how = "ended without an error message"
     elif code < 0:
         how = f"was killed by signal {-code}"
     return Reason(
@@ -52,7 +52,7 @@ def agent_silent(pid: int | None) -> Reason:
     which = f" (pid {pid})" if pid else ""
     return Reason(
         "agent_silent",
-        f"The pool's agent{which} does not answer: it is stopped, or hangs.",
+        f"The pool's agent{which} does not respond: it is stopped, or hangs.",
         "Stop the pool with %dist_shutdown, and start a new one with %dist_init.",
     )
 
@@ -65,7 +65,7 @@ def rank_silent(ranks: list[int], world_size: int) -> DistError:
     instead = f", or run the cell on the others with %%rank {others}" if others else ""
     return DistError(
         "rank_silent",
-        f"{'Rank' if one else 'Ranks'} {them} {'does' if one else 'do'} not answer: stopped "
+        f"{'Rank' if one else 'Ranks'} {them} {'does' if one else 'do'} not respond: stopped "
         "(SIGSTOP, a debugger), or in C code that holds the GIL.",
         f"Replace {'it' if one else 'them'} with %dist_restart --ranks {them}{instead}.",
     )

@@ -44,6 +44,6 @@ def concatenate(name: str, values: Sequence[Any]) -> Any:
     except (TypeError, ValueError, RuntimeError) as error:
         raise DistError(
             "value_not_a_sequence",
-            f"The ranks' `{name}` cannot be joined: {error}.",
-            "Gather them as a list, without --concat.",
+            f"`{name}` of the ranks cannot be concatenated: {error}.",
+            "Gather the values as a list, without --concat.",
         ) from error

@@ -110,8 +110,8 @@ class Mover:
         except (SyntaxError, ValueError):
             raise DistError(
                 "bad_name",
-                f"“{expression}” is neither a name nor an expression.",
-                'Give one, such as w, model.weight or data["x"].',
+                f"“{expression}” is not a valid name or expression.",
+                'Use a name or an expression, such as w, model.weight or data["x"].',
             ) from None
         return self._fetch(expression, ranks, call=None)
 
@@ -208,7 +208,7 @@ class Mover:
             raise DistError(
                 "rank_dead",
                 f"{_name(lost).capitalize()} died: {why}.",
-                "Choose others with --ranks, or replace it with %dist_restart.",
+                "Replace it with %dist_restart, or choose other ranks with --ranks.",
             )
 
 
@@ -224,12 +224,12 @@ def _memory_for(ranks: Sequence[int]) -> Iterator[dict[int, SharedMemory]]:
 def _pack_variables(values: dict[str, Any]) -> Packed:
     for name in values:
         if not name.isidentifier():
-            raise DistError("bad_name", f"“{name}” is not a variable's name.", "Use --as NAME.")
+            raise DistError("bad_name", f"“{name}” is not a valid variable name.", "Use --as NAME.")
         if name in RESERVED:
             raise DistError(
                 "bad_name",
-                f"`{name}` is a variable that every rank is given, and cells rely on it.",
-                "Push your value under another name: --as NAME.",
+                f"`{name}` is a reserved variable of ranks.",
+                "Choose another name with --as NAME.",
             )
     try:
         return pack(values, values.values())
@@ -253,7 +253,7 @@ def _unpack_value(expression: str, rank: int, buffers: Sequence[Any]) -> Any:
             "value_unreadable",
             f"`{expression}` of rank {rank} cannot be read in the notebook: "
             f"{type(error).__name__}: {error}.",
-            "What it is made of must be installed in the notebook's environment too.",
+            "Install its modules in the notebook's environment too.",
         ) from error
 
 
@@ -269,7 +269,7 @@ def _raise_failures(expression: str, replies: _Replies) -> None:
             raise DistError(
                 "value_missing",
                 f"{where.capitalize()} {verb} no `{why}`.",
-                "Run the cell that makes it on these ranks first.",
+                "Run the cell that defines it on these ranks first.",
             )
         if status == "unsendable":
             raise DistError("value_unsendable", f"`{expression}` of {where} cannot be sent: {why}.")
@@ -277,7 +277,7 @@ def _raise_failures(expression: str, replies: _Replies) -> None:
             raise DistError(
                 "value_unreadable",
                 f"{expression.capitalize()} cannot be read on {where}: {why}.",
-                "What it is made of must be known there too: a module in the ranks' folder, say.",
+                "Its modules must be installed there, or be in the ranks' working directory.",
             )
         raise DistError("value_failed", f"`{expression}` failed on {where}: {why}.")
 
@@ -292,7 +292,7 @@ def _arrivals(expression: str, replies: _Replies) -> list[str]:
 def _arrival(names: str, devices: list[str], whose: str) -> list[str]:
     if not devices:
         return []
-    return [f"{names} was on {', '.join(devices)} of {whose}; it arrives on the CPU."]
+    return [f"{names} was on {', '.join(devices)} of {whose} and is now on the CPU."]
 
 
 def _why(error: BaseException) -> str:

@@ -76,7 +76,7 @@ class Displays:
         if self._count != 1:
             return ""
         where = f"is in {self._file.name}" if self._file else f"is lost ({self._trouble})"
-        return f"… a display of {format_bytes(self._cut)} is cut here; it {where}\n"
+        return f"… a display of {format_bytes(self._cut)} was cut here; it {where}\n"
 
     def close(self) -> str:
         """End the cell; return what is to be said of displays that were cut."""

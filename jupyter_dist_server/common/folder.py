@@ -45,9 +45,9 @@ def create_folder() -> Path:
     if len(os.fsencode(longest)) > SOCKET_PATH_LIMIT:
         raise DistError(
             "path_too_long",
-            f"The temporary folder {parent} has too long a path for the ranks' sockets "
-            f"({SOCKET_PATH_LIMIT} bytes in all).",
-            "Set the environment variable TMPDIR to a shorter one, such as /tmp.",
+            f"The path of the temporary folder {parent} is too long: the path of a rank's socket "
+            f"is limited to {SOCKET_PATH_LIMIT} bytes.",
+            "Set the environment variable TMPDIR to a shorter path, such as /tmp.",
         )
     try:
         return Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
@@ -83,17 +83,17 @@ def read_config(folder: Path) -> dict[str, Any]:
     where = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not _is_private(os.fstat(where)):
-            raise PermissionError(1, f"{folder} is not this user's alone")
+            raise PermissionError(1, f"{folder} is not private to this user")
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with open(os.open(CONFIG, flags, dir_fd=where)) as file:
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode) or about.st_uid != os.getuid():
-                raise PermissionError(1, f"{folder / CONFIG} is not this user's")
+                raise PermissionError(1, f"{folder / CONFIG} does not belong to this user")
             content = json.load(file)
     finally:
         os.close(where)
     if not isinstance(content, dict):
-        raise ValueError(f"{folder / CONFIG} is no object")
+        raise ValueError(f"{folder / CONFIG} is not a JSON object")
     return content
 
 
@@ -117,7 +117,7 @@ def _unwritable(where: str, error: OSError) -> DistError:
     return DistError(
         "folder_unwritable",
         f"The pool needs a temporary folder, and {where} cannot be written: {error.strerror}.",
-        "Free some space there, or set TMPDIR to another folder.",
+        "Free some space, or set TMPDIR to another folder.",
     )
 
 

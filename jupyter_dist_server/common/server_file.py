@@ -81,6 +81,6 @@ def _read(path: Path) -> dict[str, Any]:
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
         about = os.fstat(file.fileno())
         if about.st_uid != os.getuid() or about.st_mode & 0o077 or not stat.S_ISREG(about.st_mode):
-            raise PermissionError(1, f"{path} is not this user's alone")
+            raise PermissionError(1, f"{path} is not private to this user")
         known: dict[str, Any] = json.load(file)
         return known

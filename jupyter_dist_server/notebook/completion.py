@@ -126,7 +126,7 @@ class Introspection:
             answer = await asyncio.wrap_future(self._cells.pool.loop.submit(work))
         except Exception:
             # The pool may end at any moment, and nobody asked for an error by pressing Tab.
-            self._kernel.log.warning("Rank %s did not answer a %s", rank, kind, exc_info=True)
+            self._kernel.log.warning("Rank %s did not respond to a %s", rank, kind, exc_info=True)
             return None
         return answer if answer and answer["status"] == "ok" else None
 

@@ -73,8 +73,8 @@ async def custom_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
         if isinstance(answer, bool) or not isinstance(answer, Gpu | int | str):
             raise DistError(
                 "unknown_gpu",
-                f"The function for placement returned {answer!r} for rank {rank}.",
-                "It has to return one of the GPUs that it is given, or its index or UUID.",
+                f"The placement function returned {answer!r} for rank {rank}.",
+                "It must return one of the GPUs that it gets, or the index or UUID of one.",
             )
         gpu = answer if isinstance(answer, Gpu) else find(answer, inventory)
         chosen[str(rank)] = gpu.uuid

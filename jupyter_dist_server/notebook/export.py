@@ -77,7 +77,7 @@ def as_script(ran: RanCells, path: str) -> Script:
     assert ran.pool
     missing = []
     if ran.dropped:
-        missing.append(f"The first {ran.dropped} cells: the kernel remembers only the last ones.")
+        missing.append(f"The first {ran.dropped} cells: the kernel remembers the last ones only.")
     body, names, futures, cells = [], set(), [], 0
     for cell in ran:
         where = "" if cell.number is None else f"Cell {cell.number}"

@@ -90,17 +90,17 @@ def _ended() -> DistError:
 
 
 def _silent(rank: RankRecord) -> DistError:
-    who = f"Rank {rank.rank} (pid {rank.pid}) does not answer"
+    who = f"Rank {rank.rank} (pid {rank.pid}) does not respond"
     if rank.pid and rank.start_ticks and is_stopped(ProcessRef(rank.pid, rank.start_ticks)):
         return DistError(
             "rank_silent",
-            f"{who}: it has been stopped, by a signal or a debugger.",
-            f"Let it go on with kill -CONT {rank.pid}, or kill the rank.",
+            f"{who}: it is stopped (SIGSTOP, a debugger).",
+            f"Continue it with kill -CONT {rank.pid}, or kill the rank.",
         )
     return DistError(
         "rank_silent",
         f"{who}: it is in C code that holds the GIL.",
-        f"See where with py-spy dump --native --pid {rank.pid}; then interrupt it, or kill it.",
+        f"Run py-spy dump --native --pid {rank.pid} to see where. Then interrupt or kill the rank.",
     )
 
 
@@ -120,7 +120,7 @@ async def log_of(record: PoolRecord, rank: int) -> list[str]:
             raise _starting(found) from None
         raise DistError(
             "pool_unreachable",
-            "The pool's agent does not answer.",
+            "The pool's agent does not respond.",
             "Stop the pool and start a new one.",
         ) from None
     except OSError:  # the pool has ended: what its record keeps is all there is

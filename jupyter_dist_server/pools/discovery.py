@@ -89,7 +89,7 @@ def _look_into(folder: Path) -> Found | None:
         pool = Found(folder, config, snapshot)
         pool.check()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        _LOG.warning("%s is of another version of this package, or broken: %r", folder, error)
+        _LOG.warning("%s has another version, or is invalid: %r", folder, error)
         return None
     return pool
 
@@ -108,7 +108,7 @@ def _ask(folder: Path) -> Snapshot | None:
     try:
         return look_at_agent(folder, _ANSWER)
     except TimeoutError:
-        _LOG.warning("The agent of the pool in %s does not answer", folder)
+        _LOG.warning("The agent of the pool in %s does not respond", folder)
         return None
     except OSError:
         return None

@@ -104,7 +104,9 @@ class HeldAgent:
         try:
             return agent_ended(self._record, await self.process.wait(_END_PATIENCE))
         except asyncio.TimeoutError:
-            return Reason("agent_failed", "The pool's agent hung up, so the pool was ended.")
+            return Reason(
+                "agent_failed", "The pool's agent closed its connection, so the pool was ended."
+            )
 
     async def leave_nothing(self, unexpected: bool) -> None:
         """End it, and leave no process and no file, whatever state it is in."""
@@ -122,7 +124,7 @@ class HeldAgent:
             stuck += await ended_now(await asyncio.to_thread(members_of_pool, self._record.id))
         if stuck:
             pids = ", ".join(str(pid) for pid in sorted({process.pid for process in stuck}))
-            _LOG.warning("Killed, but stuck in system calls: %s of %s", pids, self._record.id)
+            _LOG.warning("Killed, but still in system calls: %s of %s", pids, self._record.id)
         if self._record.folder:
             await asyncio.to_thread(shutil.rmtree, self._record.folder, ignore_errors=True)
 

@@ -99,7 +99,7 @@ class PoolManager:
             state = f" is {running.record.state.value}" if running else " is starting"
             raise DistError(
                 "pool_exists",
-                f"This notebook has a pool already: a pool{size}{state}.",
+                f"This notebook already has a pool: a pool{size}{state}.",
                 "Stop it with %dist_shutdown before you start another.",
             )
         record = new_record(request)
@@ -119,7 +119,9 @@ class PoolManager:
         if cancelled:
             if allocation:
                 allocation.close()
-            raise DistError("start_cancelled", "The start was cancelled; nothing of it is left.")
+            raise DistError(
+                "start_cancelled", "The start was cancelled, and all its processes have ended."
+            )
         try:
             check_open_files(record.world_size, SERVER_EACH if self._watch else CLIENT_EACH)
         except DistError:
@@ -240,4 +242,4 @@ def _tell(listener: Callable[[T], None], news: T) -> None:
     try:
         listener(news)
     except Exception:
-        _LOG.exception("A listener to pools failed")
+        _LOG.exception("A listener of the pools failed")

@@ -242,7 +242,7 @@ class Pool:
         if self.record.state is not PoolState.RUNNING:
             raise DistError(
                 "pool_not_running",
-                f"The pool cannot {what}: it is {self.record.state.value}.",
+                f"The pool cannot {what}: its state is {self.record.state.value}.",
                 "Start a pool with %dist_init." if self.record.state.ended else "",
             )
 

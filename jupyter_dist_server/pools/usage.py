@@ -97,7 +97,7 @@ class RankUsage:
             try:
                 await self._look_at_all()
             except Exception:  # the next look may go well
-                _LOG.exception("Looking at the ranks failed")
+                _LOG.exception("Reading the usage of the ranks failed")
             await asyncio.sleep(self._interval)
 
     async def _look_at_all(self) -> None:
@@ -114,7 +114,7 @@ class RankUsage:
         try:
             return await self._usage_of(pool)
         except Exception:  # what one pool says must not hide the others
-            _LOG.exception("Looking at the ranks of pool %s failed", pool.record.id)
+            _LOG.exception("Reading the usage of the ranks of pool %s failed", pool.record.id)
             return [None] * pool.record.world_size
 
     async def _usage_of(self, pool: Pool) -> list[Usage | None]:

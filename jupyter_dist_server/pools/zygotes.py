@@ -117,7 +117,7 @@ class Zygote:
             self.close()
             return None
         except asyncio.TimeoutError:  # killed: it must not fork a second agent if it goes on
-            _LOG.warning("A zygote did not answer for %g s and was killed", _FORK_PATIENCE)
+            _LOG.warning("A zygote did not respond for %g s and was killed", _FORK_PATIENCE)
             self.close()
             return None
         finally:

@@ -92,7 +92,7 @@ def import_failure(error: Exception) -> dict[str, Any]:
     return {
         "code": "import_failed",
         "message": f"The ranks' modules cannot be imported in {sys.executable}: {error!r}.",
-        "hint": "Start Python there and try: import torch, ipykernel",
+        "hint": "Start that Python and run “import torch, ipykernel” to see the error.",
         "rank": None,
         "stderr": traceback.format_exc().splitlines()[-12:],
     }

@@ -51,13 +51,13 @@ def stacks(busy: bool) -> str:
     left_out = [threading.current_thread().name]
     for ident, whole in sorted(places.items()):
         stack, thread = _of_the_thread(whole), threads.get(ident)
-        name = thread.name if thread else f"{ident:#x}, which Python did not start"
+        name = thread.name if thread else f"{ident:#x}, not started by Python"
         if thread and _is_ours(stack):
             left_out.append(name)
         else:
             told.append(_tell(f'Thread "{name}"' if thread else f"Thread {name}", stack, True))
     ours = ", ".join(sorted(left_out))
-    told.append(f"Left out: the rank's own threads ({ours}), and what is below the cell.\n")
+    told.append(f"Omitted: the rank's own threads ({ours}), and the frames below the cell.\n")
     return "\n".join(told)
 
 
@@ -91,12 +91,12 @@ def _is_ours(stack: list[Place]) -> bool:
 
 def _tell(title: str, stack: list[Place], busy: bool) -> str:
     if not stack:
-        where = "in an `await` of its cell, or about to begin or end it" if busy else "idle"
+        where = "in an `await` of its cell, or beginning or ending it" if busy else "idle"
         return f"{title}:\n  {where}\n"
     calls = stack[::-1]
     left_out = len(calls) - _OUTER - _INNER
     if left_out > 0:  # a runaway recursion's would take seconds to tell
-        note = f"  … {left_out} calls between these are left out …\n"
+        note = f"  … {left_out} frames omitted …\n"
         lines = [*_format(calls[:_OUTER]), note, *_format(calls[-_INNER:])]
     else:
         lines = _format(calls)

@@ -60,7 +60,9 @@ class Clients:
         """
         state = pool.record.state
         if state is not PoolState.RUNNING:
-            raise DistError("pool_not_running", f"The pool cannot run code: it is {state.value}.")
+            raise DistError(
+                "pool_not_running", f"The pool cannot run code: its state is {state.value}."
+            )
         self._retire_old(pool)
         shared = self._current.get(pool.record.id)
         if shared is None:

@@ -30,7 +30,7 @@ from .routes import ROUTES
 
 
 class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
-    """Ranks for notebooks, beside their kernels."""
+    """Pools of ranks for notebooks."""
 
     name = "jupyter_dist_server"
     extension_url = "/lab"
@@ -40,57 +40,56 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
         DEFAULT_TIMEOUT,
         min=1.0,
         config=True,
-        help="""Seconds that starting a pool may take before it is given up.
-        Importing torch from a cold or shared disk takes most of it. A request may ask for more.""",
+        help="""Time limit in seconds for the start of a pool. Most of this time is the import of
+        torch, which is slow from a cold or shared disk. A request can set a longer limit.""",
     )
     orphan_grace = Float(
         600.0,
         min=0.0,
         config=True,
-        help="""Seconds for which a pool is kept when its kernel has died, or this server has been
-        killed. Until then a notebook can use it by %dist_attach, and a new server adopts it.""",
+        help="""Seconds that a pool keeps running after its kernel died or this server was killed.
+        Until then, a notebook can use it with %dist_attach, and a new server adopts it.""",
     )
     keep_warm = Float(
         DEFAULT_KEEP_WARM,
         min=0.0,
         config=True,
-        help="""Seconds for which a process that has imported torch is kept after the last pool has
-        ended, so that the next one starts in a fraction of the time. 0 keeps none.""",
+        help="""Seconds that a process with torch imported keeps running after the last pool has
+        ended. The next pool then starts in a fraction of the time. 0 disables this.""",
     )
     stop_pools_on_exit = Bool(
         True,
         config=True,
-        help="""Whether pools are stopped when this server is shut down. Otherwise they go on as
-        long as their kernels live, or for orphan_grace, and the next server adopts them.""",
+        help="""Whether to stop pools when this server is shut down. Otherwise, they keep running as
+        long as their kernels, or for orphan_grace seconds, and the next server adopts them.""",
     )
     sample_interval = Float(
         1.0,
         min=0.25,
         max=60.0,
         config=True,
-        help="""Seconds between two readings of the GPUs, 0.25 to 60. They are read by one process
-        for all who look, and only while somebody does.""",
+        help="""Seconds between two samples of the GPUs, from 0.25 to 60. One process reads the
+        GPUs for all clients, and only while a client needs them.""",
     )
     history_minutes = Float(
         15.0,
         min=1.0,
         max=240.0,
         config=True,
-        help="""Minutes, 1 to 240, for which what was read in each second is kept, so that a panel
-        shows the past when it is opened. Averages are kept for 24 times as long. For 8 GPUs, an
-        hour takes 11 MiB.""",
+        help="""Minutes of GPU history at full resolution, from 1 to 240. Averages are kept for
+        24 times as long. One hour takes 11 MiB for 8 GPUs.""",
     )
     sampler_linger = Float(
         60.0,
         min=0.0,
         config=True,
-        help="""Seconds for which the GPUs are still read when nobody looks any more.""",
+        help="""Seconds that the GPUs are still read after the last panel was closed.""",
     )
     let_kernels_find_us = Bool(
         True,
         config=True,
-        help="""Whether to write a file, readable by you only, through which the magics in a
-        notebook find this server. Without it, %dist_init starts its ranks inside the notebook's
+        help="""Whether to write a file, readable only by you, with which the magics in a
+        notebook find this server. Without it, %dist_init starts ranks from the notebook's
         kernel, and the panel does not show them.""",
     )
 

@@ -224,5 +224,5 @@ def test_what_has_no_first_dimension_is_not_split(value: Any) -> None:
 
 def test_values_that_cannot_be_joined_say_so() -> None:
     for values in ([1, 2], [{}, {}], [[1], 2], [torch.tensor(1.0)] * 2):
-        with pytest.raises(DistError, match="cannot be joined"):
+        with pytest.raises(DistError, match="cannot be concatenated"):
             concatenate("x", values)

@@ -77,7 +77,7 @@ def cells_of_shell(code: str) -> list[str]:
 def run(people: Notebook, cell: str) -> Result:
     """Run a cell; a pool that it cannot use is shut down first."""
     result = people.run(cell)
-    if "has a pool already" in result.error:
+    if "already has a pool" in result.error:
         people.ok("%dist_shutdown")
         result = people.run(cell)
     return result

@@ -50,7 +50,7 @@ def test_a_guest_leaves_and_the_owner_stops(two: tuple[Notebook, Notebook]) -> N
     one, other = two
     other.ok("%dist_attach")
     said = other.ok("%dist_shutdown").text
-    assert re.match(r"Left pool p-\w+; another notebook still uses it\.", said)
+    assert re.match(r"Detached from pool p-\w+; another notebook still uses it\.", said)
     assert "No pool is running." in other.fails("%%distributed\n1")
     assert one.ok("%%distributed\nkept").lines == ["[0-1] 7"]
     other.ok("%dist_attach")
@@ -80,7 +80,7 @@ def test_a_restart_does_not_wait_for_the_cell_of_another_notebook(
     cell = other.send(f"%%rank 0\nimport os, time\n{waiting}\nkept")
     wait_for(lambda: "busy" in one.ok("%dist_status").text, "the cell's begin")
     restarted = one.ok("%dist_restart --ranks 1")
-    assert "made again once every rank is there and idle" in restarted.text
+    assert "will be re-created when all ranks are running and idle" in restarted.text
     go.touch()
     assert other.follow(cell).lines == ["[0]   7"]
     one.ok("%sync")
@@ -107,14 +107,14 @@ def test_several_pools_are_listed_and_one_is_chosen(two: tuple[Notebook, Noteboo
         own.ok("%load_ext jupyter_dist_server")
         own.ok("%dist_init -n 1")
         lines = other.ok("%dist_attach").lines
-        assert lines[0] == "Choose one, with %dist_attach POOL:"
+        assert lines[0] == "Choose a pool with %dist_attach POOL:"
         assert [line.split()[1] for line in lines[2:]] == ["2", "1"]
         second = lines[3].split()[0]
         assert other.ok(f"%dist_attach {second}").lines == [
             f"Attached to pool {second} of 1 ranks."
         ]
         assert other.ok("%%distributed\nworld_size").lines == ["[0] 1"]
-        assert "This notebook has a pool already." in other.fails(f"%dist_attach {second}")
+        assert "This notebook already has a pool." in other.fails(f"%dist_attach {second}")
         other.ok("%dist_shutdown")
         assert "There is no pool p-nowhere." in other.fails("%dist_attach p-nowhere")
     finally:
@@ -125,4 +125,4 @@ def test_there_may_be_nothing_to_attach_to(two: tuple[Notebook, Notebook]) -> No
     one, other = two
     one.ok("%dist_shutdown")
     said = other.ok("%dist_attach").lines
-    assert said == ["No other pool of yours is running on this machine."]
+    assert said == ["You have no other pool on this machine."]

@@ -128,10 +128,10 @@ def check_truth(result: Result, what: str, victim: str, rank: int) -> None:
     elif (what, victim) == ("kill", "rank"):
         assert f"Rank {rank} died: killed by signal 9 (SIGKILL)." in result.error, result.shown
     elif (what, victim) == ("stop", "rank"):
-        said = rf"(?i)rank {rank} (was )?stopped by a signal|rank {rank} does not answer: stopped"
+        said = rf"(?i)rank {rank} (was )?stopped \(SIGSTOP|rank {rank} does not respond: stopped"
         assert re.search(said, result.error), result.shown
     elif (what, victim) == ("stop", "agent"):
-        assert re.search(r"agent \(pid \d+\) does not answer", result.error), result.shown
+        assert re.search(r"agent \(pid \d+\) does not respond", result.error), result.shown
     else:
         assert (what, victim) == ("kill", "agent"), result.shown
         assert re.search(r"the pool has ended|agent was killed by signal 9", result.error)

@@ -169,7 +169,7 @@ def test_ipyparallels_px(tmp_path: Path) -> None:
         notebook.ok("%%px -t [0,2] -o got\nrank")
         assert notebook.ok("{r: got[r].value for r in got}").shown == "{0: 0, 2: 2}\n"
         assert notebook.ok("%px rank > 5").lines == ["[0-2] False"]
-        assert "leave --noblock out" in notebook.fails("%%px --noblock\nrank")
+        assert "--noblock is not supported" in notebook.fails("%%px --noblock\nrank")
         assert "--local" in notebook.fails("%%px --local\nrank")
         notebook.ok("%autopx")
         assert notebook.ok("world_size + 1").lines == ["[0-2] 4"]

@@ -51,7 +51,7 @@ def test_the_last_lines_on_stderr_are_shown(pool: Notebook) -> None:
         "    print('from Python', file=sys.stderr)\n    os.write(2, b'and from C\\n')\n"
         "    os.kill(os.getpid(), 9)"
     )
-    assert "[1] wrote to stderr at last:\nfrom Python\nand from C\nRank 1 died:" in error
+    assert "[1] last lines of stderr:\nfrom Python\nand from C\nRank 1 died:" in error
     assert "killed by signal 9 (SIGKILL)." in error
     assert "memory" not in error
 

@@ -135,9 +135,9 @@ def test_ranks_know_their_gpu_also_without_cuda_in_torch(notebook: Notebook) -> 
     assert "2 ranks, gloo" in notebook.ok("%dist_status").text
 
     for line in ("-n 2 -g 0,3 --one-rank-per-gpu", "-g GPU-fake-3,GPU-fake-0 --placement ids"):
-        assert "runs already" in notebook.ok(f"%dist_init {line}").text
+        assert "is already running" in notebook.ok(f"%dist_init {line}").text
     for line in ("-g 0", "-g 0,1", "-g 0,1,3", "-g 0,3 --placement cycle"):
-        assert "has a pool already" in notebook.fails(f"%dist_init {line}")
+        assert "already has a pool" in notebook.fails(f"%dist_init {line}")
 
 
 def test_free_gpus_are_taken_by_default_and_it_is_said_which_and_why(
@@ -213,17 +213,17 @@ print(seen[0], [rank["gpu"]["index"] for rank in pool._record["ranks"]])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--gpu-ids abc,def", "--gpu-ids takes integers such as 0,3, or UUIDs, not “abc”."),
+        ("--gpu-ids abc,def", "--gpu-ids must be indices such as 0,3, or UUIDs, not “abc”."),
         ("-n 2 --gpu-ids 0,5", "There is no GPU 5."),
         ("-n 4 --gpu-ids 0,1 --one-rank-per-gpu", "need 4 ranks, only 2 GPUs"),
-        ("--map 0:3,0:1", "--map gives a rank two GPUs"),
+        ("--map 0:3,0:1", "--map has a rank twice"),
         ("--map 0:3,2:1", "The map has a GPU for rank 2, but none for rank 1."),
-        ("--map zero:3", "--map takes ranks with their GPUs, such as 0:3,1:0, not “zero:3”."),
+        ("--map zero:3", "--map must be ranks with GPUs, such as 0:3,1:0, not “zero:3”."),
         ("--map 0:3 -n 2", "The map has 1 rank, but the pool has 2."),
-        ("--performance 0=fast", "--performance takes GPUs with scores, such as 0=100,3=110"),
+        ("--performance 0=fast", "--performance must be GPUs with scores, such as 0=100,3=110"),
         (
             "--min-free-memory 20",
-            "--min-free-memory takes a size such as 20GiB or 500MiB, not “20”.",
+            "--min-free-memory must be a size such as 20GiB or 500MiB, not “20”.",
         ),
         ("--min-free-memory 900GB", "No GPU has 900 GiB: the largest, GPU 0, has 80 GiB."),
         (
@@ -233,7 +233,7 @@ print(seen[0], [rank["gpu"]["index"] for rank in pool._record["ranks"]])
         ("--placement best", "“best” is not a placement."),
         ("--placement map", "Placement by map needs a map, such as 0:3,1:0."),
         ("--share --exclusive", "A pool cannot both refuse to share GPUs and share them."),
-        ("--wait soon", "--wait takes a number of seconds, or nothing, not “soon”."),
+        ("--wait soon", "--wait must be a number of seconds, not “soon”."),
         ("--wait -1", "“wait” must be a number of seconds up to 1e+09, or true for no limit"),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_thread_without_end_is_cut_and_a_file_holds_it_all(ranks: Notebook) ->
     ranks.ok("%config CellMagics.output_limit = 10_000")
     shown, _ = late_output(ranks, "[print(i, 'x' * 90) for i in range(2000)]")
     ranks.ok("%config CellMagics.output_limit = 10_000_000")
-    said = re.search(r"\[0\] … the output is cut here and goes on in (.+)\n$", shown.text)
+    said = re.search(r"\[0\] … the output is cut here and continues in (.+)\n$", shown.text)
     assert said and len(shown.text) < 12_000
     held = Path(said[1]).read_text().splitlines()
     Path(said[1]).unlink()

@@ -70,13 +70,13 @@ def test_magics_before_init_say_what_to_do(no_pool: Notebook, cell: str) -> None
         ("-n 0", "The number of ranks must be from 1 to 1024, not 0."),
         ("-n x", "invalid int value: 'x'"),
         ("-n -3", "The number of ranks must be from 1 to 1024, not -3."),
-        ("--gpu-ids abc", "--gpu-ids takes integers such as 0,3, or UUIDs, not “abc”."),
+        ("--gpu-ids abc", "--gpu-ids must be indices such as 0,3, or UUIDs, not “abc”."),
         ("--gpu-ids abc,def", "not “abc”"),
         ("--backend smoke", "“smoke” is not a supported backend.\nUse one of: gloo, nccl"),
         ("--backend nccl", "The backend nccl needs GPUs."),
         ("--timeout 0", "The time limit must be a positive number of seconds"),
         ("--start-method magic", "“magic” is not a start method.\nUse fork or spawn."),
-        ("--env NOVALUE", "--env takes K=V, not “NOVALUE”."),
+        ("--env NOVALUE", "--env must be K=V, not “NOVALUE”."),
         ("--nonsense", "unrecognized arguments: --nonsense"),
     ],
 )
@@ -114,7 +114,7 @@ def is_display(message: dict) -> bool:
 def test_a_second_init_goes_on_with_what_is_asked_for(pool: Notebook) -> None:
     pool.ok("%%distributed\nkept = 7")
     for line in ("%dist_init", "%dist_init -n 2 --backend gloo", "%dist_init -g 0,1 --wait"):
-        assert pool.ok(line).lines == ["This notebook's pool of 2 ranks runs already (gloo)."]
+        assert pool.ok(line).lines == ["This notebook's pool of 2 ranks is already running (gloo)."]
     assert pool.ok("%%distributed\nkept").lines == ["[0-1] 7"]
     for line in (
         "-n 0",
@@ -123,12 +123,12 @@ def test_a_second_init_goes_on_with_what_is_asked_for(pool: Notebook) -> None:
         "--oversubscribe",
         "--start-method spawn",
     ):
-        assert "This notebook has a pool already" in pool.fails(f"%dist_init {line}")
+        assert "This notebook already has a pool" in pool.fails(f"%dist_init {line}")
 
 
 def test_a_second_init_says_what_runs(pool: Notebook) -> None:
     error = one_or_two_lines(pool.fails("%dist_init -n 3"))
-    assert "This notebook has a pool already: 2 ranks, gloo, RUNNING." in error
+    assert "This notebook already has a pool: 2 ranks, gloo, RUNNING." in error
     assert "%dist_shutdown" in error
 
 
@@ -144,8 +144,8 @@ def test_ranks_can_be_chosen_in_every_form(pool: Notebook) -> None:
         line = f"%%rank{choice}" if choice.startswith(("[", " ")) else f"%%rank {choice}"
         assert pool.ok(f"{line}\nprint('r', rank)").lines == [f"[{r}]   r {r}" for r in ranks]
     assert "There is no rank 7: the pool has 2 ranks (0-1)." in pool.fails("%%rank 7\n1")
-    assert "“one” is not a choice of ranks." in pool.fails("%%rank one\n1")
-    assert "%%rank needs ranks" in pool.fails("%%rank\n1")
+    assert "“one” is not a valid choice of ranks." in pool.fails("%%rank one\n1")
+    assert "choose ranks, such as %%rank" in pool.fails("%%rank\n1")
 
 
 def test_mode_sends_all_cells_magics_and_commands(pool: Notebook) -> None:
@@ -163,7 +163,7 @@ def test_status_and_sync(pool: Notebook) -> None:
     assert re.match(r"Pool p-\w+: 2 ranks, gloo, on ", lines[0])
     assert lines[1].split() == ["rank", "device", "GPU", "pid", "memory", "state"]
     assert re.match(r"0 +cpu +- +\d+ +[\d.]+ MiB +idle for \d+ s", lines[2])
-    assert re.match(r"Ranks 0-1 met in [\d.]+ ms\.", pool.ok("%sync").lines[0])
+    assert re.match(r"Ranks 0-1 synchronized in [\d.]+ ms\.", pool.ok("%sync").lines[0])
 
 
 def test_ranks_work_in_the_notebooks_folder_and_see_its_modules(pool: Notebook) -> None:
@@ -231,7 +231,7 @@ def test_a_start_can_be_cancelled(no_pool: Notebook) -> None:
         "%dist_init -n 2", until=lambda r: "importing torch" in r.shown, act=no_pool.interrupt
     )
     assert result.status == "error"
-    assert "The start was cancelled; nothing of it is left." in result.error
+    assert "The start was cancelled, and all its processes have ended." in result.error
     assert rank_processes(no_pool) == before
     assert "No pool is running" in no_pool.fails("%dist_status")
 
@@ -239,7 +239,7 @@ def test_a_start_can_be_cancelled(no_pool: Notebook) -> None:
 def test_a_start_that_takes_too_long_says_so(no_pool: Notebook) -> None:
     error = no_pool.fails("%dist_init -n 2 --timeout 0.1")
     assert "The pool was not ready within 0.1 s: 2 of 2 ranks" in error
-    assert "Try again with a longer --timeout." in error
+    assert "Try again, or set a longer --timeout." in error
 
 
 def test_a_rank_that_fails_to_start_is_named_with_its_last_words(no_pool: Notebook) -> None:
@@ -269,5 +269,5 @@ def test_broken_torch_is_said(no_pool: Notebook, tmp_path: Path) -> None:
 
 
 def test_reset_from_any_state(notebook: Notebook) -> None:
-    assert notebook.ok("%dist_reset").lines == ["Everything is reset; start again with %dist_init."]
+    assert notebook.ok("%dist_reset").lines == ["Reset complete. Start a new pool with %dist_init."]
     assert "No pool is running" in notebook.fails("%dist_status")

@@ -158,7 +158,7 @@ def test_a_rank_ended_by_sigterm_says_so_and_shows_no_earlier_cells(ranks: Noteb
         "os.kill(os.getpid(), signal.SIGTERM)"
     )
     assert "Rank 1 died: killed by signal 15 (SIGTERM)." in error
-    assert "wrote to stderr at last:\nof this cell\n" in error
+    assert "last lines of stderr:\nof this cell\n" in error
     assert "earlier" not in error
     ranks.ok("%dist_restart --ranks 1")
 

@@ -59,7 +59,7 @@ def test_a_collective_that_never_completes(three: Notebook, name: str, waiting: 
     result = stop(three, f"%%distributed\nif rank != 1:\n    print('in')\n    {waiting}")
     assert f"Ranks 0,2 were waiting in {name} (line 3)." in result.error
     assert "Ranks 0,2 stopped; their variables are kept. Rank 1 finished" in result.error
-    assert "The process group was made again." in result.error
+    assert "The process group was re-created." in result.error
     assert is_whole(three)
 
 
@@ -143,7 +143,7 @@ def test_a_failure_on_one_rank_while_others_wait_for_it(three: Notebook) -> None
 
 def test_a_collective_that_only_some_have_done_does_not_spoil_the_next(three: Notebook) -> None:
     cell = "if rank == 0:\n    dist.all_reduce(torch.ones(1), async_op=True)\nraise ValueError"
-    assert "The process group was made again." in three.fails(f"%%distributed\n{cell}")
+    assert "The process group was re-created." in three.fails(f"%%distributed\n{cell}")
     assert is_whole(three)
 
 
@@ -179,7 +179,7 @@ def test_a_rank_that_dies_ends_the_collectives_that_wait_for_it(three: Notebook,
         act=lambda: os.kill(pid, signal.SIGKILL),
     )
     assert result.seconds < LIMIT
-    assert "failed with a process group that is broken." in result.error
+    assert "failed with an unusable process group." in result.error
     assert f"Rank {rank} died: killed by signal 9 (SIGKILL)." in result.error
     assert f"Replace it with %dist_restart --ranks {rank}." in result.error
     others = [other for other in range(3) if other != rank]

@@ -56,11 +56,11 @@ def test_a_stopped_rank_is_named_and_replaced_by_a_notebook_that_attaches(
     victim.suspend()
     assert "Attached" in other.ok("%dist_attach").text
     assert other.ok("%%rank 0\nrank").lines == ["[0]   0"]
-    assert re.search(r"1 .* does not answer\n", other.ok("%dist_status").text)
+    assert re.search(r"1 .* does not respond\n", other.ok("%dist_status").text)
     error = other.fails("%%distributed\nrank")
-    assert "Rank 1 does not answer: stopped (SIGSTOP, a debugger), or in C code" in error
+    assert "Rank 1 does not respond: stopped (SIGSTOP, a debugger), or in C code" in error
     assert "Replace it with %dist_restart --ranks 1, or run the cell on the others" in error
-    assert "Rank 1 does not answer: stopped" in other.fails("%dist_pull rank --ranks all")
+    assert "Rank 1 does not respond: stopped" in other.fails("%dist_pull rank --ranks all")
     other.ok("%dist_restart --ranks 1")
     assert not victim.is_running()
     assert other.ok("%%distributed\ndist.barrier()\n'met'").lines == ["[0-1] 'met'"]
@@ -85,7 +85,7 @@ def test_a_rank_that_is_stopped_in_a_cell_is_named_at_stop(
         until=has_begun,
         act=stop,
     )
-    assert "rank 1 stopped by a signal (SIGSTOP)" in result.error
+    assert "rank 1 stopped (SIGSTOP)" in result.error
     assert "Rank 1 did not stop: its process is stopped." in result.error
     assert "Replace it with %dist_restart --ranks 1." in result.error
     victim.resume()  # late: it interrupts itself, and is whole again
@@ -101,9 +101,9 @@ def test_a_stopped_agent_is_named_and_its_pool_replaced(
     victim = agent(server)
     victim.suspend()
     assert one.ok("%%distributed\nrank").text
-    named = f"The pool's agent (pid {victim.pid}) does not answer"
+    named = f"The pool's agent (pid {victim.pid}) does not respond"
     assert named in one.fails("%dist_init -n 2")
-    assert "does not answer" in other.ok("%dist_attach").shown
+    assert "does not respond" in other.ok("%dist_attach").shown
     assert one.ok("%dist_shutdown").lines == ["Stopped 2 ranks."]
     assert not victim.is_running()
     one.ok("%dist_init -n 2")

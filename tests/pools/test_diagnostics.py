@@ -155,8 +155,8 @@ def told_elsewhere() -> str:
 def test_a_deep_stack_is_told_by_its_ends(deep: Deep) -> None:
     parts = told_elsewhere().split("\n\n")
     mine = next(part for part in parts if "in _even" in part).splitlines()
-    (note,) = [place for place, line in enumerate(mine) if "left out" in line]
-    assert re.fullmatch("  … [0-9]{3} calls between these are left out …", mine[note])
+    (note,) = [place for place, line in enumerate(mine) if "omitted" in line]
+    assert re.fullmatch("  … [0-9]{3} frames omitted …", mine[note])
     assert "in _even" in mine[1] and "in wait" in mine[-2]
     assert (note - 1, len(mine) - note - 1) == (2 * 20, 2 * 80)
 

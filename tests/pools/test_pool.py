@@ -261,7 +261,7 @@ async def test_a_path_too_long_for_a_socket(
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     reason = (await failed(request(tmp_path))).record.reason
     assert reason and reason.code == "path_too_long"
-    assert "Set the environment variable TMPDIR to a shorter one" in reason.hint
+    assert "Set the environment variable TMPDIR to a shorter path" in reason.hint
 
 
 @pytest.fixture

@@ -86,8 +86,8 @@ async def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) 
         while not stopped.record.notices:
             await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
         (notice,) = stopped.record.notices
-        assert f"The pool's agent (pid {pid}) does not answer" in notice
-        with pytest.raises(DistError, match=rf"agent \(pid {pid}\) does not answer"):
+        assert f"The pool's agent (pid {pid}) does not respond" in notice
+        with pytest.raises(DistError, match=rf"agent \(pid {pid}\) does not respond"):
             await stopped.kill([0])
         await stopped.interrupt()  # which needs no agent, as the rank answers
         assert (await asyncio.wait_for(hanging, 60))[0].status == "error"

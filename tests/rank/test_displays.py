@@ -43,7 +43,7 @@ async def test_displays_are_bounded_and_the_rest_is_kept(tmp_path: Path) -> None
     async with running(with_data) as pool, client_of(pool) as client:
         kinds, text = await shown(client, "for i in range(10): show()\nprint('end')")
         assert kinds["display_data"] == SHARE * LIMIT // 50_100 == 3
-        begun = re.search(r"… a display of 48.9 KiB is cut here; it is in (.+)\n", text)
+        begun = re.search(r"… a display of 48.9 KiB was cut here; it is in (.+)\n", text)
         assert begun and text.index("end\n") >= begun.end()
         said = re.search(r"… 342.2 KiB of displays cut, kept in (.+)\n$", text)
         assert said and said[1] == begun[1]

@@ -138,7 +138,7 @@ def test_a_rank_that_is_stuck_in_c_is_silent_and_can_be_killed(
     pids = [rank["pid"] for rank in client.get(f"pools/{pool}")["ranks"]]
     error = client.call("GET", f"pools/{pool}/ranks/1/stack")
     assert (error.status, error.body["code"]) == (503, "rank_silent")
-    assert f"Rank 1 (pid {pids[1]}) does not answer: it is in C code" in error.body["message"]
+    assert f"Rank 1 (pid {pids[1]}) does not respond: it is in C code" in error.body["message"]
     assert f"py-spy dump --native --pid {pids[1]}" in error.body["hint"]
 
     client.post(f"pools/{pool}/kill", {"ranks": [1]}, 202)
@@ -169,7 +169,7 @@ def test_a_rank_that_was_stopped_is_not_said_to_be_in_c(client: Client, pool: st
     error = client.call("GET", f"pools/{pool}/ranks/0/stack")
     rank.send_signal(signal.SIGCONT)
     assert (error.status, error.body["code"]) == (503, "rank_silent")
-    assert "it has been stopped" in error.body["message"]
+    assert "it is stopped" in error.body["message"]
     assert f"kill -CONT {rank.pid}" in error.body["hint"]
 
 

@@ -42,15 +42,15 @@ class CellMagics(Magics):  # type: ignore[misc]
         OUTPUT_LIMIT,
         min=1000,
         config=True,
-        help="""Characters that one cell may show, all its ranks together. Of more, the middle is
-        cut, and a file for each rank holds it all.""",
+        help="""Output limit in characters for a cell, divided among its ranks. The middle of longer
+        output is cut; a file for each rank has the complete output.""",
     )
 
     sync_timeout = Float(
         60.0,
         min=0.1,
         config=True,
-        help="""Seconds that ``%sync`` waits for all ranks to reach the barrier.""",
+        help="""Time limit in seconds for ``%sync``.""",
     )
 
     def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
@@ -60,9 +60,9 @@ class CellMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("-r", "--ranks", default="", help="some ranks, such as 0,2 or ::2; default: all")
-    @argument("--per-rank", action="store_true", help="show one rank after the other, unmerged")
-    @argument("-q", "--quiet", action="store_true", help="show nothing but errors")
-    @argument("-o", "--out", metavar="NAME", help="keep what each rank gave back in a variable")
+    @argument("--per-rank", action="store_true", help="show the output of each rank separately")
+    @argument("-q", "--quiet", action="store_true", help="show errors only")
+    @argument("-o", "--out", metavar="NAME", help="store the results of each rank in a variable")
     @argument("--timeout", type=float, metavar="S", help="stop the cell after this many seconds")
     @cell_magic
     def distributed(self, line: str, cell: str) -> None:
@@ -85,9 +85,11 @@ class CellMagics(Magics):  # type: ignore[misc]
         """
         options = parse(self.distributed, line)
         if options.timeout is not None and not options.timeout > 0:
-            raise UsageError(f"--timeout takes a number of seconds, not “{options.timeout:g}”")
+            raise UsageError(
+                f"--timeout must be a positive number of seconds, not “{options.timeout:g}”"
+            )
         if options.out is not None and not options.out.isidentifier():
-            raise UsageError(f"-o takes the name of a variable, not “{options.out}”")
+            raise UsageError(f"-o must be a variable name, not “{options.out}”")
         results = None if options.out is None else CellResults(self.pool.choose(options.ranks))
         how = Options(options.per_rank, options.quiet, options.timeout, self.output_limit, results)
         if results is None:
@@ -107,7 +109,10 @@ class CellMagics(Magics):  # type: ignore[misc]
                 try:
                     result.value = mover.pull("_", [rank])[0][rank]
                 except DistError as error:  # it was shown as text in any case
-                    print(f"The value of rank {rank} stays there: {error.message}", file=sys.stderr)
+                    print(
+                        f"The value of rank {rank} could not be copied: {error.message}",
+                        file=sys.stderr,
+                    )
 
     @plain_usage
     @cell_magic
@@ -124,15 +129,17 @@ class CellMagics(Magics):  # type: ignore[misc]
         """
         ranks = unquoted(line)
         if not ranks:
-            raise UsageError("%%rank needs ranks, such as %%rank [0,2] or %%rank 0-2")
+            raise UsageError("choose ranks, such as %%rank [0,2] or %%rank 0-2")
         self._run(cell, ranks)
 
     @plain_usage
     @magic_arguments()
-    @argument("-i", "--interactive", action="store_true", help="share variables with the ranks")
+    @argument(
+        "-i", "--interactive", action="store_true", help="use and set the variables of the ranks"
+    )
     @argument("-m", "--module", action="store_true", help="run a module, as python -m does")
     @argument("-r", "--ranks", default="", help="some ranks, such as 0,2 or ::2; default: all")
-    @argument("script", help="the script's path, or with -m the module's name")
+    @argument("script", help="the path of the script, or with -m the name of the module")
     @argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     @line_magic
     def dist_run(self, line: str) -> None:
@@ -185,15 +192,15 @@ class CellMagics(Magics):  # type: ignore[misc]
             raise
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt)
-            ran.why = ran.why or f"It {'was interrupted' if interrupted else 'failed'}."
+            ran.why = ran.why or f"The cell {'was interrupted' if interrupted else 'failed'}."
             raise
         finally:
             ran.results = None
 
     @plain_usage
     @magic_arguments()
-    @argument("-e", "--enable", action="store_true", help="all cells go to the ranks")
-    @argument("-d", "--disable", action="store_true", help="cells run in the notebook again")
+    @argument("-e", "--enable", action="store_true", help="run all cells on the ranks")
+    @argument("-d", "--disable", action="store_true", help="run cells in the notebook again")
     @line_magic
     def dist_mode(self, line: str) -> None:
         """Send all cells to the ranks, or stop doing so. Without options, say which it is.
@@ -208,7 +215,7 @@ class CellMagics(Magics):  # type: ignore[misc]
         """
         options = parse(self.dist_mode, line)
         if options.enable and options.disable:
-            raise UsageError("choose one of --enable and --disable")
+            raise UsageError("use either --enable or --disable")
         if options.enable:
             self.pool.require()
         if options.enable or options.disable:
@@ -231,7 +238,10 @@ class CellMagics(Magics):  # type: ignore[misc]
         seconds = self.pool.barrier(self.sync_timeout)
         record, _ = self.pool.require()
         self.pool.ran.add(record, RanCell("dist.barrier()", self.pool.choose("")))
-        print(f"Ranks {format_ranks(range(record['world_size']))} met in {seconds * 1e3:.1f} ms.")
+        print(
+            f"Ranks {format_ranks(range(record['world_size']))} synchronized in "
+            f"{seconds * 1000.0:.1f} ms."
+        )
 
     # -- input transformers -----------------------------------------------------------------
 

@@ -24,9 +24,9 @@ class CompatibilityMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("-t", "--targets", default="", help="the ranks, such as 0,2 or ::2; default: all")
-    @argument("-o", "--out", metavar="NAME", help="as for %%%%distributed")
-    @argument("--block", action="store_true", help="wait for the ranks, as every cell does anyway")
-    @argument("-a", "--noblock", action="store_true", help="refused: a cell waits for its ranks")
+    @argument("-o", "--out", metavar="NAME", help="store the results of each rank in a variable")
+    @argument("--block", action="store_true", help="no effect: a cell always waits for its ranks")
+    @argument("-a", "--noblock", action="store_true", help="not supported")
     @line_cell_magic
     def px(self, line: str, cell: str | None = None) -> None:
         """Run a cell, or the rest of the line, on the ranks: ipyparallel's ``%%distributed``.
@@ -42,7 +42,7 @@ class CompatibilityMagics(Magics):  # type: ignore[misc]
             return
         options = parse(self.px, line)
         if options.noblock:
-            raise UsageError("%%px waits for its ranks: leave --noblock out")
+            raise UsageError("--noblock is not supported: a cell always waits for its ranks")
         chosen = []
         if options.targets not in ("", "all"):
             chosen.append(f"--ranks={options.targets}")

@@ -25,7 +25,7 @@ class ExportMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("--force", action="store_true", help="overwrite an existing file")
-    @argument("path", help="the script's path")
+    @argument("path", help="the path of the script")
     @line_magic
     def dist_export(self, line: str) -> None:
         """Write the cells that ran on this pool's ranks to a script for ``torchrun``.
@@ -54,14 +54,14 @@ class ExportMagics(Magics):  # type: ignore[misc]
         except FileExistsError:
             raise DistError(
                 "file_exists",
-                f"{options.path} exists already.",
+                f"{options.path} already exists.",
                 "Choose another name, or overwrite it with --force.",
             ) from None
         except OSError as error:
             raise DistError(
                 "file_unwritable",
                 f"{options.path} cannot be written: {error.strerror}.",
-                "Choose an existing folder that you may write to.",
+                "Choose an existing folder with write permission.",
             ) from error
         cells = f"{script.cells} cell{'s' * (script.cells != 1)}"
         print(f"Wrote {cells} to {options.path}. Run it: {script.command}")

@@ -72,12 +72,12 @@ def _holder(
 
 def _lessee(lease: dict[str, Any]) -> str:
     if lease["user"] is None:
-        return "locked by a process that does not say who it is"
+        return "locked by another program"
     name = lease["notebook"] or f"pool {lease['pool']}"
     return f"{name}, user {lease['user']}, since {clock(lease['since'])}"
 
 
 def _process(row: dict[str, Any]) -> str:
-    command, user = row["command"] or "a process that cannot be seen from here", row["user"]
+    command, user = row["command"] or "a process outside this container", row["user"]
     whose = f", user {user}" if user else ""
     return f"{command}, pid {row['pid']}{whose}, {format_bytes(row['memory'])}"

@@ -14,7 +14,7 @@ from ...common.errors import DistError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-WITHOUT_END = "without end"
+WITHOUT_END = "no limit"
 """What ``--wait`` is given when no number follows."""
 _BEFORE_COMMENT = re.compile(r"""("(\\.|[^"\\])*"|'(\\.|[^'\\])*'|(?<=\S)#|[^#])*""")
 """A `#` in quotes, or in a word, begins no comment."""
@@ -72,7 +72,7 @@ def read_gpu_ids(text: str | None) -> list[int | str] | None:
     for item in _items(text):
         gpu = _gpu(item)
         if gpu is None:
-            raise UsageError(f"--gpu-ids takes integers such as 0,3, or UUIDs, not “{item}”")
+            raise UsageError(f"--gpu-ids must be indices such as 0,3, or UUIDs, not “{item}”")
         ids.append(gpu)
     return ids
 
@@ -87,7 +87,7 @@ def read_performance(text: str | None) -> dict[str, float] | None:
         try:
             scores[str(_known(gpu))] = float(score)
         except ValueError:
-            message = f"--performance takes GPUs with scores, such as 0=100,3=110, not “{item}”"
+            message = f"--performance must be GPUs with scores, such as 0=100,3=110, not “{item}”"
             raise UsageError(message) from None
     return scores
 
@@ -102,10 +102,10 @@ def read_map(text: str | None) -> dict[str, int | str] | None:
         try:
             gpus[str(int(rank))] = _known(gpu)
         except ValueError:
-            message = f"--map takes ranks with their GPUs, such as 0:3,1:0, not “{item}”"
+            message = f"--map must be ranks with GPUs, such as 0:3,1:0, not “{item}”"
             raise UsageError(message) from None
     if len(gpus) < len([*_items(text)]):
-        raise UsageError(f"--map gives a rank two GPUs: “{text}”")
+        raise UsageError(f"--map has a rank twice: “{text}”")
     return gpus
 
 
@@ -115,7 +115,7 @@ def read_bytes(text: str | None) -> int | None:
         return None
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([GM])(?:i?B)?", text.strip(), re.IGNORECASE)
     if not match:
-        raise UsageError(f"--min-free-memory takes a size such as 20GiB or 500MiB, not “{text}”")
+        raise UsageError(f"--min-free-memory must be a size such as 20GiB or 500MiB, not “{text}”")
     return int(float(match[1]) * (2**30 if match[2] in "gG" else 2**20))
 
 
@@ -128,7 +128,7 @@ def read_wait(text: str | None) -> float | bool | None:
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"--wait takes a number of seconds, or nothing, not “{text}”") from None
+        raise UsageError(f"--wait must be a number of seconds, not “{text}”") from None
 
 
 def _items(text: str) -> Iterator[str]:
@@ -154,5 +154,5 @@ def read_variable(text: str) -> tuple[str, str]:
     """Read ``K=V``."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise UsageError(f"--env takes K=V, not “{text}”")
+        raise UsageError(f"--env must be K=V, not “{text}”")
     return name, value

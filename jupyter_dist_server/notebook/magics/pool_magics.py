@@ -51,16 +51,19 @@ class PoolMagics(Magics):  # type: ignore[misc]
         "--num-ranks",
         "--num-processes",
         type=int,
-        help="number of ranks; default: one per free GPU, or 2 on a machine without",
+        help="number of ranks; default: one per free GPU, or 2 on a machine without GPUs",
     )
-    @argument("-g", "--gpu-ids", help="physical GPUs for the ranks, such as 0,3, or UUIDs")
+    @argument("-g", "--gpu-ids", help="GPUs for the ranks: indices such as 0,3, or UUIDs")
     @argument(
         "--placement",
-        help="cycle (default) through the free GPUs, free-memory or performance for the best first",
+        help="cycle (default): free GPUs in order; free-memory or performance: the best first",
     )
-    @argument("--min-free-memory", help="take no GPU with less, such as 20GiB")
-    @argument("--performance", help="scores of the GPUs to choose from, such as 0=100,3=110")
-    @argument("--map", help="the GPU of each rank, such as 0:3,1:0")
+    @argument("--min-free-memory", help="use only GPUs with this much free memory, such as 20GiB")
+    @argument(
+        "--performance",
+        help="scores of GPUs, such as 0=100,3=110; only these are used, the best first",
+    )
+    @argument("--map", help="GPU of each rank, such as 0:3,1:0")
     @argument(
         "--one-rank-per-gpu",
         "--exclusive",
@@ -71,23 +74,34 @@ class PoolMagics(Magics):  # type: ignore[misc]
         "--oversubscribe",
         "--share",
         action="store_true",
-        help="let other pools that say so too use the same GPUs",
+        help="let other pools with this option lease the same GPUs",
     )
     @argument(
-        "--force", action="store_true", help="use GPUs on which there are processes of others"
+        "--force", action="store_true", help="use GPUs even if processes without a lease use them"
     )
     @argument(
         "--wait",
         nargs="?",
         const=WITHOUT_END,
         metavar="S",
-        help="wait in line for GPUs that are taken, at most so many seconds",
+        help="wait for GPUs in use, at most this many seconds",
     )
-    @argument("--backend", help="gloo, nccl or none; default: nccl with a GPU per rank, else gloo")
-    @argument("--env", action="append", default=[], help="an environment variable, K=V; repeatable")
-    @argument("--timeout", type=float, help="seconds that the start may take; default: 120")
+    @argument(
+        "--backend",
+        help=(
+            "gloo, nccl, cpu:gloo,cuda:nccl or none; default: the last but one if each rank has a "
+            "GPU, else gloo"
+        ),
+    )
+    @argument(
+        "--env",
+        action="append",
+        default=[],
+        help="environment variable of the ranks, K=V; can be repeated",
+    )
+    @argument("--timeout", type=float, help="time limit of the start in seconds; default: 120")
     @argument("--start-method", help="fork (default) or spawn")
-    @argument("-a", "--master-addr", default="localhost", help="nbdistributed's: only localhost")
+    @argument("-a", "--master-addr", default="localhost", help="for nbdistributed: only localhost")
     @line_magic
     def dist_init(self, line: str) -> None:
         """Start a pool of ranks for this notebook, unless one that is as asked for runs already.
@@ -102,7 +116,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
         """
         options = parse(self.dist_init, line)
         if options.master_addr not in ("localhost", "127.0.0.1"):
-            raise UsageError(f"the ranks are on this machine, not on {options.master_addr}")
+            raise UsageError(f"ranks run on this machine only, not on {options.master_addr}")
         request = {
             "num_ranks": options.num_ranks,
             "gpu_ids": read_gpu_ids(options.gpu_ids),
@@ -123,7 +137,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
         if running and can_reuse(request, running):
             count = running["world_size"]
             ranks = f"{count} rank{'s' if count > 1 else ''}"
-            print(f"This notebook's pool of {ranks} runs already ({running['backend']}).")
+            print(f"This notebook's pool of {ranks} is already running ({running['backend']}).")
             return
         self.start(request)
 
@@ -197,7 +211,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
 
     @plain_usage
     @magic_arguments()
-    @argument("--ranks", default="", help="which, such as 1 or 0,2; default: all")
+    @argument("--ranks", default="", help="some ranks, such as 1 or 0,2; default: all")
     @line_magic
     def dist_restart(self, line: str) -> None:
         """Replace ranks by new ones; their variables are lost, those of the others are kept.
@@ -210,11 +224,11 @@ class PoolMagics(Magics):  # type: ignore[misc]
         options = parse(self.dist_restart, line)
         self._with_progress(lambda progress: self.pool.restart(options.ranks, progress))
         if not self.pool.mend():
-            print("The process group is made again once every rank is there and idle.")
+            print("The process group will be re-created when all ranks are running and idle.")
 
     @plain_usage
     @magic_arguments()
-    @argument("pool", nargs="?", help="the pool's id; default: the only one that runs")
+    @argument("pool", nargs="?", help="ID of the pool; default: your only other pool")
     @line_magic
     def dist_attach(self, line: str) -> None:
         """Use a pool that another notebook has started.
@@ -249,11 +263,11 @@ class PoolMagics(Magics):  # type: ignore[misc]
         if stopped:
             print(f"Stopped {record['world_size']} ranks.")
         else:
-            print(f"Left pool {record['id']}; another notebook still uses it.")
+            print(f"Detached from pool {record['id']}; another notebook still uses it.")
 
     @plain_usage
     @magic_arguments()
-    @argument("-n", "--nuclear", action="store_true", help="nbdistributed's: makes no difference")
+    @argument("-n", "--nuclear", action="store_true", help="for nbdistributed: no effect")
     @line_magic
     def dist_reset(self, line: str) -> None:
         """Stop the pool, if there is one, and clear everything of this extension's.
@@ -266,4 +280,4 @@ class PoolMagics(Magics):  # type: ignore[misc]
         self.pool.all_cells = False
         self.pool.ran.clear()
         self.pool.reset()
-        print("Everything is reset; start again with %dist_init.")
+        print("Reset complete. Start a new pool with %dist_init.")

@@ -40,7 +40,9 @@ def current_pool() -> Pool:
     """Return the notebook's running pool, see `jupyter_dist_server.current_pool`."""
     if not _loaded:
         raise DistError(
-            "no_pool", "No pool is running.", "Start one: %load_ext jupyter_dist_server, %dist_init"
+            "no_pool",
+            "No pool is running.",
+            "Start one with %load_ext jupyter_dist_server and %dist_init.",
         )
     current = _loaded[CellMagics].pool
     current.require()
@@ -52,9 +54,7 @@ def start_pool(place: Place | None, request: dict[str, Any]) -> Pool:
     if not _loaded:
         shell = get_ipython()
         if shell is None:
-            raise DistError(
-                "no_notebook", "Ranks belong to a notebook, or to IPython: this is none."
-            )
+            raise DistError("no_notebook", "This is neither a notebook nor IPython.")
         load(shell)
     magics = _loaded[PoolMagics]
     assert isinstance(magics, PoolMagics)

@@ -18,7 +18,7 @@ def describe_start(record: Record, seconds: float) -> str:
         progress = record["progress"]
         phase = progress["phase"] or "waiting"
         if reason := progress.get("reason"):
-            return f"{phase[0].upper()}{phase[1:]}, for {seconds:.0f} s now. {reason}"
+            return f"{phase[0].upper()}{phase[1:]} for {seconds:.0f} s. {reason}"
         ready = f", {progress['ready']} of {size} ready" if phase == "starting ranks" else ""
         return f"Starting {ranks}: {phase}{ready}…"
     gpus = [rank["gpu"]["label"] for rank in record["ranks"] if rank["gpu"]]
@@ -47,7 +47,7 @@ def status_table(
         The rows of the table of GPUs, see `gpu_rows`; none on a machine without.
     """
     on_gpus = any(rank["gpu"] for rank in record["ranks"])
-    torch = ("by torch",) if on_gpus else ()
+    torch = ("allocated",) if on_gpus else ()
     rows: list[tuple[str, ...]] = [("rank", "device", "GPU", "pid", "memory", *torch, "state")]
     for rank in record["ranks"]:
         number = rank["rank"]
@@ -57,7 +57,7 @@ def status_table(
         if number in dead:
             pid, state = rank["pid"], f"dead: {dead[number]}"
         elif answer is None:
-            pid, state = rank["pid"], "does not answer"
+            pid, state = rank["pid"], "does not respond"
         else:
             pid, memory = answer["pid"], format_bytes(answer["memory"])
             held = format_bytes(answer["gpu"]["allocated"]) if answer["gpu"] else "-"
@@ -77,13 +77,13 @@ def pids(found: Found) -> set[int]:
 def pools_table(pools: list[Found]) -> str:
     """Return a table of the pools that a notebook can attach to."""
     if not pools:
-        return "No other pool of yours is running on this machine."
+        return "You have no other pool on this machine."
     rows: list[tuple[str, ...]] = [("pool", "ranks", "notebook", "used by")]
     for found in pools:
         users = [f"{who['name'] or 'kernel'} (pid {who['pid']})" for who in found.kernels]
         name = found.config["record"]["name"] or "-"
         rows.append((found.id, str(found.config["world_size"]), name, ", ".join(users) or "nobody"))
-    return "\n".join(["Choose one, with %dist_attach POOL:", *_aligned(rows)])
+    return "\n".join(["Choose a pool with %dist_attach POOL:", *_aligned(rows)])
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:

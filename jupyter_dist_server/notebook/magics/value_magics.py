@@ -31,8 +31,8 @@ class ValueMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("names", nargs="+", metavar="NAME", help="a variable; with --as, an expression")
-    @argument("--as", dest="target", type=unquoted, help="its name on the ranks; default: the same")
-    @argument("--ranks", type=unquoted, help="which ranks, such as 0,2 or 0-2; default: all")
+    @argument("--as", dest="target", type=unquoted, help="name on the ranks; default: the same")
+    @argument("--ranks", type=unquoted, help="some ranks, such as 0,2 or 0-2; default: all")
     @line_magic
     def dist_push(self, line: str) -> None:
         """Set variables of the notebook on the ranks, at once, also while a cell runs there.
@@ -47,7 +47,7 @@ class ValueMagics(Magics):  # type: ignore[misc]
         """
         options = parse_argstring(self.dist_push, line)
         if options.target and len(options.names) > 1:
-            raise UsageError("--as is for one name")
+            raise UsageError("--as requires a single name")
         names = [options.target] if options.target else options.names
         values = {
             name: self._evaluate(expression)
@@ -62,13 +62,11 @@ class ValueMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("name", nargs="+", metavar="NAME", help="a variable or an expression on the ranks")
-    @argument("--rank", type=unquoted, default="0", help="from which rank; default: 0")
+    @argument("--rank", type=unquoted, default="0", help="rank to pull from; default: 0")
     @argument(
-        "--ranks", type=unquoted, help="from which ranks, as a list: all, or a choice such as 0,2"
+        "--ranks", type=unquoted, help="pull a list from these ranks: all, or a choice such as 0,2"
     )
-    @argument(
-        "--as", dest="target", type=unquoted, help="its name in the notebook; default: the same"
-    )
+    @argument("--as", dest="target", type=unquoted, help="name in the notebook; default: the same")
     @line_magic
     def dist_pull(self, line: str) -> None:
         """Fetch a value of one rank, or a list with those of several, also while a cell runs there.
@@ -85,7 +83,7 @@ class ValueMagics(Magics):  # type: ignore[misc]
         expression, target = _name(options)
         ranks = self.pool.choose(options.ranks or options.rank)
         if not options.ranks and len(ranks) > 1:
-            raise UsageError("--rank takes one rank; use --ranks for a list of several")
+            raise UsageError("--rank must be one rank; use --ranks for several")
         begun = time.monotonic()
         values, moved = self.pool.mover().pull(expression, ranks)
         value = list(values.values()) if options.ranks else values[ranks[0]]
@@ -94,8 +92,8 @@ class ValueMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("name", metavar="NAME", help="a tensor, array or sequence; with --as, an expression")
-    @argument("--as", dest="target", type=unquoted, help="its name on the ranks; default: the same")
-    @argument("--ranks", type=unquoted, help="which ranks, such as 0,2 or 0-2; default: all")
+    @argument("--as", dest="target", type=unquoted, help="name on the ranks; default: the same")
+    @argument("--ranks", type=unquoted, help="some ranks, such as 0,2 or 0-2; default: all")
     @line_magic
     def dist_scatter(self, line: str) -> None:
         """Split a value along its first dimension, as evenly as possible: one part for each rank.
@@ -117,11 +115,11 @@ class ValueMagics(Magics):  # type: ignore[misc]
     @plain_usage
     @magic_arguments()
     @argument("name", nargs="+", metavar="NAME", help="a variable or an expression on the ranks")
+    @argument("--as", dest="target", type=unquoted, help="name in the notebook; default: the same")
+    @argument("--ranks", type=unquoted, help="some ranks, such as 0,2 or 0-2; default: all")
     @argument(
-        "--as", dest="target", type=unquoted, help="its name in the notebook; default: the same"
+        "--concat", action="store_true", help="concatenate the values along their first dimension"
     )
-    @argument("--ranks", type=unquoted, help="which ranks, such as 0,2 or 0-2; default: all")
-    @argument("--concat", action="store_true", help="join the values along their first dimension")
     @line_magic
     def dist_gather(self, line: str) -> None:
         """Fetch the values of all ranks as a list, or joined to one.
@@ -169,8 +167,8 @@ def _name(options: Any) -> tuple[str, str]:
     if not target.isidentifier():
         raise DistError(
             "bad_name",
-            f"“{target}” is not a variable's name.",
-            "Say how to call it here with --as NAME.",
+            f"“{target}” is not a valid variable name.",
+            "Choose a name with --as NAME.",
         )
     return expression, target
 

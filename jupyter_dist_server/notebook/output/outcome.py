@@ -99,10 +99,10 @@ class Outcome:
                 publish([_folded(others)])
         for rank in by_status.get("dead", []):
             if words := self._last_words.get(rank):
-                traceback += [f"[{rank}] wrote to stderr at last:", *words]
+                traceback += [f"[{rank}] last lines of stderr:", *words]
         sentences = " ".join(self._sentences(by_status, replies))
         if self._limit is not None:
-            raise CellFailed(f"Not done within {self._limit:g} s. {sentences}", traceback)
+            raise CellFailed(f"Timed out after {self._limit:g} s. {sentences}", traceback)
         if self._interrupted:
             # Also when a rank took no notice, as `!command` does: who presses Stop means all.
             raise CellInterrupted(f"Interrupted. {sentences}", traceback)
@@ -120,7 +120,7 @@ class Outcome:
             if self._was_stopped(rank, what):
                 what = _STOPPED_BY_US
             elif self._group.suspect and "gloo" in what:  # whose words are for its developers
-                what = "a process group that is broken"
+                what = "an unusable process group"
             failed.setdefault(what, []).append(rank)
         if stopped := failed.pop(_STOPPED_BY_US, []):
             yield f"{_name(stopped)} stopped; {_whose(stopped)} variables are kept."
@@ -150,9 +150,9 @@ class Outcome:
             them = "it" if len(lost) == 1 else "them"
             yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."
         elif self._group.suspect and not causes:  # new ranks have a new group
-            yield "The process group is broken: replace all ranks with %dist_restart."
+            yield "The process group is no longer usable. Replace all ranks with %dist_restart."
         elif self._group.mended:
-            yield "The process group was made again."
+            yield "The process group was re-created."
 
     def _where(self, ranks: list[int]) -> str:
         """Name the GPUs of ranks that died: one of them may be the cause."""
@@ -182,7 +182,7 @@ class Outcome:
         for rank in sorted(self._execution.begun):
             place = self._execution.places.get(rank)
             if rank in self._execution.stopped:
-                where = "stopped by a signal (SIGSTOP)"
+                where = "stopped (SIGSTOP)"
             elif place is None:
                 where = "in C code that holds the GIL"
             else:

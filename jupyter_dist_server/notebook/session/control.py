@@ -118,7 +118,7 @@ class LocalControl:
             raise DistError(
                 "pool_not_found",
                 f"There is no pool {pool_id}.",
-                "%dist_attach without a name shows those that run.",
+                "%dist_attach without an ID lists your pools.",
             )
         return self._loop.run(self._adopt(found))
 

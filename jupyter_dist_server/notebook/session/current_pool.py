@@ -89,7 +89,7 @@ class CurrentPool:
             assert self._record
             raise DistError(
                 "pool_exists",
-                f"This notebook has a pool already: {self._record['world_size']} ranks, "
+                f"This notebook already has a pool: {self._record['world_size']} ranks, "
                 f"{self._record['backend']}, {self._record['state']}.",
                 "Use it, or stop it with %dist_shutdown before you start another.",
             )
@@ -122,7 +122,7 @@ class CurrentPool:
             else:
                 self._control.stop(record["id"])
             raise DistError(
-                "start_cancelled", "The start was cancelled; nothing of it is left."
+                "start_cancelled", "The start was cancelled, and all its processes have ended."
             ) from None
         if record["state"] != "RUNNING":
             raise _why_not(record)
@@ -200,8 +200,8 @@ class CurrentPool:
         if self.attach():
             raise DistError(
                 "pool_exists",
-                "This notebook has a pool already.",
-                "Leave it with %dist_shutdown before you attach to another.",
+                "This notebook already has a pool.",
+                "Detach from it with %dist_shutdown before you attach to another.",
             )
         self._failure = None
         self._control = self._local

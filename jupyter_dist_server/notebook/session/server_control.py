@@ -125,8 +125,8 @@ class ServerControl:
         except (OSError, HTTPException, ValueError) as error:
             raise DistError(
                 "server_unreachable",
-                f"The Jupyter server does not answer: {error}.",
-                "Is it still running? The ranks are not affected by a busy server.",
+                f"The Jupyter server does not respond: {error}.",
+                "Check that it is running. A busy server does not affect the ranks.",
             ) from error
 
     def find(self) -> Record | None:
@@ -204,6 +204,6 @@ def _translate(error: urllib.error.HTTPError) -> DistError:
     except (ValueError, KeyError):
         return DistError(
             "server_error",
-            f"The Jupyter server refused: {error.code} {error.reason}.",
-            "Its log may say more.",
+            f"The Jupyter server refused the request: {error.code} {error.reason}.",
+            "See its log.",
         )

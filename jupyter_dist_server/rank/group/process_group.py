@@ -211,7 +211,7 @@ class GroupHandlers:
 
     async def dist_regroup_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Make the group again, on the main thread, between cells: it blocks until all are in."""
-        content, failure = parent["content"], "It came too late."
+        content, failure = parent["content"], "The request came too late."
         patience = content["until"] - time.time()
         if patience > 0:  # or nobody waits for it any more
             try:

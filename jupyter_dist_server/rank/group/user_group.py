@@ -30,7 +30,7 @@ def no_group() -> OtherGroupError:
     """Return the error of a rank whose pool has no process group that works."""
     return OtherGroupError(
         "no_group",
-        "The pool has no process group at the moment: a rank is dead or does not answer.",
+        "The pool has no process group at the moment: a rank is dead or does not respond.",
         "%dist_status shows which rank; %dist_restart --ranks replaces it.",
     )
 
@@ -180,9 +180,9 @@ class UserGroup:
                     "other_group",
                     f"init_process_group was called with {where.format(given)}, "
                     f"but this is rank {self._rank} of {have}.",
-                    f"Leave it out, or start a pool with %dist_init -n {given}."
+                    f"Omit the argument, or start a pool with %dist_init -n {given}."
                     if name == "world_size"
-                    else "Leave it out, or give each rank its own: int(os.environ['RANK']).",
+                    else "Omit the argument, or pass int(os.environ['RANK']).",
                 )
 
     def _check_backend(self, asked: str | None) -> None:
@@ -199,7 +199,9 @@ class UserGroup:
             )
             return
         raise OtherGroupError(
-            "other_group", f"{said}.", "Leave it out, or start another pool: %dist_init --backend."
+            "other_group",
+            f"{said}.",
+            "Omit the argument, or start another pool with %dist_init --backend.",
         )
 
     def _forget_parents_groups(self) -> None:

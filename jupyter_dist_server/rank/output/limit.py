@@ -68,7 +68,7 @@ class Budget:
         self._remember(text[end:])
         head = text[:end]
         new_line = "" if head.endswith("\n") or not head else "\n"
-        where = f"and goes on in {self._file.name}" if self._file else f"({self._trouble})"
+        where = f"and continues in {self._file.name}" if self._file else f"({self._trouble})"
         return f"{head}{new_line}… the output is cut here {where}\n"
 
     def _keep(self, *texts: str) -> None:
@@ -105,6 +105,6 @@ class Budget:
                 self._file.close()
             except OSError as error:
                 self._trouble = f"the file is not complete: {error}"
-            cut += f", all of them are in {self._file.name}" if not self._trouble else ""
+            cut += f"; the complete output is in {self._file.name}" if not self._trouble else ""
             self._file = None
         return f"{cut}{f' ({self._trouble})' if self._trouble else ''}\n{last}{displays}"
