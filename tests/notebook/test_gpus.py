@@ -153,7 +153,7 @@ def test_free_gpus_are_taken_by_default_and_it_is_said_which_and_why(
     notebook.ok("%dist_shutdown")
     refused = notebook.fails("%dist_init -n 2 --gpu-ids 1,2")
     assert refused.startswith("GPUs 1, 2 are leased by ") and "pool p-" in refused
-    assert "Ranks share GPUs" in notebook.ok("%dist_init -n 3 --gpu-ids 0,3").shown
+    assert "ranks share GPUs" in notebook.ok("%dist_init -n 3 --gpu-ids 0,3").shown
 
 
 def test_waiting_in_line_is_reported_and_ends_when_the_gpu_is_free(
