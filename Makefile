@@ -5,8 +5,8 @@
 #   make lab    opens JupyterLab with the examples
 #   make lab-fake   opens it on a pretend machine with 8 GPUs, whose load follows the ranks
 #   make lint types py-test ts-test ui-test   the parts of `make test`
-#   make test-under-load   runs `make test` five times, while two other programs use the processor
-#   make chaos   kills and stops 200 processes of notebooks, ranks and servers, and checks all each time
+#   make test-under-load   runs the tests in Python and in the browser five times, while two other programs use the processor
+#   make chaos   kills and stops 208 processes of notebooks, ranks and servers, and checks all each time
 #   make soak   lets faults happen to a server, a notebook and its ranks, for an hour; best as root
 #   make bench  compares pools with plain kernels
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
@@ -61,10 +61,10 @@ test:
 	$(MAKE) --jobs=2 py-test lint types ts-test ui-test
 
 test-under-load:
-	for time in 1 2 3 4 5; do tools/under_load.sh $(MAKE) test || exit 1; done
+	for time in 1 2 3 4 5; do tools/under_load.sh $(MAKE) --jobs=2 py-test ui-test || exit 1; done
 
 chaos: $(INSTALLED)
-	JUPYTER_DIST_CHAOS=200 pytest -n $(PYTEST_WORKERS) $(PYTEST_OPTIONS) tests/notebook/test_chaos.py
+	JUPYTER_DIST_CHAOS=208 pytest -n $(PYTEST_WORKERS) $(PYTEST_OPTIONS) tests/notebook/test_chaos.py
 
 soak: $(INSTALLED)
 	python -m tests.soak $(SOAK_OPTIONS)
@@ -83,9 +83,9 @@ types: $(INSTALLED) $(MODULES) $(UI_MODULES)
 	cd ui-tests && jlpm types:check
 
 # Tests wait for processes most of the time. The order is kept, as the longest files come early.
-# As in the browser, a test has a second try: on a busy machine an output may come later than usual.
+# A test that needs a second try is marked as flaky, with its reason.
 py-test: $(INSTALLED) $(FRONT_END)
-	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --reruns 1 $(PYTEST_OPTIONS)
+	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(PYTEST_OPTIONS)
 
 fuzz: $(INSTALLED)
 	FUZZ_CASES=10000 FUZZ_FRAMES=2000 pytest -rP --timeout 3600 $(PYTEST_OPTIONS) tests/server/test_fuzz.py

@@ -54,9 +54,9 @@ def pool_folders() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob("jdist-*"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Return a running Jupyter server."""
+    """Return a running Jupyter server, the same for all modules; none may end it."""
     before = pool_folders()
     server = Server(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root"))
     yield server
@@ -71,7 +71,9 @@ def notebook(
     """Return a notebook: once without a server, once with; both must behave the same."""
     before = pool_folders()
     if request.param == "served":
-        notebook = request.getfixturevalue("server").notebook()
+        server: Server = request.getfixturevalue("server")
+        folder = Path(tempfile.mkdtemp(dir=server.root))
+        notebook = server.notebook(folder=folder.name)
     else:
         home = tmp_path_factory.mktemp("home")
         notebook = plain_notebook(environment(home), tmp_path_factory.mktemp("folder"))

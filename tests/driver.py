@@ -340,9 +340,9 @@ class Server:
         pools = self.api("GET", "jupyter-dist/pools")["pools"]
         return [pool for pool in pools if pool["ended"] is None]
 
-    def notebook(self, name: str = "python3") -> Notebook:
-        """Start a kernel of this server."""
-        kernel = self.api("POST", "api/kernels", {"name": name})["id"]
+    def notebook(self, name: str = "python3", folder: str = "") -> Notebook:
+        """Start a kernel of this server, in a folder of its root."""
+        kernel = self.api("POST", "api/kernels", {"name": name, "path": folder})["id"]
         runtime = Path(self.env["JUPYTER_RUNTIME_DIR"])
         client = BlockingKernelClient(connection_file=str(runtime / f"kernel-{kernel}.json"))
         client.load_connection_file()

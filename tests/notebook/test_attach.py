@@ -12,13 +12,20 @@ import pytest
 from ..driver import Notebook, Server, environment, plain_notebook, wait_for
 
 
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Return a server that stops the pool of a kernel as soon as that is gone."""
+    grace = "--JupyterDistApp.orphan_grace=0"
+    server = Server(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root"), grace)
+    yield server
+    server.close()
+
+
 @pytest.fixture(params=["plain", "served"])
 def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Notebook, Notebook]]:
     """Return two notebooks of one user; the first has a pool, in which `kept` is 7."""
-    server = None
     if request.param == "served":
-        (tmp_path / "root").mkdir()
-        server = Server(tmp_path / "home", tmp_path / "root", "--JupyterDistApp.orphan_grace=0")
+        server: Server = request.getfixturevalue("strict")
         one, other = server.notebook(), server.notebook()
     else:
         one, other = (
@@ -31,8 +38,6 @@ def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Notebo
     yield one, other
     for notebook in (other, one):
         notebook.close()
-    if server:
-        server.close()
 
 
 def test_the_only_other_pool_is_attached_to(two: tuple[Notebook, Notebook]) -> None:

@@ -10,12 +10,22 @@ import pytest
 
 from ..driver import Notebook, Server, tagged, wait_for, wait_until_ready
 
+GRACE = "--JupyterDistApp.orphan_grace=2"
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Return a server whose pools wait a little for a kernel that comes back."""
+    server = Server(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root"), GRACE)
+    yield server
+    server.close()
+
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[Server]:
     """Return a server that the test may end."""
     (tmp_path / "root").mkdir()
-    server = Server(tmp_path / "home", tmp_path / "root", "--JupyterDistApp.orphan_grace=2")
+    server = Server(tmp_path / "home", tmp_path / "root", GRACE)
     yield server
     if server.process.poll() is None:
         server.close()
@@ -29,9 +39,9 @@ def started(server: Server) -> Notebook:
     return notebook
 
 
-def test_a_restarted_kernel_finds_its_pool_again(own_server: Server) -> None:
-    notebook = started(own_server)
-    own_server.api("POST", f"api/kernels/{notebook.kernel_id}/restart")
+def test_a_restarted_kernel_finds_its_pool_again(patient: Server) -> None:
+    notebook = started(patient)
+    patient.api("POST", f"api/kernels/{notebook.kernel_id}/restart")
     wait_until_ready(notebook.client)
     attached = notebook.ok("%load_ext jupyter_dist_server")
     assert attached.lines == ["Attached to this notebook's pool of 2 ranks."]
@@ -39,10 +49,10 @@ def test_a_restarted_kernel_finds_its_pool_again(own_server: Server) -> None:
     notebook.close()
 
 
-def test_a_kernel_that_is_killed_and_restarted_finds_its_pool_again(own_server: Server) -> None:
-    notebook = started(own_server)
+def test_a_kernel_that_is_killed_and_restarted_finds_its_pool_again(patient: Server) -> None:
+    notebook = started(patient)
     pid = int(notebook.ok("import os\nprint(os.getpid())").text)
-    kernel = next(process for process in tagged(own_server.env) if process.pid == pid)
+    kernel = next(process for process in tagged(patient.env) if process.pid == pid)
     kernel.kill()  # the server starts it again, with the same id
     wait_until_ready(notebook.client)
     notebook.ok("%load_ext jupyter_dist_server")
@@ -50,35 +60,35 @@ def test_a_kernel_that_is_killed_and_restarted_finds_its_pool_again(own_server: 
     notebook.close()
 
 
-def test_the_pool_says_whether_all_cells_of_a_notebook_run_on_it(own_server: Server) -> None:
-    notebook = started(own_server)
+def test_the_pool_says_whether_all_cells_of_a_notebook_run_on_it(patient: Server) -> None:
+    notebook = started(patient)
 
     def mode() -> bool:
-        (kernel,) = [who for who in own_server.pools()[0]["holders"] if who["as"] == "kernel"]
+        (kernel,) = [who for who in patient.pools()[0]["holders"] if who["as"] == "kernel"]
         return bool(kernel["mode"])
 
     assert mode() is False
     notebook.ok("%dist_mode -e")
     wait_for(mode, "the mode")
     notebook.ok("%dist_restart")  # a new connection holds the pool from now on
-    wait_for(lambda: own_server.pools()[0]["state"] == "RUNNING" and mode(), "the mode")
+    wait_for(lambda: patient.pools()[0]["state"] == "RUNNING" and mode(), "the mode")
     notebook.ok("%dist_mode -d")
     wait_for(lambda: not mode(), "its end")
     notebook.close()
 
 
-def test_all_cells_go_to_the_ranks_until_their_pool_ends(own_server: Server) -> None:
-    notebook = started(own_server)
+def test_all_cells_go_to_the_ranks_until_their_pool_ends(patient: Server) -> None:
+    notebook = started(patient)
 
     def end() -> None:
-        pool = own_server.pools()[0]["id"]
-        own_server.api("DELETE", f"jupyter-dist/pools/{pool}?wait=1")
+        pool = patient.pools()[0]["id"]
+        patient.api("DELETE", f"jupyter-dist/pools/{pool}?wait=1")
 
     notebook.ok("%dist_mode -e")
     assert notebook.ok("print('here')").lines == ["[0-1] here"]
     end()
-    own_server.api("POST", "jupyter-dist/pools", {"kernel_id": notebook.kernel_id})
-    wait_for(lambda: own_server.pools()[0]["state"] == "RUNNING", "the next pool")
+    patient.api("POST", "jupyter-dist/pools", {"kernel_id": notebook.kernel_id})
+    wait_for(lambda: patient.pools()[0]["state"] == "RUNNING", "the next pool")
     assert notebook.ok("print('here')").lines == ["here"]  # as the toolbar says by then
     notebook.ok("%dist_mode -e")
     end()
@@ -88,30 +98,30 @@ def test_all_cells_go_to_the_ranks_until_their_pool_ends(own_server: Server) -> 
     notebook.close()
 
 
-def test_what_the_panel_does_is_seen_by_the_magics(own_server: Server) -> None:
-    notebook = own_server.notebook()
-    pool = own_server.api("POST", "jupyter-dist/pools", {"kernel_id": notebook.kernel_id})
+def test_what_the_panel_does_is_seen_by_the_magics(patient: Server) -> None:
+    notebook = patient.notebook()
+    pool = patient.api("POST", "jupyter-dist/pools", {"kernel_id": notebook.kernel_id})
     notebook.ok("%load_ext jupyter_dist_server")  # while the pool starts
     assert notebook.ok("%%distributed\nkept = world_size\nkept").lines == ["[0-1] 2"]
     notebook.ok("%%distributed\nkept")
-    restarted = own_server.api("POST", f"jupyter-dist/pools/{pool['id']}/restart")
+    restarted = patient.api("POST", f"jupyter-dist/pools/{pool['id']}/restart")
     while restarted["state"] != "RUNNING":
         news = f"?after={restarted['version']}&wait=20"
-        restarted = own_server.api("GET", f"jupyter-dist/pools/{pool['id']}{news}")
+        restarted = patient.api("GET", f"jupyter-dist/pools/{pool['id']}{news}")
     assert "NameError" in notebook.fails("%%distributed\nkept")
-    own_server.api("DELETE", f"jupyter-dist/pools/{pool['id']}?wait=1")
+    patient.api("DELETE", f"jupyter-dist/pools/{pool['id']}?wait=1")
     error = notebook.fails("%%distributed\n1")
     assert "Start one with %dist_init." in error and len(error.splitlines()) == 2
     notebook.close()
 
 
-def test_a_cell_whose_ranks_are_restarted_says_so(own_server: Server) -> None:
-    notebook = started(own_server)
-    pool = own_server.pools()[0]["id"]
+def test_a_cell_whose_ranks_are_restarted_says_so(patient: Server) -> None:
+    notebook = started(patient)
+    pool = patient.pools()[0]["id"]
     result = notebook.run(
         "%%distributed\nimport time\nprint('in')\ntime.sleep(600)",
         until=lambda r: "in" in r.text,
-        act=lambda: own_server.api("POST", f"jupyter-dist/pools/{pool}/restart"),
+        act=lambda: patient.api("POST", f"jupyter-dist/pools/{pool}/restart"),
     )
     assert result.error == "Ranks 0-1 were restarted meanwhile."
     assert notebook.ok("%%distributed\nrank").lines == ["[0]   0", "[1]   1"]
@@ -131,11 +141,11 @@ def test_a_killed_server_leaves_no_rank(own_server: Server) -> None:
     notebook.client.stop_channels()
 
 
-def test_several_notebooks_have_pools_of_their_own(own_server: Server) -> None:
-    one, two = started(own_server), started(own_server)
+def test_several_notebooks_have_pools_of_their_own(patient: Server) -> None:
+    one, two = started(patient), started(patient)
     one.ok("%%distributed\nkept = 1")
     assert two.ok("%%distributed\nkept").lines == ["[0-1] 7"]
-    assert len(own_server.pools()) == 2
+    assert len(patient.pools()) == 2
     one.close()
     assert two.ok("%%distributed\nkept").lines == ["[0-1] 7"]
     two.close()

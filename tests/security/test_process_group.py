@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.protocol.records import PoolState
@@ -53,7 +54,7 @@ for _ in range(500):
 """
 BE_RANK_1 = """
 store = dist.FileStore(sys.argv[1], 2)
-limit = datetime.timedelta(seconds=30)
+limit = datetime.timedelta(seconds=120)
 try:
     group = dist.ProcessGroupGloo(store, int(sys.argv[2]), 2, limit)
     print("member", flush=True)
@@ -66,7 +67,7 @@ import datetime, os
 store = dist.FileStore({store!r}, 2)
 os.chmod({store!r}, 0o666)
 try:
-    dist.ProcessGroupGloo(store, 0, 2, datetime.timedelta(seconds=30))
+    dist.ProcessGroupGloo(store, 0, 2, datetime.timedelta(seconds=120))
     print("let in")
 except Exception as error:
     print(error)
@@ -184,6 +185,7 @@ async def test_who_races_to_the_ports_of_a_pool_that_starts_gets_nowhere(tmp_pat
         stranger.end(racer)
 
 
+@pytest.mark.flaky(reruns=1, reason="on a busy machine, gloo gives up connecting a lazy group")
 async def test_groups_made_later_are_guarded_and_work(tmp_path: Path) -> None:
     """Also those that gloo would connect at their first collective, and those that are split."""
     code = """
@@ -192,8 +194,8 @@ os.environ["TORCH_GLOO_LAZY_INIT"] = "1"
 whole = dist.group.WORLD
 for group in (
     dist.new_group([0, 1]),
-    whole.split_group([0, 1], datetime.timedelta(seconds=30), None, "one", ""),
-    whole.split_group([0, 1], datetime.timedelta(seconds=30), None, "two", ""),
+    whole.split_group([0, 1], datetime.timedelta(seconds=120), None, "one", ""),
+    whole.split_group([0, 1], datetime.timedelta(seconds=120), None, "two", ""),
 ):
     t = torch.ones(1)
     group.allreduce([t]).wait()

@@ -61,7 +61,11 @@ class World:
         self._variables = self.gpus.environment(home / "nvml")
         self._variables["JUPYTER_DIST_LEASES"] = str(self.leases)
         self._home = home
-        self.begin()
+        try:
+            self.begin()
+        except BaseException:
+            self._leave_disk()
+            raise
 
     def begin(self) -> None:
         """Start a server and a notebook with a pool."""
@@ -153,9 +157,14 @@ class World:
 
     def end(self) -> None:
         """Shut everything down; `Server.close` checks that no process is left."""
-        self.notebook.client.stop_channels()
-        self.server.close()
-        wait_for(lambda: not self.pool_folders(), "the end of the pools' folders")
+        try:
+            self.notebook.client.stop_channels()
+            self.server.close()
+            wait_for(lambda: not self.pool_folders(), "the end of the pools' folders")
+        finally:
+            self._leave_disk()
+
+    def _leave_disk(self) -> None:
         os.environ["TMPDIR"] = tempfile.tempdir = self._usual
-        if self.mounted:
-            subprocess.run(["umount", str(self.disk)], check=True)
+        if self.mounted:  # also where a process of a test that failed still has a file on it
+            subprocess.run(["umount", "--lazy", str(self.disk)], check=True)
