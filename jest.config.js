@@ -17,11 +17,6 @@ const esModules = [
 module.exports = {
   ...jestJupyterLab(__dirname),
   reporters: ['default'],
-  // Jest's page has neither workers nor `import.meta`.
-  moduleNameMapper: {
-    ...jestJupyterLab(__dirname).moduleNameMapper,
-    '/startPainter$': '<rootDir>/src/__tests__/paintInPage.ts'
-  },
   // Above the limit of the waits in the tests, which say what they waited for.
   testTimeout: 90_000,
   testRegex: 'src/__tests__/.*\\.spec\\.tsx?$',

@@ -23,24 +23,34 @@ import type { IFakeModel } from './samples';
 
 // A page without pixels: what is drawn is looked at in the browser tests.
 const nothing = () => undefined;
-const context = new Proxy({} as Record<string, unknown>, {
-  get: (known, name: string) =>
-    known[name] ?? (name === 'measureText' ? () => ({ width: 10 }) : nothing),
-  set: (known, name, value) => Reflect.set(known, name, value)
+const image = (width: number, height: number) => ({
+  width,
+  height,
+  data: new Uint8ClampedArray(4 * width * height)
+});
+const drawn: string[] = [];
+const context = new Proxy(
+  {
+    measureText: () => ({ width: 10 }),
+    fillText: (text: string) => drawn.push(text),
+    createImageData: image,
+    getImageData: () => image(1, 1)
+  } as Record<string, unknown>,
+  {
+    get: (known, name: string) => known[name] ?? nothing,
+    set: (known, name, value) => Reflect.set(known, name, value)
+  }
+);
+// Nor has it a layout.
+Object.defineProperties(HTMLElement.prototype, {
+  clientWidth: { get: () => 900 },
+  clientHeight: { get: () => 400 }
 });
 HTMLCanvasElement.prototype.getContext = function (this: HTMLCanvasElement) {
   context.canvas = this;
   return context;
 } as unknown as HTMLCanvasElement['getContext'];
-HTMLCanvasElement.prototype.transferControlToOffscreen = function () {
-  return this as unknown as OffscreenCanvas;
-};
 Object.assign(globalThis, {
-  Path2D: class {
-    moveTo = nothing;
-    lineTo = nothing;
-    rect = nothing;
-  },
   matchMedia: () => ({
     addEventListener: nothing,
     removeEventListener: nothing
@@ -129,24 +139,6 @@ const tell = async (time: number, utilization: number[]) => {
 };
 
 describe('the GPU timeline', () => {
-  it('says what the browser lacks, and opens all the same', async () => {
-    const { transferControlToOffscreen } = HTMLCanvasElement.prototype;
-    Reflect.deleteProperty(
-      HTMLCanvasElement.prototype,
-      'transferControlToOffscreen'
-    );
-    try {
-      const { widget } = await open();
-      await until(() =>
-        Boolean(widget.node.textContent?.includes('has no OffscreenCanvas'))
-      );
-    } finally {
-      Object.assign(HTMLCanvasElement.prototype, {
-        transferControlToOffscreen
-      });
-    }
-  });
-
   it('stands in the main area, or below the notebook where that has a page of its own', async () => {
     expect((await open()).areas).toEqual(['main']);
     act(() => opened?.dispose());

@@ -4,25 +4,20 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IBand } from './bands';
 import { sayBand, sayBands } from './bandWords';
 import type { IBandWords } from './bandWords';
-import { chipsIn, fitLabel } from './chips';
+import { chipsIn } from './chips';
 import type { IChip } from './chips';
-import type { IColours } from './colours';
+import { CHIP, LANE } from './draw';
+import type { ILabelledChip } from './draw';
 import { element } from './element';
 import type { TimelineModel } from './model';
 import type { Scale } from './scale';
-import { CHIP, CHIP_MARGIN, LANE } from './sizes';
 
-const TEXT = 11.5;
-/** Seconds after which a running cell's words are written anew, where they do not show its time. */
-const SELDOM = 5;
-
-/** What a chip shows, when it was written last. */
+/** A chip, its button, and what is said of it. */
 interface IShown {
   node: HTMLButtonElement;
-  key: string;
   chip: IChip;
-  /** Whether there is room for how long it took. */
-  hasTime: boolean;
+  key: string;
+  words: IBandWords;
 }
 
 export interface IBandStripOptions {
@@ -32,123 +27,92 @@ export interface IBandStripOptions {
 }
 
 /**
- * Which cell ran when, above the curves: chips that one can click, or walk along by arrow keys.
+ * Which cell ran when, above the curves: chips that one can click, or walk along by arrow keys. They
+ * are buttons without a look, on what the canvas shows.
  */
 export class BandStrip {
   constructor(
-    private readonly _label: HTMLElement,
     private readonly _parent: HTMLElement,
     private readonly _model: TimelineModel,
     private readonly _trans: TranslationBundle,
     private readonly _options: IBandStripOptions
   ) {
+    _parent.setAttribute('role', 'group');
+    _parent.setAttribute('aria-label', _trans.__('Cells on ranks'));
     _parent.addEventListener('keydown', this._onKey);
   }
 
   /** What is shown, by lane and time. */
-  get chips(): readonly IChip[] {
-    return this._shown.map(({ chip }) => chip);
+  get chips(): readonly ILabelledChip[] {
+    return this._shown.map(({ chip, words }) => ({
+      ...chip,
+      parts: words.parts
+    }));
   }
 
   /** What its lanes are called: with several pools, each has its notebook's name. */
   get lanes(): readonly string[] {
-    return this._lanes;
+    const paths: string[] = [];
+    for (const { chip } of this._shown) {
+      paths[chip.lane] = chip.bands[0].path;
+    }
+    return paths.length > 1
+      ? paths.map(path => PathExt.basename(path))
+      : [this._trans.__('cells')];
   }
 
-  /** The parts of a chip's label that fit on it. */
-  label(chip: IChip, colours: IColours): string[] {
-    return this._fit(chip, this._say(chip).parts, colours);
-  }
-
-  draw(scale: Scale, view: readonly [number, number], colours: IColours): void {
-    const { bands, now } = this._model;
-    const chips = chipsIn(bands.all, scale, view);
+  /** Show what ran on so many pixels of the page. */
+  update(scale: Scale, width: number): void {
     const before = new Map(
       this._shown.map(shown => [shown.chip.bands[0].id, shown])
     );
-    this._shown = chips.map(chip => {
-      const { id, start } = chip.bands[0];
-      const shown = before.get(id) ?? this._make(chip);
-      before.delete(id);
-      shown.chip = chip;
-      const { left, right, room, lane, bands, isRunning } = chip;
-      // Those that are over are written once.
-      const step = shown.hasTime ? 1 : SELDOM;
-      const time = isRunning ? Math.floor((now - start) / step) : '';
-      const ranks = bands.map(({ stretches }) => stretches.length).join();
-      const key = `${left} ${right} ${room} ${lane} ${ranks} ${time}`;
-      if (key !== shown.key) {
-        shown.key = key;
-        this._write(shown, colours);
+    this._shown = chipsIn(this._model.bands.all, scale, [0, width]).map(
+      chip => {
+        const { id } = chip.bands[0];
+        const shown = before.get(id) ?? this._make(chip);
+        before.delete(id);
+        this._place(shown, chip);
+        return shown;
       }
-      return shown;
-    });
+    );
     for (const { node } of before.values()) {
       node.remove();
     }
-    this._nameLanes();
     if (!this._shown.some(({ node }) => node.tabIndex === 0)) {
       this._focusable(this._shown.at(-1)?.node);
     }
-  }
-
-  private _nameLanes(): void {
-    const paths: string[] = [];
-    for (const { lane, bands } of this.chips) {
-      paths[lane] = bands[0].path;
-    }
-    const lanes =
-      paths.length > 1
-        ? paths.map(path => PathExt.basename(path))
-        : [this._trans.__('cells')];
-    if (lanes.join('\n') !== this._lanes.join('\n')) {
-      this._label.replaceChildren();
-      for (const name of lanes) {
-        const node = element(this._label, '');
-        node.textContent = node.title = name;
-      }
-    }
-    this._lanes = lanes;
-  }
-
-  /** Have all labels written anew. */
-  clear(): void {
-    this._shown.forEach(shown => (shown.key = ''));
   }
 
   private _make(chip: IChip): IShown {
     const node = element(this._parent, 'jp-dist-Timeline-chip', 'button');
     node.type = 'button';
     node.tabIndex = -1;
-    const shown = { node, key: '', chip, hasTime: false };
+    const shown = { node, chip, key: '', words: { parts: [], title: '' } };
     node.addEventListener('click', () => this._onClick(shown.chip));
     node.addEventListener('focus', () => this._focusable(node));
     return shown;
   }
 
-  private _write(shown: IShown, colours: IColours): void {
-    const { node, chip } = shown;
-    const { left, right, lane, isRunning } = chip;
-    const { parts, title } = this._say(chip);
-    node.style.left = `${left}px`;
-    node.style.width = `${right - left}px`;
-    node.style.top = `${lane * LANE + (LANE - CHIP) / 2}px`;
-    node.classList.toggle('jp-mod-running', isRunning);
-    if (node.title !== title) {
-      node.title = title;
-      node.setAttribute('aria-label', title);
-    }
-    const fitting = this._fit(chip, parts, colours);
-    shown.hasTime = fitting.length > 1;
-    while (node.childElementCount > fitting.length) {
-      node.lastElementChild?.remove();
-    }
-    fitting.forEach((part, index) => {
-      const span = node.children[index] ?? element(node, '', 'span');
-      if (span.textContent !== part) {
-        span.textContent = part;
+  private _place(shown: IShown, chip: IChip): void {
+    const { node } = shown;
+    shown.chip = chip;
+    node.style.left = `${chip.left}px`;
+    node.style.width = `${chip.right - chip.left}px`;
+    node.style.top = `${chip.lane * LANE + (LANE - CHIP) / 2}px`;
+    // What is over is put into words once.
+    const { now } = this._model;
+    const time = chip.isRunning ? Math.floor(now - chip.bands[0].start) : '';
+    const ranks = chip.bands.map(({ stretches }) => stretches.length).join();
+    const key = `${ranks} ${time}`;
+    if (key !== shown.key) {
+      shown.key = key;
+      shown.words = this._say(chip);
+      const { title } = shown.words;
+      if (node.title !== title) {
+        node.title = title;
+        node.setAttribute('aria-label', title);
       }
-    });
+    }
   }
 
   private _say({ bands }: IChip): IBandWords {
@@ -156,22 +120,6 @@ export class BandStrip {
     return bands.length > 1
       ? sayBands(bands, this._trans)
       : sayBand(bands[0], now, pools, this._trans);
-  }
-
-  private _fit(
-    { left, room }: IChip,
-    parts: readonly string[],
-    colours: IColours
-  ): string[] {
-    this._ctx ??= document.createElement('canvas').getContext('2d');
-    const ctx = this._ctx;
-    return fitLabel(parts, room - left - 2 * CHIP_MARGIN, CHIP_MARGIN, part => {
-      if (!ctx) {
-        return 0;
-      }
-      ctx.font = chipFont(colours, parts.indexOf(part));
-      return ctx.measureText(part).width;
-    });
   }
 
   private _onClick({ bands }: IChip): void {
@@ -202,11 +150,4 @@ export class BandStrip {
   };
 
   private _shown: IShown[] = [];
-  private _lanes: readonly string[] = [];
-  private _ctx: CanvasRenderingContext2D | null = null;
-}
-
-/** The first part of a label is the strongest. */
-export function chipFont({ font }: IColours, part: number): string {
-  return `${part === 0 ? 600 : 400} ${TEXT}px ${font}`;
 }

@@ -5,7 +5,7 @@ import { formatRanks, formatStopwatch } from '../words/format';
 import type { IPoolsModel } from '../model/tokens';
 import { endOf } from './bands';
 import type { IBand } from './bands';
-import { formatClock } from './ticks';
+import { formatClock } from './scale';
 
 /** Seconds: a collective may take so long before it is a wait. */
 const PATIENCE = 4;

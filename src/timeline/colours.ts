@@ -2,24 +2,39 @@ import { colourOf } from '../ui/meters';
 
 const RANKS = [0, 1, 2, 3, 4, 5, 6, 7];
 
+/** What is behind a curve: one bit for a cell that ran then, one for a line of the grid. */
+export const [BAND, GRID] = [1, 2];
+
+/** Colours of pixels as they lie in an `ImageData`, by what is behind the curve. */
+export type Pixels = readonly number[];
+
 export interface ICurveColours {
   line: string;
-  area: string;
+  /** Below the line. */
+  area: Pixels;
 }
 
 /** What a canvas needs of the theme. */
 export interface IColours {
   /** Of a rank's GPU; of a GPU without ranks. */
   curve(rank: number | undefined): ICurveColours;
+  /** Behind the curves. */
+  behind: Pixels;
+  /** The line below a row. */
+  edge: number;
   background: string;
   text: string;
   quiet: string;
   border: string;
-  grid: string;
-  /** Behind the curves, and the labels of what is over and of what goes on. */
-  band: string;
+  /** Behind the label of a cell, and around it while it runs. */
   chip: string;
   brand: string;
+  /** Behind what stands on a curve. */
+  veil: string;
+  cursor: string;
+  brush: string;
+  clock: string;
+  clockText: string;
   font: string;
 }
 
@@ -36,24 +51,52 @@ export function readColours(node: HTMLElement): IColours {
   };
   const mix = (colour: string, percent: number) =>
     read(`color-mix(in srgb, ${colour} ${percent}%, transparent)`);
-  const curve = (colour: string): ICurveColours => ({
-    line: read(colour),
-    area: mix(colour, 20)
-  });
+  const pixel = makeBlender();
+  const background = read('var(--jp-layout-color1)');
+  const border = read('var(--jp-border-color2)');
+  const band = mix('var(--jp-brand-color1)', 11);
+  const grid = mix('var(--jp-border-color1)', 35);
+  const layers = [[], [band], [grid], [band, grid]];
+  const curve = (colour: string): ICurveColours => {
+    const area = mix(colour, 20);
+    return {
+      line: read(colour),
+      area: layers.map(behind => pixel(background, ...behind, area))
+    };
+  };
   const ranks = RANKS.map(rank => curve(`var(--jp-dist-rank-${rank})`));
   const none = curve('var(--jp-ui-font-color3)');
   const colours: IColours = {
     curve: rank => (rank === undefined ? none : ranks[colourOf(rank)]),
-    background: read('var(--jp-layout-color1)'),
+    behind: layers.map(behind => pixel(background, ...behind)),
+    edge: pixel(background, border),
+    background,
     text: read('var(--jp-ui-font-color1)'),
     quiet: read('var(--jp-ui-font-color2)'),
-    border: read('var(--jp-border-color2)'),
-    grid: mix('var(--jp-border-color1)', 35),
-    band: mix('var(--jp-brand-color1)', 11),
+    border,
     chip: mix('var(--jp-brand-color1)', 16),
     brand: read('var(--jp-brand-color1)'),
+    veil: mix('var(--jp-layout-color1)', 75),
+    cursor: read('var(--jp-ui-font-color3)'),
+    brush: mix('var(--jp-brand-color1)', 18),
+    clock: read('var(--jp-inverse-layout-color1)'),
+    clockText: read('var(--jp-ui-inverse-font-color1)'),
     font: computed.fontFamily
   };
   probe.remove();
   return colours;
+}
+
+/** What a pixel looks like with some colours on top of each other. */
+function makeBlender(): (...layers: string[]) => number {
+  const canvas = document.createElement('canvas');
+  canvas.width = canvas.height = 1;
+  const ctx = canvas.getContext('2d', { willReadFrequently: true })!;
+  return (...layers) => {
+    for (const layer of layers) {
+      ctx.fillStyle = layer;
+      ctx.fillRect(0, 0, 1, 1);
+    }
+    return new Uint32Array(ctx.getImageData(0, 0, 1, 1).data.buffer)[0];
+  };
 }

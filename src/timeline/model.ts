@@ -109,10 +109,7 @@ export class TimelineModel implements IDisposable {
       this._watching = telemetry.watch('gpus');
       telemetry.changed.connect(this._onTelemetry, this);
       changed.connect(this._onPools, this);
-      this.bands.changed.connect(this._onBands, this);
-      // What happened meanwhile was not followed.
-      this._changedSince = -Infinity;
-      this._poolsRevision += 1;
+      this.bands.changed.connect(this._emit, this);
       this._keys = this._uuids();
       if (this.isFollowing) {
         this._load();
@@ -123,7 +120,7 @@ export class TimelineModel implements IDisposable {
       this._watching = null;
       telemetry.changed.disconnect(this._onTelemetry, this);
       changed.disconnect(this._onPools, this);
-      this.bands.changed.disconnect(this._onBands, this);
+      this.bands.changed.disconnect(this._emit, this);
     }
   }
 
@@ -131,17 +128,9 @@ export class TimelineModel implements IDisposable {
     return this.pools.gpus?.gpus ?? [];
   }
 
-  /** Another number after each change of the pools. */
-  get poolsRevision(): number {
-    return this._poolsRevision;
-  }
-
   get recording(): Recording {
     return this._records.recording;
   }
-
-  /** Seconds: while time goes on, the view moves by so much at once. */
-  grain = 1;
 
   /** Why there is no past, in a sentence. */
   get error(): string | null {
@@ -151,13 +140,6 @@ export class TimelineModel implements IDisposable {
   /** The time at which it stands. */
   get now(): number {
     return this._pausedAt ?? (this._zoom ? this._zoomedAt : this._end);
-  }
-
-  /** From when on (Unix seconds) the bands have changed since this was asked last. */
-  takeChanged(): number {
-    const since = this._changedSince;
-    this._changedSince = Infinity;
-    return since;
   }
 
   get view(): View {
@@ -222,12 +204,7 @@ export class TimelineModel implements IDisposable {
   }
 
   private get _whole(): View {
-    const end =
-      this._pausedAt ??
-      (this._zoom
-        ? this._zoomedAt
-        : Math.ceil(this._end / this.grain) * this.grain);
-    return [end - this.span, end];
+    return [this.now - this.span, this.now];
   }
 
   /** Go on where it was left: what has happened since is asked of the server. */
@@ -253,7 +230,6 @@ export class TimelineModel implements IDisposable {
   }
 
   private _onPools(): void {
-    this._poolsRevision += 1;
     const keys = this._uuids();
     const { state } = this.pools.connection;
     const isBack = state === 'live' && this._connection !== 'live';
@@ -263,11 +239,6 @@ export class TimelineModel implements IDisposable {
       this._load();
       this._optionsChanged.emit();
     }
-    this._emit();
-  }
-
-  private _onBands(_: Bands, since: number): void {
-    this._changedSince = Math.min(this._changedSince, since);
     this._emit();
   }
 
@@ -295,8 +266,6 @@ export class TimelineModel implements IDisposable {
   private _zoom: View | null = null;
   /** The end of the whole when it was zoomed. */
   private _zoomedAt = 0;
-  private _changedSince = -Infinity;
-  private _poolsRevision = 0;
   private _keys = '';
   private _connection: Connection['state'] = 'live';
   private _isDisposed = false;

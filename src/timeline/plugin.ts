@@ -12,6 +12,7 @@ import {
 import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
+import { LabIcon } from '@jupyterlab/ui-components';
 
 import { addToPalette } from '../ui/palette';
 import {
@@ -22,12 +23,19 @@ import {
 } from '../model/tokens';
 import { Bands } from './bands';
 import { Past } from './history';
-import { timelineIcon } from './icons';
 import { jumpTo } from './jump';
 import { METRICS, RANGES } from './metrics';
 import { TimelineModel } from './model';
 import { Timeline } from './timeline';
 import { fillToolbar } from './toolbar';
+
+/** A curve over time. */
+const timelineIcon = new LabIcon({
+  name: 'jupyter-dist-server:timeline',
+  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" width="16">
+  <path class="jp-icon3" fill="#616161" d="M3 3h2v16h16v2H3zM7 17V13l4-6 4 4 5-6v12z"/>
+</svg>`
+});
 
 /**
  * Offers the timeline of the GPUs in the main area, or below a notebook that has a page of its own;

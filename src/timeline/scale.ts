@@ -1,6 +1,9 @@
+/** Seconds between two ticks, all of which divide an hour or are whole hours. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
+const MINUTE = 60;
+
 /**
- * Where times are: pixels from a moment that stays the same while time goes on, so that what is
- * drawn can be moved as a whole.
+ * Where times are, in pixels from the left edge.
  */
 export class Scale {
   constructor(
@@ -9,6 +12,18 @@ export class Scale {
     /** Seconds. */
     readonly perPixel: number
   ) {}
+
+  /**
+   * Show a stretch of time on so many pixels.
+   *
+   * It begins at a whole pixel since the epoch: while time goes on, everything moves by whole pixels,
+   * and what is rounded to them keeps its width.
+   */
+  static over([begin, end]: readonly [number, number], width: number): Scale {
+    // Differences of Unix times are not exact, and would shift all pixels since the epoch.
+    const perPixel = Number(((end - begin) / width).toPrecision(9));
+    return new Scale(Math.round(begin / perPixel) * perPixel, perPixel);
+  }
 
   place(time: number): number {
     return (time - this.base) / this.perPixel;
@@ -40,4 +55,41 @@ export function nearest(times: readonly number[], time: number): number {
     (after === times.length || time - times[after - 1] < times[after] - time)
     ? after - 1
     : Math.min(after, times.length - 1);
+}
+
+export interface ITick {
+  /** Unix seconds. */
+  time: number;
+  /** `14:02`, or `14:02:30` where minutes are not enough. */
+  label: string;
+}
+
+/** Round times of day between two pixels, with at least `room` pixels from one to the next. */
+export function ticksIn(
+  scale: Scale,
+  from: number,
+  to: number,
+  room: number
+): ITick[] {
+  const least = room * scale.perPixel;
+  const step = STEPS.find(step => step >= least) ?? STEPS[STEPS.length - 1];
+  const [begin, end] = [scale.timeAt(from), scale.timeAt(to)];
+  const ticks: ITick[] = [];
+  for (let time = Math.ceil(begin / step) * step; time <= end; time += step) {
+    ticks.push({ time, label: formatClock(time, step < MINUTE) });
+  }
+  return ticks;
+}
+
+// Made once: it takes longer than drawing a chart.
+const OPTIONS = {
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23'
+} as const;
+const MINUTES = new Intl.DateTimeFormat([], OPTIONS);
+const SECONDS = new Intl.DateTimeFormat([], { ...OPTIONS, second: '2-digit' });
+
+export function formatClock(time: number, isFine: boolean): string {
+  return (isFine ? SECONDS : MINUTES).format(time * 1000);
 }

@@ -4,19 +4,18 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
 import type { IBandStripOptions } from './bandStrip';
-import { canPaint } from './canvas';
 import { readColours } from './colours';
 import type { IColours } from './colours';
-import { Curves } from './curves';
-import { element, hide } from './element';
-import { obeyKey } from './keys';
+import { Chart } from './chart';
+import { element } from './element';
 import type { TimelineModel } from './model';
 import { sayNothing, sayTrouble } from './notes';
 import type { INothing } from './notes';
-import { startPainter } from './startPainter';
 
-/** For a browser that has none. */
-const NO_PAINTER = { obey: () => undefined, dispose: () => undefined };
+/** By how much a key zooms, and the part of the width by which it moves. */
+const [ZOOM, MOVE] = [2, 0.25];
+/** Pixels by which it moves the cursor. */
+const STEP = 10;
 
 /**
  * The curves of all GPUs, or why there are none; it draws only while it can be seen, once a frame
@@ -35,32 +34,12 @@ export class Timeline extends Widget {
     this._note = element(this.node, 'jp-dist-Timeline-note');
     this._note.setAttribute('role', 'status');
     this._empty = element(this.node, 'jp-dist-Timeline-empty');
-    this._body = element(this.node, 'jp-dist-Timeline-body');
-    this._body.tabIndex = 0;
-    this._body.setAttribute('role', 'group');
-    this._body.setAttribute(
-      'aria-label',
-      _trans.__(
-        'Curves of the GPUs. Plus and minus zoom, arrow keys move, with Shift they read values, 0 shows all.'
-      )
-    );
-    if (!canPaint()) {
-      this._failure = _trans.__(
-        'The curves cannot be drawn: this browser has no OffscreenCanvas. Update the browser.'
-      );
-    }
-    const painter = canPaint()
-      ? startPainter(reason => {
-          this._failure = _trans.__(
-            'The curves cannot be drawn; reload the page. %1',
-            reason
-          );
-          this._schedule();
-        })
-      : NO_PAINTER;
-    this._curves = new Curves(this._body, model, _trans, painter, { jump });
+    this._chart = new Chart(this.node, model, _trans, {
+      jump,
+      moved: () => this._schedule()
+    });
     this.node.addEventListener('keydown', this._onKey);
-    this._body.addEventListener('scroll', this._onScroll);
+    this._chart.body.addEventListener('scroll', () => this._schedule());
     document.addEventListener('visibilitychange', this._onVisibility);
     model.changed.connect(this._schedule, this);
     _themes?.themeChanged.connect(this._onTheme, this);
@@ -71,7 +50,6 @@ export class Timeline extends Widget {
       document.removeEventListener('visibilitychange', this._onVisibility);
       this._themes?.themeChanged.disconnect(this._onTheme, this);
       cancelAnimationFrame(this._frame);
-      this._curves.dispose();
       this.model.dispose();
       super.dispose();
     }
@@ -80,7 +58,7 @@ export class Timeline extends Widget {
   /** All that is seen, as a picture. */
   picture(): HTMLCanvasElement {
     this._draw();
-    return this._curves.picture(this._colours ?? readColours(this.node));
+    return this._chart.picture(this._colours ?? readColours(this.node));
   }
 
   protected onAfterAttach(msg: Message): void {
@@ -105,7 +83,6 @@ export class Timeline extends Widget {
 
   protected onResize(msg: Widget.ResizeMessage): void {
     super.onResize(msg);
-    this._curves.invalidate();
     this._schedule();
   }
 
@@ -118,11 +95,6 @@ export class Timeline extends Widget {
 
   private readonly _onVisibility = () => {
     this.model.isShown = this.isVisible && !document.hidden;
-    this._schedule();
-  };
-
-  private readonly _onScroll = () => {
-    this._curves.scroll();
     this._schedule();
   };
 
@@ -145,14 +117,14 @@ export class Timeline extends Widget {
 
   private _draw(): void {
     const { pools } = this.model;
-    const trouble = this._failure || sayTrouble(this.model, this._trans);
+    const trouble = sayTrouble(this.model, this._trans);
     if (this._note.textContent !== trouble) {
       this._note.textContent = trouble;
     }
-    hide(this._note, !trouble);
+    this._note.hidden = !trouble;
     const nothing = sayNothing(pools, this._trans);
-    hide(this._body, nothing !== null);
-    hide(this._empty, nothing === null);
+    this._chart.node.hidden = nothing !== null;
+    this._empty.hidden = nothing === null;
     if (nothing) {
       this._sayNothing(nothing);
       return;
@@ -160,12 +132,9 @@ export class Timeline extends Widget {
     const isStale =
       pools.connection.state === 'stale' ||
       (pools.telemetry.trouble?.since ?? null) !== null;
-    // Toggling it costs also where it is so already.
-    if (this.hasClass('jp-mod-stale') !== isStale) {
-      this.toggleClass('jp-mod-stale', isStale);
-    }
+    this.toggleClass('jp-mod-stale', isStale);
     this._colours ??= readColours(this.node);
-    this._curves.draw(this._colours);
+    this._chart.draw(this._colours);
   }
 
   private _sayNothing({ title, more }: INothing): void {
@@ -181,23 +150,56 @@ export class Timeline extends Widget {
   }
 
   private readonly _onKey = (event: KeyboardEvent) => {
-    const [begin, end] = this.model.view;
-    const middle = this._curves.pointer.time ?? (begin + end) / 2;
-    if (obeyKey(event, this.model, this._curves.pointer, middle)) {
+    if (this._obey(event)) {
       event.preventDefault();
       event.stopPropagation();
     }
   };
 
+  /** Do what a key says; tell whether it is one of ours. */
+  private _obey(event: KeyboardEvent): boolean {
+    const { model } = this;
+    const { pointer } = this._chart;
+    const [begin, end] = model.view;
+    const middle = pointer.time ?? (begin + end) / 2;
+    if (event.ctrlKey || event.metaKey || event.altKey) {
+      return false;
+    }
+    switch (event.key) {
+      case '+':
+      case '=':
+        model.zoomBy(ZOOM, middle);
+        return true;
+      case '-':
+        model.zoomBy(1 / ZOOM, middle);
+        return true;
+      case 'ArrowLeft':
+      case 'ArrowRight': {
+        const way = event.key === 'ArrowLeft' ? -1 : 1;
+        if (event.shiftKey) {
+          // The first time it comes to the newest value.
+          pointer.moveTo((pointer.x ?? Infinity) + way * STEP);
+        } else {
+          model.move(way * MOVE);
+        }
+        return true;
+      }
+      case '0':
+      case 'Escape':
+        pointer.moveTo(null);
+        model.resetZoom();
+        return true;
+      default:
+        return false;
+    }
+  }
+
   private readonly _note: HTMLElement;
   private readonly _empty: HTMLElement;
-  private readonly _body: HTMLElement;
-  private readonly _curves: Curves;
+  private readonly _chart: Chart;
   /** Null until they are read anew. */
   private _colours: IColours | null = null;
   /** Why there is nothing, if there was nothing. */
   private _said = '';
-  /** Why nothing can be drawn. */
-  private _failure = '';
   private _frame = 0;
 }

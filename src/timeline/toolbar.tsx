@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import {
   HTMLSelect,
   ReactWidget,
+  LabIcon,
   Toolbar as ToolbarItems,
   ToolbarButtonComponent,
   UseSignal,
@@ -10,12 +11,17 @@ import {
 } from '@jupyterlab/ui-components';
 import React from 'react';
 
-import { pauseIcon } from './icons';
 import { METRICS, RANGES, nameMetric } from './metrics';
 import type { ChartMetric } from './metrics';
-import { save } from './save';
 import { makeTable } from './table';
 import type { Timeline } from './timeline';
+
+const pauseIcon = new LabIcon({
+  name: 'jupyter-dist-server:pause',
+  svgstr: `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" width="16">
+  <path class="jp-icon3" fill="#616161" d="M6 5h4v14H6zM14 5h4v14h-4z"/>
+</svg>`
+});
 
 /**
  * Fill the toolbar of a timeline.
@@ -131,4 +137,14 @@ function Choice({ label, value, options, choose }: IChoiceProps): JSX.Element {
       ))}
     </HTMLSelect>
   );
+}
+
+/** Have the browser save a file. */
+function save(blob: Blob, name: string): void {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  // The download has begun by then, and keeps what it needs.
+  setTimeout(() => URL.revokeObjectURL(link.href));
 }

@@ -44,7 +44,7 @@ export async function measureTasks(
       mains.has(thread(event))
   );
   const longest = (values: number[]) =>
-    values.map(value => Math.round(value / 1000)).sort((a, b) => b - a);
+    values.map(value => value / 1000).sort((a, b) => b - a);
   return {
     cpu: longest(tasks.map(({ tdur = 0 }) => tdur)),
     clock: longest(tasks.map(({ dur = 0 }) => dur))
@@ -53,9 +53,11 @@ export async function measureTasks(
 
 /** One line of a report. */
 export function sayTasks(what: string, { cpu, clock }: ITasks): void {
+  const first = (values: number[]) =>
+    values.slice(0, 3).map(Math.round).join(', ');
   const over = clock.filter(ms => ms > 100).length;
   console.log(
-    `${what}: longest tasks ${cpu.slice(0, 3).join(', ')} ms of processor time ` +
-      `(${clock.slice(0, 3).join(', ')} ms on the clock, ${over} over 100 ms)`
+    `${what}: longest tasks ${first(cpu)} ms of processor time ` +
+      `(${first(clock)} ms on the clock, ${over} over 100 ms)`
   );
 }

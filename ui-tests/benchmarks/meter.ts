@@ -53,9 +53,12 @@ export class Meter {
   }
 }
 
+/** The median. */
+export function middle(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1];
+}
+
 export function median(costs: readonly ICost[]): ICost {
-  const middle = (values: number[]) =>
-    values.sort((a, b) => a - b)[values.length >> 1];
   return {
     task: middle(costs.map(({ task }) => task)),
     script: middle(costs.map(({ script }) => script))

@@ -7,7 +7,8 @@ import { expect, test } from '../tests/support';
 import { Feed } from './feed';
 import { hideFloor, showFloor, stepFloor } from './floors';
 import type { Floor } from './floors';
-import { median, Meter } from './meter';
+import { measureTasks } from './mainThread';
+import { median, Meter, middle } from './meter';
 import type { ICost } from './meter';
 
 /** Each round measures everything once; the medians of the rounds are told. */
@@ -21,8 +22,8 @@ const BUILT = resolve(
   __dirname,
   '../../jupyter_dist_server/labextension/static'
 );
-/** What the issue of the front end asks for. */
-const MUST = { update: 4, bundle: 200 * KB, growth: 0.02 };
+/** What is asked for: milliseconds of the longest task, a frame of a screen with 60 Hz; and the rest. */
+const MUST = { task: 16, bundle: 200 * KB, growth: 0.02 };
 
 function tell(rows: [string, string][]): void {
   const lines = rows.map(row => `| ${row.join(' | ')} |`);
@@ -44,7 +45,10 @@ async function watchChanges(page: Page): Promise<() => Promise<number>> {
 
 const ms = (value: number) => value.toFixed(2);
 
-test('an update of the timeline: 16 GPUs, 15 minutes', async ({ page }) => {
+test('an update of the timeline: 16 GPUs, 15 minutes', async ({
+  page,
+  browser
+}) => {
   const feed = new Feed(page);
   await feed.install();
   await page.reload();
@@ -75,6 +79,7 @@ test('an update of the timeline: 16 GPUs, 15 minutes', async ({ page }) => {
     uplot: floor('uplot')
   };
   const costs: Record<string, ICost[]> = {};
+  const longest: number[] = [];
   const keep = (name: string, cost: ICost) => (costs[name] ??= []).push(cost);
   for (let round = 0; round < ROUNDS; round++) {
     await command('jupyter-dist:open-timeline');
@@ -82,6 +87,10 @@ test('an update of the timeline: 16 GPUs, 15 minutes', async ({ page }) => {
     // The first frame draws everything.
     await feed.send(5, PAUSE);
     keep('ours', await fed());
+    const tasks = await measureTasks(browser, bare, () =>
+      feed.send(UPDATES, PAUSE)
+    );
+    longest.push(tasks.cpu[0]);
     await command('launcher:create');
     await expect(timeline).toBeHidden();
     await feed.send(5, PAUSE);
@@ -104,7 +113,9 @@ test('an update of the timeline: 16 GPUs, 15 minutes', async ({ page }) => {
   tell([
     ['main thread for an update, ms', ms(ours.task)],
     ['of it in JavaScript, ms', ms(ours.script)],
-    ['the same while the timeline is hidden, ms', ms(unseen.task)],
+    ['the longest task, ms, median of the rounds', ms(middle(longest))],
+    ['the longest task of all rounds, ms', ms(Math.max(...longest))],
+    ['main thread for an update while it is hidden, ms', ms(unseen.task)],
     ['a frame in which one pixel changes, ms', ms(frame.task)],
     ['16 bare uPlots, ms', ms(uplot.task)],
     ['16 canvases cleared and stroked, ms', ms(canvas.task)],
@@ -112,7 +123,7 @@ test('an update of the timeline: 16 GPUs, 15 minutes', async ({ page }) => {
     ['ours ÷ canvases', ms(ours.task / canvas.task)]
   ]);
   expect(ours.task).toBeLessThan(uplot.task);
-  expect.soft(ours.task).toBeLessThanOrEqual(MUST.update);
+  expect.soft(middle(longest)).toBeLessThanOrEqual(MUST.task);
 });
 
 test('the heap after an hour of updates', async ({ page }) => {

@@ -71,12 +71,12 @@ test.describe('on a pretend machine', () => {
       const reset = timeline.button('Reset zoom');
       await expect(reset).toBeDisabled();
       const box = (await timeline.chart(2).boundingBox())!;
-      await page.mouse.move(box.x + 100, box.y + 20);
+      await page.mouse.move(box.x + 250, box.y + 20);
       await page.mouse.down();
-      await page.mouse.move(box.x + 300, box.y + 20, { steps: 4 });
+      await page.mouse.move(box.x + 450, box.y + 20, { steps: 4 });
       await page.mouse.up();
       await expect(reset).toBeEnabled();
-      await page.mouse.dblclick(box.x + 50, box.y + 20);
+      await page.mouse.dblclick(box.x + 200, box.y + 20);
       await expect(reset).toBeDisabled();
       await timeline.curves.press('+');
       await expect(reset).toBeEnabled();
@@ -102,13 +102,11 @@ test.describe('on a pretend machine', () => {
 
     await test.step('in both themes', async () => {
       const brightness = () =>
-        timeline.curves
+        timeline.root
           .locator('canvas')
-          .first()
-          .evaluate((tile: HTMLCanvasElement) => {
-            const { width, height } = tile;
-            const ctx = new OffscreenCanvas(width, height).getContext('2d')!;
-            ctx.drawImage(tile, 0, 0);
+          .evaluate((canvas: HTMLCanvasElement) => {
+            const { width, height } = canvas;
+            const ctx = canvas.getContext('2d')!;
             const { data } = ctx.getImageData(0, 0, width, height);
             return data.reduce((sum, value) => sum + value, 0) / data.length;
           });
@@ -127,15 +125,6 @@ test.describe('on a pretend machine', () => {
       );
       await page.theme.setLightTheme();
     });
-  });
-
-  test('it says when it cannot draw', async ({ page }) => {
-    await page.route(/static\/painter\./, route => route.abort());
-    const timeline = new Timeline(page);
-    await timeline.open();
-    await expect(timeline.root.getByRole('status')).toContainText(
-      'The curves cannot be drawn; reload the page.'
-    );
   });
 
   test('it asks for samples while it can be seen, and only then', async ({
@@ -188,7 +177,6 @@ test.describe('on a pretend machine', () => {
       const chip = timeline.cell(RAN);
       await expect(chip).toBeVisible();
       await timeline.root.getByLabel('Range').selectOption('last 1 minute');
-      await expect(chip).toHaveText(/^\[2\]/);
       await timeline.expectAccessible();
     });
 

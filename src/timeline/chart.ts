@@ -1,0 +1,194 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { BandStrip } from './bandStrip';
+import type { IBandStripOptions } from './bandStrip';
+import type { IColours } from './colours';
+import {
+  AXIS_HEIGHT,
+  Drawing,
+  fullHeight,
+  LABEL_WIDTH,
+  stripHeight
+} from './draw';
+import type { IScene } from './draw';
+import { element } from './element';
+import { nameMetric } from './metrics';
+import type { TimelineModel } from './model';
+import { Pointer } from './pointer';
+import { Row } from './row';
+import { formatClock, nearest, Scale } from './scale';
+
+/** The page's pixels: a row is as high as there is room for, within these. */
+const [LOWEST, HIGHEST] = [62, 150];
+
+/**
+ * The curves of all GPUs below one strip of cells and above one axis: a canvas, drawn anew whenever
+ * something has changed, and on top of it what can be scrolled, clicked and named.
+ */
+export class Chart {
+  constructor(
+    parent: HTMLElement,
+    private readonly _model: TimelineModel,
+    private readonly _trans: TranslationBundle,
+    options: Pick<IBandStripOptions, 'jump'> & { moved(): void }
+  ) {
+    this.node = element(parent, 'jp-dist-Timeline-chart');
+    this._canvas = element(this.node, '', 'canvas');
+    this._canvas.setAttribute('aria-hidden', 'true');
+    this.body = element(this.node, 'jp-dist-Timeline-body');
+    this.body.tabIndex = 0;
+    this.body.setAttribute('role', 'group');
+    this.body.setAttribute(
+      'aria-label',
+      _trans.__(
+        'Curves of the GPUs. Plus and minus zoom, arrow keys move, with Shift they read values, 0 shows all.'
+      )
+    );
+    const zoom = (from: number, to: number) => _model.zoomTo(from, to);
+    this._stripNode = element(this.body, 'jp-dist-Timeline-strip');
+    const chips = element(this._stripNode, 'jp-dist-Timeline-plot');
+    this._strip = new BandStrip(chips, _model, _trans, {
+      jump: options.jump,
+      zoom
+    });
+    this._rowsNode = element(this.body, 'jp-dist-Timeline-rows');
+    const layer = element(
+      this._rowsNode,
+      'jp-dist-Timeline-plot jp-mod-pointer'
+    );
+    this.pointer = new Pointer(layer, {
+      timeAt: x => this._scale.timeAt(x * this._ratio),
+      placeOf: time => this._scale.place(time) / this._ratio,
+      zoom,
+      reset: () => _model.resetZoom(),
+      moved: options.moved
+    });
+  }
+
+  readonly node: HTMLElement;
+  /** What is scrolled, and has the focus. */
+  readonly body: HTMLElement;
+  readonly pointer: Pointer;
+
+  draw(colours: IColours): void {
+    const { clientWidth, clientHeight, scrollTop } = this.body;
+    if (!clientWidth) {
+      return;
+    }
+    this._makeRows();
+    const ratio = (this._ratio = window.devicePixelRatio);
+    const plot = Math.max(1, clientWidth - LABEL_WIDTH);
+    const label = Math.round(LABEL_WIDTH * ratio);
+    const width = label + Math.max(1, Math.round(plot * ratio));
+    const height = Math.round(clientHeight * ratio);
+    this._scale = Scale.over(this._model.view, width - label);
+    const { base, perPixel } = this._scale;
+    this._strip.update(new Scale(base, perPixel * ratio), plot);
+    this._layOut(clientHeight);
+    if (this._canvas.width !== width || this._canvas.height !== height) {
+      this._canvas.width = width;
+      this._canvas.height = height;
+      this._canvas.style.width = `${width / ratio}px`;
+      this._canvas.style.height = `${height / ratio}px`;
+    }
+    const scrolled = Math.round(scrollTop * ratio);
+    const scene = this._scene(colours, scrolled);
+    this._image = drawOn(this._canvas, scene, colours, this._image);
+  }
+
+  /** All that is seen and what is scrolled away, as a picture. */
+  picture(colours: IColours): HTMLCanvasElement {
+    const { metric, view } = this._model;
+    const [begin, end] = view;
+    const title = this._trans.__(
+      '%1 · %2–%3 · %4',
+      nameMetric(metric, this._trans),
+      formatClock(begin, true),
+      formatClock(end, true),
+      new Date(end * 1000).toLocaleDateString()
+    );
+    const scene = { ...this._scene(colours, 0), title };
+    const picture = document.createElement('canvas');
+    picture.width = this._canvas.width;
+    picture.height = fullHeight(scene);
+    drawOn(picture, scene, colours, null);
+    return picture;
+  }
+
+  private _scene(colours: IColours, scrolled: number): IScene {
+    const { x, time } = this.pointer;
+    const { times } = this._model.recording;
+    const cursor = x === null || time === undefined ? null : { x, time };
+    const index = cursor && times.length ? nearest(times, cursor.time) : null;
+    return {
+      title: null,
+      lanes: this._strip.lanes,
+      chips: this._strip.chips,
+      rows: this._rows.map(row => row.update(colours, index)),
+      now: this._model.isFollowing ? this._trans.__('now') : null,
+      cursor,
+      brush: this.pointer.brush,
+      scale: this._scale,
+      times,
+      rowHeight: this._rowHeight,
+      scrolled,
+      ratio: this._ratio
+    };
+  }
+
+  private _makeRows(): void {
+    const { gpus } = this._model;
+    const key = gpus.map(({ uuid }) => uuid).join(' ');
+    if (key !== this._key) {
+      this._key = key;
+      this._rows.forEach(row => row.dispose());
+      this._rows = gpus.map(
+        gpu => new Row(this._rowsNode, gpu, this._model, this._trans)
+      );
+      this._layout = '';
+    }
+  }
+
+  /** Make what is on top of the canvas as high as what that shows. */
+  private _layOut(height: number): void {
+    const strip = stripHeight(this._strip.lanes.length);
+    const layout = `${height} ${strip} ${this._ratio}`;
+    if (layout === this._layout) {
+      return;
+    }
+    this._layout = layout;
+    const room = (height - strip - AXIS_HEIGHT) / this._rows.length;
+    const row = Math.min(HIGHEST, Math.max(LOWEST, Math.floor(room)));
+    this._rowHeight = Math.round(row * this._ratio);
+    this._stripNode.style.height = `${strip}px`;
+    for (const { node } of this._rows) {
+      node.style.height = `${this._rowHeight / this._ratio}px`;
+    }
+  }
+
+  private readonly _canvas: HTMLCanvasElement;
+  private readonly _stripNode: HTMLElement;
+  private readonly _rowsNode: HTMLElement;
+  private readonly _strip: BandStrip;
+  private _rows: Row[] = [];
+  /** The GPUs that the rows are of. */
+  private _key = '';
+  /** What the heights are for. */
+  private _layout = '';
+  /** Of the screen's own pixels, of which there are so many in one of the page's. */
+  private _scale = new Scale(0, 1);
+  private _ratio = 1;
+  private _rowHeight = LOWEST;
+  /** Used again by the next drawing. */
+  private _image: ImageData | null = null;
+}
+
+function drawOn(
+  canvas: HTMLCanvasElement,
+  scene: IScene,
+  colours: IColours,
+  image: ImageData | null
+): ImageData | null {
+  const ctx = canvas.getContext('2d', { alpha: false });
+  return ctx && new Drawing(ctx, scene, colours).draw(image);
+}
