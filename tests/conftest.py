@@ -45,7 +45,7 @@ def temporary_folder() -> Iterator[Path]:
 @pytest.fixture(scope="session", autouse=True)
 async def zygote(temporary_folder: Path) -> AsyncIterator[None]:
     """Keep a zygote for the pools that tests start in their own process."""
-    with warm_session():
+    async with warm_session():
         yield
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,13 @@ class _Session:
 _session: _Session | None = None
 
 
-@contextmanager
-def warm_session() -> Iterator[None]:
+@asynccontextmanager
+async def warm_session() -> AsyncIterator[None]:
     """Keep a zygote for the tests in between."""
     global _session
     _session = _Session()
     yield
-    _session.zygotes.close()
+    await _session.zygotes.close()
     _session = None
 
 

@@ -1,8 +1,8 @@
-"""The agent: a zygote that forks, watches and reaps the ranks of one pool.
+"""The agent: it forks, watches and reaps the ranks of one pool.
 
-`main` runs in the notebook kernel's interpreter, in a process of its own. It imports torch once,
-then forks each rank, so that ranks share its pages. It starts no thread and never opens CUDA: both
-would make a fork unsafe. Whoever can reach the socket in the pool's private folder may send
+A zygote, which has imported torch, forks it in the notebook kernel's interpreter. It forks each
+rank, so that ranks share the zygote's pages. It starts no thread and never opens CUDA: both would
+make a fork unsafe. Whoever can reach the socket in the pool's private folder may send
 commands, as JSON lines, and gets a snapshot at each change.
 """
 
@@ -15,7 +15,6 @@ import os
 import shutil
 import signal
 import socket
-import sys
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -42,7 +41,6 @@ from .exit_reasons import Deaths
 from .rank_log import RankLogs
 from .rank_processes import RankState, left_behind, read_report, signal_rank
 from .starting import Starter
-from .zygote import leave_zygote
 
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -270,31 +268,19 @@ class Agent:
         loop.run_until_complete(self._control.close())
 
 
-def serve(listener: socket.socket, lease: list[int], seat: socket.socket | None = None) -> None:
+def serve(listener: socket.socket, lease: list[int], failure: dict[str, Any] | None) -> None:
     """Be the agent of a listening control socket, which lies in the folder, until its pool ends.
 
-    The descriptors of a lease are held as long. With a `seat`, leave a zygote that talks to our
-    owner by it.
+    The descriptors of a lease are held as long. With a `failure`, only say why no rank can start.
     """
     call_ourselves("dist-agent")
     raise_limit()  # for our ranks too, which have a connection to each other in every group
     held = inherit(lease) if lease else []  # at once, and by no child of ours
     agent = Agent(Path(listener.getsockname()).parent, listener)
-    agent.starter.prepare()
-    agent.failure = agent.starter.failure
-    if seat:
-        if agent.starter.method == "fork" and not agent.failure:
-            leave_zygote(seat, ProcessRef(**agent.config["owner"]), listener, serve)
-        seat.close()
-    adopt_descendants()  # not before: the zygote must not be ours to end
+    agent.failure = failure
+    if not failure:
+        agent.starter.prepare()
+    adopt_descendants()
     agent.run()
     for file in held:
         file.close()
-
-
-def main() -> None:
-    """Run the agent of the descriptors given as argument: of control socket, seat and lease."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    given = json.loads(sys.argv[1])
-    seat = None if given["seat"] is None else socket.socket(fileno=given["seat"])
-    serve(socket.socket(fileno=given["listener"]), given["lease"], seat)

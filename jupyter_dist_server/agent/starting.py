@@ -23,6 +23,17 @@ from .rank_processes import RankState, close_all_but, spawn
 from .store_gate import StoreGate
 
 
+def preload() -> dict[str, Any] | None:
+    """Import what every rank needs; return why that is not possible."""
+    try:
+        rank_process.preload()
+    except Exception as error:
+        return rank_process.import_failure(error)
+    gc.collect()
+    gc.freeze()  # keeps the collector from touching, and so copying, pages shared with forks
+    return None
+
+
 class Starter:
     """Forks ranks, or spawns them.
 
@@ -43,8 +54,6 @@ class Starter:
         How often ranks were started.
     whole : bool
         Whether all ranks were started together, the last time.
-    failure : dict or None
-        Why none can be started.
     """
 
     def __init__(
@@ -57,7 +66,6 @@ class Starter:
         self.method: str = config["start_method"]
         self.backend: str = config["backend"]
         self.notices: list[str] = []
-        self.failure: dict[str, Any] | None = None
         self._folder = folder
         self._config = config
         self._devices = [rank["device"] for rank in config["ranks"]]
@@ -69,12 +77,7 @@ class Starter:
         """They hold the ports at which programs on the ranks meet; the pool's group has its own."""
 
     def prepare(self) -> None:
-        """Import what every rank needs, and make sure that forking is safe."""
-        try:
-            rank_process.preload()
-        except Exception as error:
-            self.failure = rank_process.import_failure(error)
-            return
+        """Choose the devices, and make sure that forking is safe."""
         if set(self._devices) != {"cpu"} and (why := rank_process.no_cuda()):
             self._devices = ["cpu"] * len(self._devices)
             self.backend = "none" if self.backend == "none" else "gloo"
@@ -86,8 +89,6 @@ class Starter:
                 f"Importing torch left {threads} threads running, so the ranks were spawned "
                 "instead of forked: this takes longer and shares no memory."
             )
-        gc.collect()
-        gc.freeze()  # keeps the collector from touching, and so copying, pages shared with ranks
 
     @property
     def is_starting(self) -> bool:

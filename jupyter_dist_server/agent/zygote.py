@@ -1,7 +1,9 @@
-"""A warm zygote: a copy of an agent that has imported torch, and forks the next pools' agents.
+"""The zygote: a process that has imported torch, and forks the agents of pools.
 
-The first agent of an environment leaves it behind. It is single-threaded, opens no CUDA, and waits
-in `poll` on one socket, whose other end its owner holds: it ends as soon as that is closed.
+Each environment has one, which the owner of the pools starts before its first pool. It is
+single-threaded, opens no CUDA, and waits in `poll` on one socket, whose other end the owner has: it
+ends as soon as that is closed. Where a fork would not be safe, or the owner wants to keep no
+zygote, it becomes the agent itself.
 """
 
 from __future__ import annotations
@@ -14,15 +16,15 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
+
+import psutil
 
 from ..common.folder import ORDERS
 from ..common.processes import ProcessRef, call_ourselves
 
-Become = Callable[[socket.socket, list[int]], None]
-"""What serves a listening socket, and holds the lease that other descriptors are."""
+Failure = dict[str, Any]
 
 _MOST_PASSED = 253
 """Descriptors that one message can carry: ``SCM_MAX_FD``."""
@@ -31,94 +33,106 @@ NAME = "dist-zygote"
 """How it calls itself, where `ps` shows names."""
 
 
-def leave_zygote(
-    seat: socket.socket, owner: ProcessRef, listener: socket.socket, become: Become
-) -> None:
-    """Fork a zygote that outlives this process.
+class Zygote:
+    """State of the zygote's process.
 
     Parameters
     ----------
-    seat : socket.socket
-        The zygote's end of the socket to its owner.
+    requests : socket.socket
+        Its end of the socket to its owner.
     owner : ProcessRef
         Whose end is the zygote's too.
-    listener : socket.socket
-        The agent's own, which the zygote must not keep.
-    become : callable
-        Turns a fork of the zygote into the agent that serves a listening socket.
+    failure : dict or None
+        Why torch cannot be imported: an agent is to say so.
     """
-    between = os.fork()
-    if between == 0:
+
+    def __init__(self, requests: socket.socket, owner: ProcessRef, failure: Failure | None) -> None:
+        self._requests = requests
+        self._owner = owner
+        self._failure = failure
+        self._forks = sys.platform == "linux" and psutil.Process().num_threads() == 1
+        self._installed = _installed()
+        self._agents: set[int] = set()
+        self._woken, self._wakes = os.pipe()
+        self._ours = [requests.fileno(), self._woken, self._wakes]
+
+    def run(self) -> None:
+        """Serve until the owner has gone."""
+        for end in (self._woken, self._wakes):
+            os.set_blocking(end, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wakes)
+        with contextlib.suppress(AttributeError, OSError):  # then the socket's end must do
+            self._ours.append(os.pidfd_open(self._owner.pid))
+        waiting = select.poll()
+        for descriptor in (self._requests.fileno(), self._woken, *self._ours[3:]):
+            waiting.register(descriptor, select.POLLIN)
+        self._say({"ready": True})
+        while self._owner.find():
+            ready = {descriptor for descriptor, _ in waiting.poll()}
+            if self._woken in ready:
+                os.read(self._woken, 4096)
+                for pid, code in self._reap():
+                    self._say({"ended": pid, "code": code})
+            if self._requests.fileno() in ready:
+                message, descriptors, _, _ = socket.recv_fds(self._requests, 65536, _MOST_PASSED)
+                if not message:
+                    return
+                self._answer(json.loads(message), descriptors)
+                for descriptor in descriptors:
+                    os.close(descriptor)
+
+    def _answer(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        folder = Path(request["folder"])
+        if not (request["stay"] and self._forks) or self._failure:
+            self._say({"folder": str(folder), "itself": True} | vars(ProcessRef.of(os.getpid())))
+            self._become_agent(folder, descriptors)
+        if _installed() != self._installed:
+            self._say({"folder": str(folder), "refused": "packages have changed"})
+            return
+        pid = os.fork()
+        if pid == 0:
+            self._become_agent(folder, descriptors)
+        self._agents.add(pid)
+        self._say({"folder": str(folder)} | vars(ProcessRef.of(pid)))
+
+    def _become_agent(self, folder: Path, descriptors: list[int]) -> NoReturn:
         try:
-            # Its parent must not be the agent, which ends all that descends from it.
-            if os.fork() == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for descriptor in self._ours:
+                os.close(descriptor)
+            if os.getsid(0) != os.getpid():
                 os.setsid()
-                call_ourselves(NAME)
-                listener.close()
-                _serve(seat, owner, become)
+            listener, log, *lease = descriptors
+            for target in (1, 2):
+                os.dup2(log, target)
+            os.close(log)
+            orders = json.loads((folder / ORDERS).read_text())
+            os.environ.clear()
+            os.environ.update(orders["environment"])
+            os.chdir(orders["cwd"])
+            from .main import serve
+
+            serve(socket.socket(fileno=listener), lease, self._failure)
+            os._exit(0)
         except BaseException:
             traceback.print_exc()
         finally:
-            os._exit(0)  # whatever happens, it must not go on as a second agent
-    os.waitpid(between, 0)
+            os._exit(1)  # whatever happens, it must not go on as a second zygote
 
+    def _say(self, message: dict[str, Any]) -> None:
+        with contextlib.suppress(ConnectionError):  # the owner has gone; so shall we
+            self._requests.send(json.dumps(message).encode())
 
-def _serve(seat: socket.socket, owner: ProcessRef, become: Become) -> None:
-    woken, wakes = os.pipe()
-    os.set_blocking(woken, False)
-    os.set_blocking(wakes, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wakes)
-    ours = [seat.fileno(), woken, wakes]
-    with contextlib.suppress(AttributeError, OSError):  # then the socket's end must do
-        ours.append(os.pidfd_open(owner.pid))
-    waiting = select.poll()
-    for descriptor in (seat.fileno(), woken, *ours[3:]):
-        waiting.register(descriptor, select.POLLIN)
-    installed = _installed()
-    agents: set[int] = set()
-    _say(seat, {"ready": vars(ProcessRef.of(os.getpid()))})
-    while owner.find():
-        ready = {descriptor for descriptor, _ in waiting.poll()}
-        if woken in ready:
-            os.read(woken, 4096)
-            for pid, code in _reap(agents):
-                _say(seat, {"ended": pid, "code": code})
-        if seat.fileno() in ready:
-            message, descriptors, _, _ = socket.recv_fds(seat, 65536, _MOST_PASSED)
-            if not message:
-                return
-            folder = Path(message.decode())
-            if _installed() != installed:
-                _say(seat, {"folder": str(folder), "refused": "packages have changed"})
-            else:
-                pid = os.fork()
-                if pid == 0:
-                    try:
-                        _become_agent(folder, descriptors, ours, become)
-                    except BaseException:
-                        traceback.print_exc()
-                    finally:
-                        os._exit(1)  # whatever happens, it must not go on as a second zygote
-                agents.add(pid)
-                _say(seat, {"folder": str(folder)} | vars(ProcessRef.of(pid)))
-            for descriptor in descriptors:
-                os.close(descriptor)
-
-
-def _say(seat: socket.socket, message: dict[str, Any]) -> None:
-    with contextlib.suppress(ConnectionError):  # the owner has gone; so shall we
-        seat.send(json.dumps(message).encode())
-
-
-def _reap(agents: set[int]) -> list[tuple[int, int]]:
-    ended = []
-    for agent in list(agents):
-        pid, status = os.waitpid(agent, os.WNOHANG)
-        if pid:
-            agents.discard(pid)
-            ended.append((pid, os.waitstatus_to_exitcode(status)))
-    return ended
+    def _reap(self) -> list[tuple[int, int]]:
+        ended = []
+        for agent in list(self._agents):
+            pid, status = os.waitpid(agent, os.WNOHANG)
+            if pid:
+                self._agents.discard(pid)
+                ended.append((pid, os.waitstatus_to_exitcode(status)))
+        return ended
 
 
 def _installed() -> dict[str, int]:
@@ -130,21 +144,12 @@ def _installed() -> dict[str, int]:
     return changes
 
 
-def _become_agent(
-    folder: Path, descriptors: list[int], ours: list[int], become: Become
-) -> NoReturn:
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for descriptor in ours:
-        os.close(descriptor)
-    os.setsid()
-    listener, log, *lease = descriptors
-    for target in (1, 2):
-        os.dup2(log, target)
-    os.close(log)
-    orders = json.loads((folder / ORDERS).read_text())
-    os.environ.clear()
-    os.environ.update(orders["environment"])
-    os.chdir(orders["cwd"])
-    become(socket.socket(fileno=listener), lease)
-    os._exit(0)
+def main() -> None:
+    """Run a zygote; the argument holds the descriptor of its socket, and who its owner is."""
+    call_ourselves(NAME)  # before the imports, which take a while
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from .starting import preload
+
+    given = json.loads(sys.argv[1])
+    requests, owner = socket.socket(fileno=given["socket"]), ProcessRef(**given["owner"])
+    Zygote(requests, owner, preload()).run()

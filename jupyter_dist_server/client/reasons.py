@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..common.errors import DistError
 from ..common.folder import log_tail
+from ..common.processes import UNKNOWN_EXIT
 from ..common.protocol.records import PoolRecord, Reason
 from ..common.rank_specs import format_ranks
 
@@ -25,8 +26,8 @@ def too_slow(record: PoolRecord, seconds: float) -> Reason:
     )
 
 
-def agent_ended(record: PoolRecord, code: int | None) -> Reason:
-    """Say how the agent ended; `code` is `None` where nobody knows."""
+def agent_ended(record: PoolRecord, code: int) -> Reason:
+    """Say how the agent ended."""
     log = log_tail(Path(record.folder, "agent.log"))
     if log and "No module named 'jupyter_dist_server" in log[-1]:
         return Reason(
@@ -35,7 +36,7 @@ def agent_ended(record: PoolRecord, code: int | None) -> Reason:
             f'Install it there: "{record.python}" -m pip install jupyter-dist-server',
         )
     how = f"exited with code {code}"
-    if code is None:
+    if code == UNKNOWN_EXIT:
         how = "ended without an error message"
     elif code < 0:
         how = f"was killed by signal {-code}"

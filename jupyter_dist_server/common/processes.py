@@ -19,6 +19,8 @@ RESTARTED, STOPPED = "restarted", "stopped"
 """How a rank ended that we ended ourselves; any other end is a death."""
 KILLED = "killed by request"
 """Why a rank is dead that somebody wanted to be killed; for those who use it, it has died."""
+UNKNOWN_EXIT = 1 << 8
+"""Stands for the exit code of a process that is not a child of ours; no process has it."""
 POOL_ENDED = "the pool has ended"
 """Why a rank does not answer any more, if its agent is gone."""
 

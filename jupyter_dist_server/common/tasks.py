@@ -1,4 +1,4 @@
-"""Background tasks that are neither lost nor silent."""
+"""Background tasks that are neither lost nor silent, and waiting for one of several events."""
 
 from __future__ import annotations
 
@@ -28,8 +28,24 @@ class Tasks:
         if not task.cancelled() and (error := task.exception()):
             _LOG.error("A background task failed", exc_info=error)
 
+    async def end(self, patience: float) -> None:
+        """Let all tasks end by themselves for some seconds, then cancel those that have not."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience)
+        await self.cancel()
+
     async def cancel(self) -> None:
         """Cancel all tasks and wait until they are gone."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def any_of(*events: asyncio.Event, within: float | None = None) -> None:
+    """Wait for one of some events, at most for some seconds."""
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

@@ -1,15 +1,16 @@
-"""An agent as its owner sees it: a child of the owner's, of a zygote's, or of nobody we know."""
+"""The process of an agent as its owner sees it, with the verbs of `subprocess.Popen`."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import subprocess
 from collections.abc import Callable
 
 import psutil
 
-from ..common.processes import ProcessRef, until_ended
+from ..common.processes import UNKNOWN_EXIT, ProcessRef, until_ended
 
 _STATUS_PATIENCE = 3.0
 """Seconds within which a zygote says how an agent of its own ended."""
@@ -22,19 +23,19 @@ class AgentProcess:
     ----------
     process : ProcessRef
         Which one it is.
-    child : subprocess.Popen or None
-        The same process, if it is a child of ours and so ours to reap.
     exit : asyncio.Future or None
         The exit code, from the zygote that forked it; negative is a signal's number.
+    child : subprocess.Popen or None
+        The same process, if it was a zygote, so a child of ours, before.
     silent : callable
-        Called if the zygote does not tell that.
+        Called if the zygote does not tell the exit code.
     """
 
     def __init__(
         self,
         process: ProcessRef,
+        exit: asyncio.Future[int] | None = None,
         child: subprocess.Popen[bytes] | None = None,
-        exit: asyncio.Future[int | None] | None = None,
         silent: Callable[[], None] = lambda: None,
     ) -> None:
         self._process = process
@@ -47,19 +48,16 @@ class AgentProcess:
         """Its number."""
         return self._process.pid
 
-    @property
-    def is_there(self) -> bool:
-        """Whether it has not ended."""
-        return self._process.find() is not None
+    def poll(self) -> int | None:
+        """Return `None` while it runs, then its exit code, `UNKNOWN_EXIT` if nobody knows that."""
+        if self._process.find():
+            return None
+        if self._child:
+            return self._child.wait()  # it has ended
+        return self._exit.result() if self._exit and self._exit.done() else UNKNOWN_EXIT
 
-    def signal(self, number: int) -> None:
-        """Signal exactly this process, if it is still there."""
-        if process := self._process.find():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
-
-    async def wait(self, timeout: float | None = None) -> int | None:
-        """Wait for the end and return the exit code, `None` where nobody can know it.
+    async def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end and return the exit code, `UNKNOWN_EXIT` if nobody knows that.
 
         Raises
         ------
@@ -67,11 +65,23 @@ class AgentProcess:
             If it has not ended after `timeout` seconds.
         """
         await asyncio.wait_for(until_ended(self._process), timeout)
-        if self._child:
-            return self._child.wait()
         if self._exit:
             try:
                 return await asyncio.wait_for(asyncio.shield(self._exit), _STATUS_PATIENCE)
             except asyncio.TimeoutError:
                 self._silent()
-        return None
+        return UNKNOWN_EXIT if (code := self.poll()) is None else code
+
+    def send_signal(self, number: int) -> None:
+        """Signal exactly this process, if it is still there."""
+        if process := self._process.find():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import socket
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..common.errors import DistError
 from ..common.folder import AGENT_SOCKET, CONFIG, ORDERS, new_key, write_private
-from ..common.interpreter import python_command
 from ..common.processes import ProcessRef, boot_id
 from ..common.protocol.attachment import Owner
 from ..common.protocol.records import PoolRecord
@@ -21,9 +17,7 @@ from ..placement.allocation import Allocation, Allocator
 from ..placement.environment import agent_environment, thread_limits
 from ..placement.request import PoolRequest
 from .agent_process import AgentProcess
-from .zygotes import Zygotes, key_of
-
-_AGENT = "jupyter_dist_server.agent.main"
+from .zygotes import Zygotes
 
 
 class Launch:
@@ -36,7 +30,7 @@ class Launch:
     owner : Owner
         Who starts it.
     zygotes : Zygotes
-        May have one that is warm.
+        From one of which the agent is forked.
     allocator : Allocator
         Gets the GPUs.
     granted : Allocation or None
@@ -102,54 +96,22 @@ class Launch:
         ------
         DistError
             If the interpreter cannot be started, or the folder cannot be written.
+        ZygoteEnded
+            If the interpreter ended while it imported torch.
         """
         given = self._request.base_env
         base = dict(os.environ) if given is None else given
         environment = agent_environment(base, self._request.env, allocation.placement)
         write_private(folder / CONFIG, self._config(base, record, timeout, allocation))
+        write_private(folder / ORDERS, {"environment": environment, "cwd": record.cwd})
         with socket.socket(socket.AF_UNIX) as listener, open(folder / "agent.log", "wb") as log:
             # Bound here and handed over, so that it can be connected to at once.
             listener.bind(str(folder / AGENT_SOCKET))
             listener.listen(64)
-            key = key_of(record.python, environment)
-            forks = record.start_method == "fork"
-            if forks and (zygote := self._zygotes.of(key)):
-                write_private(folder / ORDERS, {"environment": environment, "cwd": record.cwd})
-                passed = [listener.fileno(), log.fileno(), *allocation.descriptors]
-                agent = await zygote.fork(folder, passed)
-                if agent:
-                    return agent
-            coming = self._zygotes.expect(key) if forks else None
-            orders = {
-                "listener": listener.fileno(),
-                "seat": coming and coming.seat.fileno(),
-                "lease": allocation.descriptors,
-            }
-            passed = [listener.fileno(), *allocation.descriptors]
-            try:
-                child = subprocess.Popen(
-                    [
-                        *python_command(record.python, _AGENT),
-                        json.dumps(orders),
-                    ],
-                    pass_fds=passed + ([coming.seat.fileno()] if coming else []),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    cwd=record.cwd,
-                    env=environment,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise DistError(
-                    "agent_failed",
-                    f"{record.python} cannot be started in {record.cwd}: {error.strerror}.",
-                    "Check the kernel's interpreter and the notebook's folder.",
-                ) from error
-            finally:
-                if coming:
-                    coming.seat.close()  # so that its end is seen if the agent leaves none
-        return AgentProcess(ProcessRef.of(child.pid), child)
+            passed = [listener.fileno(), log.fileno(), *allocation.descriptors]
+            return await self._zygotes.start_agent(
+                record.python, environment, folder, record.cwd, passed
+            )
 
     def _config(
         self, base: dict[str, str], record: PoolRecord, timeout: float, allocation: Allocation

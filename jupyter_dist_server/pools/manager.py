@@ -209,12 +209,12 @@ class PoolManager:
     async def stop_all(self) -> None:
         """Stop every pool, and keep no zygote."""
         await asyncio.gather(*(pool.stop() for pool in list(self.pools.values())))
-        self.zygotes.close()
+        await self.zygotes.close()
 
     async def release_all(self) -> None:
         """Let every pool go on without us, and keep no zygote."""
         await asyncio.gather(*(self.release(pool.record.id) for pool in self.live()))
-        self.zygotes.close()
+        await self.zygotes.close()
 
     def _forget_ended_of(self, kernel_id: str | None) -> None:
         """Forget a kernel's ended pools; of the others, which may be anybody's, the oldest."""

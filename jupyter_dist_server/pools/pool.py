@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..client.connection import RankConnection
 from ..client.execution import Execution
 from ..client.group_recovery import GroupKeeper
 from ..client.interrupt import Interrupter
-from ..client.reasons import agent_silent, broken, too_slow
+from ..client.reasons import agent_ended, agent_silent, broken, too_slow
 from ..client.watcher import Watcher, rank_states
 from ..common.errors import DistError
 from ..common.folder import create_folder
@@ -23,17 +24,16 @@ from ..common.processes import POOL_ENDED, ProcessRef
 from ..common.protocol.attachment import Owner
 from ..common.protocol.records import PoolRecord, PoolState, Reason
 from ..common.rank_specs import check_ranks
-from ..common.tasks import Tasks
+from ..common.tasks import Tasks, any_of
+from .agent import PoolAgent
 from .agent_process import AgentProcess
 from .diagnostics import check_running
 from .discovery import Found, sweep
-from .held_agent import HeldAgent
 from .launch import Launch
+from .zygotes import ZygoteEnded
 
 _LOG = logging.getLogger(__name__)
 
-_LOOK = 5.0
-"""Seconds after which an agent is asked whether it is still there."""
 DEFAULT_TIMEOUT = 120.0
 """Seconds that a start may take; importing torch from a cold disk takes most of it."""
 
@@ -70,7 +70,7 @@ class Pool:
         self._owner = owner
         self._watch = watch
         self._watcher: Watcher | None = None
-        self._agent = HeldAgent(record, self._on_snapshot)
+        self._agent = PoolAgent(record, self._on_snapshot)
         self._launch: Launch | None = None
         self._changed = asyncio.Event()
         self._ending = asyncio.Event()
@@ -80,6 +80,8 @@ class Pool:
         self._late: Reason | None = None
         self._why_stopped: Reason | None = None
         self._cancelled = False
+        self._deadline = math.inf
+        """Until when its start may take."""
 
     @classmethod
     def found(
@@ -251,15 +253,15 @@ class Pool:
     async def _live(self) -> None:
         reason: Reason | None = None
         try:
-            await (self._start(self._launch) if self._launch else self._reconnect())
-            if not self._cancelled:
+            reason = await (self._start(self._launch) if self._launch else self._reconnect())
+            if not reason and not self._cancelled:
                 reason = await self._wait_until_running()
                 if not self._launch and not reason and self._watch:
                     states = await rank_states(Path(self.record.folder), self._living())
                     for rank, said in states.items():
                         self._on_rank_state(rank, **said)  # its cell may have begun long ago
             if not reason and not self._cancelled:
-                await self._stay_connected()
+                await self._agent.until_ended(self._owner, self._ending, self._note_silence)
                 if not self._cancelled:
                     self.change(state=PoolState.COMPLETING)
                 reason = self._late or await self._unexpected_end()
@@ -277,10 +279,11 @@ class Pool:
             self.change(state=state, reason=reason, ended=time.time())
             self.ended.set()
 
-    async def _start(self, launch: Launch) -> None:
+    async def _start(self, launch: Launch) -> Reason | None:
         allocation = await launch.allocation()
         if allocation is None:
-            return
+            return None
+        self._deadline = time.monotonic() + self.timeout
         with contextlib.closing(allocation):
             await asyncio.to_thread(sweep)
             folder = await asyncio.to_thread(create_folder)
@@ -290,63 +293,60 @@ class Pool:
                 progress={"phase": "importing torch", "ready": 0},
                 **allocation.fields,
             )
-            self._agent.process = await launch(folder, self.record, self.timeout, allocation)
-        if self._cancelled:  # while a zygote was asked for it
-            self._end()
-        await self._agent.connect(self._owner)
+            try:
+                await self._launch_agent(launch(folder, self.record, self.timeout, allocation))
+            except ZygoteEnded as error:
+                return agent_ended(self.record, error.code)
+        if self._ending.is_set():
+            return None
+        if not self._agent.process:
+            return too_slow(self.record, self.timeout)
+        try:
+            await self._agent.connect(self._owner)
+        except OSError:
+            return await self._agent.why_ended()
+        return None
+
+    async def _launch_agent(self, launch: Coroutine[Any, Any, AgentProcess]) -> None:
+        """Wait for the agent to be forked, unless the pool is to end, or that takes too long."""
+        launching = asyncio.create_task(launch)
+        ending = asyncio.create_task(self._ending.wait())
+        try:
+            either, left = (launching, ending), self._deadline - time.monotonic()
+            await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if launching.done():
+                self._agent.process = launching.result()
+        finally:
+            launching.cancel()
+            ending.cancel()
+            await asyncio.gather(launching, ending, return_exceptions=True)
 
     def _on_waiting(self, reason: str) -> None:
         self.change(progress={"phase": "waiting for GPUs", "ready": 0, "reason": reason})
 
     async def _reconnect(self) -> None:
+        self._deadline = time.monotonic() + self.timeout
         self.change(state=PoolState.CONFIGURING, progress={"phase": "connecting", "ready": 0})
         try:
             await self._agent.connect(self._owner)
         except OSError:
             self._cancelled = True  # it has just been stopped by somebody else
 
-    async def _stay_connected(self) -> None:
-        """Return when the agent has ended, or is to end; connect again if only the link ends."""
-        watching = self._tasks.add(self._watch_agent())
-        try:
-            while True:
-                await self._any_of(self._ending, self._link.closed)
-                said = self._link.snapshot or {}
-                if self._ending.is_set() or said.get("stopping") or said.get("failure"):
-                    return
-                if not await self._agent.connect_again(self._owner):
-                    return
-        finally:
-            watching.cancel()
-
-    async def _watch_agent(self) -> None:
+    def _note_silence(self, silent: bool) -> None:
         """Tell of an agent that does not answer, for as long as that is so."""
-        while True:
-            await asyncio.sleep(_LOOK)
-            silent = await self._agent.is_silent()
-            notice = agent_silent(self._agent.pid).message
-            others = [known for known in self.record.notices if known != notice]
-            notices = [*others, notice] if silent else others
-            if notices != self.record.notices:
-                self.change(notices=notices)
-
-    async def _any_of(self, *events: asyncio.Event, within: float | None = None) -> None:
-        """Wait for one of some events, at most for some seconds."""
-        waits = [asyncio.create_task(event.wait()) for event in events]
-        try:
-            await asyncio.wait(waits, timeout=within, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        notice = agent_silent(self._agent.pid).message
+        others = [known for known in self.record.notices if known != notice]
+        notices = [*others, notice] if silent else others
+        if notices != self.record.notices:
+            self.change(notices=notices)
 
     async def _wait_until_running(self) -> Reason | None:
-        deadline = time.monotonic() + self.timeout
         closed, ending = self._link.closed, self._ending
         while not self._all_settled():
-            left = deadline - time.monotonic()
+            left = self._deadline - time.monotonic()
             if left <= 0:
                 return too_slow(self.record, self.timeout)
-            await self._any_of(self._changed, closed, ending, within=left)
+            await any_of(self._changed, closed, ending, within=left)
             if closed.is_set() or ending.is_set():
                 return await self._unexpected_end()
         await self._watch_ranks()

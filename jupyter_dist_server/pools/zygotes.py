@@ -1,19 +1,24 @@
-"""The warm zygotes of one owner, by environment: a second pool need not import torch again."""
+"""The zygotes of one owner, one for each environment, and its connection to each.
+
+All agents are forked from them, so that torch is imported once; see `agent.zygote`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
+import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from ..common.processes import ProcessRef
+from ..common.errors import DistError
+from ..common.interpreter import python_command
+from ..common.processes import UNKNOWN_EXIT, ProcessRef, until_ended
+from ..common.tasks import Tasks
 from .agent_process import AgentProcess
 
 _LOG = logging.getLogger(__name__)
@@ -23,8 +28,11 @@ Key = tuple[str, frozenset[tuple[str, str]]]
 
 DEFAULT_KEEP_WARM = 900.0
 """Seconds for which zygotes are kept while no pool runs."""
+_ZYGOTE = "jupyter_dist_server.agent.zygote"
+_REAP_PATIENCE = 2.0
+"""Seconds within which zygotes that were killed have ended."""
 _FORK_PATIENCE = 3.0
-"""Seconds within which a zygote forks an agent; it takes milliseconds."""
+"""Seconds within which a zygote that is ready forks an agent; it takes milliseconds."""
 _MOST = 2
 """Zygotes that one owner keeps; each holds an environment's torch in memory."""
 _CHANGING = frozenset(
@@ -39,35 +47,73 @@ def key_of(python: str, environment: dict[str, str]) -> Key:
     return python, frozenset(kept)
 
 
+class ZygoteEnded(Exception):
+    """A new zygote ended, or hung, before it could fork an agent.
+
+    Parameters
+    ----------
+    code : int
+        Its exit code.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"A zygote ended with code {code}")
+        self.code = code
+
+
 class Zygotes:
     """The zygotes of one owner.
 
     Parameters
     ----------
     keep_warm : float
-        Seconds for which they are kept while no pool runs; 0 is for having none.
+        Seconds for which they are kept while no pool runs; 0 is for having none: a zygote then
+        becomes the agent.
     """
 
     def __init__(self, keep_warm: float) -> None:
         self._keep_warm = keep_warm
         self._known: dict[Key, Zygote] = {}
         self._end: asyncio.TimerHandle | None = None
+        self._tasks = Tasks()
 
-    def of(self, key: Key) -> Zygote | None:
-        """Return the zygote of an environment, if it is warm."""
-        zygote = self._known.get(key)
-        return zygote if zygote and zygote.ready and not zygote.gone else None
+    async def start_agent(
+        self, python: str, environment: dict[str, str], folder: Path, cwd: str, passed: list[int]
+    ) -> AgentProcess:
+        """Start the agent of the pool whose orders lie in a folder, from a zygote.
 
-    def expect(self, key: Key) -> Zygote | None:
-        """Return a new one, for an agent to leave behind, if none is known or on its way."""
-        known = self._known.get(key)
-        if not self._keep_warm or sys.platform != "linux" or (known and not known.gone):
-            return None
-        self._known = {key: zygote for key, zygote in self._known.items() if not zygote.gone}
+        It is passed the descriptors of its listening socket, its log, and its lease.
+
+        Raises
+        ------
+        DistError
+            If the interpreter cannot be started.
+        ZygoteEnded
+            If a zygote that was started for this agent ended before it could fork.
+        """
+        key, stay = key_of(python, environment), bool(self._keep_warm)
+        while True:
+            zygote = self._known.get(key)
+            if is_new := not zygote or not zygote.is_usable or not stay:
+                zygote = Zygote(python, environment, cwd, passed[1], self._tasks)
+                if stay:
+                    self._keep(key, zygote)
+            assert zygote
+            try:
+                agent = await zygote.start_agent(folder, passed, stay)
+            finally:
+                if not stay:
+                    zygote.retire()
+            if agent:
+                return agent
+            if is_new:
+                raise ZygoteEnded(await zygote.exit_code())
+
+    def _keep(self, key: Key, zygote: Zygote) -> None:
+        self._known = {known: one for known, one in self._known.items() if one.is_usable}
         while len(self._known) >= _MOST:
             self._known.pop(next(iter(self._known))).retire()
-        self._known[key] = Zygote()
-        return self._known[key]
+        self._known[key] = zygote
 
     def set_idle(self, idle: bool) -> None:
         """Note whether no pool of this owner runs; it is then a matter of time."""
@@ -83,35 +129,100 @@ class Zygotes:
             zygote.retire()
         self._known.clear()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End all of them at once; nobody asks any more how their agents ended."""
         for zygote in self._known.values():
             zygote.close()
         self._known.clear()
+        await self._tasks.end(_REAP_PATIENCE)
 
 
 class Zygote:
-    """The owner's end of one zygote."""
+    """The owner's end of one zygote, which is started.
 
-    def __init__(self) -> None:
-        self.ready = False
+    Parameters
+    ----------
+    python, environment, cwd
+        How to start it.
+    log : int
+        Descriptor of the file to which it writes.
+    tasks : Tasks
+        Reaps it.
+
+    Raises
+    ------
+    DistError
+        If it cannot be started.
+    """
+
+    def __init__(
+        self, python: str, environment: dict[str, str], cwd: str, log: int, tasks: Tasks
+    ) -> None:
         self.gone = False
         self._retired = False
-        self._process: ProcessRef | None = None
+        self._tasks = tasks
+        self._waiting = 0
+        """Starts of agents that are under way."""
         self._asked: dict[str, asyncio.Future[dict[str, Any]]] = {}
-        self._exits: dict[int, asyncio.Future[int | None]] = {}
-        self._socket, self.seat = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._exits: dict[int, asyncio.Future[int]] = {}
+        self._ready = asyncio.Event()
+        """Set when it has imported torch, or has gone."""
+        # Messages of one socket must not run together; only Linux's zygotes get more than one.
+        kind = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, kind)
+        orders = {"socket": theirs.fileno(), "owner": vars(ProcessRef.of(os.getpid()))}
+        try:
+            self._child: subprocess.Popen[bytes] | None = subprocess.Popen(
+                [*python_command(python, _ZYGOTE), json.dumps(orders)],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=cwd,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._socket.close()
+            raise DistError(
+                "agent_failed",
+                f"{python} cannot be started in {cwd}: {error.strerror}.",
+                "Check the kernel's interpreter and the notebook's folder.",
+            ) from error
+        finally:
+            theirs.close()
+        self._process = ProcessRef.of(self._child.pid)
+        self._reaping: asyncio.Task[int] | None = None
         self._socket.setblocking(False)
         asyncio.get_running_loop().add_reader(self._socket, self._on_message)
 
-    async def fork(self, folder: Path, passed: list[int]) -> AgentProcess | None:
-        """Let the zygote fork an agent; `None` if it cannot, or does not answer.
+    @property
+    def is_usable(self) -> bool:
+        """Whether agents can be started from it, perhaps once it has imported torch."""
+        return not self.gone and not self._retired
 
-        The agent is passed the descriptors of its listening socket, its log, and its lease.
+    async def start_agent(
+        self, folder: Path, passed: list[int], stay: bool = True
+    ) -> AgentProcess | None:
+        """Let the zygote fork an agent, once it can; `None` if it cannot, or does not answer.
+
+        Unless it is to `stay`, it may become the agent itself.
         """
-        answer = self._asked[str(folder)] = asyncio.get_running_loop().create_future()
+        self._waiting += 1
         try:
-            socket.send_fds(self._socket, [str(folder).encode()], passed)
+            await self._ready.wait()
+            return None if self.gone else await self._start_agent(folder, passed, stay)
+        finally:
+            self._waiting -= 1
+            self._close_if_done()
+
+    async def _start_agent(
+        self, folder: Path, passed: list[int], stay: bool
+    ) -> AgentProcess | None:
+        answer = self._asked[str(folder)] = asyncio.get_running_loop().create_future()
+        request = json.dumps({"folder": str(folder), "stay": stay}).encode()
+        try:
+            socket.send_fds(self._socket, [request], passed)
             said = await asyncio.wait_for(answer, _FORK_PATIENCE)
         except OSError:  # killed a moment ago
             self.close()
@@ -126,7 +237,7 @@ class Zygote:
             self.retire()
             return None
         process = ProcessRef(said["pid"], said["start_ticks"])
-        return AgentProcess(process, exit=said["exit"], silent=self.close)
+        return AgentProcess(process, said.get("exit"), said.get("child"), silent=self.close)
 
     def _on_message(self) -> None:
         try:
@@ -136,44 +247,68 @@ class Zygote:
         except ConnectionError:
             message = b""
         if not message:
-            self.close()
+            self._note_end()
             return
         said = json.loads(message)
         if "ready" in said:
-            self._process = ProcessRef(**said["ready"])
-            self.ready = True
+            self._ready.set()
         elif "ended" in said:
             self._exits.pop(said["ended"]).set_result(said["code"])
-            if self._retired and not self._exits:
-                self.close()
+            self._close_if_done()
         else:
-            if "pid" in said:
-                # With the answer, as the agent may have ended before that is read.
-                said["exit"] = asyncio.get_running_loop().create_future()
-                self._exits[said["pid"]] = said["exit"]
-            asked = self._asked.get(said["folder"])
-            if asked and not asked.done():  # or who asked was cancelled meanwhile
-                asked.set_result(said)
+            self._on_answer(said)
+
+    def _on_answer(self, said: dict[str, Any]) -> None:
+        if "itself" in said:
+            said["child"], self._child, self._retired = self._child, None, True
+        elif "pid" in said:
+            # With the answer, as the agent may have ended before that is read.
+            said["exit"] = asyncio.get_running_loop().create_future()
+            self._exits[said["pid"]] = said["exit"]
+        asked = self._asked.get(said["folder"])
+        if asked and not asked.done():
+            asked.set_result(said)
+        elif "pid" in said:  # whoever asked was cancelled meanwhile
+            AgentProcess(ProcessRef(said["pid"], said["start_ticks"])).kill()
 
     def retire(self) -> None:
         """Fork no more, and end once the last agent's exit code has been told."""
         self._retired = True
-        if not self._exits:
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._retired and not self._exits and not self._waiting:
             self.close()
 
     def close(self) -> None:
         """End it now: a stopped one would not notice that its socket is closed."""
+        if not self.gone and self._child:
+            self._child.kill()
+        self._note_end()
+
+    def _note_end(self) -> None:
         if self.gone:
             return
         self.gone = True
+        self._ready.set()
         asyncio.get_running_loop().remove_reader(self._socket)
         self._socket.close()
-        self.seat.close()
-        if self._process and (process := self._process.find()):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        if self._child:
+            self._reaping = self._tasks.add(self._reap(self._child))
         for asked in self._asked.values():
             if not asked.done():
                 asked.set_result({"refused": "gone"})
         for exit in self._exits.values():
-            exit.set_result(None)
+            exit.set_result(UNKNOWN_EXIT)
+
+    async def _reap(self, child: subprocess.Popen[bytes]) -> int:
+        try:
+            await asyncio.wait_for(until_ended(self._process), _REAP_PATIENCE)
+        except asyncio.TimeoutError:  # it hangs at its exit
+            child.kill()
+            await until_ended(self._process)
+        return child.wait()
+
+    async def exit_code(self) -> int:
+        """Return how a zygote that is gone has ended."""
+        return await self._reaping if self._reaping else UNKNOWN_EXIT

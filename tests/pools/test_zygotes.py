@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +12,8 @@ import psutil
 import pytest
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
-from jupyter_dist_server.common.processes import ProcessRef
 from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.pools.zygotes import Zygote
+from jupyter_dist_server.placement.request import PoolRequest
 
 from ..driver import Notebook, environment, plain_notebook, tagged, wait_for
 from ..pool_driver import agent_of
@@ -25,12 +22,12 @@ from .warm import start, until, warm_manager, zygotes
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
 
 
-async def test_a_second_pool_comes_from_the_zygote(tmp_path: Path) -> None:
+async def test_both_pools_come_from_one_zygote(tmp_path: Path) -> None:
     env = environment(tmp_path)
     async with warm_manager() as manager:
         first = await start(manager, env, tmp_path)
+        assert agent_of(first).parent() in zygotes(env)
         await first.stop()
-        await until(lambda: zygotes(env))
         second = await start(manager, env | {"JPY_SESSION_NAME": "two.ipynb"}, tmp_path)
         (zygote,) = zygotes(env)
         assert agent_of(second).parent() == zygote
@@ -44,9 +41,7 @@ async def test_a_second_pool_comes_from_the_zygote(tmp_path: Path) -> None:
 async def test_pools_that_run_together_share_a_zygote_and_end_alone(tmp_path: Path) -> None:
     env = environment(tmp_path)
     async with warm_manager() as manager:
-        await start(manager, env, tmp_path)
-        one = await start(manager, env, tmp_path)
-        two = await start(manager, env, tmp_path)
+        one, two = await asyncio.gather(*(start(manager, env, tmp_path) for _ in range(2)))
         assert agent_of(one).parent() == agent_of(two).parent() == zygotes(env)[0]
         agent_of(one).kill()
         await one.ended.wait()
@@ -55,14 +50,13 @@ async def test_pools_that_run_together_share_a_zygote_and_end_alone(tmp_path: Pa
         assert two.record.state is PoolState.RUNNING
 
 
-async def test_other_variables_need_a_process_of_their_own(tmp_path: Path) -> None:
+async def test_other_variables_need_a_zygote_of_their_own(tmp_path: Path) -> None:
     env = environment(tmp_path)
     async with warm_manager() as manager:
-        await start(manager, env, tmp_path)
+        one = await start(manager, env, tmp_path)
         other = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
-        assert agent_of(other).parent() not in zygotes(env)
         third = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
-        assert agent_of(third).parent() in zygotes(env)
+        assert agent_of(other).parent() == agent_of(third).parent() != agent_of(one).parent()
         assert len(zygotes(env)) == 2
 
 
@@ -71,10 +65,10 @@ async def test_newly_installed_packages_are_seen(tmp_path: Path) -> None:
     packages.mkdir()
     env = environment(tmp_path, PYTHONPATH=str(packages))
     async with warm_manager() as manager:
-        await start(manager, env, tmp_path)
+        first = await start(manager, env, tmp_path)
         (packages / "new.py").touch()
         second = await start(manager, env, tmp_path)
-        assert agent_of(second).parent() == psutil.Process()
+        assert agent_of(second).parent() != agent_of(first).parent()
 
 
 async def test_it_ends_when_no_pool_has_run_for_a_while_and_is_off_at_zero(tmp_path: Path) -> None:
@@ -92,12 +86,11 @@ async def test_it_ends_when_no_pool_has_run_for_a_while_and_is_off_at_zero(tmp_p
 async def test_a_killed_zygote_costs_nothing_but_time(tmp_path: Path) -> None:
     env = environment(tmp_path)
     async with warm_manager() as manager:
-        await start(manager, env, tmp_path)
         second = await start(manager, env, tmp_path)
-        zygotes(env)[0].kill()
-        await until(lambda: not zygotes(env))
+        (killed,) = zygotes(env)
+        killed.kill()
         third = await start(manager, env, tmp_path)
-        assert agent_of(third).parent() == psutil.Process()
+        assert agent_of(third).parent() in zygotes(env)
         assert second.record.state is PoolState.RUNNING
         await second.stop()
         assert second.record.state is PoolState.COMPLETED
@@ -126,16 +119,33 @@ def test_a_notebooks_zygote_ends_with_its_kernel_or_is_dropped(warm: Notebook) -
 
 
 async def test_an_agent_that_ends_as_soon_as_it_is_forked_has_an_exit_code(tmp_path: Path) -> None:
-    zygote = Zygote()
-    with zygote.seat.dup() as seat:
-        forking = asyncio.create_task(zygote.fork(tmp_path, []))
-        await asyncio.sleep(0)  # it has asked
-        assert seat.recv(65536) == str(tmp_path).encode()
-        with subprocess.Popen(["false"]) as agent:
-            about = vars(ProcessRef.of(agent.pid))
-        forked = {"folder": str(tmp_path), **about}
-        for said in (forked, {"ended": agent.pid, "code": 1}):
-            seat.send(json.dumps(said).encode())
-        process = await forking
-        assert process and await process.wait(60) == 1
-    zygote.close()
+    async with warm_manager() as manager:
+        await start(manager, environment(tmp_path), tmp_path)
+        (zygote,) = manager.zygotes._known.values()
+        agent = await zygote.start_agent(tmp_path / "nowhere", [])
+        assert agent and await agent.wait(60) == agent.poll() == 1
+
+
+async def test_without_a_zygote_to_keep_it_becomes_the_agent(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    async with warm_manager(keep_warm=0) as manager:
+        pool = await start(manager, env, tmp_path, start_method="spawn")
+        assert agent_of(pool).parent() == psutil.Process()
+        agent_of(pool).kill()
+        await pool.ended.wait()
+        assert pool.record.reason
+        assert "The pool's agent was killed by signal 9" in pool.record.reason.message
+    await until(lambda: not tagged(env))
+
+
+async def test_a_start_cancelled_while_torch_is_imported_leaves_a_zygote(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    async with warm_manager() as manager:
+        fields = {"num_ranks": 1, "cwd": str(tmp_path), "base_env": env}
+        pool = await manager.create(PoolRequest(**fields, python=sys.executable))
+        while pool.record.progress["phase"] != "importing torch":
+            await pool.changed_since(pool.record.version, 60)
+        await pool.stop()
+        assert not Path(pool.record.folder).exists()
+        again = await start(manager, env, tmp_path)
+        assert [agent_of(again).parent()] == zygotes(env)

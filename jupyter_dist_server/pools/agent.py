@@ -1,11 +1,10 @@
-"""The agent of one pool as its owner holds it: listened to, ended, and cleared up behind."""
+"""The agent of one pool, from its owner's side: followed, ended, and cleared up behind."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ..client.reasons import agent_ended
 from ..common.processes import ProcessRef, ended_now, members_of_pool, session_members
 from ..common.protocol.attachment import Owner, describe
 from ..common.protocol.records import PoolRecord, Reason
+from ..common.tasks import any_of
 from .agent_process import AgentProcess
 
 _END_PATIENCE = 5.0
@@ -22,10 +22,12 @@ _STOP_PATIENCE = 12.0
 """Seconds after which an agent that does not end by itself is killed."""
 _SILENT_PATIENCE = 1.0
 """The same for one that did not answer before."""
+_LOOK = 5.0
+"""Seconds after which an agent is asked whether it is still there."""
 _LOG = logging.getLogger(__name__)
 
 
-class HeldAgent:
+class PoolAgent:
     """The agent's process, our connection to it, and the ranks that it has told us of.
 
     Parameters
@@ -62,9 +64,9 @@ class HeldAgent:
         await self.link.connect(Path(self._record.folder))
         self.link.send("hold", who=describe(owner.kind))
 
-    async def connect_again(self, owner: Owner) -> bool:
+    async def _connect_again(self, owner: Owner) -> bool:
         """Connect again if the connection was lost, but not its process; tell whether it is so."""
-        if not self.process or not self.process.is_there:
+        if not self.process or self.process.poll() is not None:
             return False
         await self.link.close()
         self.link = AgentLink(self._on_snapshot)
@@ -73,6 +75,37 @@ class HeldAgent:
         except OSError:  # it is ending just now
             return False
         return await self.link.answers()
+
+    async def until_ended(
+        self, owner: Owner, ending: asyncio.Event, tell: Callable[[bool], None]
+    ) -> None:
+        """Return when it has ended, or is to end; connect again if only the link ends.
+
+        Parameters
+        ----------
+        owner : Owner
+            Who we are.
+        ending : asyncio.Event
+            Set when it is to end.
+        tell : callable
+            Called regularly with whether it is silent.
+        """
+        watching = asyncio.create_task(self._watch(tell))
+        try:
+            while True:
+                await any_of(ending, self.link.closed)
+                said = self.link.snapshot or {}
+                if ending.is_set() or said.get("stopping") or said.get("failure"):
+                    return
+                if not await self._connect_again(owner):
+                    return
+        finally:
+            watching.cancel()
+
+    async def _watch(self, tell: Callable[[bool], None]) -> None:
+        while True:
+            await asyncio.sleep(_LOOK)
+            tell(await self.is_silent())
 
     def note_ranks(self) -> None:
         """Remember which processes the ranks are, so that none is left at the end."""
@@ -96,7 +129,7 @@ class HeldAgent:
         """Ask it to end, with all ranks; also one that is still importing torch."""
         self.link.send("stop")  # to one whose process we could not tell, too
         if self.process:
-            self.process.signal(signal.SIGTERM)
+            self.process.terminate()
 
     async def why_ended(self) -> Reason:
         """Say why it has hung up, though nobody has asked it to."""
@@ -116,7 +149,7 @@ class HeldAgent:
                 await self.process.wait(_SILENT_PATIENCE if self._silent else _STOP_PATIENCE)
             except asyncio.TimeoutError:
                 unexpected = True
-                self.process.signal(signal.SIGKILL)
+                self.process.kill()
                 await self._wait_for_killed(self.process)
         await self.link.close()
         stuck = await ended_now(await asyncio.to_thread(session_members, self._ranks))
