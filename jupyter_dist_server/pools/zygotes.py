@@ -277,7 +277,8 @@ class Zygote:
         self._close_if_done()
 
     def _close_if_done(self) -> None:
-        if self._retired and not self._exits and not self._waiting:
+        is_done = self._retired and not self._exits
+        if not self._waiting and (is_done or not self._ready.is_set()):  # its imports may hang
             self.close()
 
     def close(self) -> None:

@@ -138,7 +138,7 @@ async def test_without_a_zygote_to_keep_it_becomes_the_agent(tmp_path: Path) -> 
     await until(lambda: not tagged(env))
 
 
-async def test_a_start_cancelled_while_torch_is_imported_leaves_a_zygote(tmp_path: Path) -> None:
+async def test_a_start_cancelled_while_torch_is_imported_leaves_no_process(tmp_path: Path) -> None:
     env = environment(tmp_path)
     async with warm_manager() as manager:
         fields = {"num_ranks": 1, "cwd": str(tmp_path), "base_env": env}
@@ -147,5 +147,5 @@ async def test_a_start_cancelled_while_torch_is_imported_leaves_a_zygote(tmp_pat
             await pool.changed_since(pool.record.version, 60)
         await pool.stop()
         assert not Path(pool.record.folder).exists()
-        again = await start(manager, env, tmp_path)
-        assert [agent_of(again).parent()] == zygotes(env)
+        await until(lambda: not tagged(env))
+        assert agent_of(await start(manager, env, tmp_path)).parent() in zygotes(env)
