@@ -8,6 +8,9 @@ stuck in C code, and is not waited for.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 from .agent_link import AgentLink
 from .connection import RankConnection
@@ -103,3 +106,19 @@ class Interrupter:
         execution.stopped = set(self._link.stopped(silent))
         self._link.interrupt(silent)
         return silent
+
+
+@contextlib.asynccontextmanager
+async def interrupter_of(folder: Path, link: AgentLink) -> AsyncIterator[Interrupter]:
+    """Reach the ranks of a pool by their control channels alone.
+
+    Raises
+    ------
+    OSError
+        If the pool has ended.
+    """
+    async with RankConnection(folder) as ranks:
+        for rank in link.snapshot["ranks"] if link.snapshot else []:
+            if rank["state"] == "dead":
+                ranks.note_death(rank["rank"], rank["exit"])
+        yield Interrupter(ranks, link, GroupKeeper(ranks, link))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from ..client.agent_link import AgentLink, Snapshot
 from ..client.reasons import agent_ended
@@ -52,6 +53,22 @@ class PoolAgent:
         self._on_snapshot = on_snapshot
         self._silent = False
         self._ranks: set[ProcessRef] = set()
+
+    async def start(
+        self, launch: Coroutine[Any, Any, AgentProcess], ending: asyncio.Event, patience: float
+    ) -> None:
+        """Launch its process, unless it is to end, or that takes too long."""
+        launching = asyncio.create_task(launch)
+        waiting = asyncio.create_task(ending.wait())
+        try:
+            either = launching, waiting
+            await asyncio.wait(either, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            if launching.done():
+                self.process = launching.result()
+        finally:
+            launching.cancel()
+            waiting.cancel()
+            await asyncio.gather(launching, waiting, return_exceptions=True)
 
     async def connect(self, owner: Owner) -> None:
         """Connect to it, and hold its pool.

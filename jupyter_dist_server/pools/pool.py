@@ -7,24 +7,22 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from ..client.agent_link import AgentLink, Snapshot
-from ..client.connection import RankConnection
 from ..client.execution import Execution
-from ..client.group_recovery import GroupKeeper
-from ..client.interrupt import Interrupter
+from ..client.interrupt import interrupter_of
 from ..client.reasons import agent_ended, agent_silent, broken, too_slow
-from ..client.watcher import Watcher, rank_states
 from ..common.errors import DistError
 from ..common.folder import create_folder
-from ..common.processes import POOL_ENDED, ProcessRef
+from ..common.processes import ProcessRef
 from ..common.protocol.attachment import Owner
 from ..common.protocol.records import PoolRecord, PoolState, Reason
 from ..common.rank_specs import check_ranks
 from ..common.tasks import Tasks, any_of
+from .activity import Activity
 from .agent import PoolAgent
 from .agent_process import AgentProcess
 from .diagnostics import check_running
@@ -68,8 +66,7 @@ class Pool:
         self.ended = asyncio.Event()
         self._on_change = on_change
         self._owner = owner
-        self._watch = watch
-        self._watcher: Watcher | None = None
+        self._activity = Activity(record, self.change) if watch else None
         self._agent = PoolAgent(record, self._on_snapshot)
         self._launch: Launch | None = None
         self._changed = asyncio.Event()
@@ -141,8 +138,8 @@ class Pool:
     async def release(self) -> None:
         """Let the pool go on without us; its other holders keep it."""
         await self._tasks.cancel()
-        if self._watcher:
-            await self._watcher.close()
+        if self._activity:
+            await self._activity.close()
         await self._link.close()
 
     async def interrupt(self, ranks: Iterable[int] | None = None) -> None:
@@ -162,24 +159,15 @@ class Pool:
         check_ranks(chosen, self.record.world_size)
         silent: set[int] = set()
         with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
-            async with self._interrupter() as interrupter:
+            async with interrupter_of(Path(self.record.folder), self._link) as interrupter:
                 silent = await interrupter.interrupt(Execution(chosen, lambda *_: None))
         if silent:
             await self._check_heard()
 
     async def _stop_cells(self) -> None:
         with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
-            async with self._interrupter() as interrupter:
+            async with interrupter_of(Path(self.record.folder), self._link) as interrupter:
                 await interrupter.stop_all()
-
-    @contextlib.asynccontextmanager
-    async def _interrupter(self) -> AsyncIterator[Interrupter]:
-        connection = RankConnection(Path(self.record.folder))
-        for rank in self.record.ranks:
-            if rank.state == "dead":
-                connection.note_death(rank.rank, rank.exit or POOL_ENDED)
-        async with connection:
-            yield Interrupter(connection, self._link, GroupKeeper(connection, self._link))
 
     async def kill(self, ranks: Iterable[int]) -> None:
         """End some ranks at once, whatever they do; their variables are lost.
@@ -256,10 +244,8 @@ class Pool:
             reason = await (self._start(self._launch) if self._launch else self._reconnect())
             if not reason and not self._cancelled:
                 reason = await self._wait_until_running()
-                if not self._launch and not reason and self._watch:
-                    states = await rank_states(Path(self.record.folder), self._living())
-                    for rank, said in states.items():
-                        self._on_rank_state(rank, **said)  # its cell may have begun long ago
+                if not self._launch and not reason and self._activity:
+                    await self._activity.catch_up()
             if not reason and not self._cancelled:
                 await self._agent.until_ended(self._owner, self._ending, self._note_silence)
                 if not self._cancelled:
@@ -294,7 +280,8 @@ class Pool:
                 **allocation.fields,
             )
             try:
-                await self._launch_agent(launch(folder, self.record, self.timeout, allocation))
+                work = launch(folder, self.record, self.timeout, allocation)
+                await self._agent.start(work, self._ending, self.timeout)
             except ZygoteEnded as error:
                 return agent_ended(self.record, error.code)
         if self._ending.is_set():
@@ -306,20 +293,6 @@ class Pool:
         except OSError:
             return await self._agent.why_ended()
         return None
-
-    async def _launch_agent(self, launch: Coroutine[Any, Any, AgentProcess]) -> None:
-        """Wait for the agent to be forked, unless the pool is to end, or that takes too long."""
-        launching = asyncio.create_task(launch)
-        ending = asyncio.create_task(self._ending.wait())
-        try:
-            either, left = (launching, ending), self._deadline - time.monotonic()
-            await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            if launching.done():
-                self._agent.process = launching.result()
-        finally:
-            launching.cancel()
-            ending.cancel()
-            await asyncio.gather(launching, ending, return_exceptions=True)
 
     def _on_waiting(self, reason: str) -> None:
         self.change(progress={"phase": "waiting for GPUs", "ready": 0, "reason": reason})
@@ -349,7 +322,7 @@ class Pool:
             await any_of(self._changed, closed, ending, within=left)
             if closed.is_set() or ending.is_set():
                 return await self._unexpected_end()
-        await self._watch_ranks()
+        await self._begin_to_watch()
         if not self._cancelled:
             self.change(state=PoolState.RUNNING, started=time.time())
         return None
@@ -361,18 +334,9 @@ class Pool:
             return False
         return all(rank.state != "starting" for rank in self.record.ranks)
 
-    def _living(self) -> list[int]:
-        return [rank.rank for rank in self.record.ranks if rank.state != "dead"]
-
-    async def _watch_ranks(self) -> None:
-        if self._watch and not self._cancelled:
-            old, self._watcher = (
-                self._watcher,
-                Watcher(Path(self.record.folder), self._on_rank_state),
-            )
-            if old:
-                await old.close()
-            await self._watcher.ready(self._living())
+    async def _begin_to_watch(self) -> None:
+        if self._activity and not self._cancelled:
+            await self._activity.begin()
 
     async def _unexpected_end(self) -> Reason | None:
         if self._cancelled:
@@ -386,8 +350,8 @@ class Pool:
         return await self._agent.why_ended()
 
     async def _clean_up(self, unexpected: bool) -> None:
-        if self._watcher:
-            await self._watcher.close()
+        if self._activity:
+            await self._activity.close()
         await self._agent.leave_nothing(unexpected)
         self.record.all_dead()
 
@@ -411,12 +375,6 @@ class Pool:
             self._tasks.add(self._finish_restart())
 
     async def _finish_restart(self) -> None:
-        await self._watch_ranks()
+        await self._begin_to_watch()
         if self.record.state is PoolState.CONFIGURING:
             self.change(state=PoolState.RUNNING)
-
-    def _on_rank_state(
-        self, rank: int, state: str, cell: int | None, since: float | None = None
-    ) -> None:
-        if self.record.ranks[rank].turn(state, cell, since):
-            self.change()

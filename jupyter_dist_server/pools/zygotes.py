@@ -215,6 +215,8 @@ class Zygote:
         finally:
             self._waiting -= 1
             self._close_if_done()
+            if self.gone:
+                await self.exit_code()  # when a start is over, nothing of it is left
 
     async def _start_agent(
         self, folder: Path, passed: list[int], stay: bool
@@ -312,4 +314,8 @@ class Zygote:
 
     async def exit_code(self) -> int:
         """Return how a zygote that is gone has ended."""
-        return await self._reaping if self._reaping else UNKNOWN_EXIT
+        if self._reaping:
+            await asyncio.wait([self._reaping], timeout=2 * _REAP_PATIENCE)
+            if self._reaping.done():
+                return self._reaping.result()
+        return UNKNOWN_EXIT

@@ -53,12 +53,14 @@ async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
         os.kill(pool.record.ranks[2].pid or 0, signal.SIGKILL)
         while pool.record.ranks[2].state != "dead":
             await asyncio.wait_for(pool.changed_since(pool.record.version, 60), 60)
-        watcher = pool._watcher
+        activity = pool._activity
+        assert activity
+        watcher = activity._watcher
         pool.restart([1])
         await follow(pool)
-        assert pool._watcher is not watcher and pool._watcher
+        assert activity._watcher is not watcher and activity._watcher
         begun = time.monotonic()
-        await pool._watcher.ready(pool._living())
+        await activity._watcher.ready(activity._living())
         assert time.monotonic() - begun < 4  # it has not waited for the dead one's greeting
     finally:
         await manager.stop_all()
