@@ -26,7 +26,8 @@ from jupyter_server.services.kernels.connection.base import (
     serialize_msg_to_ws_v1,
 )
 
-from tests.driver import ANSI, wait_for
+from tests.result import ANSI
+from tests.waiting import wait_for
 
 Message = dict[str, Any]
 Received = tuple[float, str, str, Message]

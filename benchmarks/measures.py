@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.driver import tagged
+from tests.environment import tagged
 
 from .fronts import Run, proportional_set_size
 from .systems import Ours, OursServed, System

@@ -12,7 +12,8 @@ from typing import ClassVar
 
 import psutil
 
-from tests.driver import tagged, wait_for
+from tests.environment import tagged
+from tests.waiting import wait_for
 
 from .fronts import Served
 from .systems import GROUP, System, free_port

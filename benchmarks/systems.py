@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import ClassVar
 
-from tests.driver import environment, tagged, wait_for
+from tests.environment import environment, tagged
+from tests.waiting import wait_for
 
 from .fronts import Direct, Front, Run, Served, path_with, start_kernels
 

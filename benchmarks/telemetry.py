@@ -25,8 +25,8 @@ import psutil
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from tests.driver import Server
 from tests.fake_nvml.build import State, build
+from tests.server_driver import Server
 
 from . import report
 from .goals import Bound, Columns, Row

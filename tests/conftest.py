@@ -13,10 +13,12 @@ import pytest
 
 from jupyter_dist_server.jobs.shared_folder import FOLDER
 
-from .driver import Notebook, Server, environment, plain_notebook
+from .environment import environment
 from .fake_nvml.build import State, build
 from .fake_nvml.four_gpus import MACHINE
+from .notebook_driver import Notebook, plain_notebook
 from .pool_driver import warm_session
+from .server_driver import Server
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

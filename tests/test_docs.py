@@ -10,7 +10,9 @@ import pytest
 
 from jupyter_dist_server.notebook.magics.register import MAGICS
 
-from .driver import Server, environment, plain_notebook
+from .environment import environment
+from .notebook_driver import plain_notebook
+from .server_driver import Server
 from .waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -17,8 +17,10 @@ from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from tools.demo import EXAMPLES, check, play
 
 from .conftest import pool_folders
-from .driver import Result, Server, environment, tagged
+from .environment import environment, tagged
 from .fake_nvml.build import State
+from .result import Result
+from .server_driver import Server
 
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 FIGURES = {"ddp_digits": 1, "quickstart": 0, "sliding_window": 1}

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from .driver import ANSI, environment, tagged
+from .environment import environment, tagged
+from .result import ANSI
 
 pytestmark = [pytest.mark.wheel, pytest.mark.timeout(600)]
 

@@ -11,7 +11,9 @@ from typing import Any
 import nbformat
 
 from jupyter_dist_server.common.processes import ProcessRef
-from tests.driver import Notebook, Result, Server
+from tests.notebook_driver import Notebook
+from tests.result import Result
+from tests.server_driver import Server
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 CELL_TIMEOUT = 150.0

@@ -17,7 +17,7 @@ from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 from jupyter_dist_server.gpus.inventory import Gpu
 from jupyter_dist_server.gpus.telemetry import Telemetry
 
-from ..driver import wait_for
+from ..waiting import wait_for
 
 pytestmark = pytest.mark.gpu
 

@@ -14,8 +14,8 @@ import pytest
 
 from jupyter_dist_server.gpus.telemetry import Telemetry
 
-from ..driver import wait_for
 from ..fake_nvml.build import State
+from ..waiting import wait_for
 from .sampling import QUICK, STRICT, Listener, Pulse, sampling, until
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ..driver import Notebook
+from ..notebook_driver import Notebook
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..driver import Notebook, Result
+from ..notebook_driver import Notebook
+from ..result import Result
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..driver import Notebook
+from ..notebook_driver import Notebook
 from .program import run, run_as_cell, run_as_script
 
 PLAIN_ONLY = True

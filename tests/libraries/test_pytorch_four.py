@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..driver import Notebook
+from ..notebook_driver import Notebook
 from .program import run
 
 PLAIN_ONLY = True

@@ -12,8 +12,10 @@ import pytest
 
 from jupyter_dist_server.jobs.shared_folder import FOLDER
 
-from ..driver import Notebook, Result, environment, plain_notebook
+from ..environment import environment
 from ..fake_nvml.build import State
+from ..notebook_driver import Notebook, plain_notebook
+from ..result import Result
 
 HERE = Path(__file__).parent
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

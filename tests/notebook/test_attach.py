@@ -9,7 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ..driver import Notebook, Server, environment, plain_notebook, wait_for
+from ..environment import environment
+from ..notebook_driver import Notebook, plain_notebook
+from ..server_driver import Server
+from ..waiting import wait_for
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,11 @@ import pytest
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 
 from ..conftest import pool_folders
-from ..driver import Notebook, Result, Server, tagged, wait_for, wait_until_ready
-from ..waiting import PATIENCE
+from ..environment import tagged
+from ..notebook_driver import Notebook, wait_until_ready
+from ..result import Result
+from ..server_driver import Server
+from ..waiting import PATIENCE, wait_for
 
 RANKS = 2
 CELL = """%%distributed

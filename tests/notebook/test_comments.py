@@ -7,7 +7,7 @@ import pytest
 from jupyter_dist_server.notebook.magics.options import without_comment
 from jupyter_dist_server.notebook.magics.register import MAGICS
 
-from ..driver import Notebook
+from ..notebook_driver import Notebook
 
 PLAIN_ONLY = True
 """The server has no part in it."""

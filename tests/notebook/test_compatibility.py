@@ -16,7 +16,9 @@ from jupyter_client import KernelManager
 import jupyter_dist_server
 
 from ..conftest import pool_folders
-from ..driver import Notebook, Server, environment, plain_notebook
+from ..environment import environment
+from ..notebook_driver import Notebook, plain_notebook
+from ..server_driver import Server
 from ..waiting import PATIENCE
 
 CELLS = [

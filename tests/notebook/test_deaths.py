@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ..driver import Notebook, environment, plain_notebook, wait_for
+from ..environment import environment
+from ..notebook_driver import Notebook, plain_notebook
+from ..waiting import wait_for
 
 ROOM = 200 << 20
 """Bytes that a control group leaves its processes."""

@@ -9,7 +9,9 @@ from contextlib import suppress
 
 import psutil
 
-from ..driver import Notebook, tagged, wait_for
+from ..environment import tagged
+from ..notebook_driver import Notebook
+from ..waiting import wait_for
 
 PLAIN_ONLY = True
 """The server has no part in it."""

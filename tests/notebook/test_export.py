@@ -14,7 +14,7 @@ import pytest
 from jupyter_dist_server.notebook.export import as_script
 from jupyter_dist_server.notebook.ran_cells import MOST_CELLS, MOST_CHARACTERS, RanCell, RanCells
 
-from ..driver import Notebook
+from ..notebook_driver import Notebook
 
 PLAIN_ONLY = True
 """The server has no part in it."""

@@ -16,8 +16,12 @@ import pytest
 from jupyter_dist_server.jobs.lease import Lease
 from jupyter_dist_server.jobs.shared_folder import FOLDER
 
-from ..driver import Notebook, Result, Server, environment, plain_notebook, tagged, wait_for
+from ..environment import environment, tagged
 from ..fake_nvml.build import State
+from ..notebook_driver import Notebook, plain_notebook
+from ..result import Result
+from ..server_driver import Server
+from ..waiting import wait_for
 
 MACHINE = {"gpus": 4, "name": "NVIDIA H100", "memory": 80 * 2**30, "utilization": 0}
 SLEEP = [sys.executable, "-c", "import signal; signal.pause()"]

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ..driver import ANSI, Notebook, wait_for
-from ..waiting import PATIENCE
+from ..notebook_driver import Notebook
+from ..result import ANSI
+from ..waiting import PATIENCE, wait_for
 
 PLAIN_ONLY = True
 """The server has no part in it."""

@@ -9,7 +9,8 @@ from typing import Any
 
 from jupyter_dist_server.notebook.output.late_output import LateOutput
 
-from ..driver import Notebook, Result
+from ..notebook_driver import Notebook
+from ..result import Result
 
 PLAIN_ONLY = True
 """The server has no part in it."""

@@ -10,7 +10,9 @@ import pytest
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 
-from ..driver import Notebook, Result, tagged
+from ..environment import tagged
+from ..notebook_driver import Notebook
+from ..result import Result
 
 
 def rank_processes(notebook: Notebook) -> list[psutil.Process]:

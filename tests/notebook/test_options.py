@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ..driver import Notebook, Result
+from ..notebook_driver import Notebook
+from ..result import Result
 from ..waiting import PATIENCE
 
 PLAIN_ONLY = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..driver import Notebook
+from ..notebook_driver import Notebook
 
 PLAIN_ONLY = True
 """The server has no part in it."""

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ..driver import Notebook, Server, tagged, wait_for, wait_until_ready
+from ..environment import tagged
+from ..notebook_driver import Notebook, wait_until_ready
+from ..server_driver import Server
+from ..waiting import wait_for
 
 GRACE = "--JupyterDistApp.orphan_grace=2"
 

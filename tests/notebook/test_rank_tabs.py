@@ -9,7 +9,8 @@ from jupyter_dist_server.notebook.output.pieces import KIND, Labels
 from jupyter_dist_server.notebook.output.publication import Clear, Display, Text
 from jupyter_dist_server.notebook.output.rank_tabs import MIME, RankTabs
 
-from ..driver import Notebook, Result
+from ..notebook_driver import Notebook
+from ..result import Result
 
 PLAIN_ONLY = True
 """The server has no part in it."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from jupyter_client import BlockingKernelClient
 
-from ..driver import Notebook, wait_for
-from ..waiting import PATIENCE
+from ..notebook_driver import Notebook
+from ..waiting import PATIENCE, wait_for
 
 CELL = """%%distributed
 from IPython.display import display

@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from ..driver import Notebook, Result
+from ..notebook_driver import Notebook
+from ..result import Result
 
 PLAIN_ONLY = True
 """The server has no part in it."""

@@ -9,7 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ..driver import Notebook, Result, Server, wait_for
+from ..notebook_driver import Notebook
+from ..result import Result
+from ..server_driver import Server
+from ..waiting import wait_for
 
 
 @pytest.fixture(scope="module")

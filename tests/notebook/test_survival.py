@@ -13,7 +13,10 @@ from typing import Any
 import psutil
 import pytest
 
-from ..driver import Notebook, Server, tagged, wait_for
+from ..environment import tagged
+from ..notebook_driver import Notebook
+from ..server_driver import Server
+from ..waiting import wait_for
 
 LAUNCH = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
 HARDY = {

@@ -12,8 +12,8 @@ from pathlib import Path
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.client.execution import Execution
 
-from ..driver import Server
 from ..pool_driver import client_of, request, running
+from ..server_driver import Server
 from ..waiting import PATIENCE
 
 CELLS = 200

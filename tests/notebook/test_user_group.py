@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..driver import Notebook
+from ..notebook_driver import Notebook
 
 PLAIN_ONLY = True
 """The server has no part in it."""

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from ..driver import Notebook, wait_for
+from ..notebook_driver import Notebook
+from ..waiting import wait_for
 
 PLAIN_ONLY = True
 """The server has no part in it."""

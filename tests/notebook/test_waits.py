@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ..driver import Notebook, Result
+from ..notebook_driver import Notebook
+from ..result import Result
 from .test_stop import LIMIT
 
 PLAIN_ONLY = True

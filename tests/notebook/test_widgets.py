@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from ..driver import Notebook, Result, wait_for
-from ..waiting import PATIENCE
+from ..notebook_driver import Notebook
+from ..result import Result
+from ..waiting import PATIENCE, wait_for
 
 PLAIN_ONLY = True
 """The server has no part in it."""

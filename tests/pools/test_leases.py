@@ -24,9 +24,10 @@ from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 
-from ..driver import tagged, wait_for
+from ..environment import tagged
 from ..fake_nvml.build import State
 from ..fake_nvml.four_gpus import MACHINE, NAMES
+from ..waiting import wait_for
 
 FOUR = Inventory(tuple(Gpu(index, name, "", 0, "", "") for index, name in enumerate(NAMES)))
 

@@ -26,9 +26,10 @@ from jupyter_dist_server.pools.discovery import sweep
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 
-from ..driver import environment, plain_notebook, tagged, wait_for
+from ..environment import environment, tagged
+from ..notebook_driver import plain_notebook
 from ..pool_driver import client_of, follow, linux, processes, request, running, text_of
-from ..waiting import PATIENCE
+from ..waiting import PATIENCE, wait_for
 
 
 async def test_states_follow_slurms_words(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.records import PoolState
 
-from ..driver import environment, tagged
+from ..environment import environment, tagged
 from ..pool_driver import agent_of
 from .warm import start, until, warm_manager, zygotes
 

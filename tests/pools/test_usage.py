@@ -18,8 +18,7 @@ from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.process_owners import with_owners
 from jupyter_dist_server.pools.usage import RankUsage, Usage
 
-from ..driver import wait_for
-from ..waiting import PATIENCE
+from ..waiting import PATIENCE, wait_for
 
 BUSY = """
 import time

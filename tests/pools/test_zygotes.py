@@ -15,8 +15,10 @@ from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.placement.request import PoolRequest
 
-from ..driver import Notebook, environment, plain_notebook, tagged, wait_for
+from ..environment import environment, tagged
+from ..notebook_driver import Notebook, plain_notebook
 from ..pool_driver import agent_of
+from ..waiting import wait_for
 from .warm import start, until, warm_manager, zygotes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")

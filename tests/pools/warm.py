@@ -17,8 +17,9 @@ from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 
-from ..driver import tagged, wait_for
+from ..environment import tagged
 from ..pool_driver import follow
+from ..waiting import wait_for
 
 
 def zygotes(env: dict[str, str]) -> list[psutil.Process]:

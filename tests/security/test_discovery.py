@@ -18,7 +18,7 @@ from jupyter_dist_server.common.server_file import read_discovery_files
 from jupyter_dist_server.notebook.session import server_control
 from jupyter_dist_server.notebook.session.server_control import ServerControl, find_server
 
-from ..driver import Server
+from ..server_driver import Server
 from . import stranger
 
 TAKE_THE_PORT = """

@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_dist_server.pools.weak_points import weak_points
 
-from ..driver import Server
+from ..server_driver import Server
 
 
 def test_weak_points_of_the_machine_are_told_at_the_start(

@@ -18,7 +18,7 @@ import psutil
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.common.processes import ProcessRef
 
-from ..driver import Server
+from ..server_driver import Server
 from ..waiting import PATIENCE
 from .openapi import answer_schema, validate
 

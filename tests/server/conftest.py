@@ -9,8 +9,10 @@ import psutil
 import pytest
 
 from ..conftest import pool_folders
-from ..driver import Server, tagged, wait_for
+from ..environment import tagged
 from ..fake_nvml.build import State
+from ..server_driver import Server
+from ..waiting import wait_for
 from .client import Client
 
 TICK = 0.25

@@ -13,7 +13,7 @@ from tornado.websocket import WebSocketHandler
 from jupyter_dist_server.common.server_file import SECRET_SCHEME
 from jupyter_dist_server.server.routes import ROUTES
 
-from ..driver import Server
+from ..server_driver import Server
 from .client import UPGRADE, Client
 from .test_openapi import METHODS
 

@@ -14,7 +14,7 @@ import pytest
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.server.pools import check_rank_list
 
-from ..driver import Server
+from ..server_driver import Server
 from .client import Client
 from .openapi import validate_named
 

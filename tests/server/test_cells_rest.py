@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ..driver import wait_for
+from ..waiting import wait_for
 from .client import Client
 
 

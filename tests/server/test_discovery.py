@@ -18,7 +18,7 @@ from jupyter_server.auth import passwd
 
 from jupyter_dist_server.common.processes import ProcessRef
 
-from ..driver import Server
+from ..server_driver import Server
 from ..waiting import PATIENCE
 from .client import Client
 

@@ -21,8 +21,8 @@ import pytest
 
 from jupyter_dist_server.server.routes import ROUTES
 
-from ..driver import Server
 from ..fake_nvml.build import State
+from ..server_driver import Server
 from .client import NDJSON, UPGRADE, Client
 from .conftest import CONFIG, EIGHT_GPUS
 from .openapi import DESCRIPTION

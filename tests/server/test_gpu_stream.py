@@ -16,8 +16,8 @@ from tornado.websocket import WebSocketClientConnection
 
 from jupyter_dist_server.jobs.lease import Lease
 
-from ..driver import Server
 from ..fake_nvml.build import State
+from ..server_driver import Server
 from .client import Client
 from .conftest import samplers
 from .test_stream import Frame, connect, read, read_until

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from ..driver import Server, wait_for
 from ..fake_nvml.build import State
+from ..server_driver import Server
+from ..waiting import wait_for
 from .client import NDJSON, Client
 from .conftest import samplers, wait_until_nobody_looks
 

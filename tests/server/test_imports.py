@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..driver import environment
+from ..environment import environment
 from ..waiting import PATIENCE
 
 SAY = "import json, sys; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"

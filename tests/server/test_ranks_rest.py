@@ -9,7 +9,9 @@ from typing import Any
 import psutil
 import pytest
 
-from ..driver import Notebook, Server, wait_for
+from ..notebook_driver import Notebook
+from ..server_driver import Server
+from ..waiting import wait_for
 from .client import Client
 
 FOREVER = "import time\nwhile True: time.sleep(0.01)"

@@ -16,8 +16,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from ..driver import Notebook
 from ..network import own_network
+from ..notebook_driver import Notebook
 from .faults import Fault, OnProcess, all_faults
 from .world import World
 

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import psutil
 
-from ..driver import Result, Server, tagged, wait_until_ready
+from ..environment import tagged
 from ..fake_nvml.build import State, build
+from ..notebook_driver import wait_until_ready
+from ..result import Result
+from ..server_driver import Server
 from ..waiting import PATIENCE, wait_for
 
 RANKS = 2

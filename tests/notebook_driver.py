@@ -1,0 +1,148 @@
+"""Drive a real kernel as a person's notebook does."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from jupyter_client import BlockingKernelClient, KernelManager
+
+from .environment import tagged
+from .result import Result
+from .waiting import PATIENCE, wait_for
+
+
+def open_channels(client: BlockingKernelClient) -> None:
+    """Connect to a kernel, and lose no message: ZeroMQ drops those that a slow client leaves."""
+    client.context.rcvhwm = 0
+    client.start_channels()
+
+
+def wait_until_ready(client: BlockingKernelClient) -> None:
+    """Wait for a kernel that may still be starting, or be started again."""
+
+    def is_ready() -> bool:
+        try:
+            client.wait_for_ready(timeout=PATIENCE)
+        except RuntimeError:  # its heart does not beat yet
+            return False
+        return True
+
+    wait_for(is_ready, "the kernel's answer")
+
+
+class Notebook:
+    """One kernel, and a front end that talks to it."""
+
+    def __init__(
+        self,
+        client: BlockingKernelClient,
+        env: dict[str, str],
+        interrupt: Callable[[], None],
+        close: Callable[[], None],
+        kernel_id: str = "",
+    ) -> None:
+        self.client = client
+        self.env = env
+        self.interrupt = interrupt
+        self.kernel_id = kernel_id
+        self._close = close
+
+    def send(self, code: str) -> str:
+        """Send a cell without waiting for it."""
+        message_id: str = self.client.execute(code, allow_stdin=True)
+        return message_id
+
+    def run(self, code: str, timeout: float = PATIENCE, **follow: Any) -> Result:
+        """Run a cell; see `follow`."""
+        return self.follow(self.send(code), timeout, **follow)
+
+    def follow(
+        self,
+        message_id: str,
+        timeout: float = PATIENCE,
+        until: Callable[[Result], bool] | None = None,
+        act: Callable[[], None] | None = None,
+        answers: Sequence[str | tuple[str, str]] = (),
+    ) -> Result:
+        """Collect what a cell shows until it is done.
+
+        `act` is called once, as soon as `until` holds. `answers` are given to ``input()``; one
+        that is a pair, once its first part is shown.
+        """
+        result, begun = Result(), time.monotonic()
+        pending = [("", answer) if isinstance(answer, str) else answer for answer in answers]
+        while time.monotonic() < begun + timeout:
+            if pending and len(result.prompts) == len(answers) - len(pending):
+                with suppress(queue.Empty):
+                    asked = self.client.get_stdin_msg(timeout=0.02)
+                    result.prompts.append(asked["content"]["prompt"])
+            if len(result.prompts) > len(answers) - len(pending) and pending[0][0] in result.shown:
+                self.client.input(pending.pop(0)[1])
+            try:
+                message = self.client.get_iopub_msg(timeout=0.05)
+            except queue.Empty:
+                continue
+            if message["parent_header"].get("msg_id") != message_id:
+                continue
+            kind, content = message["msg_type"], message["content"]
+            result.messages.append((time.monotonic() - begun, message))
+            result.add(kind, content)
+            if until and act and until(result):
+                act, until = act(), None
+            if kind == "status" and content["execution_state"] == "idle":
+                result.seconds = time.monotonic() - begun
+                result.status = self._reply(message_id)["status"]
+                return result
+        raise AssertionError(f"the cell did not end within {timeout:g} s; so far: {result.shown}")
+
+    def _reply(self, message_id: str) -> dict[str, Any]:
+        while True:
+            reply = self.client.get_shell_msg(timeout=PATIENCE)
+            if reply["parent_header"].get("msg_id") == message_id:
+                content: dict[str, Any] = reply["content"]
+                return content
+
+    def ok(self, code: str, **options: Any) -> Result:
+        """Run a cell that must go well."""
+        result = self.run(code, **options)
+        assert result.status == "ok", result.shown
+        return result
+
+    def fails(self, code: str, **options: Any) -> str:
+        """Run a cell that must fail; return its error as shown."""
+        result = self.run(code, **options)
+        assert result.status == "error", result.shown
+        return result.error
+
+    def close(self) -> None:
+        """End the kernel, and with it its pool."""
+        self.client.stop_channels()
+        self._close()
+
+
+def plain_notebook(env: dict[str, str], folder: Path) -> Notebook:
+    """Start a kernel without a server, as nbconvert or VS Code does."""
+    for attempt in range(3):
+        manager = KernelManager(kernel_name="python3")
+        manager.start_kernel(env=env, cwd=str(folder))
+        client = manager.client()
+        open_channels(client)
+        try:
+            client.wait_for_ready(timeout=PATIENCE)
+            break
+        except RuntimeError:  # another process has taken one of the ports chosen for it
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+            if attempt == 2:
+                raise
+
+    def close() -> None:
+        manager.shutdown_kernel(now=True)
+        wait_for(lambda: not tagged(env), "the end of the kernel's processes")
+
+    return Notebook(client, env, manager.interrupt_kernel, close)

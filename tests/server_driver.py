@@ -1,0 +1,110 @@
+"""Drive a real Jupyter server, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from jupyter_client import BlockingKernelClient
+
+from .environment import environment, tagged
+from .notebook_driver import Notebook, open_channels, wait_until_ready
+from .waiting import PATIENCE, wait_for
+
+
+class Server:
+    """A real `jupyter server` with our extension, in a process of its own."""
+
+    def __init__(
+        self, home: Path, root: Path, *options: str, token: str = "secret", **variables: str
+    ) -> None:
+        self.env = environment(home, **variables)
+        self.token = token
+        self.root = root
+        self.url = ""
+        command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"]
+        command += [f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={token}"]
+        # With "localhost" and port 0, IPv4 and IPv6 would get different ports.
+        command += ["--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
+        # Other extensions take seconds to load, and play no part here.
+        others = ("jupyterlab", "jupyter_lsp", "notebook_shim")
+        enabled = {"jupyter_dist_server": True, **dict.fromkeys(others, False)}
+        command += [f"--ServerApp.jpserver_extensions={enabled}", *options]
+        self.process = subprocess.Popen(
+            command, env=self.env, cwd=root, stderr=subprocess.PIPE, text=True
+        )
+        self.log: list[str] = []
+        self._ready = threading.Event()
+        threading.Thread(target=self._follow_log, daemon=True).start()
+        assert self._ready.wait(PATIENCE) and self.url, "".join(self.log)
+        wait_for(self._listens, "the server's answer")  # it logs its URL before it listens
+
+    def _listens(self) -> bool:
+        try:
+            self.api("GET", "api/status")
+        except urllib.error.HTTPError:
+            return True
+        except urllib.error.URLError:
+            return False
+        return True
+
+    def _follow_log(self) -> None:
+        assert self.process.stderr
+        for line in self.process.stderr:
+            self.log.append(line)
+            if match := re.search(r"(https?://127\.0\.0\.1:\d+/\S*?)(tree)?(\?|$)", line):
+                self.url = self.url or match[1]
+                self._ready.set()
+        self._ready.set()
+
+    def api(self, method: str, path: str, body: Any = None) -> Any:
+        """Call the server's REST API; errors come as `urllib.error.HTTPError`."""
+        request = urllib.request.Request(
+            self.url + path,
+            data=None if body is None else json.dumps(body).encode(),
+            method=method,
+            headers={"Authorization": f"token {self.token}"} if self.token else {},
+        )
+        assert self.process.poll() is None, "".join(self.log)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+            content = response.read()
+        return json.loads(content) if content else None
+
+    def pools(self) -> list[dict[str, Any]]:
+        """Return the living pools."""
+        pools = self.api("GET", "jupyter-dist/pools")["pools"]
+        return [pool for pool in pools if pool["ended"] is None]
+
+    def notebook(self, name: str = "python3", folder: str = "") -> Notebook:
+        """Start a kernel of this server, in a folder of its root."""
+        kernel = self.api("POST", "api/kernels", {"name": name, "path": folder})["id"]
+        runtime = Path(self.env["JUPYTER_RUNTIME_DIR"])
+        client = BlockingKernelClient(connection_file=str(runtime / f"kernel-{kernel}.json"))
+        client.load_connection_file()
+        open_channels(client)
+        wait_until_ready(client)
+
+        def close() -> None:
+            with suppress(urllib.error.HTTPError):
+                self.api("DELETE", f"api/kernels/{kernel}")
+            wait_for(lambda: all(p["kernel_id"] != kernel for p in self.pools()), "the pool's end")
+
+        def interrupt() -> None:
+            self.api("POST", f"api/kernels/{kernel}/interrupt")
+
+        return Notebook(client, self.env, interrupt, close, kernel)
+
+    def close(self) -> None:
+        """Shut the server down, and check that it leaves no process."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=PATIENCE)
+        wait_for(lambda: not tagged(self.env), "the end of the server's processes")
