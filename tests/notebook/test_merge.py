@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from jupyter_dist_server.notebook.output.merge import PROMPT_AFTER, REDRAW_EVERY, WINDOW, Merger
+from jupyter_dist_server.notebook.output.merge import REDRAW_EVERY, WINDOW, Merger
 from jupyter_dist_server.notebook.output.publication import (
     Clear,
     Display,
@@ -15,6 +15,7 @@ from jupyter_dist_server.notebook.output.publication import (
     Text,
     overwrite,
 )
+from jupyter_dist_server.notebook.output.unfinished import PROMPT_AFTER
 
 
 class Screen:

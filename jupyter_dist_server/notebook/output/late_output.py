@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from .pieces import KIND
-from .publication import own_id
+from .publication import display_id_of, own_id
 
 _CELL_ID = re.compile(r"[\w-]+")
 _WITHIN = re.compile(r"(\r\n|\r|\n)(?=[\s\S])")
@@ -53,7 +53,7 @@ class LateOutput:
             self._send(kind, self._renamed(rank, content))
 
     def _renamed(self, rank: int, content: dict[str, Any]) -> dict[str, Any]:
-        display_id = content.get("transient", {}).get("display_id")
+        display_id = display_id_of(content)
         transient = {"display_id": own_id(rank, display_id)} if display_id else {}
         return {"data": content["data"], "metadata": content["metadata"], "transient": transient}
 

@@ -18,18 +18,13 @@ from typing import Any
 
 from .log import OPEN, Entry, MergedLog
 from .pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, portions
-from .publication import Clear, Display, Publication, join_texts, overwrite, own_id
+from .publication import Clear, Display, Publication, display_id_of, join_texts, overwrite, own_id
+from .unfinished import UnfinishedLines
 
 WINDOW = 0.04
 """Seconds for which a thing waits for other ranks to show the same, before it is drawn."""
-LIVE_AFTER = 0.15
-"""Seconds after which an unfinished line that is being redrawn (a progress bar) is shown."""
-PROMPT_AFTER = 0.5
-"""Seconds after which any unfinished line is shown."""
 REDRAW_EVERY = 0.1
 """Seconds between two updates of the same display."""
-_LIVE = 2000
-"""Characters of an unfinished line, its last, that are drawn again and again while it grows."""
 _FLOOD = 4000
 """Lines that wait for nobody."""
 _BLOCK = 100
@@ -65,10 +60,8 @@ class Merger:
         self._changed: list[Piece] = []
         self._displays: dict[str, Display] = {}
         """The displays that may be updated, by their id in the notebook."""
-        self._partial: dict[tuple[int, str], list[str]] = {}
-        self._partial_since: dict[tuple[int, str], float] = {}
+        self._unfinished = UnfinishedLines()
         self._bars: tuple[Bars, Entry] | None = None
-        self._live: dict[tuple[int, str], Bars] = {}
         self._clear_before_next: set[int] = set()
         self._redraw = False
         self._last_redraw = -1.0
@@ -94,7 +87,7 @@ class Merger:
             self._add_error(rank, content)
         elif kind == "update_display_data":
             self._update(rank, content)
-        elif set(content["data"]) == {"text/plain"} and not _display_id(content):
+        elif set(content["data"]) == {"text/plain"} and not display_id_of(content):
             lines = content["data"]["text/plain"].split("\n")
             self._add(rank, [Entry(line, 1 << rank, now, None, "stdout") for line in lines])
         else:
@@ -108,10 +101,9 @@ class Merger:
     def _feed_text(self, rank: int, stream: str, text: str, now: float) -> None:
         place = rank, stream
         *lines, rest = text.split("\n")
-        if lines and (begun := self._partial.pop(place, None)):
-            lines[0] = "".join([*begun, lines[0]])
-            del self._partial_since[place]
-        if lines and (bars := self._live.pop(place, None)):
+        if lines:
+            lines[0] = self._unfinished.end(place) + lines[0]
+        if lines and (bars := self._unfinished.bars.pop(place, None)):
             self._set_row(bars, rank, overwrite(lines.pop(0)))
         if "\r" in text or (lines and "\r" in lines[0]):
             lines = [overwrite(line) for line in lines]
@@ -124,11 +116,10 @@ class Merger:
         else:
             self._add(rank, [Entry((stream, line), bit, now, None, stream) for line in lines])
         if rest:
-            self._partial.setdefault(place, []).append(rest)
-            self._partial_since.setdefault(place, now)
+            self._unfinished.add(place, rest, now)
 
     def _finish_lines(self, rank: int, now: float) -> None:
-        for place in [place for place in self._partial if place[0] == rank]:
+        for place in self._unfinished.of(rank):
             self._feed_text(rank, place[1], "\n", now)
 
     def _add(self, rank: int, items: list[Entry]) -> None:
@@ -141,7 +132,7 @@ class Merger:
             self._changed.append(piece)
 
     def _read_rich(self, rank: int, content: dict[str, Any], now: float) -> Entry:
-        display_id = _display_id(content)
+        display_id = display_id_of(content)
         own = own_id(rank, display_id) if display_id else None
         display = Display(content["data"], content.get("metadata", {}), own)
         if own:
@@ -166,9 +157,7 @@ class Merger:
 
     def _clear(self, rank: int) -> None:
         self._clear_before_next.discard(rank)
-        for place in [place for place in self._partial if place[0] == rank]:
-            del self._partial[place], self._partial_since[place]
-            self._live.pop(place, None)
+        self._unfinished.forget(rank)
         self._draw_new(float("inf"))  # what is not drawn yet is cleared like the rest
         self._log.close(len(self._log.entries))
         self._bars = None
@@ -205,20 +194,13 @@ class Merger:
 
     def next_time(self, now: float) -> float | None:
         """Return when `take` should be called again if nothing arrives; `None` is never."""
-        times = [
-            since + self._patience(place)
-            for place, since in self._partial_since.items()
-            if place not in self._live
-        ]
+        times = [*self._unfinished.due()]
         times += [piece.drawn + REDRAW_EVERY for piece in self._changed]
         if self._redraw:
             times.append(self._last_redraw + REDRAW_EVERY)
         if self._log.drawn < len(self._log.entries):
             times.append(self._log.entries[self._log.drawn].since + WINDOW)
         return min(times, default=None)
-
-    def _patience(self, place: tuple[int, str]) -> float:
-        return LIVE_AFTER if any("\r" in part for part in self._partial[place]) else PROMPT_AFTER
 
     def _draw_new(self, now: float) -> None:
         """Put new entries into the notebook, but for those that may become others' in a moment."""
@@ -290,16 +272,11 @@ class Merger:
     def _show_unfinished(self, now: float, everything: bool) -> None:
         if not self._updates or self._log.drawn < len(self._log.entries):
             return  # what was printed before comes first
-        for place, since in self._partial_since.items():
-            rank = place[0]
-            bars = self._live.get(place)
+        for place in self._unfinished.shown(now, everything):
+            rank, row = place[0], self._unfinished.row(place)
+            bars = self._unfinished.bars.get(place)
             if bars is None:
-                if now - since < self._patience(place) and not everything:
-                    continue
-                bars = self._live[place] = self._bars_for(rank, now)
-            row = overwrite("".join(self._partial[place]))
-            self._partial[place] = [row]
-            row = row if len(row) <= _LIVE else f"…{row[-_LIVE:]}"
+                bars = self._unfinished.bars[place] = self._bars_for(rank, now)
             if bars.rows.get(rank) != row:
                 self._set_row(bars, rank, row)
 
@@ -322,8 +299,3 @@ class Merger:
     def _set_row(self, bars: Bars, rank: int, row: str) -> None:
         bars.rows[rank] = row
         self._touch(bars)
-
-
-def _display_id(content: dict[str, Any]) -> str | None:
-    display_id: str | None = content.get("transient", {}).get("display_id")
-    return display_id

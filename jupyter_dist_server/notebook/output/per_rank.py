@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .publication import Display, Publication, Text, join_texts, own_id
+from .publication import Display, Publication, Text, display_id_of, join_texts, own_id
 
 _Output = tuple[str, dict[str, Any]]
 
@@ -82,7 +82,7 @@ class PerRank:
             self._line_open = not content["text"].endswith("\n")
             return [Text(content["name"], content["text"])]
         begun, self._line_open = self._line_open, False
-        display_id = content.get("transient", {}).get("display_id")
+        display_id = display_id_of(content)
         if set(content["data"]) == {"text/plain"} and not display_id:
             before = "\n" if begun else ""
             return [Text("stdout", f"{before}{content['data']['text/plain']}\n")]

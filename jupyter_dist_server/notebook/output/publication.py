@@ -52,6 +52,12 @@ def overwrite(line: str) -> str:
     return shown.rstrip()
 
 
+def display_id_of(content: dict[str, Any]) -> str | None:
+    """Return the id under which a rank may update a display."""
+    display_id: str | None = content.get("transient", {}).get("display_id")
+    return display_id
+
+
 def own_id(rank: int, display_id: str) -> str:
     """Return the notebook's id for a rank's display, which later cells may update, too."""
     return f"jupyter-dist-{rank}-{display_id}"
