@@ -16,22 +16,18 @@ from typing import Any
 
 from ..client.client import OUTPUT_LIMIT, PoolClient
 from ..client.execution import Execution
-from ..common.rank_specs import format_ranks
+from .output.early_failures import EarlyFailures, what_failed
 from .output.late_output import LateOutput
 from .output.merge import WINDOW, Merger
 from .output.outcome import Outcome, as_shown
 from .output.per_rank import PerRank
-from .output.publication import Publication, Text, publish
+from .output.publication import Publication, publish
 from .output.rank_tabs import RankTabs
 from .output.results import TakesOutputs
 from .session.loop import LoopThread
 
 MAX_DRAIN = 0.1
 """Seconds for which outputs are taken in before they are shown."""
-ANNOUNCE_AFTER = 1.0
-"""Seconds after which a rank's failure is said although others still run."""
-DEATH_AFTER = 0.05
-"""The same for its death, unless that soon ends the cell anyway."""
 
 _STOPPED = "KeyboardInterrupt"
 
@@ -103,9 +99,7 @@ class Cell:
         self._stops = 0
         """How often a stop was asked for before the loop had begun to execute."""
         self._interrupts = 0
-        self._finished: set[int] = set()
-        self._failed: dict[int, dict[str, Any]] = {}
-        self._announce_at: float | None = None
+        self._failures = EarlyFailures(ranks)
         self._questions: deque[tuple[float, int, dict[str, Any]]] = deque()
         """When it may be asked, by whom, and what."""
 
@@ -169,7 +163,8 @@ class Cell:
 
     def _mark_failed(self, ends: dict[int, dict[str, Any]]) -> None:
         """Who was stopped on request has not failed."""
-        failed = {r: _what(end) for r, end in ends.items() if not _what(end).startswith(_STOPPED)}
+        whats = {rank: what_failed(end) for rank, end in ends.items()}
+        failed = {rank: what for rank, what in whats.items() if not what.startswith(_STOPPED)}
         if self._tabs:
             publish(self._tabs.fail(failed))
 
@@ -215,7 +210,7 @@ class Cell:
             self._check_limit(now)
             self._ask(now)
             asked_at = self._questions[0][0] if self._questions else None
-            times = [self._view.next_time(now), self._announce_at, self._late_at, asked_at]
+            times = [self._view.next_time(now), self._failures.due, self._late_at, asked_at]
             wake = min((t for t in times if t is not None and t < float("inf")), default=None)
             try:
                 event = self._events.get(timeout=None if wake is None else max(0.0, wake - now))
@@ -248,12 +243,7 @@ class Cell:
             self._options.results.add(rank, kind, content)
         if kind == "finished":
             self._view.finish(rank, time.monotonic())
-            self._finished.add(rank)
-            if content["status"] != "ok":
-                self._failed[rank] = content
-                after = DEATH_AFTER if content["status"] == "dead" else ANNOUNCE_AFTER
-                at = time.monotonic() + after
-                self._announce_at = min(self._announce_at or at, at)
+            self._failures.finish(rank, content, time.monotonic())
         elif kind == "input_request":
             # Others may be about to show the same, and ask.
             at = time.monotonic() + (WINDOW if len(self._ranks) > 1 else 0)
@@ -262,22 +252,18 @@ class Cell:
             self._view.feed(rank, kind, content, time.monotonic())
 
     def _announce(self, now: float) -> None:
-        """Say that a rank failed while others still run: they may wait for it in a collective."""
-        if self._announce_at and now >= self._announce_at:
-            for rank, end in self._failed.items():
-                others = format_ranks(set(self._ranks) - self._finished)
-                verb = "died" if end["status"] == "dead" else "failed"
-                text = f"[{rank}] {verb} ({_what(end)}); ranks still running: {others}.\n"
-                self._publish_always([Text("stderr", text)] if others else [])
-            self._mark_failed(self._failed)
-            self._failed.clear()
-            self._announce_at = None
+        """Say that a rank failed while others still run."""
+        if self._failures.due and now >= self._failures.due:
+            said, failed = self._failures.take()
+            for text in said:
+                self._publish_always([text])
+            self._mark_failed(failed)
 
     def _ask(self, now: float) -> None:
         """Ask what a rank asks, below all that came before."""
         if self._questions and now >= self._questions[0][0]:
             _, rank, request = self._questions.popleft()
-            if not self._interrupts and rank not in self._finished:
+            if not self._interrupts and self._failures.is_running(rank):
                 self._publish(self._view.take_all(rank, now))
                 self._answer(rank, request)
 
@@ -301,12 +287,6 @@ class Cell:
             self._client.stop(self._execution)
         else:
             self._stops += 1
-
-
-def _what(end: dict[str, Any]) -> str:
-    """Say how a rank failed; one that did not stop has said nothing."""
-    what = f"{end.get('ename', '')}: {end.get('evalue', '')}"
-    return what.removeprefix("RankDied: ").strip(": ") or "did not stop"
 
 
 @contextmanager

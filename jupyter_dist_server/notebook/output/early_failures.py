@@ -1,0 +1,63 @@
+"""That ranks failed, said while others still run: these may wait for them in a collective."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...common.rank_specs import format_ranks
+from .publication import Text
+
+_ANNOUNCE_AFTER = 1.0
+"""Seconds after which a rank's failure is said although others still run."""
+_DEATH_AFTER = 0.05
+"""The same for its death, unless that soon ends the cell anyway."""
+
+
+class EarlyFailures:
+    """The failures of one cell that were not said yet.
+
+    Parameters
+    ----------
+    ranks : iterable of int
+        Where the cell runs.
+
+    Attributes
+    ----------
+    due : float or None
+        When to say them.
+    """
+
+    def __init__(self, ranks: Iterable[int]) -> None:
+        self.due: float | None = None
+        self._running = set(ranks)
+        self._failed: dict[int, dict[str, Any]] = {}
+
+    def is_running(self, rank: int) -> bool:
+        """Tell whether a rank has not finished the cell."""
+        return rank in self._running
+
+    def finish(self, rank: int, end: dict[str, Any], now: float) -> None:
+        """Note how a rank finished the cell."""
+        self._running.discard(rank)
+        if end["status"] != "ok":
+            self._failed[rank] = end
+            due = now + (_DEATH_AFTER if end["status"] == "dead" else _ANNOUNCE_AFTER)
+            self.due = min(self.due or due, due)
+
+    def take(self) -> tuple[list[Text], dict[int, dict[str, Any]]]:
+        """Return what to say now, and how ranks failed."""
+        failed, self._failed, self.due = self._failed, {}, None
+        others = format_ranks(self._running)
+        said = []
+        for rank, end in failed.items():
+            verb = "died" if end["status"] == "dead" else "failed"
+            text = f"[{rank}] {verb} ({what_failed(end)}); ranks still running: {others}.\n"
+            said += [Text("stderr", text)] if others else []
+        return said, failed
+
+
+def what_failed(end: dict[str, Any]) -> str:
+    """Say how a rank failed; one that did not stop has said nothing."""
+    what = f"{end.get('ename', '')}: {end.get('evalue', '')}"
+    return what.removeprefix("RankDied: ").strip(": ") or "did not stop"
