@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gc
-import getpass
 import queue
-import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +22,7 @@ from .output.per_rank import PerRank
 from .output.publication import Publication, publish
 from .output.rank_tabs import RankTabs
 from .output.results import TakesOutputs
+from .questions import Questions, ask, on_sigint
 from .session.loop import LoopThread
 
 MAX_DRAIN = 0.1
@@ -100,8 +99,7 @@ class Cell:
         """How often a stop was asked for before the loop had begun to execute."""
         self._interrupts = 0
         self._failures = EarlyFailures(ranks)
-        self._questions: deque[tuple[float, int, dict[str, Any]]] = deque()
-        """When it may be asked, by whom, and what."""
+        self._questions = Questions()
 
     def run(self, code: str, execution_count: int | None, allow_stdin: bool) -> None:
         """Run the code.
@@ -130,7 +128,7 @@ class Cell:
             started=self._on_started,
         )
         try:
-            with _on_sigint(self._interrupt):  # first: a cell that has begun is always stopped
+            with on_sigint(self._interrupt):  # first: a cell that has begun is always stopped
                 future = self._loop.submit(work)
                 if self._options.timeout:
                     self._late_at = time.monotonic() + self._options.timeout
@@ -209,8 +207,12 @@ class Cell:
             self._announce(now)
             self._check_limit(now)
             self._ask(now)
-            asked_at = self._questions[0][0] if self._questions else None
-            times = [self._view.next_time(now), self._failures.due, self._late_at, asked_at]
+            times = [
+                self._view.next_time(now),
+                self._failures.due,
+                self._late_at,
+                self._questions.due,
+            ]
             wake = min((t for t in times if t is not None and t < float("inf")), default=None)
             try:
                 event = self._events.get(timeout=None if wake is None else max(0.0, wake - now))
@@ -247,7 +249,7 @@ class Cell:
         elif kind == "input_request":
             # Others may be about to show the same, and ask.
             at = time.monotonic() + (WINDOW if len(self._ranks) > 1 else 0)
-            self._questions.append((at, rank, content))
+            self._questions.add(rank, content, at)
         else:
             self._view.feed(rank, kind, content, time.monotonic())
 
@@ -261,17 +263,15 @@ class Cell:
 
     def _ask(self, now: float) -> None:
         """Ask what a rank asks, below all that came before."""
-        if self._questions and now >= self._questions[0][0]:
-            _, rank, request = self._questions.popleft()
+        if question := self._questions.take(now):
+            rank, request = question
             if not self._interrupts and self._failures.is_running(rank):
                 self._publish(self._view.take_all(rank, now))
                 self._answer(rank, request)
 
     def _answer(self, rank: int, request: dict[str, Any]) -> None:
-        prompt = f"[{rank}] {request['prompt']}"
         try:
-            with _on_sigint(signal.default_int_handler):
-                value = getpass.getpass(prompt) if request["password"] else input(prompt)
+            value = ask(rank, request)
         except KeyboardInterrupt:
             self._interrupt()
         else:
@@ -299,16 +299,3 @@ def _without_collections() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-@contextmanager
-def _on_sigint(handler: Callable[..., Any]) -> Iterator[None]:
-    """Handle the kernel's interrupt; a no-op outside the main thread, where none arrives."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -12,19 +11,13 @@ from typing import Any
 
 from ...client.client import PoolClient
 from ...common.errors import DistError
-from ...common.protocol.attachment import KERNEL
 from ...common.rank_specs import parse_ranks
 from ..cell import Cell, Options
 from ..ran_cells import RanCells
 from .connection import Connection, mended
-from .control import Control, LocalControl, Record
+from .control import Record
 from .loop import LoopThread
-from .server_control import find_server
-
-_NEWS = 10.0
-"""Seconds for which one question for news of a pool may wait."""
-_END = 30.0
-"""Seconds within which a pool ends that is ending: a stopped agent is killed after some."""
+from .pool_owner import PoolOwner, why_it_ended
 
 
 class CurrentPool:
@@ -32,12 +25,9 @@ class CurrentPool:
 
     def __init__(self) -> None:
         self._loop = LoopThread()
-        self._local = LocalControl(self._loop)
-        self._control: Control = self._local
+        self._owner = PoolOwner(self._loop)
         self._record: Record | None = None
         self._connection = Connection(self._loop)
-        self._guest = False
-        """Whether the pool is another notebook's."""
         self._failure: DistError | None = None
         self._unreachable: DistError | None = None
         """Why there is no connection to a pool that has not ended."""
@@ -60,7 +50,7 @@ class CurrentPool:
         """Whether cells without a magic of ours go to the ranks too, until their pool ends."""
         if self._connection.all_cells and self.client is None:
             with contextlib.suppress(DistError):  # the cell will fail, and say why
-                if record := self._find():
+                if record := self._owner.find(self._record):
                     self._connection.end_all_cells_of_others(record["id"])
         return self._connection.all_cells
 
@@ -93,46 +83,17 @@ class CurrentPool:
                 f"{self._record['backend']}, {self._record['state']}.",
                 "Use it, or stop it with %dist_shutdown before you start another.",
             )
-        self._failure, self._guest = None, False
-        self._control = find_server() or self._local
-        record = self._control.start(
-            request
-            | {
-                "python": sys.executable,
-                "cwd": os.getcwd(),
-                "sys_path": [path for path in sys.path if isinstance(path, str)],
-                "base_env": dict(os.environ),
-                "name": os.environ.get("JPY_SESSION_NAME", ""),
-                "kernel_pid": os.getpid(),
-            }
-        )
-        return self._follow(record, progress)
+        self._failure = None
+        return self._follow(self._owner.start(request), progress)
 
     def _follow(self, record: Record, progress: Callable[[Record], None]) -> Record:
-        """Wait until a pool runs; an interrupt cancels a start, but lets ranks be replaced."""
-        try:
-            while record["state"] in ("PENDING", "CONFIGURING"):
-                progress(record)
-                record = self._control.wait(record, _NEWS)
-        except KeyboardInterrupt:
-            if record["started"]:
-                raise
-            if self._guest:
-                self._local.release(record["id"])
-            else:
-                self._control.stop(record["id"])
-            raise DistError(
-                "start_cancelled", "The start was cancelled, and all its processes have ended."
-            ) from None
-        if record["state"] != "RUNNING":
-            raise _why_not(record)
-        progress(record)
+        record = self._owner.follow(record, progress)
         self._connect(record)
         return record
 
     def attach(self) -> Record | None:
         """Make sure that the notebook's running pool is connected, if there is one."""
-        record = self._find()
+        record = self._owner.find(self._record)
         is_broken = self._connection.is_broken and record and self._connection.is_to(record)
         if record and (is_broken or record["state"] == "COMPLETING"):
             record = self._wait_for_end(record)
@@ -174,21 +135,6 @@ class CurrentPool:
             raise self._unreachable
         return record
 
-    def _find(self) -> Record | None:
-        """Return the notebook's pool, from whoever knows it: the server, we, or its agent."""
-        record, silent = None, None
-        try:
-            record = self._control.find()
-        except DistError:  # the server has gone, or is a new one; the pool need not have ended
-            silent, self._control = self._control, self._local
-        if record is None and self._control is self._local and (server := find_server(silent)):
-            record = server.find()
-            if record:
-                self._control = server
-        if record is None and self._control is self._local:
-            record = self._local.adopt_own(self._record["id"] if self._record else None)
-        return record
-
     def attach_to(self, pool_id: str, progress: Callable[[Record], None]) -> Record:
         """Use a pool that another notebook has started.
 
@@ -204,25 +150,21 @@ class CurrentPool:
                 "Detach from it with %dist_shutdown before you attach to another.",
             )
         self._failure = None
-        self._control = self._local
-        self._guest = True
-        return self._follow(self._local.adopt(pool_id), progress)
+        return self._follow(self._owner.adopt(pool_id), progress)
 
     def _note_why_it_ended(self) -> None:
         """Ask why the pool that we knew is gone; its owner keeps the last one of each kernel."""
         if self._record and not self._failure:
             with contextlib.suppress(DistError):
-                last = self._control.wait(self._record, 0)
-                self._failure = _why_not(last) if last["ended"] else None
+                last = self._owner.wait(self._record, 0)
+                self._failure = why_it_ended(last) if last["ended"] else None
 
     def _wait_for_end(self, record: Record) -> Record | None:
         """Follow a pool that is ending, or whose agent is gone and whose owner will notice that."""
-        deadline = time.monotonic() + _END
-        while record["ended"] is None and time.monotonic() < deadline:
-            record = self._control.wait(record, _NEWS)
+        record = self._owner.until_ended(record)
         if record["ended"] is None:
             return record
-        self._failure = _why_not(record)
+        self._failure = why_it_ended(record)
         return None
 
     def _connect(self, record: Record) -> None:
@@ -279,13 +221,7 @@ class CurrentPool:
 
     def _end(self, record: Record) -> bool:
         self._disconnect()
-        guest, self._guest = self._guest, False
-        holders = [who for who in record["holders"] if who["as"] == KERNEL]
-        if guest and any(who["pid"] != os.getpid() for who in holders):
-            self._local.release(record["id"])
-            return False
-        self._control.stop(record["id"])
-        return True
+        return self._owner.stop(record)
 
     def restart(self, ranks: str, progress: Callable[[Record], None]) -> Record:
         """Replace ranks, all if none is named, and wait until they are ready."""
@@ -294,7 +230,7 @@ class CurrentPool:
         chosen = parse_ranks(ranks, size) if ranks.strip() else list(range(size))
         self.attach()  # its server may have gone meanwhile
         with self._connection.replaced():
-            return self._follow(self._control.restart(record["id"], chosen), progress)
+            return self._follow(self._owner.restart(record["id"], chosen), progress)
 
     def keep_connected(self, call: Future[Any]) -> None:
         """Hear of a call to its end, also if ranks are replaced meanwhile."""
@@ -315,10 +251,11 @@ class CurrentPool:
         try:
             if record := self.attach():
                 self._end(record)
-            self._control.forget()
+            self._owner.forget()
         finally:
             self._disconnect()
-            self._control, self._failure, self._guest = self._local, None, False
+            self._owner.leave()
+            self._failure = None
 
     # -- use --------------------------------------------------------------------------------
 
@@ -365,12 +302,3 @@ class CurrentPool:
 
 def _no_pool() -> DistError:
     return DistError("no_pool", "No pool is running.", "Start one with %dist_init.")
-
-
-def _why_not(record: Record) -> DistError:
-    reason = record["reason"]
-    if reason is None:
-        return DistError("no_pool", "The pool was stopped.", "Start one with %dist_init.")
-    said = [f"  {line}" for line in reason["stderr"][-6:]]
-    hint = "\n".join([*filter(None, [reason["hint"]]), *said])
-    return DistError(reason["code"], reason["message"], hint)

@@ -1,0 +1,54 @@
+"""What ranks ask with ``input()``: asked in the notebook, one after the other."""
+
+from __future__ import annotations
+
+import getpass
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Questions:
+    """Those that were not asked yet."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[float, int, dict[str, Any]]] = deque()
+        """When it may be asked, by whom, and what."""
+
+    @property
+    def due(self) -> float | None:
+        """When the next one may be asked."""
+        return self._waiting[0][0] if self._waiting else None
+
+    def add(self, rank: int, request: dict[str, Any], due: float) -> None:
+        """Take what a rank asks."""
+        self._waiting.append((due, rank, request))
+
+    def take(self, now: float) -> tuple[int, dict[str, Any]] | None:
+        """Return a rank and what it asks, if there is one to be asked now."""
+        if self._waiting and now >= self._waiting[0][0]:
+            return self._waiting.popleft()[1:]
+        return None
+
+
+def ask(rank: int, request: dict[str, Any]) -> str:
+    """Return what the user answers; Stop raises `KeyboardInterrupt`."""
+    prompt = f"[{rank}] {request['prompt']}"
+    with on_sigint(signal.default_int_handler):
+        return getpass.getpass(prompt) if request["password"] else input(prompt)
+
+
+@contextmanager
+def on_sigint(handler: Callable[..., Any]) -> Iterator[None]:
+    """Handle the kernel's interrupt; a no-op outside the main thread, where none arrives."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,145 @@
+"""Whoever owns the notebook's pool: its Jupyter server, this kernel, or another notebook."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...common.errors import DistError
+from ...common.protocol.attachment import KERNEL
+from .control import Control, LocalControl, Record
+from .loop import LoopThread
+from .server_control import find_server
+
+_NEWS = 10.0
+"""Seconds for which one question for news of a pool may wait."""
+_END = 30.0
+"""Seconds within which a pool ends that is ending: a stopped agent is killed after some."""
+
+
+class PoolOwner:
+    """Has the notebook's pool started, found and stopped by its owner.
+
+    Parameters
+    ----------
+    loop : LoopThread
+        Where pools live that this kernel owns itself.
+    """
+
+    def __init__(self, loop: LoopThread) -> None:
+        self._local = LocalControl(loop)
+        self._control: Control = self._local
+        self._is_guest = False
+        """Whether the pool is another notebook's."""
+
+    def start(self, request: dict[str, Any]) -> Record:
+        """Begin to start a pool: in the server, or in this kernel without one."""
+        self._is_guest = False
+        self._control = find_server() or self._local
+        return self._control.start(
+            request
+            | {
+                "python": sys.executable,
+                "cwd": os.getcwd(),
+                "sys_path": [path for path in sys.path if isinstance(path, str)],
+                "base_env": dict(os.environ),
+                "name": os.environ.get("JPY_SESSION_NAME", ""),
+                "kernel_pid": os.getpid(),
+            }
+        )
+
+    def adopt(self, pool_id: str) -> Record:
+        """Use a pool that another notebook has started; see `LocalControl.adopt`."""
+        self._control, self._is_guest = self._local, True
+        return self._local.adopt(pool_id)
+
+    def find(self, known: Record | None) -> Record | None:
+        """Return the notebook's pool, from whoever knows it: the server, we, or its agent."""
+        record, silent = None, None
+        try:
+            record = self._control.find()
+        except DistError:  # the server has gone, or is a new one; the pool need not have ended
+            silent, self._control = self._control, self._local
+        if record is None and self._control is self._local and (server := find_server(silent)):
+            record = server.find()
+            if record:
+                self._control = server
+        if record is None and self._control is self._local:
+            record = self._local.adopt_own(known["id"] if known else None)
+        return record
+
+    def wait(self, record: Record, seconds: float) -> Record:
+        """Return the pool's record once it is newer than `record`, or after some seconds."""
+        return self._control.wait(record, seconds)
+
+    def follow(self, record: Record, progress: Callable[[Record], None]) -> Record:
+        """Wait until a pool runs; an interrupt cancels a start, but lets ranks be replaced.
+
+        Raises
+        ------
+        DistError
+            If it ends instead; the reason says why.
+        """
+        try:
+            while record["state"] in ("PENDING", "CONFIGURING"):
+                progress(record)
+                record = self.wait(record, _NEWS)
+        except KeyboardInterrupt:
+            if record["started"]:
+                raise
+            self._cancel(record)
+            raise DistError(
+                "start_cancelled", "The start was cancelled, and all its processes have ended."
+            ) from None
+        if record["state"] != "RUNNING":
+            raise why_it_ended(record)
+        progress(record)
+        return record
+
+    def until_ended(self, record: Record) -> Record:
+        """Follow a pool until it has ended, or it is clear that it does not."""
+        deadline = time.monotonic() + _END
+        while record["ended"] is None and time.monotonic() < deadline:
+            record = self.wait(record, _NEWS)
+        return record
+
+    def _cancel(self, record: Record) -> None:
+        if self._is_guest:
+            self._local.release(record["id"])
+        else:
+            self._control.stop(record["id"])
+
+    def stop(self, record: Record) -> bool:
+        """Stop a pool, unless it is another notebook's that still uses it; tell whether it was."""
+        guest, self._is_guest = self._is_guest, False
+        holders = [who for who in record["holders"] if who["as"] == KERNEL]
+        if guest and any(who["pid"] != os.getpid() for who in holders):
+            self._local.release(record["id"])
+            return False
+        self._control.stop(record["id"])
+        return True
+
+    def restart(self, pool_id: str, ranks: list[int]) -> Record:
+        """Begin to replace ranks."""
+        return self._control.restart(pool_id, ranks)
+
+    def forget(self) -> None:
+        """Keep nothing that makes the next start quicker."""
+        self._control.forget()
+
+    def leave(self) -> None:
+        """Know of no server and no pool any more."""
+        self._control, self._is_guest = self._local, False
+
+
+def why_it_ended(record: Record) -> DistError:
+    """Return the reason for which a pool ended, as an error."""
+    reason = record["reason"]
+    if reason is None:
+        return DistError("no_pool", "The pool was stopped.", "Start one with %dist_init.")
+    said = [f"  {line}" for line in reason["stderr"][-6:]]
+    hint = "\n".join([*filter(None, [reason["hint"]]), *said])
+    return DistError(reason["code"], reason["message"], hint)
