@@ -15,11 +15,8 @@ from ..common.errors import DistError
 from ..common.rank_specs import check_ranks
 from ..placement.request import MAX_SECONDS
 from .base import NDJSON, DistHandler
-from .outputs import Backlog, Collected
+from .outputs import PORTION, Backlog, Collected, portions
 from .pools import check_rank_list
-
-_AT_ONCE = 1 << 20
-"""Characters of an answer that are written before others have their turn."""
 
 
 class ExecuteHandler(DistHandler):
@@ -68,10 +65,14 @@ class ExecuteHandler(DistHandler):
             for piece in outputs.pieces(statuses):
                 self.write(piece)
                 written += len(piece)
-                if written > _AT_ONCE:
+                if written >= PORTION:
                     written = 0
-                    await self.flush()
+                    await self._send()
             await self.finish()
+
+    async def _send(self) -> None:
+        await self.flush()
+        await asyncio.sleep(0)  # to a reader that is fast, `flush` waits for nothing
 
     async def _stream(
         self, client: PoolClient, code: str, ranks: list[int], limit: float | None
@@ -84,8 +85,9 @@ class ExecuteHandler(DistHandler):
         running.add_done_callback(lambda _: lines.end())
         try:
             while line := await lines.take():
-                self.write(line)
-                await self.flush()
+                for portion in portions(line):
+                    self.write(portion)
+                    await self._send()
             for rank, status in (await running).items():
                 self.write(json.dumps({"rank": rank, "status": status}) + "\n")
             await self.finish(set_content_type=NDJSON)

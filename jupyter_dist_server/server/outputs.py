@@ -12,6 +12,8 @@ from ..common.units import format_bytes
 
 BACKLOG = 1 << 24
 """Characters that may wait for a caller that reads slowly."""
+PORTION = 1 << 20
+"""Characters that are written at once, before others have their turn."""
 COLLECTED = 1 << 27
 """Characters of outputs that one answer may hold."""
 
@@ -133,12 +135,24 @@ class Collected:
                 outputs.append(json.dumps(_notice(self._cut[rank], why)))
             for output in outputs:
                 yield comma
-                yield output if isinstance(output, str) else _stream(*output)
+                if isinstance(output, str):
+                    yield from portions(output)
+                else:
+                    yield from _stream(*output)
                 comma = ", "
             yield "]}"
             comma = ", "
         yield "}}"
 
 
-def _stream(name: str, pieces: list[str]) -> str:
-    return json.dumps({"output_type": "stream", "name": name, "text": "".join(pieces)})
+def _stream(name: str, pieces: list[str]) -> Iterator[str]:
+    yield f'{{"output_type": "stream", "name": {json.dumps(name)}, "text": "'
+    for piece in pieces:
+        yield from portions(json.dumps(piece)[1:-1])
+    yield '"}'
+
+
+def portions(text: str) -> Iterator[str]:
+    """Cut what is to be written into parts that hold nobody up."""
+    for at in range(0, len(text), PORTION):
+        yield text[at : at + PORTION]
