@@ -12,7 +12,7 @@ from .common.version import __version__ as __version__
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from .notebook.api import Pool
+    from .notebook.api import NotebookPool
     from .notebook.custom_placement import Place
 
 
@@ -40,7 +40,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     unload(shell)
 
 
-def current_pool() -> Pool:
+def current_pool() -> NotebookPool:
     """Return the notebook's running pool, to push, pull and run functions with.
 
     Raises
@@ -53,7 +53,9 @@ def current_pool() -> Pool:
     return current_pool()
 
 
-def start_pool(num_ranks: int | None = None, *, place: Place | None = None, **options: Any) -> Pool:
+def start_pool(
+    num_ranks: int | None = None, *, place: Place | None = None, **options: Any
+) -> NotebookPool:
     """Start a pool for this notebook, as ``%dist_init`` does, and return it.
 
     Parameters

@@ -19,7 +19,7 @@ Ranks = int | str | Iterable[int] | None
 """A choice of ranks: one, several as `parse_ranks` reads them, a list; ``"all"`` or `None`."""
 
 
-class Pool:
+class NotebookPool:
     """The running pool of this notebook.
 
     Parameters

@@ -14,6 +14,7 @@ from ..fake_nvml.build import State
 from ..server_driver import Server
 from ..waiting import wait_for
 from .client import Client
+from .stalls import configuration, stalls
 
 TICK = 0.25
 """Seconds between two samples of `gpu_server`."""
@@ -42,9 +43,13 @@ c.JupyterDistApp.sampler_linger = 0.1
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Return a running server, the same for all modules of this folder."""
     before = pool_folders()
-    server = Server(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("root"))
+    home = tmp_path_factory.mktemp("home")
+    (home / "config.py").write_text(configuration(home / "stalls"))
+    server = Server(home, tmp_path_factory.mktemp("root"), f"--config={home / 'config.py'}")
+    (home / "stalls").write_text("")
     yield server
     server.close()
+    assert not stalls(home / "stalls")
     assert pool_folders() <= before
 
 
@@ -59,17 +64,20 @@ def _machine(
     fake_nvml_folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Server, State]]:
     folder = tmp_path_factory.mktemp("gpus")
-    (folder / "config.py").write_text(CONFIG.format(leases=str(folder / "leases")))
+    config = CONFIG.format(leases=str(folder / "leases")) + configuration(folder / "stalls")
+    (folder / "config.py").write_text(config)
     state = State(folder / "state")
     state.write(**EIGHT_GPUS)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in state.environment(fake_nvml_folder).items():
             patch.setenv(name, value)
         server = Server(folder / "home", folder, f"--config={folder / 'config.py'}")
+    (folder / "stalls").write_text("")
     yield server, state
     # A sampler that is at work when the server is stopped must go with it, as `close` checks.
     wait_for(lambda: Client(server).get("gpus/history") and samplers(server), "a sampler")
     server.close()
+    assert not stalls(folder / "stalls")
 
 
 @pytest.fixture(scope="package")

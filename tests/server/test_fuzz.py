@@ -35,8 +35,6 @@ CASES = int(os.environ.get("FUZZ_CASES", "200"))
 FRAMES = int(os.environ.get("FUZZ_FRAMES", "100"))
 GROWTH = 300_000_000
 """Bytes by which the server may grow meanwhile."""
-STUCK = 1.0
-"""Seconds of one callback that fail the test on any machine; `make fuzz` shows all over `SLOW`."""
 
 OPERATIONS = [
     (path, method)
@@ -94,7 +92,7 @@ def watched(fuzzed: Client, stall_file: Path) -> Iterator[None]:
     for stall in found[:10]:
         print(f"{stall.seconds:.3f} s:\n{stall.where}")
     assert grown < GROWTH
-    assert not found or found[0].seconds < STUCK, found[0]
+    assert not found
 
 
 # -- requests -------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics
 
 from ...common.errors import DistError
-from ..api import Pool
+from ..api import NotebookPool
 from ..completion import Introspection
 from ..custom_placement import Place
 from ..output.replay import Replay
@@ -36,7 +36,7 @@ _hooks: list[Introspection | Comms | Replay] = []
 """What is installed in the notebook's kernel."""
 
 
-def current_pool() -> Pool:
+def current_pool() -> NotebookPool:
     """Return the notebook's running pool, see `jupyter_dist_server.current_pool`."""
     if not _loaded:
         raise DistError(
@@ -46,10 +46,10 @@ def current_pool() -> Pool:
         )
     current = _loaded[CellMagics].pool
     current.require()
-    return Pool(current)
+    return NotebookPool(current)
 
 
-def start_pool(place: Place | None, request: dict[str, Any]) -> Pool:
+def start_pool(place: Place | None, request: dict[str, Any]) -> NotebookPool:
     """Start a pool, see `jupyter_dist_server.start_pool`."""
     if not _loaded:
         shell = get_ipython()

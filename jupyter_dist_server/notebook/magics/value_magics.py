@@ -15,7 +15,7 @@ from ...client.values import Moved
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
 from ...common.units import format_bytes
-from ..api import Pool
+from ..api import NotebookPool
 from ..session.current_pool import CurrentPool
 from .options import plain_usage, unquoted
 
@@ -26,7 +26,7 @@ class ValueMagics(Magics):  # type: ignore[misc]
 
     def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
         super().__init__(shell)
-        self.pool = Pool(pool)
+        self.pool = NotebookPool(pool)
 
     @plain_usage
     @magic_arguments()
