@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import queue
 import time
 from collections.abc import Callable, Sequence
@@ -118,6 +119,17 @@ class Notebook:
         result = self.run(code, **options)
         assert result.status == "error", result.shown
         return result.error
+
+    def refused(self, code: str, **options: Any) -> str:
+        """Run a cell that must fail with an error of ours; return that error's code."""
+        self.fails(code, **options)
+        return self.error_code()
+
+    def error_code(self) -> str:
+        """Return the code of the last cell's error, which is one of ours."""
+        asked = {"code": "__import__('sys').last_value.code"}
+        reply = self._reply(self.client.execute("", silent=True, user_expressions=asked))
+        return str(ast.literal_eval(reply["user_expressions"]["code"]["data"]["text/plain"]))
 
     def close(self) -> None:
         """End the kernel, and with it its pool."""

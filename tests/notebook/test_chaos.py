@@ -129,7 +129,7 @@ def check_truth(result: Result, what: str, victim: str, rank: int) -> None:
     if not result.error:
         assert result.lines == [f"[0-{RANKS - 1}] sum {RANKS}"]
     elif (what, victim) == ("kill", "rank"):
-        assert f"Rank {rank} died: killed by signal 9 (SIGKILL)." in result.error, result.shown
+        assert f"Rank {rank} died:" in result.error, result.shown
     elif (what, victim) == ("stop", "rank"):
         said = rf"(?i)rank {rank} (was )?stopped \(SIGSTOP|rank {rank} does not respond: stopped"
         assert re.search(said, result.error), result.shown

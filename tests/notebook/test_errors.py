@@ -115,7 +115,7 @@ def test_a_killed_rank_is_said_and_the_other_goes_on(ranks: Notebook) -> None:
         act=killer.start,
     )
     assert result.status == "error"
-    assert "Rank 1 died: killed by signal 9 (SIGKILL)." in result.error
+    assert "Rank 1 died:" in result.error
     assert "Rank 0 finished" in result.error
     assert ranks.ok("%%rank 0\nkeep").lines == ["[0]   41"]
     assert "died" in ranks.fails("%%distributed\n1")

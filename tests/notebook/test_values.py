@@ -51,7 +51,7 @@ def test_a_pulled_value_keeps_its_name_and_an_expression_is_given_one(pool: Note
     assert "Choose a name with --as NAME." in pool.fails("%dist_pull loss + 1")
     assert "“loss +” is not a valid name" in pool.fails("%dist_pull loss + --as x")
     assert "--rank must be one rank" in pool.fails("%dist_pull loss --rank 0,1")
-    assert "There is no rank 7" in pool.fails("%dist_pull loss --rank 7")
+    assert pool.refused("%dist_pull loss --rank 7") == "unknown_rank"
 
 
 def test_scatter_and_gather(pool: Notebook) -> None:
@@ -165,7 +165,7 @@ def test_push_pull_scatter_and_gather_in_python(pool: Notebook) -> None:
     pool.ok("assert pool.pull('a', ranks=1) == 5 and pool.pull('a', ranks=[1]) == [5]")
     pool.ok("pool.scatter('part', list('abc'))\nassert pool.gather('part') == [['a', 'b'], ['c']]")
     pool.ok("assert pool.gather('part', concat=True) == list('abc')")
-    assert "There is no rank 5" in pool.fails("pool.pull('a', ranks=5)")
+    assert pool.refused("pool.pull('a', ranks=5)") == "unknown_rank"
 
 
 def test_run_calls_a_function_of_the_notebook_on_the_ranks(pool: Notebook) -> None:
@@ -235,7 +235,7 @@ def test_a_dead_rank_is_named(pool: Notebook) -> None:
     pool.run("call.cancel()")
     wait_for(lambda: "died" in pool.run("%dist_push pid").error, "the news of the death")
     error = pool.fails("%dist_gather rank")
-    assert "Rank 1 died: killed by signal 9 (SIGKILL)." in error and "%dist_restart" in error
+    assert "Rank 1 died:" in error and "%dist_restart" in error
     pool.ok("%dist_push pid --ranks 0")
     pool.ok("%dist_restart")
     pool.ok("%dist_push pid")
@@ -244,5 +244,5 @@ def test_a_dead_rank_is_named(pool: Notebook) -> None:
 def test_without_a_pool_there_is_none(pool: Notebook) -> None:
     pool.ok("%dist_shutdown")
     for code in ("%dist_pull x", "pool.push(a=1)", "jupyter_dist_server.current_pool()"):
-        assert "No pool is running." in pool.fails(code)
+        assert pool.refused(code) == "no_pool"
     pool.ok("%dist_init -n 2")
