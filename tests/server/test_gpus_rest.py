@@ -85,7 +85,7 @@ def test_a_stretch_of_the_history_of_some_gpus(gpu_client: Client) -> None:
     assert table[0].endswith("name, power.draw [W], utilization.gpu [%]")
     assert len(table) == 3
 
-    coarse = gpu_client.get(f"gpus/history?step=2&since={times[0]}")
+    coarse = gpu_client.get(f"gpus/history?step=2&since={times[0]}&until={times[3] + 0.1}")
     assert coarse["step"] == 2
     assert all(moment % 2 == 0 for moment in coarse["times"])
     assert len(coarse["times"]) in (2, 3)
