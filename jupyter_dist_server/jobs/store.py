@@ -335,7 +335,11 @@ class Store:
 
 
 def _to_sql(name: str, value: Any) -> Any:
-    return json.dumps(value) if name in _JSON else value
+    if name in _JSON:
+        return json.dumps(value)
+    if isinstance(value, str):  # names of files may be no Unicode; SQLite's texts are
+        return value.encode(errors="surrogateescape").decode(errors="replace")
+    return value
 
 
 def _unusable(folder: Path, error: Exception) -> DistError:
