@@ -1,1 +1,1 @@
-"""What runs in the agent, which forks and watches a pool's ranks, and in the zygote."""
+"""What runs in the agent, which forks and monitors the ranks of a pool, and in the zygote."""

@@ -1,4 +1,4 @@
-"""Who keeps a pool alive: its server, its notebook's kernel, and notebooks that use it too."""
+"""The attachments of a pool: the server, the notebook's kernel, other notebooks that use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent's end of its control socket: commands in, snapshots out, both as JSON lines."""
+"""The agent's end of its control socket: it reads commands and sends snapshots."""
 
 from __future__ import annotations
 

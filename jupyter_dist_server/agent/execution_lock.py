@@ -1,4 +1,4 @@
-"""Whose turn it is: cells of different clients run in the same order on all ranks.
+"""The execution lock: cells of different clients run in the same order on all ranks.
 
 Two clients that sent their cells at will could reach the ranks in a different order on each, and
 collectives would wait for each other for ever. So a client runs cells only while it has the turn,

@@ -1,4 +1,4 @@
-"""Why a rank died: in words, whether memory was short, and the last that it wrote to stderr."""
+"""Why a rank died: a sentence, whether memory ran out, and its last lines of stderr."""
 
 from __future__ import annotations
 

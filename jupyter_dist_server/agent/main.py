@@ -1,4 +1,4 @@
-"""The agent: it forks, watches and reaps the ranks of one pool.
+"""The agent: it forks, monitors and reaps the ranks of one pool.
 
 A zygote, which has imported torch, forks it in the notebook kernel's interpreter. It forks each
 rank, so that ranks share the zygote's pages. It starts no thread and never opens CUDA: both would

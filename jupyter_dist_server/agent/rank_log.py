@@ -1,4 +1,4 @@
-"""What ranks wrote, for their agent to tell, also of one that is stuck or dead.
+"""The log of each rank, which the agent can read even if the rank is stuck or dead.
 
 There are two files: the rank's log in the pool's folder, to which both descriptors lead until its
 kernel is there, and then only the kernel's own troubles and a crash's stack; and the file in memory

@@ -1,4 +1,4 @@
-"""What an agent does to the processes of its ranks: spawn, signal, clear up behind them."""
+"""How an agent handles the processes of its ranks: spawn, signal, clean up."""
 
 from __future__ import annotations
 

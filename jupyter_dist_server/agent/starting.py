@@ -1,4 +1,4 @@
-"""Starting the ranks of one pool: what the agent does before there is anything to watch."""
+"""Starting the ranks of one pool."""
 
 from __future__ import annotations
 

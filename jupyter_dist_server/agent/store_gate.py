@@ -1,4 +1,4 @@
-"""The only way to a pool's store is through its agent, which lets in nobody but this user.
+"""The agent forwards connections to the pool's store, and admits only this user.
 
 torch's TCPStore serves whoever connects. So rank 0 serves it on a listener that hears the agent
 alone; the agent listens where the ranks expect the store, asks the kernel whose each connection is,

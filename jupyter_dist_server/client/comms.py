@@ -1,4 +1,4 @@
-"""What a rank says over comms (widgets), and who listens to it."""
+"""Comm messages (widgets) of ranks, and their receivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One cell on its way through the ranks, as a client sees it."""
+"""The execution of one cell on ranks, as a client sees it."""
 
 from __future__ import annotations
 

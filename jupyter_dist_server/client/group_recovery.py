@@ -1,4 +1,4 @@
-"""A client's care for the pool's process group: breaking it, and making it whole again."""
+"""A client's part in the recovery of the process group: abort it and re-create it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a pool did not start, or ended, in words."""
+"""Why a pool did not start, or ended."""
 
 from __future__ import annotations
 

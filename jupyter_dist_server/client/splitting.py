@@ -1,4 +1,4 @@
-"""Splitting a value for the ranks, and joining what they have."""
+"""Splitting a value for the ranks, and concatenating the values of ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ranks are busy, as the server sees it: outputs never reach this process."""
+"""Which ranks are busy, as the server sees it. The server gets no outputs."""
 
 from __future__ import annotations
 

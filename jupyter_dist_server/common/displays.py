@@ -1,4 +1,4 @@
-"""How much a cell may display, and the file that holds what was cut."""
+"""The limit of a cell's displays, and the file with those that were cut."""
 
 from __future__ import annotations
 

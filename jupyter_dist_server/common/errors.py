@@ -1,4 +1,4 @@
-"""The one error type that users see: what happened, and what to do next."""
+"""The error type for users: what happened, and what to do next."""
 
 from __future__ import annotations
 

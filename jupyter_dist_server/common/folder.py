@@ -1,4 +1,4 @@
-"""The pool's private folder: sockets, keys and logs; gone when the pool is."""
+"""The pool's private folder with sockets, keys and logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting a Python process of ours."""
+"""Starting a Python process."""
 
 from __future__ import annotations
 

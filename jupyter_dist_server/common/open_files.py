@@ -1,4 +1,4 @@
-"""How many files, sockets among them, a process may have open: raised, or refused in words."""
+"""The limit of open files, sockets included: raised, or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that hold what a cell has shown beyond its limits."""
+"""The files with the output beyond a cell's limits."""
 
 from __future__ import annotations
 

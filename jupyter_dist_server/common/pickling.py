@@ -1,4 +1,4 @@
-"""Values on their way: pickled with their buffers apart, which go through shared memory if large.
+"""Pickling of values, with large buffers in shared memory.
 
 Both sides share this: the notebook and its ranks.
 """

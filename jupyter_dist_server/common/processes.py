@@ -1,4 +1,4 @@
-"""Naming processes exactly, and ending exactly those: never by name, never by pid alone."""
+"""Identifying and ending processes: never by name, never by pid alone."""
 
 from __future__ import annotations
 

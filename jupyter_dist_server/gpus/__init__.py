@@ -1,1 +1,1 @@
-"""What GPUs there are and how busy they are; runs in the server, and in a kernel without one."""
+"""Which GPUs there are, and their metrics; runs in the server, or in a kernel without a server."""

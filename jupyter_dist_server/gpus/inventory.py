@@ -1,4 +1,4 @@
-"""The GPUs of this machine, as NVML describes them to the process that may call it."""
+"""The GPUs of this machine, as NVML describes them."""
 
 from __future__ import annotations
 

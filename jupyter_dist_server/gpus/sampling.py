@@ -1,4 +1,4 @@
-"""The server's side of the sampler's process: start it, notice when it hangs or dies, end it."""
+"""The server's side of the sampler process: start it, detect that it hangs or died, end it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files with content that count as long as a living process holds them."""
+"""Files with content that are valid while a process holds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The right to GPUs, host-wide: held by a process, and freed by the system when that ends.
+"""GPU leases for the whole machine: held by a process, released when it ends.
 
 For each GPU there is a file that is locked by whoever leases it: exclusively, or shared with others
 who do so too. A second file says who that is, for everybody to read; it counts while the same

@@ -1,4 +1,4 @@
-"""A function on its way through the ranks: a future that shows what they print meanwhile."""
+"""A function call on ranks: a future that shows the output of the ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One cell on its way through the ranks, seen from the kernel's main thread."""
+"""The execution of one cell on ranks, from the kernel's main thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placement by a user's own function, which is called in the notebook and becomes a map."""
+"""Placement by a function of the user, which is called in the notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a pool that runs is what a notebook's cell asks for: then the cell need not fail."""
+"""Whether the running pool matches the options of a new start."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From a request to which GPU each rank gets; runs in the process that starts a pool."""
+"""Decides which GPU each rank gets; runs in the process that starts a pool."""

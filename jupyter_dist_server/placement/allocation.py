@@ -1,4 +1,4 @@
-"""The GPUs of one pool: looked for, leased, and waited for in line where they are taken."""
+"""The GPUs of one pool: chosen, leased, and waited for if they are in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which GPU each rank gets: pure functions from a request and what is known of the GPUs."""
+"""Which GPU each rank gets: pure functions of a request and the GPUs."""
 
 from __future__ import annotations
 

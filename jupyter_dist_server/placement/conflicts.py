@@ -1,4 +1,4 @@
-"""Why GPUs can't be had: a lease, the line of those who wait, or a process outside of all pools."""
+"""Why GPUs are not available: a lease, a waiting pool, or a process without a lease."""
 
 from __future__ import annotations
 

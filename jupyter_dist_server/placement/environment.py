@@ -1,4 +1,4 @@
-"""The environment that an agent starts with, and all its ranks share."""
+"""The environment of an agent and its ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which GPUs may be used, and in what order: the first rank gets the first one."""
+"""Which GPUs may be used, and in which order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user asks for when starting a pool, checked before anything is started."""
+"""A request to start a pool, and its validation."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The owner's side of pools; runs in the server, or in a notebook's kernel without one."""
+"""Pools, from their owner's side; runs in the server, or in a kernel without a server."""

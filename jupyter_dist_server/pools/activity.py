@@ -1,4 +1,4 @@
-"""Which ranks of a pool are busy, and with which cell: noted in the pool's record."""
+"""Which ranks of a pool are busy, and with which cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent of one pool, from its owner's side: followed, ended, and cleared up behind."""
+"""The agent of one pool, from its owner's side: followed, ended, cleaned up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cell ran on which ranks when, as far as the states of the pools were followed."""
+"""The cells that ran on ranks, as far as the states of the pools were followed."""
 
 from __future__ import annotations
 

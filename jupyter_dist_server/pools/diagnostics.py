@@ -1,4 +1,4 @@
-"""What a user may want to know of one rank: where its threads are, and what it wrote."""
+"""The stack and the log of one rank."""
 
 from __future__ import annotations
 

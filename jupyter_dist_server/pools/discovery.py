@@ -1,4 +1,4 @@
-"""Pools that are running already: found by their private folders, checked, and looked at."""
+"""Finding running pools by their private folders."""
 
 from __future__ import annotations
 

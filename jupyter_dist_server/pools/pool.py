@@ -1,4 +1,4 @@
-"""The life of one pool, from the side of whoever holds it: the server, or a kernel."""
+"""The life of one pool, from its owner's side: the server, or a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who the processes on the GPUs are: a rank, a notebook's kernel, or somebody else."""
+"""Who owns the processes on GPUs: a rank, a notebook's kernel, or another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ranks of all pools use, looked at only while somebody wants to know."""
+"""The resource usage of the ranks of all pools, read only while a client needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine's administrator should change, lest other users can do more than they should."""
+"""Settings of the machine that give other users more access than they need."""
 
 from __future__ import annotations
 

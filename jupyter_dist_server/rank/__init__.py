@@ -1,1 +1,1 @@
-"""What runs in a rank: an IPython kernel in a process group. The one place for torch."""
+"""What runs in a rank: an IPython kernel in a process group. Only here is torch imported."""

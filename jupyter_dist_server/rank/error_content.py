@@ -1,4 +1,4 @@
-"""An error as messages tell it, and bounded: a rank's message may hold a whole tensor's text."""
+"""The content of an error message, with a limit on its size."""
 
 from __future__ import annotations
 

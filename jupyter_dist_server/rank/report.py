@@ -1,4 +1,4 @@
-"""What a rank says of itself beside its state: its pid on the host, its memory, its GPU."""
+"""A rank's report about itself: its pid on the host, its memory, its GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a rank is in the cell that it runs, and whether it waits there for other ranks."""
+"""The current line of a rank's cell, and the collective that it waits in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all our handlers share: who may call, and how errors look."""
+"""Authorization and errors of all handlers."""
 
 from __future__ import annotations
 

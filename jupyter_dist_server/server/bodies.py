@@ -1,4 +1,4 @@
-"""What a client may send: so much JSON, and so deep."""
+"""Limits on the size and depth of JSON bodies."""
 
 from __future__ import annotations
 

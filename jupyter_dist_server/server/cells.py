@@ -1,4 +1,4 @@
-"""``/jupyter-dist/cells``: which cell ran on which ranks when."""
+"""``/jupyter-dist/cells``: the cells that ran on ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clients by which REST runs code on ranks: one for each pool, shared by all callers."""
+"""The clients with which REST runs code on ranks: one for each pool, shared by all requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server knows of the kernels that pools belong to."""
+"""The kernels that pools belong to, as the server knows them."""
 
 from __future__ import annotations
 

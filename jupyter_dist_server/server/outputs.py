@@ -1,4 +1,4 @@
-"""What ranks show, on its way to a caller of REST: as notebook outputs, and bounded."""
+"""The outputs of ranks in REST responses: as notebook outputs, with a limit."""
 
 from __future__ import annotations
 

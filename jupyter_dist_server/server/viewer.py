@@ -1,4 +1,4 @@
-"""One client of the stream: what it looks at, and what it has been told."""
+"""One client of the stream: its subscriptions, and what it was sent."""
 
 from __future__ import annotations
 

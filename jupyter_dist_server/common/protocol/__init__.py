@@ -1,1 +1,1 @@
-"""What processes say to each other, as types: one file for each pair of those who talk."""
+"""The types of the messages between processes: one file for each pair of processes."""

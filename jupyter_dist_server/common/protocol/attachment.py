@@ -1,4 +1,4 @@
-"""What a process says of itself to keep a pool alive."""
+"""The message with which a process attaches to a pool."""
 
 from __future__ import annotations
 

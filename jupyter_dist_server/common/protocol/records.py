@@ -1,4 +1,4 @@
-"""What is known of a pool at one moment, as REST, stream, panel and magics show it."""
+"""The record of a pool, as REST, the stream, the panel and the magics show it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The child process that reads NVML for everybody."""
+"""The child process that reads NVML for all clients."""

@@ -1,4 +1,4 @@
-"""Magics by which users of other tools find what they know: ipyparallel's, and nbdistributed's."""
+"""Magics for users of other tools: ipyparallel and nbdistributed."""
 
 from __future__ import annotations
 

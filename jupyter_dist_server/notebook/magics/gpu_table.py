@@ -1,4 +1,4 @@
-"""The GPUs of the machine as a table: how busy, how full, and who holds them."""
+"""A table of the machine's GPUs: utilization, memory, leaseholder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the options of magics, and saying plainly what is wrong with them."""
+"""Parsing the options of magics, with clear error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The magics for a pool's life: start, look, interrupt, restart, stop."""
+"""The magics that start, show, interrupt, restart and stop a pool."""
 
 from __future__ import annotations
 

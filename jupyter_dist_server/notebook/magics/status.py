@@ -1,4 +1,4 @@
-"""Words and tables for the state of a pool."""
+"""Sentences and tables for the state of a pool."""
 
 from __future__ import annotations
 

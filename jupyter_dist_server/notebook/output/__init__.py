@@ -1,1 +1,1 @@
-"""Merging what ranks show into what a notebook shows; runs in the notebook's kernel."""
+"""Merging the outputs of ranks for the notebook; runs in the notebook's kernel."""

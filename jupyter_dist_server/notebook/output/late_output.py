@@ -1,4 +1,4 @@
-"""What threads print after their cell has ended: shown, and under the cell that started them."""
+"""Output of threads after the end of their cell, shown under that cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a cell ended: which ranks did well, failed, died or were stopped, in plain words."""
+"""The result of a cell: which ranks finished, failed, died or were stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs one rank after the other: the first rank's as they come, the others' when it is done."""
+"""Outputs grouped by rank: the first rank's as they arrive, the others' when it is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mark by which JupyterLab knows a cell on several ranks, and shows a tab for each of them."""
+"""The display that makes JupyterLab show a tab for each rank."""
 
 from __future__ import annotations
 

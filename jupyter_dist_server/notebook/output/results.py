@@ -1,4 +1,4 @@
-"""What a cell gave back, kept in a variable: ``%%distributed -o NAME``."""
+"""The results of a cell in a variable: ``%%distributed -o NAME``."""
 
 from __future__ import annotations
 

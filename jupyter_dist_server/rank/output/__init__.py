@@ -1,1 +1,1 @@
-"""What a rank prints and displays, on its way out; runs in a rank."""
+"""The output of a rank: captured, ordered and limited; runs in a rank."""

@@ -1,4 +1,4 @@
-"""How much a cell may show, and the file that holds all that it printed."""
+"""The output limit of a cell, and the file with the complete output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rank prints, on its way out: in order, soon, and bounded."""
+"""The queue of a rank's output: in order, without delay, and bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of the stream are told of GPUs; every message is encoded once, however many look."""
+"""The GPU messages of the stream, each encoded once for all clients."""
 
 from __future__ import annotations
 

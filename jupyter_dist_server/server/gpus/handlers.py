@@ -1,4 +1,4 @@
-"""``/jupyter-dist/gpus``: what there is, and how busy it is and was."""
+"""``/jupyter-dist/gpus``: the GPUs, their metrics and their history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GPUs' past as JSON, made piece by piece, so that the event loop is never held for long."""
+"""The history as JSON, encoded in parts, so that the event loop is not blocked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interest of those who ask now and then, and never say that they are done."""
+"""Keeps the sampler running for some time after each request."""
 
 from __future__ import annotations
 

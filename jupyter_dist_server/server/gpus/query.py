@@ -1,4 +1,4 @@
-"""What is asked of the GPUs' history: which stretch of time, how fine, which GPUs and metrics."""
+"""The parameters of a history request: time span, step, GPUs and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples as the stream sends them: only what has changed, in few bytes, encoded once for all."""
+"""Samples of the stream: only changed metrics, encoded once for all clients."""
 
 from __future__ import annotations
 
