@@ -11,7 +11,7 @@ from .connection import RankConnection
 from .execution import Execution, Reply
 
 _ANSWER = 0.3
-"""Seconds within which a rank tells its status, unless C code holds Python's lock."""
+"""Seconds within which a rank tells its status, unless C code holds the GIL."""
 _ASK_EVERY = 0.05
 """Seconds between two looks at ranks that are busy with a cell that nobody waits for."""
 PATIENCE = 5.0
@@ -35,7 +35,7 @@ class GroupKeeper:
     suspect : bool
         Whether the group may be broken: it is looked at before the next cell.
     mended : bool
-        Whether the last cell left it broken, and it was made again.
+        Whether the process group was unusable after the last cell, and was re-created.
     """
 
     def __init__(self, ranks: RankConnection, link: AgentLink) -> None:

@@ -35,7 +35,7 @@ from .reader import DriverGone, Reader
 from .readings import PCIE, READINGS, Reading
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-"""Seconds until the GPUs are listed anew after one was lost; twice as many each time in vain."""
+"""Seconds until the GPUs are listed anew after one was lost; doubled after each failure."""
 _PCIE_TAKES = 0.05
 """Seconds that the PCIe rates of one GPU take."""
 _PCIE_LAG = 1.0
