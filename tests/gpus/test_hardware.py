@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -18,18 +15,11 @@ from jupyter_dist_server.gpus.inventory import Gpu
 from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..waiting import wait_for
+from .held_memory import on_gpu
 
 pytestmark = pytest.mark.gpu
 
 MIB = 2**20
-HOLD = """
-import sys, torch
-block = torch.empty({size}, dtype=torch.uint8, device="cuda:0")
-torch.cuda.synchronize()
-print(*torch.cuda.mem_get_info(0), flush=True)
-{then}
-"""
-WAIT = "sys.stdin.read()"
 WORK = """
 a = torch.randn(8192, 8192, device="cuda:0", dtype=torch.bfloat16)
 while True:
@@ -44,25 +34,6 @@ def smi(*fields: str) -> list[list[str]]:
     command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [[cell.strip() for cell in row] for row in csv.reader(text.splitlines())]
-
-
-@contextmanager
-def on_gpu(gpu: Gpu, size: int, then: str = WAIT) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Let a process hold memory of a GPU; yields it, and the bytes that CUDA says are used."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", HOLD.format(size=size, then=then)],
-        env={**psutil.Process().environ(), "CUDA_VISIBLE_DEVICES": gpu.uuid},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert child.stdout
-        free, total = map(int, child.stdout.readline().split())
-        yield child, total - free
-    finally:
-        child.kill()
-        child.communicate()
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,10 @@ import pytest
 
 from ..notebook_driver import Notebook
 from ..result import Result
+from ..waiting import STOPPED_WITHIN
 
 PLAIN_ONLY = True
 """The server has no part in it."""
-
-LIMIT = 30.0
-"""Seconds after which control must be back, also on a busy machine; alone it takes 5 at most."""
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ def stop(notebook: Notebook, cell: str, after: str = "in\n") -> Result:
     result = notebook.run(cell, until=lambda r: after in r.text + r.stream("stderr"), act=press)
     assert result.status == "error" and "Interrupted." in result.error, result.shown
     assert asked, result.shown
-    assert time.monotonic() - asked[0] < LIMIT
+    assert time.monotonic() - asked[0] < STOPPED_WITHIN
     return result
 
 
@@ -179,7 +177,7 @@ def test_a_rank_that_dies_ends_the_collectives_that_wait_for_it(three: Notebook,
         until=lambda r: "in" in r.text,
         act=lambda: os.kill(pid, signal.SIGKILL),
     )
-    assert result.seconds < LIMIT
+    assert result.seconds < STOPPED_WITHIN
     assert "failed with an unusable process group." in result.error
     assert f"Rank {rank} died:" in result.error
     assert f"%dist_restart --ranks {rank}." in result.error

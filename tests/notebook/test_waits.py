@@ -6,7 +6,7 @@ import pytest
 
 from ..notebook_driver import Notebook
 from ..result import Result
-from .test_stop import LIMIT
+from ..waiting import STOPPED_WITHIN
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -29,7 +29,7 @@ def stop(notebook: Notebook, cell: str) -> Result:
     result = notebook.run(
         f"%%distributed\n{cell}", until=lambda r: "in\n" in r.text, act=notebook.interrupt
     )
-    assert result.status == "error" and result.seconds < LIMIT + 1, result.shown
+    assert result.status == "error" and result.seconds < STOPPED_WITHIN + 1, result.shown
     assert "Rank 1 stopped" in result.error, result.shown
     return result
 

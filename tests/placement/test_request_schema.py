@@ -14,7 +14,7 @@ from jupyter_dist_server.placement import request
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.placement.request_schema import NOT_OFFERED, start_schema
 
-from ..server.test_bad_requests import BAD_FIELDS
+from ..bad_fields import BAD_FIELDS
 
 SPEED: dict[str, Any] = {"sm_count": 132, "clock_max": 1980}
 GPUS = tuple(Gpu(index, f"GPU-{index}", "H100", 80 << 30, "", "9.0", **SPEED) for index in range(2))

@@ -10,7 +10,7 @@ import pytest
 from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 
 from ..environment import environment
-from ..gpus.test_hardware import on_gpu
+from ..gpus.held_memory import on_gpu
 from ..notebook_driver import Notebook, plain_notebook
 
 pytestmark = pytest.mark.gpu

@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import yaml
 
+METHODS = ("get", "post", "put", "patch", "delete")
 DESCRIPTION: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parents[2] / "docs" / "openapi.yaml").read_text()
 )

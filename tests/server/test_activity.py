@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .client import Client
-from .test_stream import connect, read_until
+from .stream import connect, read_until
 
 
 def last_activity(client: Client) -> str:

@@ -15,7 +15,7 @@ from jupyter_dist_server.server.routes import ROUTES
 
 from ..server_driver import Server
 from .client import UPGRADE, Client
-from .test_openapi import METHODS
+from .openapi import METHODS
 
 AUTHORIZER = """
 from jupyter_server.auth import Authorizer

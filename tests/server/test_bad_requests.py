@@ -14,35 +14,10 @@ import pytest
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.server.pools import check_rank_list
 
+from ..bad_fields import BAD_FIELDS
 from ..server_driver import Server
 from .client import Client
 from .openapi import validate_named
-
-BAD_FIELDS = {
-    "num_ranks": [0, -1, 1025, 1.5, "2", True, 10**400],
-    "gpu_ids": [[], "0,1", [1.5], [True], [None], {}],
-    "placement": ["best", 1, []],
-    "min_free_memory": [0, -1, 1.5, "20GB", True, 2**63],
-    "performance": [{}, [100], {"0": "fast"}, {"0": True}, {"0": 10**400}],
-    "map": [{}, [0], {"a": 0}, {"1": 0}, {"0": 1.5}],
-    "one_rank_per_gpu": [1, "yes"],
-    "oversubscribe": [1, "yes"],
-    "force": [1, "yes"],
-    "wait": [0, -1, "5", [], float("inf"), 10**400],
-    "kernel_pid": [0, "1", True, 2**31],
-    "backend": ["mpi", 1, []],
-    "start_method": ["thread", 1],
-    "env": [[], {"A": 1}, {"": "x"}, {"A=B": "x"}, {"A": "x\0y"}],
-    "timeout": [0, -1, "5", True, [], float("inf"), 10**400],
-    "kernel_id": [5],
-    "name": [5],
-    "python": [["python"]],
-    "cwd": [5],
-    "sys_path": ["/tmp", [1]],
-    "base_env": [[], {"A": None}],
-    "number_of_ranks": [2],
-    "": [2],
-}
 
 
 @pytest.mark.parametrize(

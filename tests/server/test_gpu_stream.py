@@ -20,7 +20,7 @@ from ..fake_nvml.build import State
 from ..server_driver import Server
 from .client import Client
 from .conftest import samplers
-from .test_stream import Frame, connect, read, read_until
+from .stream import Frame, connect, read, read_until
 
 MIB, GIB = 1 << 20, 1 << 30
 BYTES_PER_SAMPLE = 600

@@ -10,9 +10,7 @@ import pytest
 from jupyter_dist_server.server.routes import ROUTES
 
 from .client import Client
-from .openapi import DESCRIPTION, validate_named
-
-METHODS = ("get", "post", "put", "patch", "delete")
+from .openapi import DESCRIPTION, METHODS, validate_named
 
 
 def test_the_description_has_every_route_and_no_other() -> None:
