@@ -13,6 +13,7 @@
 #   make bench-telemetry   measures what it costs to watch eight GPUs, which are pretended
 #   make bench-front-end   measures in a browser what the timeline and long outputs cost
 #   make screenshots   takes the pictures in docs/images
+#   make test-oldest   runs the tests in Python with the oldest versions allowed; needs Python 3.10
 #   make fuzz   sends 10,000 made-up requests and 2,000 hostile frames to a server, and shows what holds it up
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
 #   make test-libraries   installs Accelerate, Transformers, Lightning, JAX and so on, and tests them on ranks
@@ -21,6 +22,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+CONSTRAINTS ?= constraints.txt
+OLDEST_PYTHON ?= python3.10
 PYTEST_OPTIONS ?=
 PYTEST_WORKERS ?= 3
 PLAYWRIGHT_OPTIONS ?=
@@ -41,7 +44,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load chaos soak lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load chaos soak test-oldest lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -87,6 +90,10 @@ types: $(INSTALLED) $(MODULES) $(UI_MODULES)
 py-test: $(INSTALLED) $(FRONT_END)
 	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(PYTEST_OPTIONS)
 
+# In an environment of its own, with the oldest versions that pyproject.toml allows.
+test-oldest:
+	$(MAKE) py-test PYTHON=$(OLDEST_PYTHON) VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt
+
 fuzz: $(INSTALLED)
 	FUZZ_CASES=10000 FUZZ_FRAMES=2000 pytest -rP --timeout 3600 $(PYTEST_OPTIONS) tests/server/test_fuzz.py
 
@@ -121,26 +128,26 @@ wheel-test: $(INSTALLED) $(FRONT_END)
 	pytest -m wheel $(PYTEST_OPTIONS) tests/test_wheel.py
 
 clean:
-	rm -rf $(VENV) node_modules ui-tests/node_modules .yarn ui-tests/.yarn lib build dist tsconfig.tsbuildinfo
+	rm -rf $(VENV) .venv-oldest node_modules ui-tests/node_modules .yarn ui-tests/.yarn lib build dist tsconfig.tsbuildinfo
 	rm -rf jupyter_dist_server/labextension ui-tests/test-results ui-tests/playwright-report
 	rm -rf .bench .mypy_cache .pytest_cache .ruff_cache .eslintcache .stylelintcache
 
 # The front end is built below, by one and the same rule for all targets, so pip must not build it.
 # That also spares an isolated build environment with a second JupyterLab in it. The link to the
 # front end goes first, as pip would write through it.
-$(INSTALLED): pyproject.toml package.json constraints.txt
+$(INSTALLED): pyproject.toml package.json $(CONSTRAINTS)
 	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo "$(PYTHON) must be Python 3.10 or newer with venv (on Debian: python3-venv)." >&2; exit 1; }
 	@command -v node > /dev/null || { echo "Node.js is missing." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	pip install -q -c constraints.txt editables hatchling hatch-jupyter-builder hatch-nodejs-version
+	pip install -q -c $(CONSTRAINTS) editables hatchling hatch-jupyter-builder hatch-nodejs-version
 	rm -rf $(VENV)/share/jupyter/labextensions/jupyter-dist-server
-	SKIP_JUPYTER_BUILDER=1 pip install -q -c constraints.txt --no-build-isolation -e ".[torch,test]"
+	SKIP_JUPYTER_BUILDER=1 pip install -q -c $(CONSTRAINTS) --no-build-isolation -e ".[torch,test]"
 	touch $@
 
 # torch stays as it is: the constraints name its version, which is there already.
 $(LIBRARIES): tests/libraries/requirements.txt $(INSTALLED)
-	pip install -q -c constraints.txt -r tests/libraries/requirements.txt
+	pip install -q -c $(CONSTRAINTS) -r tests/libraries/requirements.txt
 	touch $@
 
 $(MODULES): package.json yarn.lock .yarnrc.yml | $(INSTALLED)
