@@ -1,7 +1,8 @@
+import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPoolsModel } from '../model/tokens';
-import { Button, CopyButton, Note } from '../ui/controls';
+import { CopyButton, Note } from '../ui/controls';
 import { useModel } from '../ui/useModel';
 import { formatTime } from '../words/format';
 import type { IPanelServices } from './services';
@@ -33,7 +34,9 @@ export function ConnectionNote({
   const connection = useModel(model, ({ connection }) => connection);
   const isKnown = useModel(model, ({ isKnown }) => isKnown);
   const retry = (
-    <Button onClick={() => model.reconnect()}>{trans.__('Check again')}</Button>
+    <Button small onClick={() => model.reconnect()}>
+      {trans.__('Check again')}
+    </Button>
   );
   switch (connection.state) {
     case 'live':

@@ -1,32 +1,7 @@
 import { Clipboard } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ellipsesIcon } from '@jupyterlab/ui-components';
+import { Button, ellipsesIcon } from '@jupyterlab/ui-components';
 import React, { useState } from 'react';
-
-interface IButtonProps {
-  children: React.ReactNode;
-  onClick?: () => void;
-  isPrimary?: boolean;
-  isDisabled?: boolean;
-  type?: 'button' | 'submit';
-  title?: string;
-}
-
-export function Button(props: IButtonProps): JSX.Element {
-  return (
-    <button
-      className={
-        props.isPrimary ? 'jp-dist-Button jp-mod-primary' : 'jp-dist-Button'
-      }
-      type={props.type ?? 'button'}
-      disabled={props.isDisabled}
-      title={props.title}
-      onClick={props.onClick}
-    >
-      {props.children}
-    </button>
-  );
-}
 
 interface ICopyButtonProps {
   text: string;
@@ -37,6 +12,7 @@ export function CopyButton({ text, trans }: ICopyButtonProps): JSX.Element {
   const [isCopied, setIsCopied] = useState(false);
   return (
     <Button
+      small
       onClick={() => {
         Clipboard.copyToSystem(text);
         setIsCopied(true);

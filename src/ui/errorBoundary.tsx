@@ -1,7 +1,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
-import { Button, CopyButton, Note } from './controls';
+import { CopyButton, Note } from './controls';
 
 interface IErrorBoundaryProps {
   children: React.ReactNode;
@@ -41,7 +42,7 @@ export class ErrorBoundary extends React.Component<
           </p>
           <div className="jp-dist-Actions">
             <CopyButton text={error.stack ?? error.message} trans={trans} />
-            <Button onClick={() => this.setState({ error: null })}>
+            <Button small onClick={() => this.setState({ error: null })}>
               {trans.__('Try again')}
             </Button>
           </div>

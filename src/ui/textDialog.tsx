@@ -1,12 +1,12 @@
 import { Dialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ReactWidget } from '@jupyterlab/ui-components';
+import { Button, ReactWidget } from '@jupyterlab/ui-components';
 import React, { useEffect, useState } from 'react';
 
 import { formatTime } from '../words/format';
 import { textOf } from '../words/rankTexts';
 import type { IBlock } from '../words/rankTexts';
-import { Button, CopyButton } from './controls';
+import { CopyButton } from './controls';
 
 interface ITextProps {
   load: () => Promise<IBlock[]>;
@@ -76,7 +76,7 @@ export function Texts({ load, trans }: ITextProps): JSX.Element {
             ? trans.__('Asking…')
             : loaded && trans.__('As of %1', formatTime(loaded.time))}
         </span>
-        <Button isDisabled={isLoading} onClick={() => setRound(round + 1)}>
+        <Button small disabled={isLoading} onClick={() => setRound(round + 1)}>
           {trans.__('Refresh')}
         </Button>
         {loaded && (

@@ -115,7 +115,7 @@ test('ranks in the toolbar, the status bar and the Running panel', async ({
   await test.step('a rank that dies is told', async () => {
     const [, pid] = await panel.pids();
     process.kill(pid, 'SIGKILL');
-    await expect(button).toHaveText('Ranks: 2, rank 1 died');
+    await expect(button).toHaveText('Ranks: 2 · rank 1 died');
     await expect(status(page)).toContainText('2 ranks · rank 1 died');
     await expectAccessibleInBothThemes(page, AROUND);
     await button.focus();

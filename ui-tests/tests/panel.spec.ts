@@ -92,7 +92,7 @@ while not os.path.exists("go"):
     await notebooks.run(0);
     await expect(busy).toHaveCount(2);
     await expect(
-      panel.pool.getByText(/cell \[1\] on all ranks, \d+ s/)
+      panel.pool.getByText(/cell \[1\] on all ranks · \d+ s/)
     ).toBeVisible();
     const output = notebooks.output(0);
     await expect(output).toContainText('ready');
@@ -159,7 +159,7 @@ test('a pool of the magics appears at once, a dead rank says why, and the pool g
     );
     await expect(panel.tile(0)).toContainText('idle');
     await expect(panel.pool.getByRole('alert')).toContainText(
-      'The other ranks keep their variables. Collectives hang until you replace rank 1.'
+      'Rank 1 died. The other ranks keep their variables; collectives hang until it is replaced.'
     );
   });
 

@@ -38,11 +38,11 @@ test('a rank that others wait for, and all that can be done with one', async ({
     }
     await expect(
       panel.state('Rank 2 never joined all_reduce #1.')
-    ).toContainText(/It is idle; ranks 0–1 wait at cell \[3\] line \d\./);
+    ).toContainText(/Rank 2 is idle\. Ranks 0–1 wait at cell \[3\], line \d\./);
     await expect(panel.tile(0)).toContainText(/waits in all_reduce · \d+ s/);
     await expect(panel.tile(2)).toContainText('idle since cell [3]');
     await expect(
-      panel.pool.getByText('cell [3] on ranks 0–1, rank 2 is idle')
+      panel.pool.getByText('cell [3] on ranks 0–1 · rank 2 idle')
     ).toBeVisible();
     await expect(
       page.getByRole('button', { name: 'rank 2 never joined all_reduce #1' })
@@ -138,7 +138,7 @@ test('64 ranks: started, busy, merged, interrupted and stopped', async ({
   await notebooks.run(1);
   await expect(panel.pool.getByText('64 busy')).toBeVisible();
   await expect(
-    panel.pool.getByText(/^cell \[2\] on all ranks, \d+ s$/)
+    panel.pool.getByText(/^cell \[2\] on all ranks · \d+ s$/)
   ).toBeVisible();
   await panel.button('Interrupt').click();
   await expect(panel.pool.getByText('64 idle')).toBeVisible();
@@ -163,12 +163,7 @@ test.describe('on a pretend machine', () => {
     await expect(panel.pool.getByText('1 dead')).toBeVisible();
     await expect(panel.pool.getByText('127 idle')).toBeVisible();
 
-    await test.step('only those in sight are there', async () => {
-      const there = await panel.tiles.count();
-      expect(there).toBeGreaterThan(30);
-      expect(there).toBeLessThan(128);
-      await expect(panel.tile(127)).toHaveCount(0);
-    });
+    await expect(panel.tiles).toHaveCount(128);
 
     await test.step('the keyboard reaches all, and their menus', async () => {
       await panel.tile(0).getByRole('button').focus();
@@ -182,7 +177,7 @@ test.describe('on a pretend machine', () => {
       await expect(panel.tile(126).getByRole('button')).toBeFocused();
       await expect(panel.tile(126).getByRole('button')).toHaveAttribute(
         'title',
-        /^Rank 126 · GPU 6\nidle since cell \[6\]\n[^]*31\.2 GB torch\npid 10126$/
+        /^Rank 126 · GPU 6\nidle since cell \[6\]\n[^]*31\.2 GiB allocated\npid 10126$/
       );
     });
 
@@ -202,7 +197,7 @@ test.describe('on a pretend machine', () => {
     await panel.expectAccessible();
   });
 
-  test('the sections take what they need, and stay as they were left', async ({
+  test('the sections stay as they were left', async ({
     page,
     notebooks
   }) => {
@@ -221,9 +216,6 @@ test.describe('on a pretend machine', () => {
       }
     ]);
     await expect(panel.tile(1)).toContainText('dead');
-    const isClipped = () =>
-      panel.pool.evaluate(node => node.scrollHeight > node.clientHeight);
-    await expect.poll(isClipped).toBe(false);
 
     const kept = (what: string) =>
       page.waitForResponse(

@@ -45,8 +45,8 @@ test('a pool is started as the form says, and by the code that it writes', async
   await notebooks.open('one.ipynb', ['']);
 
   await test.step('GPUs are picked with the keyboard', async () => {
-    await expect(chip(panel, 2)).toHaveAccessibleDescription(/80\.0 GB free/);
-    await expect(chip(panel, 6)).toHaveAccessibleDescription(/49\.0 GB free/);
+    await expect(chip(panel, 2)).toHaveAccessibleDescription(/80\.0 GiB free/);
+    await expect(chip(panel, 6)).toHaveAccessibleDescription(/49\.0 GiB free/);
     await expect(panel.stepper).toHaveValue('7');
     for (const gpu of [2, 3, 4, 5]) {
       await chip(panel, gpu).focus();
@@ -54,7 +54,7 @@ test('a pool is started as the form says, and by the code that it writes', async
     }
     await expect(panel.stepper).toHaveValue('4');
     await panel.stepper.fill('5');
-    await expect(panel.form).toContainText('Ranks share the 4 GPUs: gloo');
+    await expect(panel.form).toContainText('they share 4 GPUs and use gloo');
     await panel.stepper.fill('4');
   });
 

@@ -37,12 +37,12 @@ test('eight GPUs, live', async ({ panel }) => {
   await expect(cards).toHaveCount(8);
 
   await expect(card(panel, 3)).toContainText('H100 80GB HBM3');
-  await expect(card(panel, 3)).toContainText('0.0 / 80 GB');
+  await expect(card(panel, 3)).toContainText('0.0 / 80 GiB');
   await expect(card(panel, 3)).toContainText(/\d+ \/ 700 W · 3\d °C/);
   await expect(card(panel, 3)).toContainText('free');
 
   await expect(utilization(panel, 6)).toHaveAttribute('aria-valuenow', '64');
-  await expect(card(panel, 6)).toContainText('31.0 / 80 GB');
+  await expect(card(panel, 6)).toContainText('31.0 / 80 GiB');
   await expect(card(panel, 6)).toContainText('thermal slowdown · clocks');
   await expect(card(panel, 6)).toContainText(/python\S*, pid \d+/);
 });
@@ -120,7 +120,7 @@ while not os.path.exists("go"):
   await expect(panel.root).toContainText('8 · 3 in use');
   await expect(
     panel.gpus.getByRole('meter', { name: 'Memory of GPU 0' })
-  ).toHaveAttribute('aria-valuetext', /of 80 GB, rank 0: /);
+  ).toHaveAttribute('aria-valuetext', /of 80 GiB · rank 0: /);
 
   await test.step('a cell makes them busy', async () => {
     await notebooks.run(1);

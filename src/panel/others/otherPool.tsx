@@ -1,10 +1,11 @@
 import { PathExt } from '@jupyterlab/coreutils';
+import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs, LOAD } from '../../model/tokens';
-import { Button, StatePill } from '../../ui/controls';
+import { StatePill } from '../../ui/controls';
 import { openNotebook } from '../../ui/dialogs';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, formatTime, joinFacts } from '../../words/format';
@@ -49,8 +50,9 @@ export function OtherPool(props: Props): JSX.Element {
       <div className="jp-dist-Actions">
         {pool.orphaned !== null && pool.state === 'RUNNING' && (
           <Button
+            small
             title={trans.__('Use these ranks here (runs %dist_attach)')}
-            isDisabled={!hasKernel}
+            disabled={!hasKernel}
             onClick={() => {
               const args = { source: attach, run: true };
               void commands.execute(CommandIDs.insertCode, args);
@@ -60,12 +62,16 @@ export function OtherPool(props: Props): JSX.Element {
           </Button>
         )}
         {pool.name && (
-          <Button onClick={() => void openNotebook(pool.name, commands, trans)}>
+          <Button
+            small
+            onClick={() => void openNotebook(pool.name, commands, trans)}
+          >
             {trans.__('Open notebook')}
           </Button>
         )}
         <Button
-          isDisabled={isEnding}
+          small
+          disabled={isEnding}
           onClick={() =>
             void commands.execute(CommandIDs.stopPool, { pool: pool.id })
           }

@@ -1,10 +1,11 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { Button } from '@jupyterlab/ui-components';
 import React, { useLayoutEffect, useRef } from 'react';
 
 import { deadRanks } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { CommandIDs } from '../../model/tokens';
-import { Button, CopyButton } from '../../ui/controls';
+import { CopyButton } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { sayDeaths, sayReplace } from '../../words/poolState';
 import type { IPanelServices } from '../services';
@@ -36,8 +37,9 @@ export function DeadRanks(
           />
         ))}
       <Button
-        isPrimary
-        isDisabled={isPending}
+        small
+        className="jp-mod-primary"
+        disabled={isPending}
         onClick={() =>
           void commands.execute(CommandIDs.restartRanks, {
             pool: pool.id,

@@ -1,8 +1,9 @@
+import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import { CommandIDs, LOAD } from '../../model/tokens';
-import { Button, CopyButton, Note, StatePill } from '../../ui/controls';
+import { CopyButton, Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { formatTime } from '../../words/format';
 import type { IPanelServices } from '../services';
@@ -85,7 +86,8 @@ export function StartingPool(
       <div className="jp-dist-Spread">
         <span className="jp-dist-quiet">{count}</span>
         <Button
-          isDisabled={isPending}
+          small
+          disabled={isPending}
           onClick={() =>
             void commands.execute(CommandIDs.stopPool, { pool: pool.id })
           }

@@ -1,8 +1,9 @@
+import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
 import { useNow } from '../../ui/clock';
-import { Button, Note, StatePill } from '../../ui/controls';
+import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { formatBackend, formatDuration, joinFacts } from '../../words/format';
 import { countRanks } from '../../words/poolState';
@@ -168,7 +169,7 @@ export function ErrorNote({
     <Note kind="error">
       <p className="jp-dist-error">{error.message}</p>
       {error.hint && <p>{error.hint}</p>}
-      <Button onClick={() => current.dismissError()}>
+      <Button small onClick={() => current.dismissError()}>
         {trans.__('Dismiss')}
       </Button>
     </Note>

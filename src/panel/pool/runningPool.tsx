@@ -1,11 +1,12 @@
 import { PathExt } from '@jupyterlab/coreutils';
+import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import { deadRanks } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { CommandIDs } from '../../model/tokens';
 import { useNow } from '../../ui/clock';
-import { Button, MenuButton, Note, StatePill } from '../../ui/controls';
+import { MenuButton, Note, StatePill } from '../../ui/controls';
 import { warningIcon } from '../../ui/icons';
 import { useLongWait } from '../../ui/useLongWait';
 import { useModel } from '../../ui/useModel';
@@ -29,8 +30,9 @@ export function RunningPool(props: Props): JSX.Element {
   const isRunning = pool.state === 'RUNNING';
   const button = (command: string, label: string, title: string) => (
     <Button
+      small
       title={title}
-      isDisabled={isPending || !isRunning}
+      disabled={isPending || !isRunning}
       onClick={() => void commands.execute(command, { pool: pool.id })}
     >
       {label}

@@ -1,3 +1,4 @@
+import { Button } from '@jupyterlab/ui-components';
 import React, { useState } from 'react';
 
 import { variablesOf } from '../../model/draft';
@@ -60,8 +61,8 @@ export function EnvField(props: IWidgetProps): JSX.Element {
             value={variable.value ?? ''}
             onChange={({ target }) => edit(index, { value: target.value })}
           />
-          <button
-            className="jp-dist-Button"
+          <Button
+            small
             type="button"
             aria-label={
               variable.name
@@ -75,7 +76,7 @@ export function EnvField(props: IWidgetProps): JSX.Element {
             }}
           >
             ×
-          </button>
+          </Button>
         </div>
       ))}
     </fieldset>

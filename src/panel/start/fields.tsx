@@ -1,3 +1,4 @@
+import { HTMLSelect } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IWidgetProps } from './props';
@@ -14,9 +15,8 @@ export function ChoiceField(props: IWidgetProps): JSX.Element {
   return (
     <div className="jp-dist-Spread">
       <label htmlFor={id}>{field.title}</label>
-      <select
+      <HTMLSelect
         id={id}
-        className="jp-dist-Input"
         {...aria}
         value={typeof value === 'string' ? value : standard}
         onChange={({ target }) =>
@@ -29,7 +29,7 @@ export function ChoiceField(props: IWidgetProps): JSX.Element {
             {option.title}
           </option>
         ))}
-      </select>
+      </HTMLSelect>
     </div>
   );
 }

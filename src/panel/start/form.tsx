@@ -1,3 +1,4 @@
+import { Button } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import React, { useEffect, useId, useState } from 'react';
 
@@ -9,7 +10,6 @@ import type {
 } from '../../model/contract';
 import { toChoice, errorsOf } from '../../model/draft';
 import { CommandIDs } from '../../model/tokens';
-import { Button } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinSentences } from '../../words/format';
 import { startCode } from '../../words/startCode';
@@ -102,12 +102,19 @@ export function StartForm(props: IStartFormProps): JSX.Element {
         </MoreOptions>
       )}
       <div className="jp-dist-StartForm-actions">
-        <Button type="submit" isPrimary isDisabled={!isRight || !canStart}>
+        <Button
+          small
+          type="submit"
+          className="jp-mod-primary"
+          disabled={!isRight || !canStart}
+        >
           {isPending ? trans.__('Starting…') : label}
         </Button>
         <Button
+          small
+          type="button"
           title={trans.__('Insert a cell that starts the same ranks')}
-          isDisabled={!isRight}
+          disabled={!isRight}
           onClick={() => {
             const source = startCode(choice, trans);
             void commands.execute(CommandIDs.insertCode, { source });

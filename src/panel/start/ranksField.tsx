@@ -1,3 +1,4 @@
+import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import { pickedGpus, ranksOf } from '../../model/draft';
@@ -24,15 +25,15 @@ export function RanksField(props: IWidgetProps): JSX.Element {
       <div className="jp-dist-Stepper">
         <label htmlFor={id}>{field.title}</label>
         <div className="jp-dist-Stepper-controls">
-          <button
-            className="jp-dist-Button"
+          <Button
+            small
             type="button"
             aria-label={trans.__('One rank less')}
             disabled={!(count > minimum)}
             onClick={() => choose(count - 1)}
           >
             −
-          </button>
+          </Button>
           <input
             id={id}
             className="jp-dist-Stepper-input"
@@ -46,15 +47,15 @@ export function RanksField(props: IWidgetProps): JSX.Element {
             value={ranks === null || Number.isNaN(ranks) ? '' : ranks}
             onChange={event => choose(event.target.valueAsNumber)}
           />
-          <button
-            className="jp-dist-Button"
+          <Button
+            small
             type="button"
             aria-label={trans.__('One rank more')}
             disabled={!(count < maximum)}
             onClick={() => choose(count + 1)}
           >
             +
-          </button>
+          </Button>
         </div>
       </div>
       <Fit {...props} ranks={count} />
