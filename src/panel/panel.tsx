@@ -20,17 +20,16 @@ import type { IPanelServices } from './services';
 /** The name under which the sections are remembered. */
 const SECTIONS = 'sections';
 
+/** By section: its part of the height, if all are open. */
+const SHARES = [0.65, 0.25, 0.1];
+
 /** By section. */
 interface ISections {
   closed: boolean[];
-  /** Its part of the height; of a closed one, what it had while it was open. */
-  sizes: number[];
+  sizes?: number[];
 }
 
-const AT_FIRST: ISections = {
-  closed: [false, false, true],
-  sizes: [0.5, 0.35, 0.15]
-};
+const AT_FIRST: ISections = { closed: [false, false, true] };
 
 /**
  * The panel in the left sidebar.
@@ -154,7 +153,10 @@ class Section extends ReactWidget {
   }
 }
 
-/** Opens, closes and sizes the sections as they were, and keeps it when the user changes that. */
+/**
+ * Opens, closes and sizes the sections as they were, and keeps it when the user changes that. Opening
+ * or closing one gives the others their usual shares.
+ */
 async function rememberSections(
   content: AccordionPanel,
   uiState: UiState
@@ -162,17 +164,22 @@ async function rememberSections(
   await uiState.ready;
   const saved = uiState.get(SECTIONS) as unknown as ISections | undefined;
   const { closed } = saved ?? AT_FIRST;
-  // An earlier version may have kept none.
-  let sizes = saved?.sizes ?? AT_FIRST.sizes;
   content.widgets.forEach((_, index) =>
     closed[index] ? content.collapse(index) : content.expand(index)
   );
-  content.setRelativeSizes(sizes);
-  const save = () => {
-    sizes = content.relativeSizes().map((size, index) => size || sizes[index]);
+  const shares = () =>
+    content.widgets.map(({ isHidden }, index) =>
+      isHidden ? 0 : SHARES[index]
+    );
+  const keep = (sizes: number[]) => {
     const closed = content.widgets.map(({ isHidden }) => isHidden);
     uiState.set(SECTIONS, { closed, sizes });
   };
-  content.handleMoved.connect(save);
-  content.expansionToggled.connect(save);
+  // An earlier version may have kept none.
+  content.setRelativeSizes(saved?.sizes ?? shares());
+  content.handleMoved.connect(() => keep(content.relativeSizes()));
+  content.expansionToggled.connect(() => {
+    content.setRelativeSizes(shares());
+    keep(shares());
+  });
 }
