@@ -197,10 +197,7 @@ test.describe('on a pretend machine', () => {
     await panel.expectAccessible();
   });
 
-  test('the sections stay as they were left', async ({
-    page,
-    notebooks
-  }) => {
+  test('the sections stay as they were left', async ({ page, notebooks }) => {
     const pretended = await PretendedPool.follow(page);
     await page.goto();
     const panel = new Panel(page);
