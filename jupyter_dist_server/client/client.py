@@ -143,6 +143,7 @@ class PoolClient(RankConnection):
         on_output: OnOutput,
         *,
         execution_count: int | None = None,
+        cell_id: str | None = None,
         allow_stdin: bool = False,
         limit: int = OUTPUT_LIMIT,
         started: Callable[[Execution], None] = lambda _: None,
@@ -159,6 +160,8 @@ class PoolClient(RankConnection):
             Called with ``(rank, message type, content)`` for every output.
         execution_count : int or None
             The number by which tracebacks name the cell.
+        cell_id : str or None
+            The notebook's id of the cell.
         allow_stdin : bool
             Whether ``input()`` may ask; its requests come as outputs of type ``input_request``.
         limit : int
@@ -186,6 +189,7 @@ class PoolClient(RankConnection):
                 "code": code,
                 "allow_stdin": allow_stdin,
                 "execution_count": execution_count,
+                "cell_id": cell_id,
                 "limit": limit // len(ranks),
             },
         )

@@ -85,7 +85,7 @@ class Cell:
         else:
             self._view = Merger(ranks, client.world_size, name, self._late.in_notebook)
         self._tabs: RankTabs | None = None
-        if self._late.in_lab and len(ranks) > 1 and not (options.per_rank or options.quiet):
+        if self._late.cell_id and len(ranks) > 1 and not (options.per_rank or options.quiet):
             self._tabs = RankTabs(ranks, client.world_size, f"{name}-tabs")
         self._over = False
         self._turn = threading.Lock()
@@ -123,6 +123,7 @@ class Cell:
             self._ranks,
             self._on_event,
             execution_count=execution_count,
+            cell_id=self._late.cell_id,
             allow_stdin=allow_stdin,
             limit=self._options.limit,
             started=self._on_started,

@@ -48,6 +48,13 @@ class Activity:
     def _living(self) -> list[int]:
         return [rank.rank for rank in self._record.ranks if rank.state != "dead"]
 
-    def _note(self, rank: int, state: str, cell: int | None, since: float | None = None) -> None:
-        if self._record.ranks[rank].turn(state, cell, since):
+    def _note(
+        self,
+        rank: int,
+        state: str,
+        cell: int | None,
+        cell_id: str | None,
+        since: float | None = None,
+    ) -> None:
+        if self._record.ranks[rank].turn(state, cell, cell_id, since):
             self._changed()

@@ -27,13 +27,15 @@ class Stretch:
     """The UUID."""
     cell: int | None
     """The notebook's number of the cell, `None` if that has none."""
+    cell_id: str | None
+    """The notebook's id of the cell, `None` if the front end gave none."""
     start: float
     end: float | None = None
     """`None` while it lasts."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the REST API shows it, below its pool."""
-        names = ("rank", "gpu", "cell", "start", "end")
+        names = ("rank", "gpu", "cell", "cell_id", "start", "end")
         return {name: getattr(self, name) for name in names}
 
 
@@ -75,7 +77,7 @@ class CellHistory:
         self._close(pool.id, rank.rank, rank.since)
         if rank.state == "busy":
             gpu = rank.gpu["uuid"] if rank.gpu else None
-            stretch = Stretch(pool, rank.rank, gpu, rank.cell, rank.since)
+            stretch = Stretch(pool, rank.rank, gpu, rank.cell, rank.cell_id, rank.since)
             self._running[pool.id, rank.rank] = stretch
 
     def _on_removal(self, pool_id: str) -> None:

@@ -73,6 +73,7 @@ class RankKernel(
         super().__init__(**options | {"ident": f"rank-{os.environ['RANK']}"})
         self._state, self._since = "idle", time.time()
         self._cell: int | None = None
+        self._cell_id: str | None = None
         self._cancelled: set[str] = set()
         self._running = ""
 
@@ -87,7 +88,7 @@ class RankKernel(
         if self.iopub_thread.wanted(self._topic("status")):
             super()._publish_status(status, channel, parent)
 
-    def _publish_cell_status(self, status: str, cell: int | None) -> None:
+    def _publish_cell_status(self, status: str, content: dict[str, Any]) -> None:
         """Say whether a cell of the `CellChannel` runs; whoever shows it learns which one."""
         topic = self._topic("status")
         if self.iopub_thread.wanted(topic):
@@ -97,7 +98,8 @@ class RankKernel(
                 {"execution_state": status},
                 self.get_parent("shell"),
                 topic,
-                metadata={"cell": cell},  # where the protocol lets anything be said
+                # Where the protocol lets anything be said.
+                metadata={"cell": content["execution_count"], "cell_id": content["cell_id"]},
             )
 
     # -- cells ------------------------------------------------------------------------------
@@ -121,12 +123,12 @@ class RankKernel(
             return
         content = request["content"]
         self.set_parent(idents, request, channel="shell")
-        self._publish_cell_status("busy", content["execution_count"])
+        self._publish_cell_status("busy", content)
         outbox, sent = self.iopub_thread.outbox, self.iopub_thread.sent
         outbox.begin(
             cell, Budget(content["limit"], f"{content['file']}-rank-{os.environ['RANK']}.txt")
         )
-        self._begin(content["execution_count"])
+        self._begin(content["execution_count"], content["cell_id"])
         handler = signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             try:
@@ -151,7 +153,7 @@ class RankKernel(
         else:  # behind the outputs, on the way that they go
             topic = cell_topic(request["header"]["session"])
             self.session.send(self.iopub_socket, "execute_reply", reply, request, topic)
-        self._publish_cell_status("idle", content["execution_count"])
+        self._publish_cell_status("idle", content)
 
     def _input_request(
         self, prompt: str, ident: Any, parent: dict[str, Any], password: bool = False
@@ -203,7 +205,7 @@ class RankKernel(
         cell_id: str | None = None,
     ) -> Any:
         """Run a cell; all it printed is handed over before the cell counts as done."""
-        self._begin(None)
+        self._begin(None, None)
         try:
             return await super().do_execute(
                 code,
@@ -217,12 +219,13 @@ class RankKernel(
         finally:
             self._end()
 
-    def _begin(self, count: int | None) -> None:
+    def _begin(self, count: int | None, cell_id: str | None) -> None:
         if count is not None:
             self.shell.execution_count = count  # tracebacks then name the notebook's cell
         for stream in self.iopub_thread.captured:
             stream.begin_cell()
-        self._state, self._since, self._cell = "busy", time.time(), count
+        self._cell, self._cell_id = count, cell_id
+        self._state, self._since = "busy", time.time()
 
     def _end(self) -> None:
         take_in_everything(self.iopub_thread.captured)
@@ -235,6 +238,7 @@ class RankKernel(
             "state": self._state,
             "since": self._since,
             "cell": self._cell,
+            "cell_id": self._cell_id,
             **(whereabouts() if self._state == "busy" else NOWHERE),
             "calls": self.group.calls(),
             "group": self.group.fingerprint(),

@@ -18,6 +18,7 @@ export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
     state: 'idle',
     since: 100,
     cell: null,
+    cell_id: null,
     exit: null,
     stderr: [],
     ...changes

@@ -54,6 +54,7 @@ function cells(
     rank,
     gpu: `GPU-${rank}`,
     cell,
+    cell_id: null,
     start,
     end
   }));
@@ -78,7 +79,10 @@ describe('bands', () => {
     say(['idle', 14], ['idle', 22.3]);
     expect(endOf(bands.all[0])).toBe(22.3);
     expect(bands.on('GPU-0')).toEqual([
-      { rank: 0, gpu: 'GPU-0', cell: null, start: 10, end: 14 }
+      {
+        ...{ rank: 0, gpu: 'GPU-0', cell: null, cell_id: null },
+        ...{ start: 10, end: 14 }
+      }
     ]);
     const trans = nullTranslator.load('');
     expect(sayBand(bands.all[0], 100, model, trans).parts).toEqual([

@@ -14,12 +14,14 @@ function makeBand(start: number, end: number | null, pool = 'p1'): IBand {
     path: `work/${pool}.ipynb`,
     kernelId: 'k1',
     cell: count,
+    cellId: null,
     start: 1000 + start,
     stretches: [
       {
         rank: 0,
         gpu: 'GPU-0',
         cell: count,
+        cell_id: null,
         start: 1000 + start,
         end: end === null ? null : 1000 + end
       }

@@ -36,6 +36,8 @@ export interface IRank {
   since: number;
   /** The notebook's number of the cell that it runs, or ran last; null if that had none. */
   cell: number | null;
+  /** The notebook's id of that cell; null if the front end gave none. */
+  cell_id: string | null;
   /** Why the rank is dead, in words. */
   exit: string | null;
   /** The last lines that it wrote, if it died unasked. */
@@ -110,6 +112,8 @@ export interface ICellStretch {
   gpu: string | null;
   /** The notebook's number of the cell; null if that has none. */
   cell: number | null;
+  /** The notebook's id of the cell; null if the front end gave none. */
+  cell_id: string | null;
   /** Unix seconds. */
   start: number;
   /** Null while it lasts. */

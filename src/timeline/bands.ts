@@ -19,6 +19,8 @@ export interface IStretch {
   readonly gpu: string | null;
   /** The notebook's number of the cell. */
   readonly cell: number | null;
+  /** The notebook's id of the cell. */
+  readonly cell_id: string | null;
   /** Unix seconds. */
   readonly start: number;
   /** Null while it lasts. */
@@ -33,6 +35,8 @@ export interface IBand {
   readonly path: string;
   readonly kernelId: string | null;
   readonly cell: number | null;
+  /** Null if the front end that ran the cell gave none. */
+  readonly cellId: string | null;
   readonly start: number;
   readonly stretches: IStretch[];
 }
@@ -118,7 +122,7 @@ export class Bands {
 
   /** Answers from when on something is new of a rank. */
   private _follow(pool: IPool, told: IRank): number {
-    const { rank, gpu, state, since, cell } = told;
+    const { rank, gpu, state, since, cell, cell_id } = told;
     const last = this._newest.get(`${pool.id} ${rank}`);
     const open = last?.end === null ? last : null;
     const isBusy = state === 'busy' && pool.ended === null;
@@ -131,7 +135,10 @@ export class Bands {
     }
     const owner = { pool: pool.id, path: pool.name, kernelId: pool.kernel_id };
     const uuid = gpu?.uuid ?? null;
-    const stretch = { rank, gpu: uuid, cell, start: since, end: null };
+    const stretch = {
+      ...{ rank, gpu: uuid, cell, cell_id },
+      ...{ start: since, end: null }
+    };
     if (last && exclude(last, stretch)) {
       // It was taken to be over when the server was lost, but goes on.
       return this._replace(owner, [stretch]);
@@ -190,10 +197,10 @@ export class Bands {
     if (last && belongs(stretch, last)) {
       return last;
     }
-    const { cell, start } = stretch;
+    const { cell, cell_id: cellId, start } = stretch;
     const known = ids?.get(nameOf({ cell, start }));
     const id = known ?? this._count++;
-    const band = { ...owner, id, cell, start, stretches: [] };
+    const band = { ...owner, id, cell, cellId, start, stretches: [] };
     this._all.push(band);
     return band;
   }
@@ -253,9 +260,13 @@ export class Bands {
 }
 
 /** Whether a rank begins the cell that other ranks have begun before. */
-function belongs({ rank, cell, start }: IStretch, band: IBand): boolean {
+function belongs(
+  { rank, cell, cell_id, start }: IStretch,
+  band: IBand
+): boolean {
   return (
     band.cell === cell &&
+    band.cellId === cell_id &&
     !band.stretches.some(other => other.rank === rank) &&
     start < (endOf(band) ?? Infinity) + TOGETHER &&
     // Ranks that are busy with what came before may begin a cell much later than the others.

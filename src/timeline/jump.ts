@@ -1,11 +1,9 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
-import type { CodeCell } from '@jupyterlab/cells';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { endOf } from './bands';
 import type { IBand } from './bands';
 
 /** Milliseconds to read a sentence; without them it would not be shown at all. */
@@ -16,7 +14,6 @@ const LONG = 5000;
  */
 export async function jumpTo(
   band: IBand,
-  bands: readonly IBand[],
   app: JupyterFrontEnd,
   tracker: INotebookTracker,
   trans: TranslationBundle
@@ -42,24 +39,20 @@ export async function jumpTo(
     return;
   }
   app.shell.activateById(panel.id);
-  const cells = findCells(band, panel);
-  const isOld = haveRestarted(band, bands) && endOf(band) !== null;
-  if (cells.length !== 1 || isOld) {
-    const number = `${band.cell}`;
-    Notification.info(
-      band.cell === null
-        ? trans.__('That cell has no number, so it cannot be found.')
-        : cells.length
-          ? trans.__(
-              'Cell numbers have restarted since then, so the cell that ran as [%1] cannot be found.',
-              number
-            )
-          : trans.__('Cell [%1] is not in %2 any more.', number, name),
-      { autoClose: LONG }
-    );
+  // Its number may be another cell's by now: a kernel that is restarted counts anew.
+  const cell = panel.content.widgets.find(
+    ({ model }) => model.id === band.cellId
+  );
+  if (cell) {
+    await panel.content.scrollToCell(cell, 'center');
     return;
   }
-  await panel.content.scrollToCell(cells[0], 'center');
+  Notification.info(
+    band.cell === null
+      ? trans.__('That cell is not in %1.', name)
+      : trans.__('Cell [%1] is not in %2 any more.', `${band.cell}`, name),
+    { autoClose: LONG }
+  );
 }
 
 async function openNotebook(
@@ -83,38 +76,4 @@ async function openNotebook(
   const panel = await commands.execute('docmanager:open', { path });
   await panel?.context?.ready;
   return tracker.find(one => one === panel) ?? null;
-}
-
-/** The cell that runs, or those with the number of a band. */
-function findCells(band: IBand, { content }: NotebookPanel): CodeCell[] {
-  const cells = content.widgets.filter(
-    (cell): cell is CodeCell => cell.model.type === 'code'
-  );
-  // A cell gets its number when it is done; before that, an old one may have the same.
-  const running =
-    endOf(band) === null
-      ? cells.find(({ model }) => model.executionState === 'running')
-      : undefined;
-  return running
-    ? [running]
-    : cells.filter(
-        ({ model }) => band.cell !== null && model.executionCount === band.cell
-      );
-}
-
-/**
- * Whether a kernel counted from the beginning after a band: the numbers of what it ran from then on do
- * not only grow.
- */
-function haveRestarted(band: IBand, bands: readonly IBand[]): boolean {
-  let last = band.cell ?? 0;
-  return bands
-    .filter(
-      ({ kernelId, start }) => kernelId === band.kernelId && start >= band.start
-    )
-    .some(({ cell }) => {
-      const isLess = cell !== null && cell < last;
-      last = cell ?? last;
-      return isLess;
-    });
 }

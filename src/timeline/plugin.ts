@@ -77,7 +77,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     const make = (): MainAreaWidget<Timeline> => {
       const model = new TimelineModel(pools, current, bands, past);
       const content = new Timeline(model, trans, themes, band => {
-        void jumpTo(band, bands.all, app, notebooks, trans);
+        void jumpTo(band, app, notebooks, trans);
       });
       const widget = new MainAreaWidget({ content });
       widget.id = 'jupyter-dist-timeline';

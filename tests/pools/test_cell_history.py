@@ -35,7 +35,7 @@ class Followed:
 
     def turn(self, rank: int, state: str, cell: int | None, since: float) -> None:
         """Have a rank begin or end a cell."""
-        assert self.pool.record.ranks[rank].turn(state, cell, since)
+        assert self.pool.record.ranks[rank].turn(state, cell, f"id-{cell}", since)
         self.pool.change()
 
     def shown(self) -> list[tuple[Any, ...]]:
@@ -61,6 +61,7 @@ def test_each_rank_has_a_stretch_for_each_cell() -> None:
     (pool,) = one.history.to_json()["pools"]
     assert (pool["id"], pool["kernel_id"], pool["name"]) == ("p-1", "k-2", "a.ipynb")
     assert [stretch["gpu"] for stretch in pool["stretches"]] == [None, "GPU-3", "GPU-3"]
+    assert [stretch["cell_id"] for stretch in pool["stretches"]] == ["id-6", "id-6", "id-7"]
 
 
 def test_a_cell_ends_with_its_rank() -> None:

@@ -35,11 +35,12 @@ def test_cells_are_known_while_they_run_and_after_their_pool(client: Client) -> 
         "rank": 0,
         "gpu": None,
         "cell": None,
+        "cell_id": None,
         "start": busy["ranks"][0]["since"],
         "end": None,
     }
     assert done["rank"] == 1
-    assert done["start"] <= done["end"] <= running["start"]
+    assert done["start"] <= done["end"]  # the two ranks say so on two sockets, in any order
     work.join()
     idle = client.wait_until(pool_id, lambda pool: states(pool) == ["idle", "idle"])
     known = [running | {"end": idle["ranks"][0]["since"]}, done]

@@ -156,6 +156,7 @@ export class Feed {
           state: isBusy ? 'busy' : 'idle',
           since: this._time + rank / 100,
           cell,
+          cell_id: `cell-${cell}`,
           exit: null,
           stderr: []
         }))

@@ -221,6 +221,20 @@ test.describe('on a pretend machine', () => {
       await expect(marked.filter({ hasText: 'time.sleep' })).toBeVisible();
     });
 
+    await test.step('after a restart of the kernel, which counts anew', async () => {
+      await page.evaluate(async () => {
+        const { currentWidget } = window.jupyterapp.shell;
+        const { sessionContext } = currentWidget as NotebookPanel;
+        await sessionContext.session?.kernel?.restart();
+      });
+      // Another cell is number 2 then.
+      await notebooks.run(0);
+      await notebooks.run(0);
+      await timeline.open();
+      await timeline.cell(RAN).press('Enter');
+      await expect(marked.filter({ hasText: 'time.sleep' })).toBeVisible();
+    });
+
     await test.step('it says so if the cell is gone', async () => {
       await page.evaluate(async () => {
         await window.jupyterapp.commands.execute('notebook:delete-cell');

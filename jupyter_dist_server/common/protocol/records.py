@@ -62,12 +62,20 @@ class RankRecord:
     since: float = field(default_factory=time.time)
     cell: int | None = None
     """The notebook's number of the cell that it runs, or ran last; `None` if that has none."""
+    cell_id: str | None = None
+    """The notebook's id of that cell, which stays when the kernel counts anew."""
     exit: str | None = None
     """Why it is dead, in words."""
     stderr: list[str] = field(default_factory=list)
     """The last lines that it wrote, if it died unasked."""
 
-    def turn(self, state: str, cell: int | None, since: float | None = None) -> bool:
+    def turn(
+        self,
+        state: str,
+        cell: int | None,
+        cell_id: str | None = None,
+        since: float | None = None,
+    ) -> bool:
         """Note that a living rank is idle, or busy, and with which cell; tell whether that is new.
 
         Parameters
@@ -75,16 +83,20 @@ class RankRecord:
         state : str
             ``idle`` or ``busy``.
         cell : int or None
-            The cell that it runs, or ran last.
+            The number of the cell that it runs, or ran last.
+        cell_id : str or None
+            The notebook's id of that cell.
         since : float or None
             When it came into this state; by default now. What is older than what we know is no
             news.
         """
         if since is not None and since < self.since:
             return False
-        new = self.state in ("idle", "busy") and (self.state, self.cell) != (state, cell)
+        known = self.state, self.cell, self.cell_id
+        new = self.state in ("idle", "busy") and known != (state, cell, cell_id)
         if new:
-            self.state, self.cell, self.since = state, cell, since or time.time()
+            self.state, self.cell, self.cell_id = state, cell, cell_id
+            self.since = since or time.time()
         return new
 
 
@@ -134,7 +146,7 @@ class PoolRecord:
         for rank, said in zip(self.ranks, snapshot["ranks"], strict=False):
             is_new = replaced and said["pid"] != rank.pid
             if is_new:
-                rank.cell = None
+                rank.cell = rank.cell_id = None
             if is_new or said["state"] in ("dead", "starting"):
                 rank.state, rank.since = said["state"], said["since"]
             elif rank.state == "starting":

@@ -33,10 +33,10 @@ class LateOutput:
         return self._kernel is not None
 
     @property
-    def in_lab(self) -> bool:
-        """Whether the front end names its cells as JupyterLab does; VS Code's names are URIs."""
+    def cell_id(self) -> str | None:
+        """The notebook's id of the cell, as JupyterLab gives it; not VS Code's, which are URIs."""
         cell_id = (self._parent or {}).get("metadata", {}).get("cellId")
-        return isinstance(cell_id, str) and bool(_CELL_ID.fullmatch(cell_id))
+        return cell_id if isinstance(cell_id, str) and _CELL_ID.fullmatch(cell_id) else None
 
     def show(self, rank: int, kind: str, content: dict[str, Any]) -> None:
         """Show one output; callable from any thread."""
