@@ -2,7 +2,8 @@
 
 The server's configuration calls `watch`, which measures the processor time of each callback of its
 loop, so that a busy machine makes none look slow, and looks where a slow one is. Garbage collection
-is not counted: how long it takes depends on all that a Jupyter server holds.
+is not counted: how long it takes depends on all that a Jupyter server holds. Nor are callbacks
+without any code of ours, such as the search for kernel provisioners when the first kernel starts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import sys
 import threading
 import time
@@ -19,6 +21,7 @@ from pathlib import Path
 
 SLOW = 0.05
 """Seconds of processor time."""
+PACKAGE = f"{os.sep}jupyter_dist_server{os.sep}"
 CONFIG = """
 import sys
 sys.path.insert(0, {root!r})
@@ -57,7 +60,7 @@ def watch(file: str) -> None:
     main = threading.main_thread().ident
     run = asyncio.events.Handle._run
     began: float | None = None
-    where = ""
+    where, is_ours = "", True
     log = open(file, "a", buffering=1)  # noqa: SIM115
     collecting = 0.0
     """Processor time of the garbage collections in this callback."""
@@ -68,27 +71,28 @@ def watch(file: str) -> None:
             collecting += time.thread_time() * (1 if phase == "stop" else -1)
 
     def timed(handle: asyncio.Handle) -> None:
-        nonlocal began, where, collecting
+        nonlocal began, where, is_ours, collecting
         if threading.get_ident() != main:
             run(handle)
             return
-        where, collecting = "", 0.0
+        where, is_ours, collecting = "", True, 0.0
         begin, began = time.thread_time(), time.perf_counter()
         run(handle)
         began = None
         seconds = time.thread_time() - begin - collecting
-        if seconds > SLOW:
+        if seconds > SLOW and is_ours:
             where = f"{handle!r}\n{where}"
             log.write(json.dumps({"seconds": seconds, "where": where}) + "\n")
 
     def look() -> None:
-        nonlocal where
+        nonlocal where, is_ours
         while True:
             time.sleep(SLOW / 4)
             begin = began
             if begin is not None and not where and time.perf_counter() - begin > SLOW / 2:
-                stack = traceback.format_stack(sys._current_frames()[main or 0])[-6:]
-                where = "".join(stack)
+                stack = traceback.extract_stack(sys._current_frames()[main or 0])
+                is_ours = any(PACKAGE in frame.filename for frame in stack)
+                where = "".join(traceback.format_list(stack[-8:]))
 
     gc.callbacks.append(on_collection)
     asyncio.events.Handle._run = timed  # type: ignore[method-assign]
