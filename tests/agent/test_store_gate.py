@@ -35,4 +35,4 @@ async def test_a_client_too_many_is_refused_and_later_ones_are_not(
             with store:
                 assert await asyncio.wait_for(loop.sock_recv(store, 1), 60) == b"?"
         gate.close()
-    assert "The store has 3999 clients, and takes no more" in caplog.text
+    assert "The store has 3999 clients and refuses more" in caplog.text
