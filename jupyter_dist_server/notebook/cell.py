@@ -279,7 +279,7 @@ class Cell:
             self._loop.call(self._client.send_input, rank, value, request["parent"])
 
     def _interrupt(self, *_: object) -> None:
-        """Stop the ranks, gently first; each further time, go on to the next rung at once."""
+        """Stop the ranks, gently first; each further time, go on to the next step at once."""
         self._interrupts += 1
         self._loop.call(self._stop)
 

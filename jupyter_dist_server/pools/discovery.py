@@ -72,7 +72,7 @@ def find_pools() -> Iterator[Found]:
     folders = list(our_folders())
     if not folders:
         return
-    with ThreadPoolExecutor(min(len(folders), 32)) as threads:  # a deaf agent delays no other
+    with ThreadPoolExecutor(min(len(folders), 32)) as threads:  # a silent agent delays no other
         found = [pool for pool in threads.map(_look_into, folders) if pool]
     yield from sorted(found, key=lambda pool: pool.created)
 

@@ -279,7 +279,7 @@ class RankApp(IPKernelApp):  # type: ignore[misc]
         self.cell_socket.bind(f"ipc://{self.ip}-{CHANNELS['cells']}")
 
     def init_iopub(self, context: zmq.Context[Any]) -> None:
-        """Greet every client that subscribes, not only the first: it then misses nothing."""
+        """Confirm every subscription, not only the first: its client then misses nothing."""
         self.iopub_socket = context.socket(zmq.XPUB)
         self.iopub_socket.linger = 1000
         self.iopub_socket.setsockopt(zmq.XPUB_VERBOSER, 1)

@@ -41,7 +41,7 @@ class _Shared:
 
 
 class Clients:
-    """One client for each pool; a deaf pool keeps only its own callers waiting."""
+    """One client for each pool; a silent pool keeps only its own callers waiting."""
 
     def __init__(self) -> None:
         self._current: dict[str, _Shared] = {}

@@ -61,7 +61,7 @@ async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
         assert activity._watcher is not watcher and activity._watcher
         begun = time.monotonic()
         await activity._watcher.ready(activity._living())
-        assert time.monotonic() - begun < 4  # it has not waited for the dead one's greeting
+        assert time.monotonic() - begun < 4  # it has not waited for the dead one
     finally:
         await manager.stop_all()
 
