@@ -125,8 +125,7 @@ def test_a_killed_rank_is_said_and_the_other_goes_on(ranks: Notebook) -> None:
 
 
 def test_a_killed_agent_takes_its_ranks_along_and_is_said(ranks: Notebook) -> None:
-    agents = [p for p in tagged(ranks.env) if "agent.main" in " ".join(p.cmdline())]
-    agent = min(agents, key=lambda process: process.create_time())  # the others are its ranks
+    (agent,) = [process for process in tagged(ranks.env) if process.name() == "dist-agent"]
     family = [agent, *agent.children(recursive=True)]
     assert len(family) >= 3
     agent.kill()

@@ -61,7 +61,7 @@ def test_an_exported_script_prints_what_the_ranks_printed(ranks: Notebook, tmp_p
             "Top-level await.",
             "%dist_push given: values from the notebook.",
             "%%bash",
-            "It failed.",
+            "The cell failed.",
         )
     ]
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2"]
