@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +17,16 @@ from typing import Any
 import zmq
 from jupyter_client.session import DELIM, Session
 
-from jupyter_dist_server.common.folder import AGENT_SOCKET, CONFIG, endpoint
+from jupyter_dist_server.common.folder import AGENT_SOCKET, endpoint, read_config
+from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.protocol.agent import (
+    RankState,
+    Snapshot,
+    TakeTurn,
+    Turn,
+    decode_command,
+    encode,
+)
 
 Socket = zmq.Socket[bytes]
 
@@ -25,10 +35,10 @@ class EchoPool:
     """The ranks and their agent."""
 
     def __init__(self, folder: Path) -> None:
-        config = json.loads((folder / CONFIG).read_text())
+        config = read_config(folder)
         self._folder = folder
-        self._world_size: int = config["world_size"]
-        self._session = Session(key=config["key"].encode())
+        self._world_size = config.world_size
+        self._session = Session(key=config.key.encode())
         self._context: zmq.Context[Socket] = zmq.Context()
 
     async def serve(self) -> None:
@@ -49,13 +59,22 @@ class EchoPool:
         await asyncio.Event().wait()
 
     async def _be_agent(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        ranks = [{"rank": rank, "state": "idle"} for rank in range(self._world_size)]
-        writer.write(
-            json.dumps({"generation": 1, "stopping": False, "ranks": ranks}).encode() + b"\n"
+        ranks = [RankState(rank, "cpu", 0.0, "idle") for rank in range(self._world_size)]
+        snapshot = Snapshot(
+            process=ProcessRef.of(os.getpid()),
+            generation=1,
+            start_method="fork",
+            backend="none",
+            notices=[],
+            failure=None,
+            stopping=False,
+            holders=[],
+            ranks=ranks,
         )
+        writer.write(encode(snapshot))
         while line := await reader.readline():
-            if json.loads(line)["do"] == "take_turn":
-                writer.write(b'{"turn": "yours"}\n')
+            if isinstance(decode_command(line), TakeTurn):
+                writer.write(encode(Turn(wanted=False)))
 
     def _drain(self, socket: Socket, answer: Callable[[Socket, list[bytes]], None]) -> None:
         while int(socket.get(zmq.EVENTS)) & zmq.POLLIN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import statistics
 import subprocess
@@ -13,7 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.common.folder import CONFIG, create_folder, new_key, write_private
+from jupyter_dist_server.common.folder import create_folder, new_key, write_private
+from jupyter_dist_server.common.processes import ProcessRef, boot_id
+from jupyter_dist_server.common.protocol.attachment import KERNEL
+from jupyter_dist_server.common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
+from jupyter_dist_server.common.protocol.records import PoolRecord
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 
@@ -41,7 +46,25 @@ def per_rank(costs: Sequence[Cost]) -> tuple[float, float]:
 
 async def _measure_one(ranks: int, cells: int) -> Cost:
     folder = create_folder()
-    config = {"world_size": ranks, "key": new_key(), "ranks": [{"gpu": None}] * ranks}
+    record = PoolRecord("p-1", None, "", ranks, "none", "cycle", "fork", sys.executable, "")
+    config = PoolFile(
+        id=record.id,
+        key=new_key(),
+        world_size=ranks,
+        backend=record.backend,
+        start_method=record.start_method,
+        timeout=60.0,
+        cwd="",
+        sys_path=[],
+        thread_limits={},
+        owner=ProcessRef.of(os.getpid()),
+        grace=0.0,
+        ranks=[PlacedRank("cpu", None, None)] * ranks,
+        boot=boot_id(),
+        host=record.host,
+        held_by=KERNEL,
+        record=record,
+    )
     write_private(folder / CONFIG, config)
     command = [sys.executable, "-m", "benchmarks.echo", str(folder)]
     echo = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
 
 from ..common.processes import ProcessRef, until_ended
-from ..common.protocol.attachment import SERVER
+from ..common.protocol.attachment import SERVER, Attachment
 from ..common.tasks import Tasks
 from .control_socket import Client
 
@@ -42,7 +41,7 @@ class Holders:
         self._grace = grace
         self._changed = changed
         self._abandoned = abandoned
-        self._holders: dict[Client, dict[str, Any]] = {}
+        self._holders: dict[Client, Attachment] = {}
         self._watches: dict[Client, asyncio.Task[None]] = {}
         self._server_left: float | None = None
         self._tasks = Tasks()
@@ -51,11 +50,11 @@ class Holders:
         """Begin to watch; called in the event loop."""
         self._tasks.add(self._watch_owner())
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def all(self) -> list[Attachment]:
         """Return who holds the pool, as each of them has said."""
         return list(self._holders.values())
 
-    def add(self, client: Client, who: dict[str, Any]) -> None:
+    def add(self, client: Client, who: Attachment) -> None:
         """Let a client hold the pool, or say anew who it is; a second server is not heard.
 
         The same one may come back before it is known that its earlier connection is lost.
@@ -63,16 +62,16 @@ class Holders:
         others = [
             known
             for known in self._holders.values()
-            if known["as"] == SERVER and _process(known) != _process(who)
+            if known.kind == SERVER and known.process != who.process
         ]
-        if client.is_closing() or (who["as"] == SERVER and others):
+        if client.is_closing() or (who.kind == SERVER and others):
             return
         self._holders[client] = who
         for known, said in self._holders.items():  # by a connection that it is about to close, too
-            if all(said[name] == who[name] for name in ("as", "pid", "kernel_id")):
+            if (said.kind, said.pid, said.kernel_id) == (who.kind, who.pid, who.kernel_id):
                 self._holders[known] = who
         if client not in self._watches:
-            self._watches[client] = self._tasks.add(self._watch(client, _process(who)))
+            self._watches[client] = self._tasks.add(self._watch(client, who.process))
         self._changed()
 
     def remove(self, client: Client) -> None:
@@ -81,7 +80,7 @@ class Holders:
         if who is None:
             return
         self._watches.pop(client).cancel()
-        if who["as"] == SERVER:
+        if who.kind == SERVER:
             self._server_left = time.monotonic()
         self._changed()
         if not self._holders:
@@ -101,7 +100,3 @@ class Holders:
         await asyncio.sleep(max(0.0, since + self._grace - time.monotonic()))
         if not self._holders:
             self._abandoned()
-
-
-def _process(who: dict[str, Any]) -> ProcessRef:
-    return ProcessRef(who["pid"], who["start_ticks"], who["boot"])

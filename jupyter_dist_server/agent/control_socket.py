@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 from collections.abc import Callable
-from typing import Any
 
 from ..common.peers import check_unix_peer
+from ..common.protocol.agent import Commands, News, Refused, decode_command, encode
 from ..common.tasks import Tasks
 
 Client = asyncio.StreamWriter
@@ -37,8 +36,8 @@ class ControlSocket:
     def __init__(
         self,
         listener: socket.socket,
-        snapshot: Callable[[], dict[str, Any]],
-        obey: Callable[[Client, dict[str, Any]], None],
+        snapshot: Callable[[], News],
+        obey: Callable[[Client, Commands], None],
         gone: Callable[[Client], None],
     ) -> None:
         self._listener = listener
@@ -69,15 +68,15 @@ class ControlSocket:
             writer.write(self._line())
         del self._behind[writer]
 
-    def tell(self, client: Client, said: dict[str, Any]) -> None:
+    def tell(self, client: Client, said: News) -> None:
         """Say something to one client; who asks on and on, and reads nothing, is dropped."""
         if client.transport.get_write_buffer_size() > _BACKLOG_LIMIT:
             client.transport.abort()
         else:
-            client.write(json.dumps(said).encode() + b"\n")
+            client.write(encode(said))
 
     def _line(self) -> bytes:
-        return json.dumps(self._snapshot()).encode() + b"\n"
+        return encode(self._snapshot())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: Client) -> None:
         try:
@@ -90,13 +89,23 @@ class ControlSocket:
         writer.write(self._line())
         try:
             while line := await reader.readline():
-                self._obey(writer, json.loads(line))
+                self._take(writer, line)
         except ConnectionError:
             pass  # the client went away without a word
+        except ValueError:  # a line without an end
+            self.tell(writer, Refused("the command is too long"))
         finally:
             self._writers.discard(writer)
             writer.close()
             self._gone(writer)
+
+    def _take(self, client: Client, line: bytes) -> None:
+        try:
+            command = decode_command(line)
+        except ValueError as error:
+            self.tell(client, Refused(f"not a command: {error}"))
+        else:
+            self._obey(client, command)
 
     async def _flush(self, writer: Client) -> None:
         if behind := self._behind.get(writer):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from ..common.protocol.execution_lock import WANTED, YOURS
 from .control_socket import Client
 
 
@@ -21,10 +20,10 @@ class Turns:
     Parameters
     ----------
     tell : callable
-        Says `YOURS` or `WANTED` to a client.
+        Says to a client that it has the turn or, if true, that it is to give it back.
     """
 
-    def __init__(self, tell: Callable[[Client, str], None]) -> None:
+    def __init__(self, tell: Callable[[Client, bool], None]) -> None:
         self._tell = tell
         self._holder: Client | None = None
         self._waiting: deque[Client] = deque()
@@ -35,7 +34,7 @@ class Turns:
         if self._holder is None:
             self._next()
         elif len(self._waiting) == 1:
-            self._tell(self._holder, WANTED)
+            self._tell(self._holder, True)
 
     def end(self, client: Client) -> None:
         """Take the turn back from a client that has it."""
@@ -50,6 +49,6 @@ class Turns:
     def _next(self) -> None:
         self._holder = self._waiting.popleft() if self._waiting else None
         if self._holder:
-            self._tell(self._holder, YOURS)
+            self._tell(self._holder, False)
             if self._waiting:
-                self._tell(self._holder, WANTED)
+                self._tell(self._holder, True)

@@ -8,9 +8,11 @@ import signal
 import time
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 from ..common.processes import ProcessRef
+from ..common.protocol.agent import RankState
+from ..common.protocol.rank_start import Failed
+from ..common.protocol.reason import Reason
 from .rank_log import CRASH, RankLogs
 
 _LINES = 12
@@ -125,40 +127,34 @@ class Deaths:
         self._logs = logs
         self._memory = MemoryWatch()
 
-    def explain_failure(self, rank: int, failure: dict[str, Any]) -> dict[str, Any]:
+    def explain_failure(self, rank: int, failure: Failed) -> Reason:
         """Return the reason of a pool one of whose ranks did not start."""
-        return {
-            "code": failure.get("code", "rank_failed"),
-            "message": f"Rank {rank} did not start: {failure['message']}",
-            "hint": failure.get("hint", ""),
-            "rank": rank,
-            "stderr": self._logs.of_process(rank, _LINES),
-        }
+        message = f"Rank {rank} did not start: {failure.message}"
+        stderr = self._logs.of_process(rank, _LINES)
+        return Reason(failure.code, message, failure.hint, rank, stderr)
 
-    def explain(
-        self, record: dict[str, Any], status: int, cause: str | None = None
-    ) -> dict[str, Any]:
-        """Return what a snapshot says of a rank that has ended.
+    def explain(self, rank: RankState, status: int, cause: str | None = None) -> None:
+        """Note that a rank has ended, and how.
 
         Parameters
         ----------
-        record : dict
-            Of the rank.
+        rank : RankState
+            What is known of it.
         status : int
             From `os.waitpid`.
         cause : str or None
             Why, if that is known: its last words are not asked for then.
         """
-        said = {"state": "dead", "since": time.time(), "exit": cause}
-        if cause:
-            return said
-        cause = exit_words(status)
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-            cause += self._memory.explain(
-                record["pid"], ProcessRef(record["pid"], record["start_ticks"]).age
-            )
-        lines = self._last_lines(record["rank"])
-        return said | {"exit": cause + _mismatch(lines), "stderr": lines}
+        rank.state, rank.since = "dead", time.time()
+        if not cause:
+            cause = exit_words(status)
+            killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+            if killed and rank.pid and rank.start_ticks:
+                age = ProcessRef(rank.pid, rank.start_ticks).age
+                cause += self._memory.explain(rank.pid, age)
+            rank.stderr = self._last_lines(rank.rank)
+            cause += _mismatch(rank.stderr)
+        rank.exit = cause
 
     def _last_lines(self, rank: int) -> list[str]:
         """Return the end of what a rank's cell wrote to stderr, and its stack if it crashed."""

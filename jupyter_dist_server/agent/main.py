@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -18,9 +17,8 @@ import socket
 import time
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
-from ..common.folder import CONFIG
+from ..common.folder import read_config
 from ..common.inherited_lease import inherit
 from ..common.open_files import raise_limit
 from ..common.processes import (
@@ -33,13 +31,33 @@ from ..common.processes import (
     ended_now,
     reap_orphans,
 )
+from ..common.protocol.agent import (
+    Commands,
+    EndTurn,
+    Hold,
+    Interrupt,
+    Kill,
+    Log,
+    LogLines,
+    Ping,
+    Pong,
+    RankState,
+    Refused,
+    Restart,
+    Snapshot,
+    Stop,
+    TakeTurn,
+    Turn,
+)
+from ..common.protocol.rank_start import Failed, Ready, decode_report
+from ..common.protocol.reason import Reason
 from ..common.tasks import Tasks
 from .attachments import Holders
 from .control_socket import Client, ControlSocket
 from .execution_lock import Turns
 from .exit_reasons import Deaths
 from .rank_log import RankLogs
-from .rank_processes import RankState, left_behind, read_report, signal_rank
+from .rank_processes import left_behind, read_report, signal_rank
 from .starting import Starter
 
 GRACE = 2.0
@@ -59,11 +77,12 @@ class Agent:
 
     def __init__(self, folder: Path, listener: socket.socket) -> None:
         self.folder = folder
-        self.config: dict[str, Any] = json.loads((folder / CONFIG).read_text())
+        self.config = read_config(folder)
         self.listener = listener
-        self.world_size: int = self.config["world_size"]
+        self._process = ProcessRef.of(os.getpid())
+        self.world_size = self.config.world_size
         self.starter = Starter(folder, self.config, self._on_report)
-        self.failure: dict[str, Any] | None = None
+        self.failure: Reason | None = None
         self.stopping = False
         self._stopped = False
         self._endings: dict[int, str] = {}
@@ -73,11 +92,11 @@ class Agent:
         self._logs = RankLogs(folder)
         self._deaths = Deaths(self._logs)
         self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
-        self._turns = Turns(lambda client, said: self._control.tell(client, {"turn": said}))
+        self._turns = Turns(lambda client, wanted: self._control.tell(client, Turn(wanted)))
         self._tasks = Tasks()
         self._holders = Holders(
-            ProcessRef(**self.config["owner"]),
-            self.config["grace"],
+            self.config.owner,
+            self.config.grace,
             changed=self._control.broadcast,
             abandoned=lambda: self._tasks.add(self.stop()),
         )
@@ -92,96 +111,98 @@ class Agent:
     def _on_report(self, rank: int) -> None:
         """Read a rank's only message: ready, or why not. Its end is SIGCHLD's to tell."""
         reports = self.starter.reports
-        report, descriptors = read_report(reports[rank])
-        if report is None:
+        line, descriptors = read_report(reports[rank])
+        if line is None:
             return
+        report = decode_report(line) if line else None
+        record = self.ranks[rank]
         asyncio.get_running_loop().remove_reader(reports[rank])
         reports.pop(rank).close()
         self._logs.keep(rank, descriptors)
-        if "failure" in report and self.starter.whole:
-            self._fail(rank, report["failure"])
-        elif "failure" in report:
-            self.ranks[rank]["exit"] = f"did not start: {report['failure']['message']}"
-        elif report and self.ranks[rank]["state"] == "starting":
-            self.ranks[rank] |= {"state": "idle", "since": time.time()}
+        if isinstance(report, Failed) and self.starter.whole:
+            self._fail(rank, report)
+        elif isinstance(report, Failed):
+            record.exit = f"did not start: {report.message}"
+        elif isinstance(report, Ready) and record.state == "starting":
+            record.state, record.since = "idle", time.time()
         self._control.broadcast()
 
     def _on_child_end(self) -> None:
         """Reap every child that has ended; called on SIGCHLD."""
         changed = False
         for record in self.ranks:
-            if record["pid"] is None or record["state"] == "dead":
+            if record.pid is None or record.state == "dead":
                 continue
-            pid, status = os.waitpid(record["pid"], os.WNOHANG)
+            pid, status = os.waitpid(record.pid, os.WNOHANG)
             if not pid:
                 continue
             was_starting = self.starter.whole and self.starter.is_starting
-            wanted = self._endings.get(record["rank"]) or record.get("exit")
-            record |= self._deaths.explain(record, status, wanted)
+            wanted = self._endings.get(record.rank) or record.exit
+            self._deaths.explain(record, status, wanted)
             changed = True
-            if record["rank"] in self.starter.reports:
-                self._on_report(record["rank"])  # its last words may still be in the socket
+            if record.rank in self.starter.reports:
+                self._on_report(record.rank)  # its last words may still be in the socket
             if was_starting and not self.stopping and not self.failure:
-                self._fail(record["rank"], {"message": record["exit"]})
-        reap_orphans({record["pid"] for record in self.ranks})
+                self._fail(record.rank, Failed(record.exit or ""))
+        reap_orphans({record.pid for record in self.ranks})
         if changed:
             self._death.set()
             self._control.broadcast()
 
-    def _fail(self, rank: int, failure: dict[str, Any]) -> None:
+    def _fail(self, rank: int, failure: Failed) -> None:
         self.failure = self._deaths.explain_failure(rank, failure)
         self._tasks.add(self.stop())
 
     # -- talking to owners and clients ------------------------------------------------------
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> Snapshot:
         """Return all that a client may want to know."""
-        return {
-            "process": vars(ProcessRef.of(os.getpid())),
-            "generation": self.starter.generation,
-            "start_method": self.starter.method,
-            "backend": self.starter.backend,
-            "notices": self.starter.notices,
-            "failure": self.failure,
-            "stopping": self.stopping,
-            "holders": self._holders.to_json(),
-            "ranks": self.ranks,
-        }
+        return Snapshot(
+            process=self._process,
+            generation=self.starter.generation,
+            start_method=self.starter.method,
+            backend=self.starter.backend,
+            notices=self.starter.notices,
+            failure=self.failure,
+            stopping=self.stopping,
+            holders=self._holders.all(),
+            ranks=self.ranks,
+        )
 
     def _on_gone(self, client: Client) -> None:
         self._holders.remove(client)
         self._turns.remove(client)
 
-    def _obey(self, client: Client, command: dict[str, Any]) -> None:
-        if command["do"] == "hold":
-            self._holders.add(client, command["who"])
-        elif command["do"] == "take_turn":
+    def _obey(self, client: Client, command: Commands) -> None:
+        if isinstance(command, Hold):
+            self._holders.add(client, command.who)
+        elif isinstance(command, TakeTurn):
             self._turns.take(client)
-        elif command["do"] == "end_turn":
+        elif isinstance(command, EndTurn):
             self._turns.end(client)
-        elif command["do"] == "interrupt":
-            for rank in command["ranks"]:
-                signal_rank(self.ranks[rank], signal.SIGINT)
-        elif command["do"] == "kill":
-            self._kill(command["pids"])
-        elif command["do"] == "log":
-            self._control.tell(client, {"log": self._logs.lines(command["rank"])})
-        elif command["do"] == "restart" and not self.stopping:
-            self._tasks.add(self._restart(command.get("ranks") or range(self.world_size)))
-        elif command["do"] == "stop":
+        elif isinstance(command, Kill):
+            self._kill(command.pids)
+        elif isinstance(command, Stop):
             self._tasks.add(self.stop())
-        elif command["do"] == "ping":
-            self._control.tell(client, {"pong": True})
-        elif command["do"] != "restart":  # of which a pool that is stopping takes no notice
-            self._control.tell(client, {"refused": f"unknown command {command['do']!r}"})
+        elif isinstance(command, Ping):
+            self._control.tell(client, Pong())
+        elif unknown := set(_ranks_of(command)) - set(range(self.world_size)):
+            self._control.tell(client, Refused(f"there is no rank {min(unknown)}"))
+        elif isinstance(command, Interrupt):
+            for rank in command.ranks:
+                signal_rank(self.ranks[rank], signal.SIGINT)
+        elif isinstance(command, Log):
+            self._control.tell(client, LogLines(self._logs.lines(command.rank)))
+        elif not self.stopping:
+            self._tasks.add(self._restart(command.ranks or range(self.world_size)))
 
     # -- ending -----------------------------------------------------------------------------
 
     def _kill(self, pids: Collection[int]) -> None:
         """Kill ranks at once; until it is reaped by us, nobody else can have a rank's pid."""
         for record in self.ranks:
-            if record["pid"] in pids and record["state"] != "dead":
-                self._endings[record["rank"]] = KILLED
+            if record.pid in pids and record.state != "dead":
+                self._endings[record.rank] = KILLED
                 signal_rank(record, signal.SIGKILL)
 
     async def _restart(self, chosen: Collection[int]) -> None:
@@ -211,18 +232,18 @@ class Agent:
         self._wake.set()
 
     async def _end_ranks(self, chosen: Collection[int]) -> None:
-        ending = [record for record in self.ranks if record["rank"] in chosen]
+        ending = [record for record in self.ranks if record.rank in chosen]
         for number in (signal.SIGTERM, signal.SIGKILL):
             for record in ending:
                 signal_rank(record, number)
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._all_dead(ending), GRACE)
         # The ranks themselves are reaped by `_on_child_end` alone.
-        left = left_behind(ending, self.config["id"], by_all=len(ending) == len(self.ranks))
+        left = left_behind(ending, self.config.id, by_all=len(ending) == len(self.ranks))
         await ended_now(left)
 
-    async def _all_dead(self, ending: list[dict[str, Any]]) -> None:
-        while any(record["pid"] and record["state"] != "dead" for record in ending):
+    async def _all_dead(self, ending: list[RankState]) -> None:
+        while any(record.pid and record.state != "dead" for record in ending):
             self._death.clear()
             await self._death.wait()
 
@@ -268,7 +289,11 @@ class Agent:
         loop.run_until_complete(self._control.close())
 
 
-def serve(listener: socket.socket, lease: list[int], failure: dict[str, Any] | None) -> None:
+def _ranks_of(command: Interrupt | Log | Restart) -> list[int]:
+    return [command.rank] if isinstance(command, Log) else command.ranks
+
+
+def serve(listener: socket.socket, lease: list[int], failure: Reason | None) -> None:
     """Be the agent of a listening control socket, which lies in the folder, until its pool ends.
 
     The descriptors of a lease are held as long. With a `failure`, only say why no rank can start.

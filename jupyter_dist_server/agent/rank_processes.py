@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-from typing import Any
 
+import msgspec
 import psutil
 
 from ..common.interpreter import python_command
 from ..common.processes import ProcessRef, members_of_pool, session_members
+from ..common.protocol.agent import RankState
+from ..common.protocol.rank_start import RankOrders
 from ..rank import main as rank_process
 
-RankState = dict[str, Any]
-"""What the agent knows of one rank, as its snapshot shows it."""
 
-
-def spawn(orders: rank_process.Orders) -> subprocess.Popen[bytes]:
+def spawn(orders: RankOrders) -> subprocess.Popen[bytes]:
     """Start a rank afresh, instead of forking it."""
     return subprocess.Popen(
-        [*python_command(sys.executable, rank_process.__name__), orders.to_json()],
+        [
+            *python_command(sys.executable, rank_process.__name__),
+            msgspec.json.encode(orders).decode(),
+        ],
         pass_fds=(orders.report, orders.store),
         stdin=subprocess.DEVNULL,
     )
 
 
-def read_report(report: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+def read_report(report: socket.socket) -> tuple[bytes | None, list[int]]:
     """Read a rank's only message; `None` if there is none yet, empty if it ended without.
 
     With it come descriptors by which what it wrote to stderr can be read, see `RankLogs.keep`.
@@ -39,7 +40,7 @@ def read_report(report: socket.socket) -> tuple[dict[str, Any] | None, list[int]
         line, descriptors, _, _ = socket.recv_fds(report, 65536, 2)
     except (BlockingIOError, ConnectionResetError):
         return None, []
-    return json.loads(line) if line else {}, descriptors
+    return line, descriptors
 
 
 def close_all_but(keep: set[int]) -> None:
@@ -52,11 +53,11 @@ def close_all_but(keep: set[int]) -> None:
 
 def signal_rank(rank: RankState, number: signal.Signals) -> None:
     """Signal a rank and the subprocesses in its group (a `!command`, say)."""
-    if rank["pid"] and rank["state"] != "dead":
+    if rank.pid and rank.state != "dead":
         try:
-            os.killpg(rank["pid"], number)
+            os.killpg(rank.pid, number)
         except ProcessLookupError:  # just forked, it leads no group yet
-            os.kill(rank["pid"], number)
+            os.kill(rank.pid, number)
 
 
 def left_behind(ended: list[RankState], pool_id: str, by_all: bool) -> set[psutil.Process]:
@@ -66,9 +67,11 @@ def left_behind(ended: list[RankState], pool_id: str, by_all: bool) -> set[psuti
     descendant of the agent's; whose descendant can't be told, so those count only if all ranks
     have ended.
     """
-    leaders = [ProcessRef(rank["pid"], rank["start_ticks"]) for rank in ended if rank["pid"]]
+    leaders = [
+        ProcessRef(rank.pid, rank.start_ticks) for rank in ended if rank.pid and rank.start_ticks
+    ]
     left = set(session_members(leaders))
-    left.update(members_of_pool(pool_id, [rank["rank"] for rank in ended]))
+    left.update(members_of_pool(pool_id, [rank.rank for rank in ended]))
     if by_all:
         left.update(psutil.Process().children(recursive=True))
     ranks = {leader.pid for leader in leaders}

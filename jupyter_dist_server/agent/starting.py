@@ -12,18 +12,22 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import psutil
 
 from ..common.processes import ProcessRef, call_ourselves
+from ..common.protocol.agent import RankState
+from ..common.protocol.pool_file import PoolFile
+from ..common.protocol.rank_start import RankOrders
+from ..common.protocol.reason import Reason
 from ..rank import main as rank_process
 from .rank_environment import rank_environment
-from .rank_processes import RankState, close_all_but, spawn
+from .rank_processes import close_all_but, spawn
 from .store_gate import StoreGate
 
 
-def preload() -> dict[str, Any] | None:
+def preload() -> Reason | None:
     """Import what every rank needs; return why that is not possible."""
     try:
         rank_process.preload()
@@ -41,14 +45,14 @@ class Starter:
     ----------
     folder : Path
         The pool's private folder.
-    config : dict
+    config : PoolFile
         What ``pool.json`` holds.
     on_report : callable
         Called with a rank that has something to say, by a socket in `reports`.
 
     Attributes
     ----------
-    ranks : list of dict
+    ranks : list of RankState
         What is known of each rank.
     generation : int
         How often ranks were started.
@@ -56,19 +60,17 @@ class Starter:
         Whether all ranks were started together, the last time.
     """
 
-    def __init__(
-        self, folder: Path, config: dict[str, Any], on_report: Callable[[int], None]
-    ) -> None:
+    def __init__(self, folder: Path, config: PoolFile, on_report: Callable[[int], None]) -> None:
         self.ranks: list[RankState] = []
         self.reports: dict[int, socket.socket] = {}
         self.generation = 0
         self.whole = True
-        self.method: str = config["start_method"]
-        self.backend: str = config["backend"]
+        self.method = config.start_method
+        self.backend = config.backend
         self.notices: list[str] = []
         self._folder = folder
         self._config = config
-        self._devices = [rank["device"] for rank in config["ranks"]]
+        self._devices = [rank.device for rank in config.ranks]
         self._on_report = on_report
         self._ordered: deque[int] = deque()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
@@ -93,7 +95,7 @@ class Starter:
     @property
     def is_starting(self) -> bool:
         """Whether some ranks have not said yet that they are ready."""
-        return any(rank["state"] == "starting" for rank in self.ranks)
+        return any(rank.state == "starting" for rank in self.ranks)
 
     @property
     def has_orders(self) -> bool:
@@ -102,7 +104,7 @@ class Starter:
 
     def order(self, chosen: Collection[int]) -> None:
         """Ask for ranks to be started, in place of their predecessors if there are any."""
-        size = self._config["world_size"]
+        size = self._config.world_size
         self.generation += 1
         self.whole = len(chosen) == size
         if self.whole:
@@ -113,9 +115,8 @@ class Starter:
             if self._gate.notice and self._gate.notice not in self.notices:
                 self.notices.append(self._gate.notice)
             self._reserved = self._reserved or (_reserve_port(), _reserve_port())
-        fresh = {"pid": None, "start_ticks": None, "state": "starting", "since": time.time()}
         self.ranks = [
-            {"rank": rank, "device": self._devices[rank], **fresh}
+            RankState(rank, self._devices[rank], time.time())
             if rank in chosen
             else self.ranks[rank]
             for rank in range(size)
@@ -135,19 +136,19 @@ class Starter:
         ours, theirs = socket.socketpair()
         environment = rank_environment(
             rank,
-            self._config["world_size"],
-            self._config["id"],
+            self._config.world_size,
+            self._config.id,
             (self._reserved[0].getsockname()[1], self._reserved[1].getsockname()[1]),
-            self._config["ranks"][rank]["mask"],
+            self._config.ranks[rank].mask,
         )
-        orders = rank_process.Orders(
-            folder=self._folder,
+        orders = RankOrders(
+            folder=str(self._folder),
             rank=rank,
             device=self._devices[rank],
             backend=self.backend,
             report=theirs.fileno(),
             store=self._gate.listener.fileno(),
-            environment=environment | self._config["thread_limits"],
+            environment=environment | self._config.thread_limits,
             parent=os.getpid(),
             alone=not self.whole,
         )
@@ -162,10 +163,11 @@ class Starter:
         theirs.close()
         ours.setblocking(False)
         self.reports[rank] = ours
-        self.ranks[rank] |= {"pid": pid, "start_ticks": ProcessRef.of(pid).start_ticks}
+        self.ranks[rank].pid = pid
+        self.ranks[rank].start_ticks = ProcessRef.of(pid).start_ticks
         asyncio.get_event_loop().add_reader(ours, self._on_report, rank)
 
-    def _become_rank(self, orders: rank_process.Orders, inherited: set[int]) -> NoReturn:
+    def _become_rank(self, orders: RankOrders, inherited: set[int]) -> NoReturn:
         # The child must neither use nor finalise the agent's sockets and event loop: they share
         # one epoll set with the agent. It closes their descriptors and keeps the objects alive.
         signal.set_wakeup_fd(-1)

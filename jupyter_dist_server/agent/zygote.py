@@ -23,8 +23,7 @@ import psutil
 
 from ..common.folder import ORDERS
 from ..common.processes import ProcessRef, call_ourselves
-
-Failure = dict[str, Any]
+from ..common.protocol.reason import Reason
 
 _MOST_PASSED = 253
 """Descriptors that one message can carry: ``SCM_MAX_FD``."""
@@ -42,11 +41,11 @@ class Zygote:
         Its end of the socket to its owner.
     owner : ProcessRef
         Whose end is the zygote's too.
-    failure : dict or None
+    failure : Reason or None
         Why torch cannot be imported: an agent is to say so.
     """
 
-    def __init__(self, requests: socket.socket, owner: ProcessRef, failure: Failure | None) -> None:
+    def __init__(self, requests: socket.socket, owner: ProcessRef, failure: Reason | None) -> None:
         self._requests = requests
         self._owner = owner
         self._failure = failure

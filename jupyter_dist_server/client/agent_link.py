@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from ..common.folder import AGENT_SOCKET
 from ..common.peers import check_unix_peer
 from ..common.processes import ProcessRef, is_stopped
-from .execution_lock import Turn
+from ..common.protocol.agent import (
+    AgentNews,
+    Command,
+    Interrupt,
+    Log,
+    LogLines,
+    Ping,
+    Refused,
+    Snapshot,
+    Turn,
+    decode_news,
+    encode,
+)
+from .execution_lock import OwnTurn
 
 _LOG = logging.getLogger(__name__)
-
-Snapshot = dict[str, Any]
 
 PATIENCE = 10.0
 """Seconds within which a living agent answers, on a busy machine too."""
@@ -33,6 +42,8 @@ def look_at_agent(folder: Path, patience: float) -> Snapshot | None:
     ------
     OSError
         If nobody listens there, or another user does, or nothing is said in time.
+    ValueError
+        If it is no snapshot of this version of the package.
     """
     with socket.socket(socket.AF_UNIX) as agent:
         agent.settimeout(patience)
@@ -40,7 +51,11 @@ def look_at_agent(folder: Path, patience: float) -> Snapshot | None:
         check_unix_peer(agent)
         with agent.makefile("rb") as lines:
             line = lines.readline()
-    snapshot: Snapshot | None = json.loads(line) if line else None
+    if not line:
+        return None
+    snapshot = decode_news(line)
+    if not isinstance(snapshot, Snapshot):
+        raise ValueError("the agent began with something else than a snapshot")
     return snapshot
 
 
@@ -49,11 +64,11 @@ class AgentLink:
 
     Attributes
     ----------
-    snapshot : dict or None
+    snapshot : Snapshot or None
         The newest one; `None` until the agent has spoken.
     closed : asyncio.Event
         Set when the agent has gone.
-    turn : Turn
+    turn : OwnTurn
         The right to run cells.
     """
 
@@ -61,7 +76,7 @@ class AgentLink:
         self.snapshot: Snapshot | None = None
         self.closed = asyncio.Event()
         self.first = asyncio.Event()
-        self.turn = Turn(self.send)
+        self.turn = OwnTurn(self.send)
         self._heard = asyncio.Event()
         """Set by the next message."""
         self._log: asyncio.Future[list[str]] | None = None
@@ -91,7 +106,7 @@ class AgentLink:
         try:
             while line := await reader.readline():
                 try:
-                    self._hear(json.loads(line))
+                    self._hear(decode_news(line))
                 except Exception:  # one bad line, or listener, must not look like the agent's death
                     _LOG.exception("Invalid message from a pool's agent: %r", line[:200])
         except ConnectionError:
@@ -106,25 +121,25 @@ class AgentLink:
             if self._log:
                 self._log.cancel()
 
-    def _hear(self, said: dict[str, Any]) -> None:
+    def _hear(self, news: AgentNews) -> None:
         self._heard.set()
         self._heard = asyncio.Event()
-        if "turn" in said:
-            self.turn.hear(said["turn"])
-        elif "log" in said:
+        if isinstance(news, Turn):
+            self.turn.hear(news.wanted)
+        elif isinstance(news, LogLines):
             if self._log and not self._log.done():
-                self._log.set_result(said["log"])
-        elif "refused" in said:
-            _LOG.warning("A pool's agent: %s", said["refused"])
-        elif "pong" not in said:
-            self.snapshot = said
+                self._log.set_result(news.lines)
+        elif isinstance(news, Refused):
+            _LOG.warning("A pool's agent: %s", news.message)
+        elif isinstance(news, Snapshot):
+            self.snapshot = news
             self.first.set()
-            self._on_snapshot(said)
+            self._on_snapshot(news)
 
     async def answers(self, patience: float = PATIENCE) -> bool:
         """Ask the agent for an answer; tell whether one came within some seconds."""
         heard = self._heard
-        self.send("ping")
+        self.send(Ping())
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(heard.wait(), patience)
         return heard.is_set() and not self.closed.is_set()
@@ -136,37 +151,38 @@ class AgentLink:
     @property
     def generation(self) -> int | None:
         """How often ranks were started; `None` until the agent has spoken."""
-        return self.snapshot["generation"] if self.snapshot else None
+        return self.snapshot.generation if self.snapshot else None
 
     def stopped(self, ranks: Iterable[int]) -> list[int]:
         """Return those of some ranks whose process is stopped, by a signal or a debugger."""
         chosen = set(ranks)
         return [
-            rank["rank"]
-            for rank in (self.snapshot or {}).get("ranks", [])
-            if rank["rank"] in chosen
-            and rank["pid"]
-            and rank["state"] != "dead"
-            and is_stopped(ProcessRef(rank["pid"], rank["start_ticks"]))
+            rank.rank
+            for rank in (self.snapshot.ranks if self.snapshot else [])
+            if rank.rank in chosen
+            and rank.pid
+            and rank.start_ticks
+            and rank.state != "dead"
+            and is_stopped(ProcessRef(rank.pid, rank.start_ticks))
         ]
 
     def interrupt(self, ranks: Iterable[int]) -> None:
         """Have SIGINT sent to ranks and to the subprocesses in their groups."""
-        self.send("interrupt", ranks=sorted(ranks))
+        self.send(Interrupt(sorted(ranks)))
 
     async def log(self, rank: int) -> list[str] | None:
         """Return the last lines that a rank wrote; `None` if the agent ends meanwhile."""
         self._log = asyncio.get_running_loop().create_future()
         if self.closed.is_set():
             self._log.cancel()
-        self.send("log", rank=rank)
+        self.send(Log(rank))
         await asyncio.wait([self._log])
         return None if self._log.cancelled() else self._log.result()
 
-    def send(self, do: str, **fields: Any) -> None:
-        """Give a command, such as ``interrupt`` with `ranks`, or ``stop``."""
+    def send(self, command: Command) -> None:
+        """Give a command."""
         if self._writer and not self.closed.is_set():
-            self._writer.write(json.dumps({"do": do, **fields}).encode() + b"\n")
+            self._writer.write(encode(command))
 
     async def close(self) -> None:
         """Hang up; the agent goes on."""

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 from ..common.errors import DistError
 from ..common.open_files import CLIENT_EACH, check_open_files
 from ..common.processes import POOL_ENDED
+from ..common.protocol.agent import Snapshot
 from ..common.tasks import Tasks
-from .agent_link import AgentLink, Snapshot
+from .agent_link import AgentLink
 from .comms import CommListener, NobodyListens, is_of_comms
 from .connection import Message, RankConnection
 from .execution import Execution, OnOutput, Reply
@@ -100,8 +101,8 @@ class PoolClient(RankConnection):
 
     def agent_silent(self) -> DistError:
         """Return what to raise if the agent does not answer."""
-        process = (self.link.snapshot or {}).get("process", {})
-        return agent_silent(process.get("pid")).error()
+        snapshot = self.link.snapshot
+        return agent_silent(snapshot.process.pid if snapshot else None).error()
 
     def on_message(self, rank: int, channel: str, message: Message) -> None:
         """Take what a rank shows, says over comms, or how a cell ended."""
@@ -119,14 +120,14 @@ class PoolClient(RankConnection):
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         died = False
-        for record in snapshot["ranks"]:
-            rank = record["rank"]
-            if record["state"] == "dead" and rank not in self.dead:
-                self.note_death(rank, record["exit"])
-                self.last_words[rank] = record.get("stderr", [])
+        for said in snapshot.ranks:
+            rank, why = said.rank, said.exit or ""
+            if said.state == "dead" and rank not in self.dead:
+                self.note_death(rank, why)
+                self.last_words[rank] = said.stderr
                 died = True
-                asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, rank, record["exit"])
-        if died and not snapshot["stopping"]:
+                asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, rank, why)
+        if died and not snapshot.stopping:
             self.group.break_up()
 
     def _lose(self, rank: int, why: str) -> None:

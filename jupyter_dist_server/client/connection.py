@@ -85,9 +85,9 @@ class RankConnection:
     ) -> None:
         config = read_config(folder)
         self.folder = folder
-        self.world_size: int = config["world_size"]
-        self.gpus: list[dict[str, Any] | None] = [rank["gpu"] for rank in config["ranks"]]
-        self.session = Session(key=config["key"].encode(), username="jupyter-dist")
+        self.world_size = config.world_size
+        self.gpus = [rank.gpu for rank in config.ranks]
+        self.session = Session(key=config.key.encode(), username="jupyter-dist")
         self.dead: dict[int, str] = {}
         self.subshells: dict[int, str] = {}
         self._channels = channels

@@ -7,19 +7,19 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ..common.protocol.execution_lock import WANTED
+from ..common.protocol.agent import EndTurn, TakeTurn
 
 
-class Turn:
+class OwnTurn:
     """Several cells of one client share its turn.
 
     Parameters
     ----------
     ask : callable
-        Sends ``take_turn`` or ``end_turn`` to the agent.
+        Sends a command to the agent.
     """
 
-    def __init__(self, ask: Callable[[str], None]) -> None:
+    def __init__(self, ask: Callable[[TakeTurn | EndTurn], None]) -> None:
         self._ask = ask
         self._mine = False
         self._closed = False
@@ -51,7 +51,7 @@ class Turn:
             return True
         if not self._asked:
             self._asked = True
-            self._ask("take_turn")
+            self._ask(TakeTurn())
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(granted)
         cancelled = asyncio.ensure_future(unless.wait())
@@ -71,9 +71,9 @@ class Turn:
         self._cells -= 1
         self._give_back_if_wanted()
 
-    def hear(self, said: str) -> None:
-        """Take note of what the agent says."""
-        if said == WANTED:
+    def hear(self, wanted: bool) -> None:
+        """Note that the agent gives us the turn, or wants it back after the cell."""
+        if wanted:
             self._wanted = True
         else:
             self._mine, self._asked, self._wanted = True, False, False
@@ -95,4 +95,4 @@ class Turn:
     def _give_back_if_wanted(self) -> None:
         if self._wanted and self._mine and not self._cells and not self._closed:
             self._mine = self._wanted = False
-            self._ask("end_turn")
+            self._ask(EndTurn())

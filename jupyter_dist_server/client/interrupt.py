@@ -118,7 +118,7 @@ async def interrupter_of(folder: Path, link: AgentLink) -> AsyncIterator[Interru
         If the pool has ended.
     """
     async with RankConnection(folder) as ranks:
-        for rank in link.snapshot["ranks"] if link.snapshot else []:
-            if rank["state"] == "dead":
-                ranks.note_death(rank["rank"], rank["exit"])
+        for rank in link.snapshot.ranks if link.snapshot else []:
+            if rank.state == "dead":
+                ranks.note_death(rank.rank, rank.exit or "")
         yield Interrupter(ranks, link, GroupKeeper(ranks, link))

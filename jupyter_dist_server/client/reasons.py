@@ -7,7 +7,8 @@ from pathlib import Path
 from ..common.errors import DistError
 from ..common.folder import log_tail
 from ..common.processes import UNKNOWN_EXIT
-from ..common.protocol.records import PoolRecord, Reason
+from ..common.protocol.reason import Reason
+from ..common.protocol.records import PoolRecord
 from ..common.rank_specs import format_ranks
 
 

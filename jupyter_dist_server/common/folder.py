@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import stat
@@ -13,7 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from .errors import DistError
+from .protocol.pool_file import CONFIG, PoolFile, decode_pool_file
 
 SOCKET_PATH_LIMIT = 107 if sys.platform == "linux" else 103
 """Bytes in a Unix socket's path: ``sizeof(sun_path) - 1``."""
@@ -25,7 +27,6 @@ _OURS = ("cells", "pipe")
 
 AGENT_SOCKET = "agent.sock"
 PREFIX = "jdist-"
-CONFIG = "pool.json"
 ORDERS = "agent.json"
 """What a zygote gives to a new agent: its environment and working directory."""
 _TAIL = 1 << 16
@@ -70,31 +71,30 @@ def _is_private(about: os.stat_result) -> bool:
     return stat.S_ISDIR(about.st_mode) and only_ours
 
 
-def read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> PoolFile:
     """Return what the owner of a pool wrote into its folder, if that is this user.
 
     Raises
     ------
     OSError
         If it is not, or the pool has ended.
+    OtherVersion
+        If another version of this package wrote it.
     ValueError
-        If it is no JSON object.
+        If it is no such file.
     """
     where = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if not _is_private(os.fstat(where)):
             raise PermissionError(1, f"{folder} is not private to this user")
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(CONFIG, flags, dir_fd=where)) as file:
+        with open(os.open(CONFIG, flags, dir_fd=where), "rb") as file:
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode) or about.st_uid != os.getuid():
                 raise PermissionError(1, f"{folder / CONFIG} does not belong to this user")
-            content = json.load(file)
+            return decode_pool_file(file.read())
     finally:
         os.close(where)
-    if not isinstance(content, dict):
-        raise ValueError(f"{folder / CONFIG} is not a JSON object")
-    return content
 
 
 def write_private(path: Path, content: Any) -> None:
@@ -107,8 +107,8 @@ def write_private(path: Path, content: Any) -> None:
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w") as file:
-            json.dump(content, file)
+        with open(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(content))
     except OSError as error:
         raise _unwritable(str(path.parent), error) from error
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..common.protocol.records import PoolRecord, RankRecord
+from ..common.protocol.records import GpuReference, PoolRecord, RankRecord
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
 from ..gpus.visible import narrow
@@ -84,8 +84,8 @@ def assigned(placement: Placement, leased: str | None) -> dict[str, Any]:
     }
 
 
-def _gpu_reference(gpu: Gpu | None) -> dict[str, Any] | None:
+def _gpu_reference(gpu: Gpu | None) -> GpuReference | None:
     """Return what a rank's record says of its GPU."""
     if gpu is None:
         return None
-    return {"index": gpu.index, "label": gpu.label, "uuid": gpu.uuid, "name": gpu.name}
+    return GpuReference(gpu.index, gpu.label, gpu.uuid, gpu.name)

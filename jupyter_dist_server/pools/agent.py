@@ -9,11 +9,13 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from ..client.agent_link import AgentLink, Snapshot
+from ..client.agent_link import AgentLink
 from ..client.reasons import agent_ended
 from ..common.processes import ProcessRef, ended_now, members_of_pool, session_members
+from ..common.protocol.agent import Hold, Snapshot, Stop
 from ..common.protocol.attachment import Owner, describe
-from ..common.protocol.records import PoolRecord, Reason
+from ..common.protocol.reason import Reason
+from ..common.protocol.records import PoolRecord
 from ..common.tasks import any_of
 from .agent_process import AgentProcess
 
@@ -79,7 +81,7 @@ class PoolAgent:
             If it has ended.
         """
         await self.link.connect(Path(self._record.folder))
-        self.link.send("hold", who=describe(owner.kind))
+        self.link.send(Hold(describe(owner.kind)))
 
     async def _connect_again(self, owner: Owner) -> bool:
         """Connect again if the connection was lost, but not its process; tell whether it is so."""
@@ -111,8 +113,8 @@ class PoolAgent:
         try:
             while True:
                 await any_of(ending, self.link.closed)
-                said = self.link.snapshot or {}
-                if ending.is_set() or said.get("stopping") or said.get("failure"):
+                said = self.link.snapshot
+                if ending.is_set() or (said and (said.stopping or said.failure)):
                     return
                 if not await self._connect_again(owner):
                     return
@@ -144,7 +146,7 @@ class PoolAgent:
 
     def end(self) -> None:
         """Ask it to end, with all ranks; also one that is still importing torch."""
-        self.link.send("stop")  # to one whose process we could not tell, too
+        self.link.send(Stop())  # to one whose process we could not tell, too
         if self.process:
             self.process.terminate()
 

@@ -76,7 +76,7 @@ class CellHistory:
     def _turn(self, pool: PoolRecord, rank: RankRecord) -> None:
         self._close(pool.id, rank.rank, rank.since)
         if rank.state == "busy":
-            gpu = rank.gpu["uuid"] if rank.gpu else None
+            gpu = rank.gpu.uuid if rank.gpu else None
             stretch = Stretch(pool, rank.rank, gpu, rank.cell, rank.cell_id, rank.since)
             self._running[pool.id, rank.rank] = stretch
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ..client.agent_link import Snapshot, look_at_agent
+from ..client.agent_link import look_at_agent
 from ..common.folder import AGENT_SOCKET, our_folders, read_config
-from ..common.processes import ProcessRef, boot_id
-from ..common.protocol.records import PoolRecord
+from ..common.processes import boot_id
+from ..common.protocol.agent import Snapshot
+from ..common.protocol.attachment import KERNEL, SERVER, Attachment
+from ..common.protocol.pool_file import OtherVersion, PoolFile
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,41 +31,25 @@ class Found:
     """One pool whose agent answers."""
 
     folder: Path
-    config: dict[str, Any]
-    snapshot: dict[str, Any]
+    config: PoolFile
+    snapshot: Snapshot
     """What its agent said just now."""
 
     @property
     def id(self) -> str:
         """The pool's id."""
-        name: str = self.config["id"]
-        return name
+        return self.config.id
 
     @property
-    def created(self) -> float:
-        """When it was."""
-        moment: float = self.config["record"]["created"]
-        return moment
-
-    def check(self) -> None:
-        """Raise an error unless all is there that a pool of this version has."""
-        PoolRecord.from_json(self.config["record"]).take(self.snapshot)
-        ProcessRef(**self.snapshot["process"])
-        if not (self.created >= 0 and self.config["held_by"] and self.config["timeout"] > 0):
-            raise ValueError("no start")
-        if None in (self.kernels, self.served):
-            raise ValueError("no holders")
-
-    @property
-    def kernels(self) -> list[dict[str, Any]]:
+    def kernels(self) -> list[Attachment]:
         """The kernels that hold it, each once."""
-        holders = self.snapshot["holders"]
-        return list({who["pid"]: who for who in holders if who["as"] == "kernel"}.values())
+        holders = self.snapshot.holders
+        return list({who.pid: who for who in holders if who.kind == KERNEL}.values())
 
     @property
     def served(self) -> bool:
         """Whether a server holds it."""
-        return any(who["as"] == "server" for who in self.snapshot["holders"])
+        return any(who.kind == SERVER for who in self.snapshot.holders)
 
 
 def find_pools() -> Iterator[Found]:
@@ -74,33 +59,35 @@ def find_pools() -> Iterator[Found]:
         return
     with ThreadPoolExecutor(min(len(folders), 32)) as threads:  # a silent agent delays no other
         found = [pool for pool in threads.map(_look_into, folders) if pool]
-    yield from sorted(found, key=lambda pool: pool.created)
+    yield from sorted(found, key=lambda pool: pool.config.record.created)
 
 
 def _look_into(folder: Path) -> Found | None:
     """Return the pool of a folder, if it runs here; what one folder holds must not hide others."""
     try:
-        config = _config(folder)
-        if not config or config["host"] != socket.gethostname() or config["boot"] != boot_id():
+        config = read_config(folder)
+        if config.host != socket.gethostname() or config.boot != boot_id():
             return None
         snapshot = _ask(folder)
-        if not snapshot or snapshot["stopping"]:
-            return None
-        pool = Found(folder, config, snapshot)
-        pool.check()
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        _LOG.warning("%s has another version, or is invalid: %r", folder, error)
+    except OSError:  # it is not ours, or just comes or goes
         return None
-    return pool
+    except ValueError as error:
+        _LOG.warning("The pool in %s is left alone: %s", folder, error)
+        return None
+    return None if not snapshot or snapshot.stopping else Found(folder, config, snapshot)
 
 
-def _config(folder: Path) -> dict[str, Any] | None:
-    """Return what a pool's owner wrote; `None` for what is not ours, or just comes or goes."""
-    try:
-        config = read_config(folder)
-    except (OSError, ValueError):
-        return None
-    return config if {"host", "boot"} <= config.keys() else None  # an older version's has none
+def pools_of_other_versions() -> list[Path]:
+    """Return the folders of pools that other versions of this package have started here."""
+    found = []
+    for folder in our_folders():
+        try:
+            read_config(folder)
+        except OtherVersion:
+            found.append(folder)
+        except (OSError, ValueError):  # it is not ours, or just comes or goes
+            continue
+    return found
 
 
 def _ask(folder: Path) -> Snapshot | None:
@@ -117,13 +104,21 @@ def _ask(folder: Path) -> Snapshot | None:
 def sweep() -> None:
     """Remove folders that were left behind when agent and owner were killed together.
 
-    Nothing is signalled: what an earlier boot left names processes of others by now.
+    Nothing is signalled: what an earlier boot left names processes of others by now. What another
+    version of this package has made is left alone.
     """
     for folder in our_folders():
-        config = _config(folder)
-        if config and config.get("host") != socket.gethostname():
-            continue  # on a shared disk, an agent of another machine may listen there
-        if (config and config.get("boot") != boot_id()) or _is_deserted(folder):
+        try:
+            config = read_config(folder)
+        except OtherVersion:
+            continue
+        except (OSError, ValueError):
+            left = _is_deserted(folder)
+        else:
+            if config.host != socket.gethostname():
+                continue  # on a shared disk, an agent of another machine may listen there
+            left = config.boot != boot_id() or _is_deserted(folder)
+        if left:
             shutil.rmtree(folder, ignore_errors=True)
 
 

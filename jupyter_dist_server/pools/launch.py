@@ -7,11 +7,11 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from ..common.folder import AGENT_SOCKET, CONFIG, ORDERS, new_key, write_private
+from ..common.folder import AGENT_SOCKET, ORDERS, new_key, write_private
 from ..common.processes import ProcessRef, boot_id
 from ..common.protocol.attachment import Owner
+from ..common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
 from ..common.protocol.records import PoolRecord
 from ..placement.allocation import Allocation, Allocator
 from ..placement.environment import agent_environment, thread_limits
@@ -115,27 +115,23 @@ class Launch:
 
     def _config(
         self, base: dict[str, str], record: PoolRecord, timeout: float, allocation: Allocation
-    ) -> dict[str, Any]:
+    ) -> PoolFile:
         mask = allocation.placement.mask
-        return {
-            "id": record.id,
-            "key": new_key(),
-            "world_size": record.world_size,
-            "backend": record.backend,
-            "start_method": record.start_method,
-            "timeout": timeout,
-            "cwd": record.cwd,
-            "sys_path": list(self._request.sys_path),
-            "thread_limits": thread_limits(base, self._request.env),
-            "owner": vars(ProcessRef.of(os.getpid())),
-            "grace": self._owner.grace,
-            "ranks": [
-                {"device": rank.device, "gpu": rank.gpu, "mask": mask(rank.rank)}
-                for rank in record.ranks
-            ],
-            # For those who find the pool later; they start nothing that an earlier boot left.
-            "boot": boot_id(),
-            "host": record.host,
-            "held_by": self._owner.kind,
-            "record": record.to_json(),
-        }
+        return PoolFile(
+            id=record.id,
+            key=new_key(),
+            world_size=record.world_size,
+            backend=record.backend,
+            start_method=record.start_method,
+            timeout=timeout,
+            cwd=record.cwd,
+            sys_path=list(self._request.sys_path),
+            thread_limits=thread_limits(base, self._request.env),
+            owner=ProcessRef.of(os.getpid()),
+            grace=self._owner.grace,
+            ranks=[PlacedRank(rank.device, rank.gpu, mask(rank.rank)) for rank in record.ranks],
+            boot=boot_id(),
+            host=record.host,
+            held_by=self._owner.kind,
+            record=record,
+        )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
+
+import msgspec
 
 from ..common.errors import DistError
 from ..common.open_files import CLIENT_EACH, SERVER_EACH, check_open_files, raise_limit
 from ..common.protocol.attachment import SERVER, Owner
-from ..common.protocol.records import PoolState, Reason
+from ..common.protocol.reason import Reason
+from ..common.protocol.records import PoolState
 from ..common.tasks import Tasks
 from ..placement.allocation import Allocator
 from ..placement.assignment import GpusTaken
@@ -109,7 +111,7 @@ class PoolManager:
             self._starting.add(kernel)
         try:
             allocation = await allocator.now()
-            record = replace(record, **allocation.fields)
+            record = msgspec.structs.replace(record, **allocation.fields)
         except GpusTaken:
             if request.wait is None:
                 raise
@@ -138,7 +140,7 @@ class PoolManager:
     async def adopt_unserved(self) -> list[Pool]:
         """Adopt the pools of a server that is gone."""
         found = await asyncio.to_thread(lambda: list(find_pools()))
-        lost = [one for one in found if one.config["held_by"] == SERVER and not one.served]
+        lost = [one for one in found if one.config.held_by == SERVER and not one.served]
         adopted = []
         for one in lost:
             try:
@@ -195,7 +197,7 @@ class PoolManager:
     def bequeath(self, pool: Pool) -> bool:
         """Give a pool whose kernel is gone to another notebook that uses it, if there is one."""
         for who in pool.record.holders:
-            heir = who["kernel_id"]
+            heir = who.kernel_id
             if heir and heir != pool.record.kernel_id and not self.for_kernel(heir):
                 pool.change(kernel_id=heir)
                 return True

@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ..client.agent_link import AgentLink, Snapshot
+import msgspec
+
+from ..client.agent_link import AgentLink
 from ..client.execution import Execution
 from ..client.interrupt import interrupter_of
 from ..client.reasons import agent_ended, agent_silent, broken, too_slow
 from ..common.errors import DistError
 from ..common.folder import create_folder
-from ..common.processes import ProcessRef
+from ..common.protocol.agent import Kill, Restart, Snapshot
 from ..common.protocol.attachment import Owner
-from ..common.protocol.records import PoolRecord, PoolState, Reason
+from ..common.protocol.reason import Reason
+from ..common.protocol.records import PoolRecord, PoolState, Progress
 from ..common.rank_specs import check_ranks
 from ..common.tasks import Tasks, any_of
 from .activity import Activity
@@ -85,9 +88,9 @@ class Pool:
         cls, found: Found, on_change: Callable[[Pool], None], owner: Owner, watch: bool = False
     ) -> Pool:
         """Return a pool that runs already; `adopt` makes it ours too."""
-        record = PoolRecord.from_json(found.config["record"] | {"folder": str(found.folder)})
-        pool = cls(record, on_change, owner, watch, found.config["timeout"])
-        pool._agent.process = AgentProcess(ProcessRef(**found.snapshot["process"]))
+        record = msgspec.structs.replace(found.config.record, folder=str(found.folder))
+        pool = cls(record, on_change, owner, watch, found.config.timeout)
+        pool._agent.process = AgentProcess(found.snapshot.process)
         return pool
 
     @property
@@ -183,7 +186,8 @@ class Pool:
         check_ranks(chosen, self.record.world_size)
         for rank in chosen:
             check_running(self.record.ranks[rank])
-        self._link.send("kill", pids=[self.record.ranks[rank].pid for rank in chosen])
+        pids = [self.record.ranks[rank].pid for rank in chosen]
+        self._link.send(Kill([pid for pid in pids if pid]))
         await self._check_heard()
 
     def restart(self, ranks: Iterable[int] | None = None) -> None:
@@ -198,10 +202,10 @@ class Pool:
         chosen = list(range(self.record.world_size) if ranks is None else ranks)
         check_ranks(chosen, self.record.world_size)
         self._await_ranks()
-        self._link.send("restart", ranks=chosen)
+        self._link.send(Restart(chosen))
 
     def _await_ranks(self) -> None:
-        self.change(state=PoolState.CONFIGURING, progress={"phase": "restarting ranks", "ready": 0})
+        self.change(state=PoolState.CONFIGURING, progress=Progress("restarting ranks"))
         self._tasks.add(self._limit_restart())
 
     async def _limit_restart(self) -> None:
@@ -276,7 +280,7 @@ class Pool:
             self.change(
                 state=PoolState.CONFIGURING,
                 folder=str(folder),
-                progress={"phase": "importing torch", "ready": 0},
+                progress=Progress("importing torch"),
                 **allocation.fields,
             )
             try:
@@ -295,11 +299,11 @@ class Pool:
         return None
 
     def _on_waiting(self, reason: str) -> None:
-        self.change(progress={"phase": "waiting for GPUs", "ready": 0, "reason": reason})
+        self.change(progress=Progress("waiting for GPUs", reason=reason))
 
     async def _reconnect(self) -> None:
         self._deadline = time.monotonic() + self.timeout
-        self.change(state=PoolState.CONFIGURING, progress={"phase": "connecting", "ready": 0})
+        self.change(state=PoolState.CONFIGURING, progress=Progress("connecting"))
         try:
             await self._agent.connect(self._owner)
         except OSError:
@@ -330,7 +334,7 @@ class Pool:
     def _all_settled(self) -> bool:
         """Tell whether no rank is still starting; one that has died later stays dead."""
         said = self._link.snapshot
-        if not said or said["failure"] or said["stopping"]:
+        if not said or said.failure or said.stopping:
             return False
         return all(rank.state != "starting" for rank in self.record.ranks)
 
@@ -341,10 +345,10 @@ class Pool:
     async def _unexpected_end(self) -> Reason | None:
         if self._cancelled:
             return None
-        snapshot = self._link.snapshot or {}
-        if failure := snapshot.get("failure"):
-            return Reason(**failure)
-        if snapshot.get("stopping"):
+        said = self._link.snapshot
+        if said and said.failure:
+            return said.failure
+        if said and said.stopping:
             self._cancelled = True  # by somebody else who holds it, or as nobody did
             return None
         return await self._agent.why_ended()
@@ -358,20 +362,20 @@ class Pool:
     # -- what the ranks do ------------------------------------------------------------------
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
-        new_generation = snapshot["generation"] != self.record.generation
+        new_generation = snapshot.generation != self.record.generation
         self.record.take(snapshot)
         self._agent.note_ranks()
         if new_generation and self.record.state is PoolState.RUNNING:
             self._await_ranks()  # somebody else who holds the pool replaces ranks
         ready = sum(record.state == "idle" for record in self.record.ranks)
-        if new_generation or self.record.progress["phase"] == "starting ranks":
-            self.record.progress = {"phase": "starting ranks", "ready": ready}
+        if new_generation or self.record.progress.phase == "starting ranks":
+            self.record.progress = Progress("starting ranks", ready)
         self.change()
-        if snapshot["stopping"] and self.record.state is PoolState.RUNNING:
+        if snapshot.stopping and self.record.state is PoolState.RUNNING:
             self.change(state=PoolState.COMPLETING)
         restarting = self.record.started and self.record.state is PoolState.CONFIGURING
-        if restarting and self._all_settled() and self.record.progress["phase"] == "starting ranks":
-            self.record.progress["phase"] = "connecting"
+        if restarting and self._all_settled() and self.record.progress.phase == "starting ranks":
+            self.record.progress.phase = "connecting"
             self._tasks.add(self._finish_restart())
 
     async def _finish_restart(self) -> None:

@@ -68,7 +68,7 @@ def _ranks(
         for rank in pool.ranks:
             own = said[rank.rank] if rank.rank < len(said) else None
             gpus = {own["gpu_uuid"]} if own and own["gpu_uuid"] else set()
-            gpus |= {rank.gpu["uuid"]} if rank.gpu else set()
+            gpus |= {rank.gpu.uuid} if rank.gpu else set()
             pids = {rank.pid, own["host_pid"] if own else None} - {None}
             who = {"kind": "rank", "pool": pool.id, "rank": rank.rank}
             known |= {(gpu, pid): who for gpu in gpus for pid in pids if pid is not None}

@@ -200,5 +200,5 @@ def _full_uuid(rank: RankRecord, uuid: str | None) -> str | None:
     """Return a UUID as NVML writes it: CUDA leaves out what kind of device it is."""
     if uuid is None:
         return None
-    assigned: str = (rank.gpu or {}).get("uuid", "")
+    assigned = rank.gpu.uuid if rank.gpu else ""
     return assigned if assigned.partition("-")[2] == uuid else f"GPU-{uuid}"

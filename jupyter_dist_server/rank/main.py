@@ -18,47 +18,22 @@ import signal
 import socket
 import sys
 import traceback
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+import msgspec
+
 from ..common.errors import DistError
-from ..common.folder import CONFIG, rank_connection
+from ..common.folder import rank_connection, read_config
+from ..common.protocol.pool_file import PoolFile
+from ..common.protocol.rank_start import Failed, RankOrders, Ready
+from ..common.protocol.reason import Reason
 from .group.process_group import ProcessGroup
 from .report import RankReport
 
 _KEPT: list[object] = []
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TORCH_HINT = 'Install it there: "{python}" -m pip install torch'
-
-
-@dataclass(frozen=True)
-class Orders:
-    """What the agent tells one rank."""
-
-    folder: Path
-    rank: int
-    device: str
-    """``cpu``, or ``cuda:I`` as CUDA counts for this rank."""
-    backend: str
-    report: int
-    """Descriptor of the socket on which the rank says that it is ready, or why not."""
-    store: int
-    """Descriptor of the listening socket for the process group's store, which rank 0 serves."""
-    environment: dict[str, str]
-    parent: int
-    alone: bool = False
-    """Whether the other ranks run already: they make the process group with this one later."""
-
-    def to_json(self) -> str:
-        """Return the orders as a command-line argument."""
-        return json.dumps(asdict(self) | {"folder": str(self.folder)})
-
-    @classmethod
-    def from_json(cls, text: str) -> Orders:
-        """Read what `to_json` wrote."""
-        fields = json.loads(text)
-        return cls(**fields | {"folder": Path(fields["folder"])})
 
 
 def preload() -> None:
@@ -78,32 +53,29 @@ def no_cuda() -> str | None:
     return f"torch {torch.__version__} of {sys.executable} was built without CUDA"
 
 
-def import_failure(error: Exception) -> dict[str, Any]:
+def import_failure(error: Exception) -> Reason:
     """Say which module is missing, or broken, in which interpreter."""
     missing = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0]
     if missing == "torch":
-        return {
-            "code": "torch_missing",
-            "message": f"torch is not installed in the kernel's environment ({sys.executable}).",
-            "hint": _TORCH_HINT.format(python=sys.executable),
-            "rank": None,
-            "stderr": [],
-        }
-    return {
-        "code": "import_failed",
-        "message": f"The ranks' modules cannot be imported in {sys.executable}: {error!r}.",
-        "hint": "Start that Python and run “import torch, ipykernel” to see the error.",
-        "rank": None,
-        "stderr": traceback.format_exc().splitlines()[-12:],
-    }
+        return Reason(
+            "torch_missing",
+            f"torch is not installed in the kernel's environment ({sys.executable}).",
+            _TORCH_HINT.format(python=sys.executable),
+        )
+    return Reason(
+        "import_failed",
+        f"The ranks' modules cannot be imported in {sys.executable}: {error!r}.",
+        "Start that Python and run “import torch, ipykernel” to see the error.",
+        stderr=traceback.format_exc().splitlines()[-12:],
+    )
 
 
-def run(orders: Orders, keep_alive: object = None) -> NoReturn:
+def run(orders: RankOrders, keep_alive: object = None) -> NoReturn:
     """Be the rank until the agent ends it.
 
     Parameters
     ----------
-    orders : Orders
+    orders : RankOrders
         Who this rank is.
     keep_alive : object
         The agent's objects in a forked child: never used and never finalised here.
@@ -118,20 +90,22 @@ def run(orders: Orders, keep_alive: object = None) -> NoReturn:
                 handler.setStream(log)  # the kernel's own troubles are no output of a cell
         stderr: Any = sys.stderr
         descriptors = [stderr.captured.content, stderr.cell_start]
-        socket.send_fds(report, [json.dumps({"ready": True}).encode()], descriptors)
+        socket.send_fds(report, [msgspec.json.encode(Ready())], descriptors)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the log may be on the full disk that is the reason
             traceback.print_exc()  # before the report, at which the agent reads the log
         summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-        failure = error.to_json() if isinstance(error, DistError) else {"message": summary}
-        report.sendall(json.dumps({"failure": failure}).encode())
+        failure = Failed(summary)
+        if isinstance(error, DistError):
+            failure = Failed(error.message, error.code, error.hint)
+        report.sendall(msgspec.json.encode(failure))
         os._exit(1)
     report.close()
     app.start()
     _leave()
 
 
-def _detach(orders: Orders) -> TextIO:
+def _detach(orders: RankOrders) -> TextIO:
     """Become a session of our own that ends with the agent; write to our own log from here on."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -142,7 +116,7 @@ def _detach(orders: Orders) -> TextIO:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != orders.parent:
         os._exit(1)  # the agent died before we asked to be told
-    log = os.open(orders.folder / f"rank-{orders.rank}.log", _FRESH)
+    log = os.open(Path(orders.folder, f"rank-{orders.rank}.log"), _FRESH)
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
@@ -185,16 +159,16 @@ def _let_workers_be_terminated() -> None:
     )
 
 
-def _start(orders: Orders) -> Any:
+def _start(orders: RankOrders) -> Any:
     """Set up environment, process group, namespace and kernel."""
-    config = json.loads((orders.folder / CONFIG).read_text())
+    config = read_config(Path(orders.folder))
     os.environ.update(orders.environment)
     os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
-    os.chdir(config["cwd"])
-    given = config["sys_path"]
+    os.chdir(config.cwd)
+    given = config.sys_path
     sys.path[:] = [*given, *(path for path in sys.path if path not in given)]
     device = orders.device
-    gpu = config["ranks"][orders.rank]["gpu"]
+    gpu = config.ranks[orders.rank].gpu
 
     import torch
     import torch.distributed as dist
@@ -202,41 +176,42 @@ def _start(orders: Orders) -> Any:
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
-    if threads := config["thread_limits"].get("OMP_NUM_THREADS"):
+    if threads := config.thread_limits.get("OMP_NUM_THREADS"):
         torch.set_num_threads(int(threads))
     if device != "cpu":
         torch.cuda.set_device(device)
     with socket.socket(fileno=os.dup(orders.store)) as store:
         port = store.getsockname()[1]
-    group = ProcessGroup(orders.backend, orders.rank, config["world_size"], port, device)
+    group = ProcessGroup(orders.backend, orders.rank, config.world_size, port, device)
     if orders.rank == 0:
         group.serve(orders.store)
     else:
         os.close(orders.store)
     if not orders.alone:
-        group.join("first", 0, config["timeout"])
+        group.join("first", 0, config.timeout)
     namespace = {
         "torch": torch,
         "dist": dist,
         "rank": orders.rank,
         "local_rank": int(os.environ["LOCAL_RANK"]),
-        "world_size": config["world_size"],
-        "gpu_id": gpu and gpu["index"],
+        "world_size": config.world_size,
+        "gpu_id": gpu and gpu.index,
         "device": torch.device(device),
     }
     return _start_kernel(orders, config, group, namespace)
 
 
 def _start_kernel(
-    orders: Orders, config: dict[str, Any], group: ProcessGroup, namespace: dict[str, Any]
+    orders: RankOrders, config: PoolFile, group: ProcessGroup, namespace: dict[str, Any]
 ) -> Any:
     from .kernel import RankApp
 
-    connection = orders.folder / f"rank-{orders.rank}.json"
+    folder = Path(orders.folder)
+    connection = folder / f"rank-{orders.rank}.json"
     if not connection.exists():  # it does after a restart of the ranks
         descriptor = os.open(connection, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w") as file:
-            json.dump(rank_connection(orders.folder, orders.rank, config["key"]), file)
+            json.dump(rank_connection(folder, orders.rank, config.key), file)
     app = RankApp.instance(connection_file=str(connection), parent_handle=_parent_handle())
     sys.argv = [""]  # as at Python's prompt; the agent's are not the user's
     app.initialize([])
@@ -254,4 +229,4 @@ def _parent_handle() -> int:
 def main() -> None:
     """Be a spawned rank, with the orders given as argument."""
     preload()
-    run(Orders.from_json(sys.argv[1]))
+    run(msgspec.json.decode(sys.argv[1], type=RankOrders))

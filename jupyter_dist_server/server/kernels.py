@@ -163,7 +163,7 @@ async def _end_if_orphaned(
     kernel = pool.record.kernel_id
     if kernel is None or await _is_alive(kernels, kernel):
         del missed[pool.record.id]
-    elif any(who["as"] == KERNEL for who in pool.record.holders):
+    elif any(who.kind == KERNEL for who in pool.record.holders):
         del missed[pool.record.id]
         manager.bequeath(pool)
     since = missed.get(pool.record.id)

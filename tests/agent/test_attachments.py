@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import cast
 
+import msgspec
+
 from jupyter_dist_server.agent.attachments import Holders
 from jupyter_dist_server.agent.control_socket import Client
 from jupyter_dist_server.common.processes import ProcessRef
@@ -29,9 +31,9 @@ async def test_what_a_kernel_says_last_holds_for_its_older_connection_too() -> N
     holders.add(other, describe(KERNEL, "b", mode=True))
     holders.add(new, describe(KERNEL, "a", mode=True))
     holders.add(new, describe(KERNEL, "a", mode=False))
-    said = [(who["kernel_id"], who["mode"]) for who in holders.to_json()]
+    said = [(who.kernel_id, who.mode) for who in holders.all()]
     holders.remove(new)
-    assert len(holders.to_json()) == 3
+    assert len(holders.all()) == 3
     for client in (server, old, other):
         holders.remove(client)
     assert said == [(None, False), ("a", False), ("b", True), ("a", False)]
@@ -44,8 +46,8 @@ async def test_a_server_that_comes_back_holds_the_pool_before_its_lost_connectio
     lost, again, second = (cast(Client, Connection()) for _ in range(3))
     holders.add(lost, describe(SERVER))
     holders.add(again, describe(SERVER))
-    holders.add(second, describe(SERVER) | {"pid": os.getpid() + 1})
+    holders.add(second, msgspec.structs.replace(describe(SERVER), pid=os.getpid() + 1))
     holders.remove(lost)
-    said = holders.to_json()
+    said = holders.all()
     holders.remove(again)
-    assert [who["pid"] for who in said] == [os.getpid()]
+    assert [who.pid for who in said] == [os.getpid()]

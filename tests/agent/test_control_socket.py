@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jupyter_dist_server.agent.control_socket import ControlSocket
+from jupyter_dist_server.common.protocol.agent import (
+    Commands,
+    LogLines,
+    Ping,
+    Refused,
+    decode_news,
+)
 
 CHANGES = 300
 BIG = "x" * 50_000
+
+
+def version_of(line: bytes) -> int:
+    news = decode_news(line)
+    assert isinstance(news, LogLines)
+    return int(news.lines[0])
 
 
 async def test_a_client_that_does_not_read_gets_the_newest_snapshot_later(tmp_path: Path) -> None:
@@ -21,8 +35,7 @@ async def test_a_client_that_does_not_read_gets_the_newest_snapshot_later(tmp_pa
             piece = await reader.read(1 << 14)
             assert piece, "it was dropped"
             line += piece
-        found: int = json.loads(line.splitlines()[-1])["version"]
-        return found
+        return version_of(line.splitlines()[-1])
 
     version = 0
     gone: list[Any] = []
@@ -30,7 +43,7 @@ async def test_a_client_that_does_not_read_gets_the_newest_snapshot_later(tmp_pa
     listener.bind(str(tmp_path / "s"))
     listener.listen()
     served = ControlSocket(
-        listener, lambda: {"version": version, "text": BIG}, lambda *_: None, gone.append
+        listener, lambda: LogLines([str(version), BIG]), lambda *_: None, gone.append
     )
     await served.open()
     # Its reader pauses at 128 KiB, like that of a server which was stopped.
@@ -40,7 +53,7 @@ async def test_a_client_that_does_not_read_gets_the_newest_snapshot_later(tmp_pa
     await quick.readline()
     for version in range(1, CHANGES + 1):
         served.broadcast()
-        assert json.loads(await quick.readline())["version"] == version
+        assert version_of(await quick.readline()) == version
         for client in served._writers:
             assert client.transport.get_write_buffer_size() < 4 * len(BIG)
     assert gone == []
@@ -57,3 +70,46 @@ async def test_a_client_that_does_not_read_gets_the_newest_snapshot_later(tmp_pa
     await closing
     writer.close()
     other.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"not JSON", "malformed"),
+        (b"[]", "Expected `object`"),
+        (b'{"do": "dance"}', "Invalid value 'dance'"),
+        (b'{"ranks": [0]}', "missing required field `do`"),
+        (b'{"do": "interrupt", "ranks": "all"}', "Expected `array`, got `str` - at `$.ranks`"),
+        (b'{"do": "hold", "who": {"as": "kernel", "pid": "1"}}', "got `str` - at `$.who.pid`"),
+        (b'{"do": "ping", "more": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", "nested"),
+        (b'{"do": "log", "rank": ' + b"1" * 100_000 + b"}", "too long"),
+    ],
+)
+async def test_what_is_no_command_is_refused_with_the_reason(
+    tmp_path: Path, line: bytes, why: str
+) -> None:
+    """Nobody else is disturbed, and whoever said it may go on."""
+
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "s"))
+    listener.listen()
+    obeyed: list[Commands] = []
+    served = ControlSocket(
+        listener,
+        lambda: LogLines([]),
+        lambda _, command: obeyed.append(command),
+        lambda _: None,
+    )
+    await served.open()
+    reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
+    await reader.readline()
+    writer.write(line + b"\n")
+    refused = decode_news(await reader.readline())
+    assert isinstance(refused, Refused) and why in refused.message
+    if why != "too long":
+        writer.write(b'{"do": "ping"}\n')
+        while not obeyed:
+            await asyncio.sleep(0)
+        assert obeyed == [Ping()]
+    writer.close()
+    await served.close()

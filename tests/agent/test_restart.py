@@ -6,6 +6,8 @@ from pathlib import Path
 
 import psutil
 
+from jupyter_dist_server.common.protocol.agent import Restart
+
 from ..pool_driver import client_of, follow, request, running
 
 
@@ -14,7 +16,7 @@ async def test_restarts_that_overlap_leave_no_rank_behind(tmp_path: Path) -> Non
         agent = psutil.Process(pool.record.ranks[1].pid).parent()
         assert agent
         for ranks in ([1], [1], [0, 1], [1]):
-            client.link.send("restart", ranks=ranks)
+            client.link.send(Restart(ranks))
         while pool.record.generation < 5:
             await pool.changed_since(pool.record.version, 60)
         await follow(pool)

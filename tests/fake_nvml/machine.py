@@ -108,9 +108,9 @@ class Machine:
         found = []
         alive: dict[int, psutil.Process] = {}
         for pool in find_pools():
-            for placed, said in zip(pool.config["ranks"], pool.snapshot["ranks"], strict=True):
-                pid = said["pid"]
-                if not placed["gpu"] or pid is None or said["state"] == "dead":
+            for placed, said in zip(pool.config.ranks, pool.snapshot.ranks, strict=True):
+                pid = said.pid
+                if not placed.gpu or pid is None or said.state == "dead":
                     continue
                 try:
                     process = alive[pid] = self._processes.get(pid) or psutil.Process(pid)
@@ -118,8 +118,8 @@ class Machine:
                 except psutil.NoSuchProcess:
                     continue
                 # With fewer cores than ranks, each has a part of one: the GPUs have enough.
-                full = min(1.0, (os.cpu_count() or 1) / pool.config["world_size"])
-                found.append((placed["gpu"]["index"], pid, min(100.0, busy / full), resident))
+                full = min(1.0, (os.cpu_count() or 1) / pool.config.world_size)
+                found.append((placed.gpu.index, pid, min(100.0, busy / full), resident))
         self._processes = alive
         return found
 

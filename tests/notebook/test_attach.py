@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+
+from jupyter_dist_server.common.protocol.pool_file import CONFIG
 
 from ..environment import environment
 from ..notebook_driver import Notebook, plain_notebook
@@ -134,3 +138,12 @@ def test_there_may_be_nothing_to_attach_to(two: tuple[Notebook, Notebook]) -> No
     one.ok("%dist_shutdown")
     said = other.ok("%dist_attach").lines
     assert said == ["You have no other pool on this machine."]
+    folder = Path(tempfile.mkdtemp(prefix="jdist-"))  # that of a pool of an older version
+    try:
+        (folder / CONFIG).write_text('{"id": "p-old"}')
+        assert other.ok("%dist_attach").lines == [
+            *said,
+            f"Started by another version of jupyter-dist-server: {folder}",
+        ]
+    finally:
+        shutil.rmtree(folder)

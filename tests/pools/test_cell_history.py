@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.protocol.attachment import Owner
-from jupyter_dist_server.common.protocol.records import PoolRecord, RankRecord
+from jupyter_dist_server.common.protocol.records import GpuReference, PoolRecord, RankRecord
 from jupyter_dist_server.pools import cell_history
 from jupyter_dist_server.pools.cell_history import CellHistory
 from jupyter_dist_server.pools.manager import PoolManager
@@ -21,7 +21,7 @@ class Followed:
     """A pool of two ranks that a manager follows; its ranks do as they are told."""
 
     def __init__(self) -> None:
-        gpu = {"index": 3, "label": "3", "uuid": "GPU-3", "name": "T"}
+        gpu = GpuReference(3, "3", "GPU-3", "T")
         record = PoolRecord("p-1", "k-1", "a.ipynb", 2, "gloo", "cycle", "fork", "", "")
         record.ranks = [
             RankRecord(rank, rank, "cuda:0", gpu if rank else None, state="idle", since=NOW - 9000)

@@ -11,7 +11,12 @@ from typing import Any
 
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.client.watcher import rank_states
-from jupyter_dist_server.common.protocol.records import PoolRecord, PoolState, RankRecord
+from jupyter_dist_server.common.protocol.records import (
+    GpuReference,
+    PoolRecord,
+    PoolState,
+    RankRecord,
+)
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
@@ -178,7 +183,7 @@ def row(pid: int, user: str | None = None) -> dict[str, Any]:
 
 
 def test_a_process_is_a_rank_only_by_its_pid_and_its_gpu() -> None:
-    me, gpus = getpass.getuser(), [{"index": n, "uuid": f"GPU-{n}", "name": "T"} for n in (0, 1)]
+    me, gpus = getpass.getuser(), [GpuReference(n, str(n), f"GPU-{n}", "T") for n in (0, 1)]
     pool = PoolRecord("p-1", None, "", 2, "nccl", "cycle", "fork", "", "")
     pool.ranks = [RankRecord(n, n, f"cuda:{n}", gpus[n], pid=100 + n) for n in (0, 1)]
     # Rank 1 sees pid 101; on the host, whose pids NVML tells, it is 9101.

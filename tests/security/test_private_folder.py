@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import socket
@@ -11,11 +10,16 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from jupyter_dist_server.client.agent_link import AgentLink
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.processes import ProcessRef, boot_id
+from jupyter_dist_server.common.protocol.agent import Snapshot, encode
+from jupyter_dist_server.common.protocol.attachment import SERVER
+from jupyter_dist_server.common.protocol.pool_file import PlacedRank, PoolFile
+from jupyter_dist_server.common.protocol.records import PoolRecord
 from jupyter_dist_server.pools.discovery import find_pools, sweep
 
 from ..pool_driver import processes, request, running
@@ -62,13 +66,30 @@ def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 async def test_a_pool_that_another_user_made_is_not_adopted(open_folder: Path) -> None:
-    us = vars(ProcessRef.of(os.getpid()))
-    record = {"id": "p-evil", "created": 0.0, "kernel_id": None}
-    config = {"id": "p-evil", "host": socket.gethostname(), "boot": boot_id(), "key": "00"}
-    config |= {"held_by": "server", "record": record, "world_size": 1, "ranks": [{"gpu": None}]}
-    snapshot = {"process": us, "holders": [], "stopping": False, "ranks": [], "generation": 1}
+    us = ProcessRef.of(os.getpid())
+    config = PoolFile(
+        id="p-evil",
+        key="00",
+        world_size=1,
+        backend="gloo",
+        start_method="fork",
+        timeout=60.0,
+        cwd="/",
+        sys_path=[],
+        thread_limits={},
+        owner=us,
+        grace=0.0,
+        ranks=[PlacedRank("cpu", None, None)],
+        boot=boot_id(),
+        host=socket.gethostname(),
+        held_by=SERVER,
+        record=PoolRecord("p-evil", None, "", 1, "gloo", "cycle", "fork", "", "/"),
+    )
+    snapshot = Snapshot(us, 1, "fork", "gloo", [], None, False, [], [])
     folder, link = open_folder / "jdist-evil", open_folder / "jdist-link"
-    other = stranger.begin(FAKE, folder, json.dumps(config), json.dumps(snapshot))
+    other = stranger.begin(
+        FAKE, folder, msgspec.json.encode(config).decode(), encode(snapshot).decode().strip()
+    )
     try:
         assert other.stdout and other.stdout.readline() == "ready\n"
         stranger.said(LINK, folder, link)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from ..processes import ProcessRef
 
@@ -28,9 +29,28 @@ class Owner:
     grace: float = 0.0
 
 
+class Attachment(msgspec.Struct, frozen=True):
+    """A process that keeps a pool alive."""
+
+    kind: str = msgspec.field(name="as")
+    """`SERVER` or `KERNEL`."""
+    pid: int
+    start_ticks: int
+    boot: str
+    kernel_id: str | None = None
+    name: str = ""
+    mode: bool = False
+    """Whether all its cells go to the pool."""
+
+    @property
+    def process(self) -> ProcessRef:
+        """Which process it is."""
+        return ProcessRef(self.pid, self.start_ticks, self.boot)
+
+
 def describe(
     kind: str, kernel_id: str | None = None, name: str = "", mode: bool = False
-) -> dict[str, Any]:
-    """Return what this process says of itself to hold a pool; `mode`: all its cells go there."""
+) -> Attachment:
+    """Return what this process says of itself."""
     process = ProcessRef.of(os.getpid())
-    return {"as": kind, **vars(process), "kernel_id": kernel_id, "name": name, "mode": mode}
+    return Attachment(kind, process.pid, process.start_ticks, process.boot, kernel_id, name, mode)

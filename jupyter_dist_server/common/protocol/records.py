@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import socket
 import time
-from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from ..errors import DistError
+import msgspec
+from msgspec import field
+
+from .agent import Snapshot
+from .attachment import Attachment
+from .reason import Reason
 
 
 class PoolState(str, Enum):
@@ -28,32 +32,23 @@ class PoolState(str, Enum):
         return self in (PoolState.CANCELLED, PoolState.FAILED, PoolState.COMPLETED)
 
 
-@dataclass
-class Reason:
-    """Why a pool failed."""
+class GpuReference(msgspec.Struct, frozen=True):
+    """A physical GPU."""
 
-    code: str
-    message: str
-    hint: str = ""
-    rank: int | None = None
-    stderr: list[str] = field(default_factory=list)
-    """The last lines that the rank, or the agent, wrote to stderr."""
-
-    def error(self) -> DistError:
-        """Return what to raise for the same reason."""
-        return DistError(self.code, self.message, self.hint)
+    index: int
+    label: str
+    uuid: str
+    name: str
 
 
-@dataclass
-class RankRecord:
+class RankRecord(msgspec.Struct):
     """One rank: where it sits and what it does."""
 
     rank: int
     local_rank: int
     device: str
     """``"cpu"`` or ``"cuda:I"``, with I counted inside ``CUDA_VISIBLE_DEVICES``."""
-    gpu: dict[str, Any] | None
-    """``{index, label, uuid, name}`` of the physical GPU."""
+    gpu: GpuReference | None
     pid: int | None = None
     start_ticks: int | None = None
     """With the pid, it names one process of this boot; see `ProcessRef`."""
@@ -66,7 +61,7 @@ class RankRecord:
     """The notebook's id of that cell, which stays when the kernel counts anew."""
     exit: str | None = None
     """Why it is dead, in words."""
-    stderr: list[str] = field(default_factory=list)
+    stderr: list[str] = []
     """The last lines that it wrote, if it died unasked."""
 
     def turn(
@@ -100,8 +95,17 @@ class RankRecord:
         return new
 
 
-@dataclass
-class PoolRecord:
+class Progress(msgspec.Struct):
+    """How far a start is."""
+
+    phase: str = ""
+    ready: int = 0
+    """How many ranks are."""
+    reason: str | msgspec.UnsetType = msgspec.UNSET
+    """While it waits for GPUs: who has them."""
+
+
+class PoolRecord(msgspec.Struct):
     """One pool; `version` grows with each change."""
 
     id: str
@@ -122,42 +126,35 @@ class PoolRecord:
     generation: int = 0
     """How often the ranks were replaced."""
     reason: Reason | None = None
-    notices: list[str] = field(default_factory=list)
-    progress: dict[str, Any] = field(default_factory=lambda: {"phase": "", "ready": 0})
-    """How far a start is; while it waits for GPUs, with the ``reason``: who has them."""
+    notices: list[str] = []
+    progress: Progress = field(default_factory=Progress)
     created: float = field(default_factory=time.time)
     started: float | None = None
     ended: float | None = None
     orphaned: float | None = None
     """Since when its kernel is gone; after a grace time it is stopped."""
-    holders: list[dict[str, Any]] = field(default_factory=list)
-    """Who keeps it alive: a server, kernels; see `holders.describe`."""
-    ranks: list[RankRecord] = field(default_factory=list)
+    holders: list[Attachment] = []
+    """Who keeps it alive: a server, kernels."""
+    ranks: list[RankRecord] = []
 
-    @classmethod
-    def from_json(cls, body: dict[str, Any]) -> PoolRecord:
-        """Read what `to_json` wrote when the pool was launched."""
-        ranks = [RankRecord(**rank) for rank in body["ranks"]]
-        return cls(**body | {"state": PoolState(body["state"]), "ranks": ranks})
-
-    def take(self, snapshot: dict[str, Any]) -> None:
+    def take(self, snapshot: Snapshot) -> None:
         """Note what the agent says; whether a living rank is busy is not the agent's to say."""
-        replaced = snapshot["generation"] != self.generation
-        for rank, said in zip(self.ranks, snapshot["ranks"], strict=False):
-            is_new = replaced and said["pid"] != rank.pid
+        replaced = snapshot.generation != self.generation
+        for rank, said in zip(self.ranks, snapshot.ranks, strict=False):
+            is_new = replaced and said.pid != rank.pid
             if is_new:
                 rank.cell = rank.cell_id = None
-            if is_new or said["state"] in ("dead", "starting"):
-                rank.state, rank.since = said["state"], said["since"]
+            if is_new or said.state in ("dead", "starting"):
+                rank.state, rank.since = said.state, said.since
             elif rank.state == "starting":
-                rank.state, rank.since = "idle", said["since"]
-            rank.pid, rank.start_ticks = said["pid"], said["start_ticks"]
-            rank.exit, rank.stderr = said.get("exit"), said.get("stderr", [])
-            rank.device = said["device"]
-        self.generation = snapshot["generation"]
-        self.start_method, self.backend = snapshot["start_method"], snapshot["backend"]
-        self.holders = snapshot["holders"]
-        self.notices += [n for n in snapshot["notices"] if n not in self.notices]
+                rank.state, rank.since = "idle", said.since
+            rank.pid, rank.start_ticks = said.pid, said.start_ticks
+            rank.exit, rank.stderr = said.exit, said.stderr
+            rank.device = said.device
+        self.generation = snapshot.generation
+        self.start_method, self.backend = snapshot.start_method, snapshot.backend
+        self.holders = snapshot.holders
+        self.notices += [n for n in snapshot.notices if n not in self.notices]
 
     def all_dead(self) -> None:
         """Note that no rank is left."""
@@ -167,4 +164,5 @@ class PoolRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as the REST API shows it."""
-        return asdict(self) | {"state": self.state.value}
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown

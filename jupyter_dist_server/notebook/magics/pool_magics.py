@@ -15,7 +15,7 @@ from IPython.display import display
 
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
-from ...pools.discovery import find_pools
+from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
 from ..reuse import can_reuse
 from ..session.control import Record
@@ -242,7 +242,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
         if chosen is None:
             others = [found for found in find_pools() if os.getpid() not in pids(found)]
             if len(others) != 1:
-                print(pools_table(others))
+                print(pools_table(others, pools_of_other_versions()))
                 return
             chosen = others[0].id
         record = self.pool.attach_to(chosen, lambda _: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 from ...common.units import format_bytes
@@ -71,18 +72,26 @@ def status_table(
 
 def pids(found: Found) -> set[int]:
     """Return which kernels use a pool."""
-    return {who["pid"] for who in found.kernels}
+    return {who.pid for who in found.kernels}
 
 
-def pools_table(pools: list[Found]) -> str:
-    """Return a table of the pools that a notebook can attach to."""
+def pools_table(pools: list[Found], of_other_versions: list[Path]) -> str:
+    """Return a table of the pools that a notebook can attach to, and name those that it can't."""
+    table = _pools_table(pools)
+    if of_other_versions:
+        where = ", ".join(map(str, of_other_versions))
+        table += f"\nStarted by another version of jupyter-dist-server: {where}"
+    return table
+
+
+def _pools_table(pools: list[Found]) -> str:
     if not pools:
         return "You have no other pool on this machine."
     rows: list[tuple[str, ...]] = [("pool", "ranks", "notebook", "used by")]
     for found in pools:
-        users = [f"{who['name'] or 'kernel'} (pid {who['pid']})" for who in found.kernels]
-        name = found.config["record"]["name"] or "-"
-        rows.append((found.id, str(found.config["world_size"]), name, ", ".join(users) or "nobody"))
+        users = [f"{who.name or 'kernel'} (pid {who.pid})" for who in found.kernels]
+        name = found.config.record.name or "-"
+        rows.append((found.id, str(found.config.world_size), name, ", ".join(users) or "nobody"))
     return "\n".join(["Choose a pool with %dist_attach POOL:", *_aligned(rows)])
 
 

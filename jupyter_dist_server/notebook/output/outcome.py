@@ -157,7 +157,7 @@ class Outcome:
     def _where(self, ranks: list[int]) -> str:
         """Name the GPUs of ranks that died: one of them may be the cause."""
         gpus = [gpu for rank in ranks if (gpu := self._gpus[rank])]
-        names = {f"GPU {gpu['index']} {gpu['name']}": None for gpu in gpus}
+        names = {f"GPU {gpu.index} {gpu.name}": None for gpu in gpus}
         return f" ({', '.join(names)})" if names else ""
 
     def _was_stopped(self, rank: int, error: str) -> bool:

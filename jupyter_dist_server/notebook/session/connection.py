@@ -12,7 +12,9 @@ from typing import Any
 
 from ...client.client import PoolClient
 from ...common.errors import DistError
-from ...common.protocol.attachment import KERNEL, describe
+from ...common.protocol.agent import Hold
+from ...common.protocol.attachment import KERNEL, Attachment, describe
+from ...common.protocol.pool_file import OtherVersion
 from .control import Record, kernel_id
 from .loop import LoopThread
 
@@ -82,7 +84,7 @@ class Connection:
         self._all_cells = self._pool[0] if on and self._pool else None
         if self.client:
             who = self._who()
-            self._loop.call(lambda link: link.send("hold", who=who), self.client.link)
+            self._loop.call(lambda link: link.send(Hold(who)), self.client.link)
 
     def end_all_cells_of_others(self, pool_id: str) -> None:
         """Have cells go only to the pool for which somebody said so."""
@@ -104,18 +106,25 @@ class Connection:
             if old:
                 self._loop.submit(_close_after(list(self._calls), old))
 
-    def _who(self) -> dict[str, Any]:
+    def _who(self) -> Attachment:
         name = os.environ.get("JPY_SESSION_NAME", "")
         return describe(KERNEL, kernel_id(), name, self.all_cells)
 
 
-async def _connected(folder: Path, who: dict[str, Any]) -> PoolClient:
+async def _connected(folder: Path, who: Attachment) -> PoolClient:
     try:
         client = PoolClient(folder)  # its sockets belong to the loop that makes them
     except FileNotFoundError:
         raise DistError("pool_unreachable", "The pool has just ended.") from None
+    except OtherVersion as error:
+        raise DistError(
+            "pool_unreachable",
+            f"This kernel cannot use the pool: {error}.",
+            "Install the same version of jupyter-dist-server in the environments of the Jupyter "
+            "server and of the kernel.",
+        ) from None
     await client.connect()
-    client.link.send("hold", who=who)
+    client.link.send(Hold(who))
     return client
 
 

@@ -126,7 +126,7 @@ class LocalControl:
         """Hold this kernel's pool whose server is gone: the one named, or started for it."""
         kernel = kernel_id()
         for found in find_pools():
-            started_for = found.config["record"]["kernel_id"]
+            started_for = found.config.record.kernel_id
             if found.id == pool_id or (kernel and started_for == kernel):
                 record = self._loop.run(self._adopt(found))
                 return record if record["ended"] is None else None

@@ -1,0 +1,166 @@
+"""What a pool's agent and those who hold or use the pool say to each other, as lines of JSON."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..processes import ProcessRef
+from .attachment import Attachment
+from .reason import Reason
+
+# -- commands ---------------------------------------------------------------------------------
+
+
+class Command(msgspec.Struct, frozen=True, tag_field="do", tag=str.lower):
+    """What an agent is told; `do` names it."""
+
+
+class Hold(Command, frozen=True):
+    """Keep the pool for as long as this connection lasts."""
+
+    who: Attachment
+
+
+class TakeTurn(Command, frozen=True, tag="take_turn"):
+    """Give the right to run cells to this connection, when it is free."""
+
+
+class EndTurn(Command, frozen=True, tag="end_turn"):
+    """Take the right to run cells back."""
+
+
+class Interrupt(Command, frozen=True):
+    """Send SIGINT to ranks and the subprocesses in their groups."""
+
+    ranks: list[int]
+
+
+class Kill(Command, frozen=True):
+    """Send SIGKILL to ranks, named by their pids: a rank that was replaced meanwhile is spared."""
+
+    pids: list[int]
+
+
+class Log(Command, frozen=True):
+    """Tell what a rank wrote last."""
+
+    rank: int
+
+
+class Restart(Command, frozen=True):
+    """Replace ranks; all of them if none is named."""
+
+    ranks: list[int] = []
+
+
+class Stop(Command, frozen=True):
+    """End the pool."""
+
+
+class Ping(Command, frozen=True):
+    """Answer."""
+
+
+Commands = Hold | TakeTurn | EndTurn | Interrupt | Kill | Log | Restart | Stop | Ping
+
+# -- what the agent says ----------------------------------------------------------------------
+
+
+class News(msgspec.Struct, frozen=True, tag_field="says", tag=str.lower):
+    """What an agent says; `says` names it."""
+
+
+class RankState(msgspec.Struct):
+    """What an agent knows of one rank."""
+
+    rank: int
+    device: str
+    since: float
+    state: str = "starting"
+    """``starting``, ``idle`` or ``dead``."""
+    pid: int | None = None
+    start_ticks: int | None = None
+    exit: str | None = None
+    """Why it is dead, in words."""
+    stderr: list[str] = []
+    """The last lines that it wrote, if it died unasked."""
+
+
+class Snapshot(News, frozen=True):
+    """All that a client may want to know; sent on connecting and at each change."""
+
+    process: ProcessRef
+    generation: int
+    """How often ranks were started."""
+    start_method: str
+    backend: str
+    notices: list[str]
+    failure: Reason | None
+    stopping: bool
+    holders: list[Attachment]
+    ranks: list[RankState]
+
+
+class Turn(News, frozen=True):
+    """The right to run cells: this client has it, or is to give it back after its cell."""
+
+    wanted: bool
+    """Whether it is to be given back."""
+
+
+class LogLines(News, frozen=True, tag="log"):
+    """The last lines that a rank wrote."""
+
+    lines: list[str]
+
+
+class Refused(News, frozen=True):
+    """Why nothing comes of a command."""
+
+    message: str
+
+
+class Pong(News, frozen=True):
+    """The answer to `Ping`."""
+
+
+AgentNews = Snapshot | Turn | LogLines | Refused | Pong
+
+# -- as lines ---------------------------------------------------------------------------------
+
+_commands: msgspec.json.Decoder[Commands] = msgspec.json.Decoder(Commands)
+_news: msgspec.json.Decoder[AgentNews] = msgspec.json.Decoder(AgentNews)
+_encoder = msgspec.json.Encoder()
+
+
+def encode(message: Command | News) -> bytes:
+    """Return a message as a line."""
+    return _encoder.encode(message) + b"\n"
+
+
+def decode_command(line: bytes) -> Commands:
+    """Read a command.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    try:
+        return _commands.decode(line)
+    except RecursionError:
+        raise ValueError("too deeply nested") from None
+
+
+def decode_news(line: bytes) -> AgentNews:
+    """Read what an agent says.
+
+    Raises
+    ------
+    ValueError
+        If it is nothing that an agent would say.
+    """
+    try:
+        return _news.decode(line)
+    except RecursionError:
+        raise ValueError("too deeply nested") from None

@@ -1,0 +1,79 @@
+"""``pool.json`` in a pool's private folder: for its agent and ranks, and for whoever finds it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..processes import ProcessRef
+from .records import GpuReference, PoolRecord
+
+CONFIG = "pool.json"
+VERSION = 1
+"""Of this file and of the agent's messages; grows when another version could not read them."""
+
+
+class OtherVersion(ValueError):
+    """A pool of a version of this package that we do not understand; it is left alone."""
+
+
+class PlacedRank(msgspec.Struct, frozen=True):
+    """Where one rank is to be."""
+
+    device: str
+    """``cpu``, or ``cuda:I`` as CUDA counts for this rank."""
+    gpu: GpuReference | None
+    mask: str | None
+    """What CUDA may see; `None` for what the agent sees."""
+
+
+class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What the owner of a pool has written."""
+
+    version: int = VERSION
+    id: str
+    key: str
+    """Signs the messages of ranks and their clients."""
+    world_size: int
+    backend: str
+    start_method: str
+    timeout: float
+    cwd: str
+    sys_path: list[str]
+    thread_limits: dict[str, str]
+    owner: ProcessRef
+    grace: float
+    """Seconds for which the pool outlives its owner."""
+    ranks: list[PlacedRank]
+    boot: str
+    host: str
+    held_by: str
+    """What its owner is: `SERVER` or `KERNEL`."""
+    record: PoolRecord
+
+
+class _Version(msgspec.Struct):
+    version: int = 0
+
+
+_any = msgspec.json.Decoder(_Version)
+_ours = msgspec.json.Decoder(PoolFile)
+
+
+def decode_pool_file(content: bytes) -> PoolFile:
+    """Read a pool's file.
+
+    Raises
+    ------
+    OtherVersion
+        If it is an older or a newer one.
+    ValueError
+        If it is none.
+    """
+    try:
+        version = _any.decode(content).version
+        if version != VERSION:
+            whose = "an older" if version < VERSION else "a newer"
+            raise OtherVersion(f"it was started by {whose} version of Jupyter Dist")
+        return _ours.decode(content)
+    except RecursionError:
+        raise ValueError("too deeply nested") from None

@@ -1,0 +1,43 @@
+"""What an agent tells a new rank, and what that answers once."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class RankOrders(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent tells one rank: as an argument, if it is spawned."""
+
+    folder: str
+    rank: int
+    device: str
+    """``cpu``, or ``cuda:I`` as CUDA counts for this rank."""
+    backend: str
+    report: int
+    """Descriptor of the socket on which the rank says that it is ready, or why not."""
+    store: int
+    """Descriptor of the listening socket for the process group's store, which rank 0 serves."""
+    environment: dict[str, str]
+    parent: int
+    alone: bool = False
+    """Whether the other ranks run already: they make the process group with this one later."""
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The rank serves its sockets; descriptors come along, see `RankLogs.keep`."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """Why the rank has not started."""
+
+    message: str
+    code: str = "rank_failed"
+    hint: str = ""
+
+
+_reports: msgspec.json.Decoder[Ready | Failed] = msgspec.json.Decoder(Ready | Failed)
+
+
+def decode_report(line: bytes) -> Ready | Failed:
+    """Read what a rank answers."""
+    return _reports.decode(line)
