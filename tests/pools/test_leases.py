@@ -59,7 +59,7 @@ def leased() -> dict[str, str]:
 
 
 def used(pool: Pool) -> list[str]:
-    return [rank.gpu["uuid"] for rank in pool.record.ranks if rank.gpu]
+    return [rank.gpu.uuid for rank in pool.record.ranks if rank.gpu]
 
 
 def agent_of(pool: Pool) -> psutil.Process:
@@ -150,7 +150,7 @@ async def test_ranks_on_mig_instances_see_one_each(gpus: State, tmp_path: Path) 
     gpus.write(**MACHINE, **{"1.mig": "1g.10gb,1g.10gb"})
     async with managing() as manager:
         pool = await start(manager, tmp_path, gpu_ids=("1:1", "1:0"))
-        assert [rank.gpu["label"] for rank in pool.record.ranks if rank.gpu] == ["1:1", "1:0"]
+        assert [rank.gpu.label for rank in pool.record.ranks if rank.gpu] == ["1:1", "1:0"]
         assert "MIG" in pool.record.notices[0] and pool.record.backend == "gloo"
         client = PoolClient(Path(pool.record.folder))
         await client.connect()
