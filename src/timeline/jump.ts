@@ -1,5 +1,6 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -40,9 +41,17 @@ export async function jumpTo(
   }
   app.shell.activateById(panel.id);
   // Its number may be another cell's by now: a kernel that is restarted counts anew.
-  const cell = panel.content.widgets.find(
-    ({ model }) => model.id === band.cellId
-  );
+  const { widgets, model } = panel.content;
+  const cell =
+    widgets.find(({ model }) => model.id === band.cellId) ??
+    // Notebooks had no ids before format 4.5: JupyterLab makes up others whenever it opens them.
+    ((model?.nbformatMinor ?? 5) < 5
+      ? widgets.find(
+          ({ model }) =>
+            band.cell !== null &&
+            (model as ICodeCellModel).executionCount === band.cell
+        )
+      : undefined);
   if (cell) {
     await panel.content.scrollToCell(cell, 'center');
     return;
