@@ -2,7 +2,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, SidePanel } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
-import type { Message } from '@lumino/messaging';
+import { type Message, MessageLoop } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { AccordionPanel } from '@lumino/widgets';
 import React from 'react';
@@ -176,10 +176,22 @@ async function rememberSections(
     uiState.set(SECTIONS, { closed, sizes });
   };
   // An earlier version may have kept none.
-  content.setRelativeSizes(saved?.sizes ?? shares());
-  content.handleMoved.connect(() => keep(content.relativeSizes()));
+  let sizes = saved?.sizes ?? shares();
+  // Lumino gives each section the same part of what a resize adds; this keeps their proportions.
+  MessageLoop.installMessageHook(content, (_, message) => {
+    if (message.type === 'resize') {
+      content.setRelativeSizes(sizes, false);
+    }
+    return true;
+  });
+  content.setRelativeSizes(sizes);
+  content.handleMoved.connect(() => {
+    sizes = content.relativeSizes();
+    keep(sizes);
+  });
   content.expansionToggled.connect(() => {
-    content.setRelativeSizes(shares());
-    keep(shares());
+    sizes = shares();
+    content.setRelativeSizes(sizes);
+    keep(sizes);
   });
 }
