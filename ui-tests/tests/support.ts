@@ -122,6 +122,9 @@ export class Notebooks {
       ...(title ? [makeCell({ cell_type: 'markdown', source: [title] })] : []),
       ...cells.map(source => makeCell({ source: [source] }))
     ]);
+    // Galata's are of an older format, in which cells have no ids.
+    notebook.nbformat_minor = 5;
+    notebook.cells.forEach((cell, index) => (cell.id = `cell-${index}`));
     const path = `${this._folder}/${name}`;
     await this._upload(JSON.stringify(notebook), path);
     await this._page.evaluate(async path => {

@@ -222,11 +222,8 @@ test.describe('on a pretend machine', () => {
     });
 
     await test.step('after a restart of the kernel, which counts anew', async () => {
-      await page.evaluate(async () => {
-        const { currentWidget } = window.jupyterapp.shell;
-        const { sessionContext } = currentWidget as NotebookPanel;
-        await sessionContext.session?.kernel?.restart();
-      });
+      const { kernel_id } = await pool();
+      await page.request.post(`api/kernels/${kernel_id}/restart`);
       // Another cell is number 2 then.
       await notebooks.run(0);
       await notebooks.run(0);
