@@ -124,7 +124,7 @@ async def test_the_agent_alone_holds_a_lease_from_its_start_to_its_end(
 async def test_a_killed_agent_has_its_gpus_free_at_once(gpus: State, tmp_path: Path) -> None:
     async with managing(keep_warm=60) as manager:
         pool = await manager.create(PoolRequest(cwd=str(tmp_path)))
-        while pool.record.progress["phase"] != "importing torch":
+        while pool.record.progress.phase != "importing torch":
             await pool.changed_since(pool.record.version, 10)
         assert set(leased()) == set(NAMES)
         killed = 0
@@ -174,7 +174,7 @@ from jupyter_dist_server.placement.request import PoolRequest
 async def main():
     pool = await PoolManager().create(PoolRequest(num_ranks=2, cwd=sys.argv[1]))
     while True:
-        print(pool.record.progress["phase"], pool.record.state.value, flush=True)
+        print(pool.record.progress.phase, pool.record.state.value, flush=True)
         await pool.changed_since(pool.record.version, 60)
 
 asyncio.run(main())

@@ -143,7 +143,7 @@ async def test_a_start_cancelled_while_torch_is_imported_leaves_no_process(tmp_p
     async with warm_manager() as manager:
         fields = {"num_ranks": 1, "cwd": str(tmp_path), "base_env": env}
         pool = await manager.create(PoolRequest(**fields, python=sys.executable))
-        while pool.record.progress["phase"] != "importing torch":
+        while pool.record.progress.phase != "importing torch":
             await pool.changed_since(pool.record.version, 60)
         await pool.stop()
         assert not Path(pool.record.folder).exists()
