@@ -81,9 +81,9 @@ def run(orders: RankOrders, keep_alive: object = None) -> NoReturn:
         The agent's objects in a forked child: never used and never finalised here.
     """
     _KEPT.append(keep_alive)
-    log = _detach(orders)
     report = socket.socket(fileno=orders.report)
     try:
+        log = _detach(orders)
         app = _start(orders)
         for handler in app.log.handlers:
             if isinstance(handler, logging.StreamHandler):
