@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import psutil
 import pytest
+
+from .sampling import child_processes
 
 
 @pytest.fixture(autouse=True)
 def no_process_left() -> Iterator[None]:
     """Check that what a test has started has ended."""
-    before = set(psutil.Process().children())
+    before = set(child_processes())
     yield
-    assert set(psutil.Process().children()) <= before
+    assert set(child_processes()) <= before

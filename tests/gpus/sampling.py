@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import psutil
+
 from jupyter_dist_server.gpus.sampling import Patience
 from jupyter_dist_server.gpus.telemetry import Telemetry, Update
 
@@ -19,6 +21,11 @@ QUICK = Patience(start=60.0, silence=30.0, pause=0.1, longest_pause=0.5, busy=0.
 """A sampler that dies is started again at once; a busy machine does not make it look stuck."""
 STRICT = replace(QUICK, silence=2.0)
 """For those that do get stuck."""
+
+
+def child_processes() -> list[psutil.Process]:
+    """Return the child processes of this one, without the zygote that all tests of pools share."""
+    return [child for child in psutil.Process().children() if child.name() != "dist-zygote"]
 
 
 @asynccontextmanager

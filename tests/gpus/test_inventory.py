@@ -16,7 +16,7 @@ from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 
 from ..fake_nvml.build import LIBRARY, State
 from ..waiting import PATIENCE
-from .sampling import Pulse
+from .sampling import Pulse, child_processes
 
 
 async def listed() -> Inventory:
@@ -229,7 +229,7 @@ async def test_it_survives_json(fake_nvml: State) -> None:
 def children_while(work: asyncio.Task[Any]) -> set[psutil.Process]:
     """Return the processes that this one has; `work` keeps running."""
     assert not work.done()
-    return set(psutil.Process().children())
+    return set(child_processes())
 
 
 @pytest.mark.parametrize("call", ["INIT", "COUNT", "name"])

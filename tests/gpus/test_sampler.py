@@ -16,7 +16,7 @@ from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for
-from .sampling import QUICK, STRICT, Listener, Pulse, sampling, until
+from .sampling import QUICK, STRICT, Listener, Pulse, child_processes, sampling, until
 
 
 def sampler(telemetry: Telemetry) -> psutil.Process:
@@ -36,10 +36,10 @@ def plain(sentence: str | None) -> str:
 async def test_one_process_runs_while_somebody_is_interested(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
     async with sampling(linger=0.5) as telemetry:
-        assert psutil.Process().children() == []
+        assert child_processes() == []
         releases = [telemetry.want("gpus") for _ in range(50)]
         await until(lambda: telemetry.latest, "a sample")
-        assert psutil.Process().children() == [sampler(telemetry)]
+        assert child_processes() == [sampler(telemetry)]
         process = sampler(telemetry)
         for release in releases[1:]:
             release()
@@ -72,7 +72,7 @@ async def test_the_cost_does_not_grow_with_interest(fake_nvml: State) -> None:
             telemetry.want("gpus")()
             telemetry.want("gpus")
         await listener.samples(4)
-        assert psutil.Process().children() == [sampler(telemetry)]
+        assert child_processes() == [sampler(telemetry)]
     # Each tick reads once, and nobody's coming or going is a reason to read all again.
     assert 5 <= len(fake_nvml.calls("nvmlDeviceGetUtilizationRates 0")) <= 6
     assert len(fake_nvml.calls("nvmlDeviceGetTemperature 0")) == 1
@@ -142,8 +142,8 @@ async def test_a_driver_that_hangs_from_the_start(fake_nvml: State) -> None:
         assert telemetry.inventory is None
         assert telemetry.stale_since
         since = telemetry.stale_since
-        await until(lambda: psutil.Process().children() == [], "the end of the process")
-        await until(lambda: psutil.Process().children(), "the next one")
+        await until(lambda: child_processes() == [], "the end of the process")
+        await until(lambda: child_processes(), "the next one")
         assert telemetry.stale_since == since
         fake_nvml.write(gpus=0)
         telemetry.sampler._patience = QUICK

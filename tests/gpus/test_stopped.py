@@ -15,7 +15,7 @@ from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for
-from .sampling import STRICT, Listener, sampling, until
+from .sampling import STRICT, Listener, child_processes, sampling, until
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: P
     first = asyncio.create_task(read_gpu_state(timeout=4.0))
     others = [asyncio.create_task(read_gpu_state(timeout=20.0)) for _ in range(2)]
     await until(lambda: fake_nvml.calls("nvmlInit"), "the call that hangs")
-    (child,) = psutil.Process().children()
+    (child,) = child_processes()
     (freezer / "cgroup.procs").write_text(str(child.pid))
     (freezer / "freezer.state").write_text("FROZEN")
     assert "did not respond within 4 s" in ((await first).inventory.reason or "")
@@ -52,7 +52,7 @@ async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: P
     assert (await read_gpu_state(timeout=4.0)).inventory.reason == hangs
     async with sampling("gpus", patience=STRICT) as telemetry:
         await until(lambda: telemetry.trouble == hangs, "the sampler's trouble")
-    assert psutil.Process().children() == [child]
+    assert child_processes() == [child]
     (freezer / "freezer.state").write_text("THAWED")
     await until(lambda: not child.is_running(), "its end")
     fake_nvml.write(gpus=1)
@@ -62,8 +62,8 @@ async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: P
 async def test_a_stopped_listing_is_given_up(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1, hang="INIT")
     reading = asyncio.create_task(read_gpu_state(timeout=2.0))
-    await until(lambda: psutil.Process().children(), "the process")
-    (child,) = psutil.Process().children()
+    await until(lambda: child_processes(), "the process")
+    (child,) = child_processes()
     child.suspend()
     assert "did not respond within 2 s" in ((await reading).inventory.reason or "")
     await until(lambda: not child.is_running(), "its end")

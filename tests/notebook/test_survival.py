@@ -142,6 +142,13 @@ def test_the_pool_of_a_notebook_without_server_can_be_stopped_from_it(
     notebook.ok("%dist_shutdown")
 
 
+def is_kernel(process: psutil.Process) -> bool:
+    try:
+        return "ipykernel_launcher" in process.cmdline()
+    except psutil.Error:  # it has ended meanwhile
+        return False
+
+
 def test_a_pool_whose_kernel_died_with_its_server_is_adopted_and_can_be_used(
     serve: Callable[..., Server],
 ) -> None:
@@ -149,7 +156,7 @@ def test_a_pool_whose_kernel_died_with_its_server_is_adopted_and_can_be_used(
     started(first)
     kill(first)
     wait_for(
-        lambda: not [p for p in tagged(first.env) if "ipykernel_launcher" in p.cmdline()],
+        lambda: not [p for p in tagged(first.env) if is_kernel(p)],
         "the kernel's end",
     )
     second = serve()

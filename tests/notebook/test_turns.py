@@ -53,12 +53,12 @@ async def test_two_clients_as_fast_as_they_can(tmp_path: Path) -> None:
 
 async def test_a_client_alone_asks_for_its_turn_once(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
-        said: list[str] = []
+        said: list[object] = []
         send = client.link.send
         client.link.turn._ask = lambda do: (said.append(do), send(do))[1]
         for _ in range(20):
             await client.execute("1", [0, 1], lambda *_: None)
-        assert said == ["take_turn"]
+        assert [type(message).__name__ for message in said] == ["TakeTurn"]
 
 
 async def test_cells_of_one_client_share_its_turn(tmp_path: Path) -> None:
