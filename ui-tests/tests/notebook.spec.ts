@@ -60,7 +60,7 @@ test('ranks in the toolbar, the status bar and the Running panel', async ({
 
   await test.step('the status bar says how busy they are, and opens the panel', async () => {
     await expect(status(page)).toHaveText(
-      /^2 ranks · CPU \d+ % · \d+(\.\d)? [MG]B$/
+      /^2 ranks · CPU \d+ % · \d+(\.\d)? [MG]iB$/
     );
     await page.getByRole('tab', { name: /^File Browser/ }).click();
     await expect(panel.root).toBeHidden();

@@ -20,7 +20,7 @@ test('a pool whose kernel is gone stays in sight, to be used or stopped', async 
     await notebooks.open('two.ipynb', [kill]);
     await panel.root.getByRole('heading', { name: 'Other pools' }).click();
     await expect(other).toContainText('Running');
-    await expect(other).toContainText(/2 ranks · CPU · \d+ MB/);
+    await expect(other).toContainText(/2 ranks · CPU · \d+ MiB/);
     await other.getByRole('button', { name: 'Open notebook' }).click();
     await panel.expectRunning(2);
     await expect(others).toContainText('No other pool runs');

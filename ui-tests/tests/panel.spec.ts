@@ -74,7 +74,7 @@ while not os.path.exists("go"):
     await panel.expectRunning(2);
     for (const rank of [0, 1]) {
       await expect(panel.tile(rank)).toContainText(/CPU|GPU \d+/);
-      await expect(panel.tile(rank)).toContainText(/idle \d+ (s|min)/);
+      await expect(panel.tile(rank)).toContainText(/idle · \d+ (s|min)/);
       await expect(panel.tile(rank)).toContainText(/pid \d+/);
     }
     await expect(panel.root).toContainText(/2 ranks · gloo/);

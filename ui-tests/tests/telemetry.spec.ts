@@ -110,7 +110,7 @@ while not os.path.exists("go"):
   await notebooks.run(0);
   await panel.expectRunning(2);
   await expect(panel.tile(1)).toContainText('GPU 1');
-  await expect(panel.tile(1)).toContainText(/\d+ [MG]B/);
+  await expect(panel.tile(1)).toContainText(/\d+ [MG]iB/);
   await expect(card(panel, 0)).toContainText(
     'rank 0 · leased to this notebook'
   );
