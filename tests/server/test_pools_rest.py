@@ -6,6 +6,7 @@ import re
 import threading
 import urllib.parse
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psutil
@@ -66,7 +67,9 @@ def test_a_start_is_accepted_and_can_be_followed(client: Client) -> None:
 
 def test_a_start_can_be_cancelled(client: Client) -> None:
     request = {"num_ranks": 2, "start_method": "spawn"}  # no zygote makes it too quick for us
-    begun = client.follow(client.post("pools", request, 202), "CONFIGURING")[-1]
+    pool_id = client.post("pools", request, 202)["id"]
+    begun = client.wait_until(pool_id, lambda p: any(rank["pid"] for rank in p["ranks"]))
+    assert begun["state"] == "CONFIGURING"
     processes = pool_processes(begun)
     assert processes, "the agent should run"
     cancelled = client.call("DELETE", f"{path(begun)}?wait=1").body
@@ -165,20 +168,30 @@ def test_the_time_limit_interrupts_and_keeps_variables(
     assert client.texts(pool["id"], "print(kept)") == ["5\n", "6\n"]
 
 
-def wait_for_both(lines: Iterator[dict[str, Any]]) -> None:
-    """Return when both ranks have said something."""
-    begun: set[int] = set()
-    while begun != {0, 1}:
-        begun.add(next(lines)["rank"])
+@contextmanager
+def running_on_both(
+    client: Client, pool: dict[str, Any], code: str, first: str = "pass"
+) -> Iterator[Iterator[dict[str, Any]]]:
+    """Run code; give its stream once both ranks have done what comes first; end it with us."""
+    code = f"{first}\nprint('in', flush=True)\n{code}"
+    with closing(client.lines(pool["id"], code)) as lines:
+        begun: set[int] = set()
+        while begun != {0, 1}:
+            begun.add(next(lines)["rank"])
+        yield lines
+
+
+def is_error(line: dict[str, Any]) -> bool:
+    """Tell an error from a status, and from text: the end of a printed line may come by itself."""
+    return "output" in line and line["output"]["output_type"] == "error"
 
 
 def test_an_interrupt_leaves_nobody_in_a_collective(client: Client, pool: dict[str, Any]) -> None:
     """Rank 1 waits, deaf to interrupts, for rank 0, which will not come."""
-    code = f"print('in', flush=True)\nif rank == 0:\n    {FOREVER}\ndist.barrier()"
-    running = client.lines(pool["id"], code)
-    wait_for_both(running)
-    client.post(path(pool, "interrupt"), None, 202)
-    statuses = {line["rank"]: line["status"] for line in running if "status" in line}
+    code = f"if rank == 0:\n    {FOREVER}\ndist.barrier()"
+    with running_on_both(client, pool, code) as lines:
+        client.post(path(pool, "interrupt"), None, 202)
+        statuses = {line["rank"]: line["status"] for line in lines if "status" in line}
     assert statuses == {0: "error", 1: "error"}
     code = "t = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t))"
     assert client.texts(pool["id"], code) == ["2\n", "2\n"]
@@ -187,31 +200,26 @@ def test_an_interrupt_leaves_nobody_in_a_collective(client: Client, pool: dict[s
 def test_an_interrupt_of_some_ranks_leaves_the_others_alone(
     client: Client, pool: dict[str, Any]
 ) -> None:
-    running = client.lines(pool["id"], f"print('in', flush=True)\n{FOREVER}")
-    wait_for_both(running)
-    for rank, states in ((1, ["busy", "idle"]), (0, ["idle", "idle"])):
-        client.post(path(pool, "interrupt"), {"ranks": [rank]}, 202)
-        line = next(line for line in running if "output" in line)
-        assert (line["rank"], line["output"]["ename"]) == (rank, "KeyboardInterrupt")
-        client.wait_until(pool["id"], lambda p, s=states: [r["state"] for r in p["ranks"]] == s)
-    assert list(running) == [{"rank": rank, "status": "error"} for rank in (0, 1)]
+    with running_on_both(client, pool, FOREVER) as lines:
+        for rank, states in ((1, ["busy", "idle"]), (0, ["idle", "idle"])):
+            client.post(path(pool, "interrupt"), {"ranks": [rank]}, 202)
+            line = next(filter(is_error, lines))
+            assert (line["rank"], line["output"]["ename"]) == (rank, "KeyboardInterrupt")
+            client.wait_until(pool["id"], lambda p, s=states: [r["state"] for r in p["ranks"]] == s)
+        assert list(lines) == [{"rank": rank, "status": "error"} for rank in (0, 1)]
 
 
 def test_an_interrupt_ends_the_code_on_all_ranks(client: Client, pool: dict[str, Any]) -> None:
-    code = f"kept = 'yes'; print('in', flush=True)\n{FOREVER}"
-    running = client.lines(pool["id"], code)
-    wait_for_both(running)
-    assert client.post(path(pool, "interrupt"), None, 202)["id"] == pool["id"]
-    lines = list(running)
-    names = [line["output"]["ename"] for line in lines if "output" in line]
+    with running_on_both(client, pool, FOREVER, first="kept = 'yes'") as lines:
+        assert client.post(path(pool, "interrupt"), None, 202)["id"] == pool["id"]
+        names = [line["output"]["ename"] for line in filter(is_error, lines)]
     assert names == ["KeyboardInterrupt"] * 2
     assert client.texts(pool["id"], "print(kept)") == ["yes\n"] * 2
 
 
 def test_a_caller_who_leaves_a_stream_ends_the_code(client: Client, pool: dict[str, Any]) -> None:
-    running = client.lines(pool["id"], f"print('in', flush=True)\n{FOREVER}")
-    wait_for_both(running)
-    running.close()  # the code says nothing more, so only the connection can tell
+    with running_on_both(client, pool, FOREVER):
+        pass  # the code says nothing more, so only the connection can tell that we leave
     assert client.texts(pool["id"], "print(rank)", timeout=30) == ["0\n", "1\n"]
 
 
