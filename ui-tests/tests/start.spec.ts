@@ -63,7 +63,7 @@ test('a pool is started as the form says, and by the code that it writes', async
     await more.press('Enter');
     const limit = panel.form.getByRole('spinbutton', { name: 'Time limit' });
     await limit.fill('0');
-    await expect(limit).toHaveAccessibleDescription(/More than 0/);
+    await expect(limit).toHaveAccessibleDescription(/Enter a number above 0/);
     await expect(panel.button('Start')).toBeDisabled();
     await limit.fill('');
     const share = panel.form.getByRole('checkbox', { name: /^Share/ });
