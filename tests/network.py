@@ -13,6 +13,15 @@ from contextlib import contextmanager
 _CLONE_NEWNET = 0x40000000
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
+_THIS = "/proc/thread-self/ns/net"
+
+
+def this_network() -> str:
+    """Return which network namespace this thread is in; empty where there are none."""
+    try:
+        return os.readlink(_THIS)
+    except FileNotFoundError:
+        return ""
 
 
 @contextmanager
@@ -25,7 +34,7 @@ def own_network() -> Iterator[None]:
         yield
         return
     libc = ctypes.CDLL(None, use_errno=True)
-    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    before = os.open(_THIS, os.O_RDONLY)
     try:
         _checked(libc.unshare(_CLONE_NEWNET))
         with socket.socket() as sock:

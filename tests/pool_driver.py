@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -19,6 +20,8 @@ from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.zygotes import Zygotes
 
+from .network import this_network
+
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
@@ -28,11 +31,25 @@ def _environment() -> dict[str, str]:
 
 
 class _Session:
-    """The warm zygote that the pools of all tests come from, so that torch is imported once."""
+    """The warm zygote that the pools of all tests come from, so that torch is imported once.
+
+    It belongs to one event loop and to one network, and so does what it forks.
+    """
 
     def __init__(self) -> None:
         self.zygotes = Zygotes(keep_warm=3600)
-        self.environment = _environment()
+        self._environment = _environment()
+        self._loop = asyncio.get_running_loop()
+        self._network = this_network()
+
+    def can_start(self, pool_request: PoolRequest) -> bool:
+        """Whether a pool that is asked for here would be as one from a zygote of its own."""
+        return (
+            not pool_request.env
+            and pool_request.base_env == self._environment
+            and asyncio.get_running_loop() is self._loop
+            and this_network() == self._network
+        )
 
 
 _session: _Session | None = None
@@ -68,11 +85,11 @@ async def follow(pool: Pool) -> list[str]:
 async def running(pool_request: PoolRequest, *, cold: bool = False) -> AsyncIterator[Pool]:
     """Run a pool, and check that nothing of it is left.
 
-    It comes from the session's zygote, unless it is `cold` or has an environment of its own.
+    It comes from the session's zygote, unless it is `cold` or has an environment, an event loop
+    or a network of its own.
     """
     manager = PoolManager(watch=True)
-    plain = _session and not pool_request.env and pool_request.base_env == _session.environment
-    if _session and plain and not cold:
+    if _session and not cold and _session.can_start(pool_request):
         manager.zygotes = _session.zygotes
     pool = await manager.create(pool_request)
     await follow(pool)
