@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.processes import ProcessRef
 from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.placement.plan import new_record
+from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.pools import agent as pools_agent
+from jupyter_dist_server.pools.agent import PoolAgent
+from jupyter_dist_server.pools.agent_process import AgentProcess
 
 from ..environment import environment, tagged
 from ..pool_driver import agent_of
+from ..waiting import PATIENCE
 from .warm import start, until, warm_manager, zygotes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="zygotes are Linux's")
@@ -122,3 +131,23 @@ async def test_stopped_ranks_are_replaced_and_stopped(tmp_path: Path, victims: l
         await asyncio.wait_for(pool.stop(), 20)
         assert pool.record.state is PoolState.COMPLETED
     await until(lambda: not tagged(env))
+
+
+async def test_an_agent_that_even_sigkill_does_not_end_is_left_within_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one that hangs in a system call of a driver."""
+    monkeypatch.setattr(pools_agent, "_STOP_PATIENCE", 0.1)
+    monkeypatch.setattr(pools_agent, "_END_PATIENCE", 0.1)
+    monkeypatch.setattr(AgentProcess, "send_signal", lambda *_: None)
+    folder = tmp_path / "pool"
+    folder.mkdir()
+    asked = PoolRequest(num_ranks=1, cwd=str(tmp_path))
+    agent = PoolAgent(msgspec.structs.replace(new_record(asked), folder=str(folder)), print)
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        agent.process = AgentProcess(ProcessRef.of(process.pid))
+        await asyncio.wait_for(agent.leave_nothing(unexpected=False), PATIENCE)
+        assert process.poll() is None
+        process.kill()
+    assert "was killed, but has not ended" in caplog.text
+    assert not folder.exists()
