@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -299,7 +300,9 @@ class PoolClient(RankConnection):
 
     async def stop_all(self) -> list[int]:
         """Stop whatever the ranks run, whoever waits for it; return those that did not stop."""
-        return await self._interrupter.stop_all()
+        with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
+            return await self._interrupter.stop_all()
+        return []
 
     async def close(self) -> None:
         """Disconnect; the ranks go on."""

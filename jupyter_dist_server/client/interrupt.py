@@ -16,6 +16,7 @@ from .agent_link import AgentLink
 from .connection import RankConnection
 from .execution import Execution
 from .group_recovery import GroupKeeper
+from .watcher import Watcher
 
 PATIENCE = 2.0
 """Seconds for which ranks that were interrupted are waited for."""
@@ -62,17 +63,32 @@ class Interrupter:
             execution.finish(rank, {"status": "late" if rank in execution.begun else "aborted"})
 
     async def stop_all(self) -> list[int]:
-        """Stop whatever all ranks run, whoever waits for it; return those that did not stop."""
+        """Stop whatever all ranks run, whoever waits for it; return those that did not stop.
+
+        Raises
+        ------
+        OSError
+            If the pool has ended.
+        """
         execution = Execution(range(self._ranks.world_size), lambda *_: None)
+
+        def note(rank: int, state: str, *_: object) -> None:
+            if state == "idle":
+                execution.finish(rank, {"status": "ok"})
+
+        # A rank that is asked may not answer: it may be in the C code of the next cell by then.
+        watcher = Watcher(self._ranks.folder, note)
         following = asyncio.create_task(self._follow(execution))
         try:
+            await watcher.ready(set(execution.outstanding) - set(self._ranks.dead), _ANSWER)
             await self.stop(execution)
         finally:
             following.cancel()
+            await watcher.close()
         return [rank for rank, reply in execution.replies.items() if reply.status == "late"]
 
     async def _follow(self, execution: Execution) -> None:
-        """See for ourselves when cells end that are not ours."""
+        """See for ourselves which ranks are idle, or in another cell than the one to be stopped."""
         while execution.outstanding:
             for rank in set(execution.outstanding) & self._ranks.dead.keys():
                 execution.lose(rank, self._ranks.dead[rank])

@@ -41,10 +41,10 @@ class Watcher(RankConnection):
             state, cell = message["content"]["execution_state"], message["metadata"]
             self._on_state(rank, state, cell.get("cell"), cell.get("cell_id"))
 
-    async def ready(self, ranks: Iterable[int]) -> None:
+    async def ready(self, ranks: Iterable[int], patience: float = _PATIENCE) -> None:
         """Wait until no status of `ranks` can be missed, unless one is silent, or we are closed."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self.subscribed(ranks), _PATIENCE)
+            await asyncio.wait_for(self.subscribed(ranks), patience)
 
 
 async def rank_states(folder: Path, ranks: Iterable[int]) -> dict[int, dict[str, Any]]:

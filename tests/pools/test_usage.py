@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.client.watcher import rank_states
 from jupyter_dist_server.common.protocol.records import (
@@ -100,7 +98,6 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     await running
 
 
-@pytest.mark.xfail(reason="a rank in C code with the GIL answers again; the cause is not known")
 async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -> None:
     async def check(usage: RankUsage, pool: Pool) -> None:
         assert usage.latest == {}
