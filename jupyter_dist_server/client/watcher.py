@@ -15,7 +15,7 @@ _CELLS = ("execute_request", "dist_cell_request")
 _PATIENCE = 5.0
 """Seconds within which every rank confirms our subscription, and answers."""
 
-OnState = Callable[[int, str, int | None, str | None], None]
+OnState = Callable[[int, str, int | None, str | None, str], None]
 
 
 class Watcher(RankConnection):
@@ -26,8 +26,8 @@ class Watcher(RankConnection):
     folder : Path
         The pool's private folder.
     on_state : callable
-        Called with ``(rank, "busy" or "idle", cell, cell_id)``: the notebook's number and id of
-        the cell, `None` if it has none.
+        Called with ``(rank, "busy" or "idle", cell, cell_id, msg_id)``: the notebook's number and
+        id of the cell, `None` if it has none, and the id of the request that runs it.
     """
 
     def __init__(self, folder: Path, on_state: OnState) -> None:
@@ -37,9 +37,10 @@ class Watcher(RankConnection):
 
     def on_message(self, rank: int, channel: str, message: Message) -> None:
         """Take a status; control requests have one too, but they are not cells."""
-        if message["parent_header"].get("msg_type") in _CELLS:
+        parent = message["parent_header"]
+        if parent.get("msg_type") in _CELLS:
             state, cell = message["content"]["execution_state"], message["metadata"]
-            self._on_state(rank, state, cell.get("cell"), cell.get("cell_id"))
+            self._on_state(rank, state, cell.get("cell"), cell.get("cell_id"), parent["msg_id"])
 
     async def ready(self, ranks: Iterable[int], patience: float = _PATIENCE) -> None:
         """Wait until no status of `ranks` can be missed, unless one is silent, or we are closed."""
@@ -53,13 +54,13 @@ async def rank_states(folder: Path, ranks: Iterable[int]) -> dict[int, dict[str,
     Returns
     -------
     dict
-        ``{state, cell, cell_id, since}`` by rank, without those that do not answer: one may be
-        stopped, or in C code that holds the GIL.
+        ``{state, cell, cell_id, msg_id, since}`` by rank, without those that do not answer: one may
+        be stopped, or in C code that holds the GIL.
     """
     try:
         async with RankConnection(folder) as connection:
             status = await connection.status(_PATIENCE, ranks)
     except FileNotFoundError:  # the pool has ended this very moment
         return {}
-    wanted = ("state", "cell", "cell_id", "since")
+    wanted = ("state", "cell", "cell_id", "msg_id", "since")
     return {rank: {name: said[name] for name in wanted} for rank, said in status.items()}

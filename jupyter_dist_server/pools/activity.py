@@ -54,7 +54,8 @@ class Activity:
         state: str,
         cell: int | None,
         cell_id: str | None,
+        msg_id: str | None,
         since: float | None = None,
     ) -> None:
-        if self._record.ranks[rank].turn(state, cell, cell_id, since):
+        if self._record.ranks[rank].turn(state, cell, cell_id, msg_id, since):
             self._changed()

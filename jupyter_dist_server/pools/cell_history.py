@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..common.protocol.records import PoolRecord, RankRecord
@@ -13,30 +12,54 @@ from .pool import Pool
 
 KEEP = 3600.0
 """Seconds for which it is known what a rank did: the longest range of the panel's timeline."""
-MOST = 4000
-"""No more stretches are kept of a pool, however quick the cells and however many the ranks."""
+MOST = 20_000
+"""No more stretches are kept, however quick the cells and however many the ranks."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Stretch:
-    """A time in which a rank was busy with one cell."""
+    """A time in which a rank was busy with a cell."""
 
-    pool: PoolRecord
     rank: int
     gpu: str | None
     """The UUID."""
-    cell: int | None
-    """The notebook's number of the cell, `None` if that has none."""
-    cell_id: str | None
-    """The notebook's id of the cell, `None` if the front end gave none."""
     start: float
     end: float | None = None
     """`None` while it lasts."""
 
+
+@dataclass(slots=True)
+class CellRun:
+    """One execution of a cell, on the ranks to which its request was sent."""
+
+    id: str
+    """Of the request."""
+    pool: PoolRecord
+    cell: int | None
+    """The notebook's number of the cell, `None` if that has none."""
+    cell_id: str | None
+    """The notebook's id of the cell, `None` if the front end gave none."""
+    stretches: list[Stretch] = field(default_factory=list)
+    version: int = 0
+    """The history's, at the last change of this cell."""
+
+    @property
+    def end(self) -> float | None:
+        """When the last rank was done, `None` while one is busy."""
+        ends = [stretch.end for stretch in self.stretches if stretch.end is not None]
+        return max(ends) if len(ends) == len(self.stretches) else None
+
     def to_json(self) -> dict[str, Any]:
-        """Return it as the REST API shows it, below its pool."""
-        names = ("rank", "gpu", "cell", "cell_id", "start", "end")
-        return {name: getattr(self, name) for name in names}
+        """Return it as the REST API and the stream show it."""
+        return {
+            "id": self.id,
+            "pool": self.pool.id,
+            "kernel_id": self.pool.kernel_id,
+            "name": self.pool.name,
+            "cell": self.cell,
+            "cell_id": self.cell_id,
+            "stretches": [asdict(stretch) for stretch in self.stretches],
+        }
 
 
 class CellHistory:
@@ -46,56 +69,89 @@ class CellHistory:
     ----------
     manager : PoolManager
         Whose pools are followed, from now on.
+
+    Attributes
+    ----------
+    version : int
+        Grows with each change.
     """
 
     def __init__(self, manager: PoolManager) -> None:
-        self._running: dict[tuple[str, int], Stretch] = {}
-        self._over: dict[str, deque[Stretch]] = {}
-        """By pool, each by their end."""
+        self.version = 0
+        self._cells: dict[tuple[str, str], CellRun] = {}
+        """By pool and request, in the order of their last changes."""
+        self._running: dict[tuple[str, int], tuple[CellRun, Stretch]] = {}
+        """By pool and rank."""
+        self._notebooks: dict[str, tuple[str | None, str]] = {}
+        """By pool: the kernel and the path."""
+        self._count = 0
         manager.listen(self._on_change, self._on_removal)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the body of ``GET /cells``: of each pool its stretches, by their start."""
+    def since(self, version: int = 0) -> list[dict[str, Any]]:
+        """Return the cells that have changed since a version, by their start."""
         self._forget()
-        over = (one for stretches in self._over.values() for one in stretches)
-        known = sorted((*over, *self._running.values()), key=lambda one: one.start)
-        pools: dict[str, dict[str, Any]] = {}
-        for stretch in known:
-            pool = stretch.pool
-            shown = pools.setdefault(pool.id, {"id": pool.id, "stretches": []})
-            shown |= {"kernel_id": pool.kernel_id, "name": pool.name}  # as they are now
-            shown["stretches"].append(stretch.to_json())
-        return {"pools": list(pools.values())}
+        news = []
+        for cell in reversed(self._cells.values()):
+            if cell.version <= version:
+                break
+            news.append(cell)
+        news.sort(key=lambda cell: cell.stretches[0].start)
+        return [cell.to_json() for cell in news]
 
     def _on_change(self, pool: Pool) -> None:
-        for rank in pool.record.ranks:
-            known = self._running.get((pool.record.id, rank.rank))
+        record = pool.record
+        for rank in record.ranks:
+            _, known = self._running.get((record.id, rank.rank), (None, None))
             if (rank.state == "busy") != bool(known) or (known and known.start != rank.since):
-                self._turn(pool.record, rank)
+                self._turn(record, rank)
+        notebook = record.kernel_id, record.name
+        if self._notebooks.setdefault(record.id, notebook) != notebook:
+            self._notebooks[record.id] = notebook
+            for cell in [cell for cell in self._cells.values() if cell.pool.id == record.id]:
+                self._touch(cell)
 
     def _turn(self, pool: PoolRecord, rank: RankRecord) -> None:
         self._close(pool.id, rank.rank, rank.since)
         if rank.state == "busy":
-            gpu = rank.gpu.uuid if rank.gpu else None
-            stretch = Stretch(pool, rank.rank, gpu, rank.cell, rank.cell_id, rank.since)
-            self._running[pool.id, rank.rank] = stretch
+            stretch = Stretch(rank.rank, rank.gpu.uuid if rank.gpu else None, rank.since)
+            request = rank.msg_id or ""
+            cell = self._cells.get((pool.id, request))
+            cell = cell or CellRun(request, pool, rank.cell, rank.cell_id)
+            cell.stretches.append(stretch)
+            self._running[pool.id, rank.rank] = cell, stretch
+            self._count += 1
+            self._touch(cell)
 
     def _on_removal(self, pool_id: str) -> None:
         """Note that a pool is not followed any more; it may go on without us."""
+        self._notebooks.pop(pool_id, None)
         for pool, rank in list(self._running):
             if pool == pool_id:
                 self._close(pool, rank, time.time())
 
     def _close(self, pool_id: str, rank: int, end: float) -> None:
-        if stretch := self._running.pop((pool_id, rank), None):
+        if running := self._running.pop((pool_id, rank), None):
+            cell, stretch = running
             stretch.end = max(stretch.start, end)
-            self._over.setdefault(pool_id, deque(maxlen=MOST)).append(stretch)
-            self._forget()
+            self._touch(cell)
+
+    def _touch(self, cell: CellRun) -> None:
+        self.version += 1
+        cell.version = self.version
+        self._cells.pop((cell.pool.id, cell.id), None)
+        self._cells[cell.pool.id, cell.id] = cell
+        self._forget()
 
     def _forget(self) -> None:
+        """Forget cells that ended too long ago, and the first ones if they are too many."""
         oldest = time.time() - KEEP
-        for pool, stretches in list(self._over.items()):
-            while stretches and (stretches[0].end or 0.0) < oldest:
-                stretches.popleft()
-            if not stretches:
-                del self._over[pool]
+        forgotten = []
+        for key, cell in self._cells.items():
+            if (end := cell.end) is None:
+                continue
+            if end >= oldest and self._count <= MOST:
+                break
+            self._count -= len(cell.stretches)
+            forgotten.append(key)
+        for key in forgotten:
+            del self._cells[key]

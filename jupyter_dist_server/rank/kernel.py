@@ -44,11 +44,11 @@ class RankKernel(
     """A conforming kernel that also tells its status while the main thread is stuck.
 
     ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
-    ``{rank, state, since, cell, line, call, backward, calls, group}`` and what `RankReport` says:
-    `state` is ``idle`` or ``busy``, `since` in Unix seconds, `cell` the notebook's number of the
-    cell that runs or ran last, `line`, `call` and `backward` where it is in that, see
-    `whereabouts`, `calls` how many collectives it has begun, and `group` the same on all ranks if
-    they form one.
+    ``{rank, state, since, cell, cell_id, msg_id, line, call, backward, calls, group}`` and what
+    `RankReport` says: `state` is ``idle`` or ``busy``, `since` in Unix seconds, `cell` the
+    notebook's number of the cell that runs or ran last, `msg_id` the request that runs it, `line`,
+    `call` and `backward` where it is in that, see `whereabouts`, `calls` how many collectives it
+    has begun, and `group` the same on all ranks if they form one.
     ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
     one that it has not begun; an empty id interrupts whatever runs. ``dist_cancel_reply`` tells
     which by ``{running, since}``, and where the main thread was, see `whereabouts`.
@@ -74,6 +74,7 @@ class RankKernel(
         self._state, self._since = "idle", time.time()
         self._cell: int | None = None
         self._cell_id: str | None = None
+        self._request: str | None = None
         self._cancelled: set[str] = set()
         self._running = ""
 
@@ -225,6 +226,7 @@ class RankKernel(
         for stream in self.iopub_thread.captured:
             stream.begin_cell()
         self._cell, self._cell_id = count, cell_id
+        self._request = self.get_parent("shell")["header"]["msg_id"]
         self._state, self._since = "busy", time.time()
 
     def _end(self) -> None:
@@ -239,6 +241,7 @@ class RankKernel(
             "since": self._since,
             "cell": self._cell,
             "cell_id": self._cell_id,
+            "msg_id": self._request,
             **(whereabouts() if self._state == "busy" else NOWHERE),
             "calls": self.group.calls(),
             "group": self.group.fingerprint(),

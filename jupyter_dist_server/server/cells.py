@@ -7,10 +7,10 @@ from .base import StatusHandler
 
 
 class CellsHandler(StatusHandler):
-    """The past of all ranks, for the bands of a timeline."""
+    """The past of all ranks."""
 
     async def get(self) -> None:
-        """Show when each rank was busy with which cell, in the last hour."""
+        """Show which cells ran on which ranks, in the last hour."""
         await self.require("read")
         history: CellHistory = self.settings["jupyter_dist_cells"]
-        self.finish(history.to_json())
+        self.finish({"cells": history.since()})

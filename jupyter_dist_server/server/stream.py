@@ -1,4 +1,4 @@
-"""``WS /jupyter-dist/stream``: pool states and GPU samples, pushed to every panel."""
+"""``WS /jupyter-dist/stream``: pool states, cells and GPU samples, pushed to every panel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
         self._changed: dict[str, bool] = {}
         self._mistake: DistError | None = None
         self._news = asyncio.Event()
-        self._viewer = Viewer(self.settings["jupyter_dist_gpus"], self._news.set)
+        settings = self.settings
+        feed, cells = settings["jupyter_dist_gpus"], settings["jupyter_dist_cells"]
+        self._viewer = Viewer(feed, cells, self._news.set)
         self._stop_listening = self.manager.listen(self._on_change, self._on_removal)
         self._sender = asyncio.create_task(self._send())
 

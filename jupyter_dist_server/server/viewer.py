@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from ..common.errors import DistError
+from ..pools.cell_history import CellHistory
 from .bodies import read_json
-from .gpus.feed import WATCHABLE, GpuFeed
+from .gpus.feed import GpuFeed
 
+_WATCHABLE = ("gpus", "pcie", "cells")
+"""What a client can look at. `"pcie"` is the rates of PCIe and NVLink: each reading takes 20 ms."""
 _KINDS = ("gpus", "history", "usage", "processes")
 """In the order in which a client is told; samples come last, as they need the others."""
 
@@ -25,11 +29,11 @@ def read_watch(message: str | bytes) -> frozenset[str]:
         watch = said["watch"] if set(said) == {"watch"} else None
     except (ValueError, TypeError, KeyError):
         watch = None
-    if not isinstance(watch, list) or not set(map(str, watch)) <= set(WATCHABLE):
+    if not isinstance(watch, list) or not set(map(str, watch)) <= set(_WATCHABLE):
         raise DistError(
             "bad_request",
             "A message to the stream must be a JSON object with “watch” only.",
-            'Send {"watch": ["gpus"]}, {"watch": ["gpus", "pcie"]} or {"watch": []}.',
+            'Send {"watch": ["gpus"]}, {"watch": ["gpus", "pcie", "cells"]} or {"watch": []}.',
             field="watch",
         )
     return frozenset(map(str, watch))
@@ -43,13 +47,16 @@ class Viewer:
     Parameters
     ----------
     feed : GpuFeed
-        Where the messages come from.
+        Where the messages on GPUs come from.
+    cells : CellHistory
+        The cells; they change with their pools, of whose changes the client is told anyway.
     news : callable
         Called when there may be something new.
     """
 
-    def __init__(self, feed: GpuFeed, news: Callable[[], None]) -> None:
+    def __init__(self, feed: GpuFeed, cells: CellHistory, news: Callable[[], None]) -> None:
         self._feed = feed
+        self._cells = cells
         self._news = news
         self._watch: frozenset[str] = frozenset()
         self._releases: list[Callable[[], None]] = []
@@ -63,18 +70,30 @@ class Viewer:
         former, self._releases = self._releases, []
         self._watch = watch
         self._seen, self._tick = {}, 0
-        if watch:
+        if metrics := watch - {"cells"}:
             # Before the former interest is released, or everything might be stopped in between.
-            want = self._feed.telemetry.want("gpus", *(watch - {"gpus"}))
+            want = self._feed.telemetry.want("gpus", *(metrics - {"gpus"}))
             self._releases = [want, self._feed.listen(self._news)]
         for release in former:
             release()
         self._news()
 
     async def take(self) -> list[bytes]:
-        """Return what this client has not been told yet; it is shared with other clients."""
+        """Return what this client has not been told yet."""
+        return [*self._cell_news(), *await self._gpu_news()]
+
+    def _cell_news(self) -> list[bytes]:
+        seen, version = self._seen.get("cells"), self._cells.version
+        if "cells" not in self._watch or seen == version:
+            return []
+        self._seen["cells"] = version
+        news = {"type": "cells", "complete": seen is None, "cells": self._cells.since(seen or 0)}
+        return [json.dumps(news, separators=(",", ":")).encode()]
+
+    async def _gpu_news(self) -> list[bytes]:
+        """Return what is new of the GPUs; the messages are shared with other clients."""
         watch, frames = self._watch, self._feed.frames
-        if "gpus" not in frames or not watch:
+        if "gpus" not in frames or not watch - {"cells"}:
             return []
         links = "pcie" in watch
         history = b""

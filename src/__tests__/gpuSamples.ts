@@ -1,6 +1,6 @@
 import { Signal } from '@lumino/signaling';
 
-import type { StreamMessage } from '../model/contract';
+import type { ICell, StreamMessage } from '../model/contract';
 import type {
   IGpu,
   IGpusMessage,
@@ -78,6 +78,29 @@ export function makeUsage(rank: number, changes: Partial<IUsage> = {}): IUsage {
     calls: null,
     line: null,
     waiting_since: null,
+    ...changes
+  };
+}
+
+/** A cell of the pool `p1`; of each rank, when it began and ended. */
+export function makeCell(
+  id: string,
+  spans: [number, number | null][],
+  changes: Partial<ICell> = {}
+): ICell {
+  return {
+    id,
+    pool: 'p1',
+    kernel_id: 'k1',
+    name: 'train.ipynb',
+    cell: null,
+    cell_id: null,
+    stretches: spans.map(([start, end], rank) => ({
+      rank,
+      gpu: `GPU-${rank}`,
+      start,
+      end
+    })),
     ...changes
   };
 }

@@ -19,6 +19,7 @@ export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
     since: 100,
     cell: null,
     cell_id: null,
+    msg_id: null,
     exit: null,
     stderr: [],
     ...changes

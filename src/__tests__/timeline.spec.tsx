@@ -83,9 +83,6 @@ async function open(
   const serverSettings = ServerConnection.makeSettings({
     fetch: async input => {
       const { url } = input as Request;
-      if (url.includes('jupyter-dist/cells')) {
-        return new Response(JSON.stringify({ pools: [] }));
-      }
       urls.push(url);
       return new Response(JSON.stringify(PAST));
     }

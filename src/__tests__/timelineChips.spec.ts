@@ -1,36 +1,20 @@
-import type { IBand } from '../timeline/bands';
+import type { ICellRun } from '../model/cells';
 import { chipsIn, fitLabel } from '../timeline/chips';
 import { nearest, Scale } from '../timeline/scale';
+import { makeCell } from './gpuSamples';
 
 /** Pixel 0 is at 1000 s, and each is a second. */
 const SCALE = new Scale(1000, 1);
 
 let count = 0;
 
-function makeBand(start: number, end: number | null, pool = 'p1'): IBand {
-  return {
-    id: count++,
-    pool,
-    path: `work/${pool}.ipynb`,
-    kernelId: 'k1',
-    cell: count,
-    cellId: null,
-    start: 1000 + start,
-    stretches: [
-      {
-        rank: 0,
-        gpu: 'GPU-0',
-        cell: count,
-        cell_id: null,
-        start: 1000 + start,
-        end: end === null ? null : 1000 + end
-      }
-    ]
-  };
+function makeRun(from: number, to: number | null, pool = 'p1'): ICellRun {
+  const [start, end] = [1000 + from, to === null ? null : 1000 + to];
+  return { ...makeCell(`${count++}`, [[start, end]], { pool }), start, end };
 }
 
-const places = (...bands: IBand[]) =>
-  chipsIn(bands, SCALE, [100, 400]).map(({ left, right, room, lane }) => [
+const places = (...cells: ICellRun[]) =>
+  chipsIn(cells, SCALE, [100, 400]).map(({ left, right, room, lane }) => [
     left,
     right,
     room,
@@ -41,11 +25,11 @@ describe('what stands above the curves', () => {
   it('is where the cell is, as far as it can be seen', () => {
     expect(
       places(
-        makeBand(10, 90),
-        makeBand(50, 140),
-        makeBand(200, 250),
-        makeBand(380, null),
-        makeBand(500, 600)
+        makeRun(10, 90),
+        makeRun(50, 140),
+        makeRun(200, 250),
+        makeRun(380, null),
+        makeRun(500, 600)
       )
     ).toEqual([
       [100, 140, 140, 0],
@@ -55,11 +39,7 @@ describe('what stands above the curves', () => {
   });
 
   it('has a lane for each pool', () => {
-    const all = [
-      makeBand(120, 160),
-      makeBand(130, 190, 'p2'),
-      makeBand(170, 180)
-    ];
+    const all = [makeRun(120, 160), makeRun(130, 190, 'p2'), makeRun(170, 180)];
     expect(places(...all)).toEqual([
       [120, 160, 160, 0],
       [170, 180, 180, 0],
@@ -68,22 +48,22 @@ describe('what stands above the curves', () => {
   });
 
   it('leaves the room to the next where cells overlap', () => {
-    expect(places(makeBand(120, 200), makeBand(150, 160))).toEqual([
+    expect(places(makeRun(120, 200), makeRun(150, 160))).toEqual([
       [120, 200, 150, 0],
       [150, 160, 160, 0]
     ]);
   });
 
   it('is one for many cells that are too narrow to tell apart', () => {
-    const short = [120, 123, 126, 129].map(start => makeBand(start, start + 1));
+    const short = [120, 123, 126, 129].map(start => makeRun(start, start + 1));
     const [chip, next] = chipsIn(
-      [...short, makeBand(150, 151)],
+      [...short, makeRun(150, 151)],
       SCALE,
       [100, 400]
     );
-    expect(chip.bands).toHaveLength(4);
+    expect(chip.cells).toHaveLength(4);
     expect([chip.left, chip.right]).toEqual([120, 131]);
-    expect(next.bands).toHaveLength(1);
+    expect(next.cells).toHaveLength(1);
   });
 
   it('says as much as there is room for, and never half a word', () => {

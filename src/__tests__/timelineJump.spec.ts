@@ -3,20 +3,15 @@ import { Notification } from '@jupyterlab/apputils';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import { nullTranslator } from '@jupyterlab/translation';
 
-import type { IBand } from '../timeline/bands';
+import type { ICellRun } from '../model/cells';
 import { jumpTo } from '../timeline/jump';
+import { makeCell } from './gpuSamples';
 
-const BAND: IBand = {
-  id: 1,
-  pool: 'p1',
-  path: 'work/train.ipynb',
-  kernelId: 'k1',
-  cell: 6,
-  cellId: 'six',
+const RUN: ICellRun = {
+  ...makeCell('a', [[10, 20]], { cell: 6, cell_id: 'six' }),
+  name: 'work/train.ipynb',
   start: 10,
-  stretches: [
-    { rank: 0, gpu: null, cell: 6, cell_id: 'six', start: 10, end: 20 }
-  ]
+  end: 20
 };
 
 const cell = (id: string, executionCount: number | null = null) => ({
@@ -25,7 +20,7 @@ const cell = (id: string, executionCount: number | null = null) => ({
 
 /** Jump, with these cells in the notebook; answers the cell and what was said. */
 async function jump(
-  band: IBand,
+  run: ICellRun,
   cells: ReturnType<typeof cell>[],
   { isOpen = true, path = 'work/train.ipynb', kernel = 'k1' } = {}
 ) {
@@ -59,7 +54,7 @@ async function jump(
   };
   const before = Notification.manager.notifications.length;
   await jumpTo(
-    band,
+    run,
     app as unknown as JupyterFrontEnd,
     tracker as unknown as INotebookTracker,
     nullTranslator.load('')
@@ -73,9 +68,9 @@ async function jump(
   };
 }
 
-describe('a click on a band', () => {
+describe('a click on a cell', () => {
   it('goes to the cell with its id, whatever its number is now', async () => {
-    const { index, shown, said } = await jump(BAND, [
+    const { index, shown, said } = await jump(RUN, [
       cell('four', 6),
       cell('six', 1),
       cell('new')
@@ -87,14 +82,14 @@ describe('a click on a band', () => {
 
   it('finds a notebook that was renamed, and a kernel that is another', async () => {
     const cells = [cell('six')];
-    const renamed = await jump(BAND, cells, { path: 'work/b.ipynb' });
+    const renamed = await jump(RUN, cells, { path: 'work/b.ipynb' });
     expect(renamed.index).toBe(0);
-    const restarted = await jump(BAND, cells, { kernel: 'k2' });
+    const restarted = await jump(RUN, cells, { kernel: 'k2' });
     expect(restarted.index).toBe(0);
   });
 
   it('opens the notebook if it is closed', async () => {
-    const { index, opened } = await jump(BAND, [cell('six')], {
+    const { index, opened } = await jump(RUN, [cell('six')], {
       isOpen: false
     });
     expect(opened).toEqual(['work/train.ipynb']);
@@ -102,13 +97,13 @@ describe('a click on a band', () => {
   });
 
   it('says so if the cell is gone, or the notebook', async () => {
-    const gone = await jump(BAND, [cell('seven', 6)]);
+    const gone = await jump(RUN, [cell('seven', 6)]);
     expect(gone.index).toBe(-1);
     expect(gone.said).toEqual(['Cell [6] is not in train.ipynb any more.']);
-    const unnamed = { ...BAND, cell: null, cellId: null };
+    const unnamed = { ...RUN, cell: null, cell_id: null };
     const { said } = await jump(unnamed, [cell('six')]);
     expect(said).toEqual(['That cell is not in train.ipynb.']);
-    const lost = await jump({ ...BAND, path: 'away/a.ipynb' }, [], {
+    const lost = await jump({ ...RUN, name: 'away/a.ipynb' }, [], {
       isOpen: false
     });
     expect(lost.said[0]).toBe('a.ipynb could not be opened: No such file.');

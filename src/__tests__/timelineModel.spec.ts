@@ -1,7 +1,6 @@
 import { Signal } from '@lumino/signaling';
 
 import { Telemetry } from '../model/telemetry';
-import { Bands } from '../timeline/bands';
 import { TimelineModel } from '../timeline/model';
 import type { IHistory } from '../timeline/recording';
 import { makeTable } from '../timeline/table';
@@ -18,7 +17,7 @@ function makeTimeline() {
   const pools = makeModel({ changed, telemetry, gpus: makeInventory() });
   const asked: [number, number][] = [];
   const answers: ((history: IHistory | Error) => void)[] = [];
-  const model = new TimelineModel(pools, pools, new Bands(pools), {
+  const model = new TimelineModel(pools, pools, {
     load: (since, step) => {
       asked.push([since, step]);
       return new Promise((resolve, reject) =>
@@ -26,8 +25,7 @@ function makeTimeline() {
           answer instanceof Error ? reject(answer) : resolve(answer)
         )
       );
-    },
-    loadCells: async () => ({ pools: [] })
+    }
   });
   stream.received.emit(makeGpusMessage());
   const sample = (time: number, value: number) =>
@@ -55,7 +53,7 @@ describe('timeline', () => {
     const { model, stream, asked, sample, answer, values } = makeTimeline();
     expect(stream.watched).toEqual([]);
     model.isShown = true;
-    expect(stream.watched.at(-1)).toEqual(['gpus']);
+    expect(stream.watched.at(-1)).toEqual(['cells', 'gpus']);
     expect(asked).toEqual([[-900, 1]]);
     sample(NOW, 30);
     await answer(PAST);

@@ -38,6 +38,8 @@ export interface IRank {
   cell: number | null;
   /** The notebook's id of that cell; null if the front end gave none. */
   cell_id: string | null;
+  /** The id of the request that runs that cell. */
+  msg_id: string | null;
   /** Why the rank is dead, in words. */
   exit: string | null;
   /** The last lines that it wrote, if it died unasked. */
@@ -105,34 +107,37 @@ export interface IPool {
   ranks: IRank[];
 }
 
-/** A time in which a rank was busy with one cell. */
-export interface ICellStretch {
+/** A time in which a rank was busy with a cell. */
+export interface IStretch {
   rank: number;
   /** The UUID of its GPU. */
   gpu: string | null;
-  /** The notebook's number of the cell; null if that has none. */
-  cell: number | null;
-  /** The notebook's id of the cell; null if the front end gave none. */
-  cell_id: string | null;
   /** Unix seconds. */
   start: number;
   /** Null while it lasts. */
   end: number | null;
 }
 
-/** What the server knows of a pool's cells, also if the pool has ended. */
-export interface IPoolCells {
+/** One execution of a cell, on the ranks of one pool. */
+export interface ICell {
+  /** The id of the request that runs it. */
   id: string;
+  pool: string;
   kernel_id: string | null;
   /** The notebook's path, empty when there is none. */
   name: string;
-  /** By their start. */
-  stretches: ICellStretch[];
+  /** The notebook's number of the cell; null if that has none. */
+  cell: number | null;
+  /** The notebook's id of the cell; null if the front end gave none. */
+  cell_id: string | null;
+  stretches: IStretch[];
 }
 
-/** Which cell ran on which ranks when, in the last hour. */
-export interface ICells {
-  pools: IPoolCells[];
+export interface ICellsMessage {
+  type: 'cells';
+  /** Whether these are all cells, not only those that changed. */
+  complete: boolean;
+  cells: ICell[];
 }
 
 export interface IServerStatus {
@@ -212,6 +217,7 @@ export type StreamMessage =
     }
   | { type: 'pool'; pool: IPool }
   | { type: 'pool_removed'; id: string }
+  | ICellsMessage
   | TelemetryMessage;
 
 export function deadRanks(pool: IPool): IRank[] {

@@ -159,4 +159,4 @@ export type TelemetryMessage =
   | IUsageMessage;
 
 /** What a client can look at. */
-export type Topic = 'gpus' | 'pcie';
+export type Topic = 'gpus' | 'pcie' | 'cells';

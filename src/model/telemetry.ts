@@ -4,6 +4,8 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
+import { CellHistory } from './cells';
+import type { ICellHistory } from './cells';
 import type { StreamMessage } from './contract';
 import type {
   IGpusMessage,
@@ -62,6 +64,8 @@ export interface ITelemetry {
   readonly time: number | null;
   gpu(uuid: string): IReading;
   rank(poolId: string, rank: number): IRankReading;
+  /** Which cells ran when. */
+  readonly cells: ICellHistory;
   /** Ask the server to send readings, until the answer is disposed of. */
   watch(topic: Topic): IDisposable;
 }
@@ -107,6 +111,8 @@ export class Telemetry implements ITelemetry {
   get time(): number | null {
     return this._time;
   }
+
+  readonly cells = new CellHistory();
 
   gpu(uuid: string): IReading {
     return this._gpus.get(uuid) ?? UNREAD;
@@ -172,6 +178,9 @@ export class Telemetry implements ITelemetry {
       case 'usage':
         this._onUsage(message);
         break;
+      case 'cells':
+        this.cells.take(message);
+        return;
       default:
         return;
     }

@@ -1,7 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { BandStrip } from './bandStrip';
-import type { IBandStripOptions } from './bandStrip';
+import { CellStrip } from './cellStrip';
+import type { ICellStripOptions } from './cellStrip';
 import type { IColours } from './colours';
 import {
   AXIS_HEIGHT,
@@ -30,7 +30,7 @@ export class Chart {
     parent: HTMLElement,
     private readonly _model: TimelineModel,
     private readonly _trans: TranslationBundle,
-    options: Pick<IBandStripOptions, 'jump'> & { moved(): void }
+    options: Pick<ICellStripOptions, 'jump'> & { moved(): void }
   ) {
     this.node = element(parent, 'jp-dist-Timeline-chart');
     this._canvas = element(this.node, '', 'canvas');
@@ -47,7 +47,7 @@ export class Chart {
     const zoom = (from: number, to: number) => _model.zoomTo(from, to);
     this._stripNode = element(this.body, 'jp-dist-Timeline-strip');
     const chips = element(this._stripNode, 'jp-dist-Timeline-plot');
-    this._strip = new BandStrip(chips, _model, _trans, {
+    this._strip = new CellStrip(chips, _model, _trans, {
       jump: options.jump,
       zoom
     });
@@ -169,7 +169,7 @@ export class Chart {
   private readonly _canvas: HTMLCanvasElement;
   private readonly _stripNode: HTMLElement;
   private readonly _rowsNode: HTMLElement;
-  private readonly _strip: BandStrip;
+  private readonly _strip: CellStrip;
   private _rows: Row[] = [];
   /** The GPUs that the rows are of. */
   private _key = '';

@@ -1,5 +1,4 @@
-import { endOf } from './bands';
-import type { IBand } from './bands';
+import type { ICellRun } from '../model/cells';
 import type { Scale } from './scale';
 
 /** Pixels: what is narrower has no room for a word, nor for a finger. */
@@ -11,7 +10,7 @@ const MOST_LANES = 4;
 
 /** What stands for a cell above the curves, or for several that are too narrow to tell apart. */
 export interface IChip {
-  bands: readonly [IBand, ...IBand[]];
+  cells: [ICellRun, ...ICellRun[]];
   /** Each pool has one. */
   lane: number;
   /** Pixels of the scale. */
@@ -26,23 +25,23 @@ export interface IChip {
  * What stands above the curves between two pixels of the scale, by lane and time.
  */
 export function chipsIn(
-  bands: readonly IBand[],
+  cells: readonly ICellRun[],
   scale: Scale,
   [from, to]: readonly [number, number]
 ): IChip[] {
   const lanes = new Map<string, IChip[]>();
-  for (const band of bands) {
-    const end = endOf(band);
-    const start = Math.round(scale.place(band.start));
+  for (const cell of cells) {
+    const { end } = cell;
+    const start = Math.round(scale.place(cell.start));
     const stop = end === null ? to : Math.round(scale.place(end));
     if (start >= to || stop < from) {
       continue;
     }
     const left = Math.max(from, start);
     const right = Math.min(to, Math.max(stop, left + 2));
-    let chips = lanes.get(band.pool);
+    let chips = lanes.get(cell.pool);
     if (!chips) {
-      lanes.set(band.pool, (chips = []));
+      lanes.set(cell.pool, (chips = []));
     }
     const before = chips.at(-1);
     const isNarrow = right - left < NARROW && left === start;
@@ -51,14 +50,14 @@ export function chipsIn(
       isNarrow &&
       !before.isRunning &&
       left - before.right <= GAP &&
-      (before.bands.length > 1 || before.right - before.left < NARROW)
+      (before.cells.length > 1 || before.right - before.left < NARROW)
     ) {
-      before.bands = [...before.bands, band];
+      before.cells.push(cell);
       before.right = Math.max(before.right, right);
       before.isRunning = end === null;
     } else {
       const isRunning = end === null;
-      chips.push({ bands: [band], lane: 0, left, right, room: 0, isRunning });
+      chips.push({ cells: [cell], lane: 0, left, right, room: 0, isRunning });
     }
   }
   return [...lanes.values()].flatMap((chips, index) => {

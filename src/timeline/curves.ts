@@ -1,4 +1,4 @@
-import type { IStretch } from './bands';
+import type { IStretch } from '../model/contract';
 import { BAND, GRID } from './colours';
 import type { IColours, ICurveColours, Pixels } from './colours';
 import type { Column } from './recording';

@@ -2,7 +2,6 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { ICells } from '../model/contract';
 import type { IHistory } from './recording';
 
 /** Where a timeline gets the past from. */
@@ -14,9 +13,6 @@ export interface IPast {
    * of the answer sums up `step` seconds. Throws an error with a sentence for the user.
    */
   load(since: number, step: number): Promise<IHistory>;
-
-  /** Which cell ran on which ranks when. Throws an error with a sentence for the user. */
-  loadCells(): Promise<ICells>;
 }
 
 /**
@@ -31,10 +27,6 @@ export class Past implements IPast {
   async load(since: number, step: number): Promise<IHistory> {
     const query = URLExt.objectToQueryString({ since, step });
     return (await this._get(`gpus/history${query}`)) as IHistory;
-  }
-
-  async loadCells(): Promise<ICells> {
-    return (await this._get('cells')) as ICells;
   }
 
   private async _get(route: string): Promise<unknown> {

@@ -5,7 +5,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { IBand } from './bands';
+import type { ICellRun } from '../model/cells';
 
 /** Milliseconds to read a sentence; without them it would not be shown at all. */
 const LONG = 5000;
@@ -14,15 +14,15 @@ const LONG = 5000;
  * Go to a cell in its notebook, which is opened if it is not; say so where that cannot be.
  */
 export async function jumpTo(
-  band: IBand,
+  run: ICellRun,
   app: JupyterFrontEnd,
   tracker: INotebookTracker,
   trans: TranslationBundle
 ): Promise<void> {
-  const name = PathExt.basename(band.path);
+  const name = PathExt.basename(run.name);
   let panel: NotebookPanel | null;
   try {
-    panel = await openNotebook(band, app, tracker);
+    panel = await openNotebook(run, app, tracker);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     Notification.error(trans.__('%1 could not be opened: %2', name, why), {
@@ -43,13 +43,13 @@ export async function jumpTo(
   // Its number may be another cell's by now: a kernel that is restarted counts anew.
   const { widgets, model } = panel.content;
   const cell =
-    widgets.find(({ model }) => model.id === band.cellId) ??
+    widgets.find(({ model }) => model.id === run.cell_id) ??
     // Notebooks had no ids before format 4.5: JupyterLab makes up others whenever it opens them.
     ((model?.nbformatMinor ?? 5) < 5
       ? widgets.find(
           ({ model }) =>
-            band.cell !== null &&
-            (model as ICodeCellModel).executionCount === band.cell
+            run.cell !== null &&
+            (model as ICodeCellModel).executionCount === run.cell
         )
       : undefined);
   if (cell) {
@@ -57,15 +57,15 @@ export async function jumpTo(
     return;
   }
   Notification.info(
-    band.cell === null
+    run.cell === null
       ? trans.__('That cell is not in %1.', name)
-      : trans.__('Cell [%1] is not in %2 any more.', `${band.cell}`, name),
+      : trans.__('Cell [%1] is not in %2 any more.', `${run.cell}`, name),
     { autoClose: LONG }
   );
 }
 
 async function openNotebook(
-  { path, kernelId }: IBand,
+  { name: path, kernel_id: kernelId }: ICellRun,
   { commands }: JupyterFrontEnd,
   tracker: INotebookTracker
 ): Promise<NotebookPanel | null> {

@@ -2,6 +2,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
+import type { ICellHistory } from '../model/cells';
 import type { IGpu } from '../model/gpuContract';
 import { serverTime } from '../model/serverTime';
 import type {
@@ -9,8 +10,6 @@ import type {
   ICurrentNotebook,
   IPoolsModel
 } from '../model/tokens';
-import type { Bands } from './bands';
-import { EarlierCells } from './earlier';
 import type { IPast } from './history';
 import type { ChartMetric } from './metrics';
 import type { Recording } from './recording';
@@ -32,13 +31,10 @@ export class TimelineModel implements IDisposable {
   constructor(
     readonly pools: IPoolsModel,
     readonly current: ICurrentNotebook,
-    readonly bands: Bands,
     past: IPast
   ) {
     this._records = new Records(pools, past, this.span);
     this._records.loaded.connect(this._emit, this);
-    this._earlier = new EarlierCells(pools, bands, past);
-    this._earlier.loaded.connect(this._emit, this);
   }
 
   /** Emitted after any change. */
@@ -96,36 +92,39 @@ export class TimelineModel implements IDisposable {
 
   /** Whether somebody can see it. */
   get isShown(): boolean {
-    return this._watching !== null;
+    return this._watching.length > 0;
   }
 
   set isShown(isShown: boolean) {
     if (isShown === this.isShown || this._isDisposed) {
       return;
     }
-    this._earlier.isWanted = isShown;
     const { telemetry, changed } = this.pools;
     if (isShown) {
-      this._watching = telemetry.watch('gpus');
+      this._watching = [telemetry.watch('gpus'), telemetry.watch('cells')];
       telemetry.changed.connect(this._onTelemetry, this);
       changed.connect(this._onPools, this);
-      this.bands.changed.connect(this._emit, this);
+      this.cells.changed.connect(this._emit, this);
       this._keys = this._uuids();
       if (this.isFollowing) {
         this._load();
       }
       this._emitOptions();
     } else {
-      this._watching?.dispose();
-      this._watching = null;
+      this._watching.forEach(one => one.dispose());
+      this._watching = [];
       telemetry.changed.disconnect(this._onTelemetry, this);
       changed.disconnect(this._onPools, this);
-      this.bands.changed.disconnect(this._emit, this);
+      this.cells.changed.disconnect(this._emit, this);
     }
   }
 
   get gpus(): readonly IGpu[] {
     return this.pools.gpus?.gpus ?? [];
+  }
+
+  get cells(): ICellHistory {
+    return this.pools.telemetry.cells;
   }
 
   get recording(): Recording {
@@ -134,7 +133,7 @@ export class TimelineModel implements IDisposable {
 
   /** Why there is no past, in a sentence. */
   get error(): string | null {
-    return this._records.error ?? this._earlier.error;
+    return this._records.error;
   }
 
   /** The time at which it stands. */
@@ -195,7 +194,6 @@ export class TimelineModel implements IDisposable {
     this.isShown = false;
     this._isDisposed = true;
     this._records.dispose();
-    this._earlier.dispose();
     Signal.clearData(this);
   }
 
@@ -260,8 +258,7 @@ export class TimelineModel implements IDisposable {
   private _metric: ChartMetric = 'utilization';
   private _minutes = 15;
   private readonly _records: Records;
-  private readonly _earlier: EarlierCells;
-  private _watching: IDisposable | null = null;
+  private _watching: readonly IDisposable[] = [];
   private _pausedAt: number | null = null;
   private _zoom: View | null = null;
   /** The end of the whole when it was zoomed. */

@@ -21,7 +21,6 @@ import {
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../model/tokens';
-import { Bands } from './bands';
 import { Past } from './history';
 import { jumpTo } from './jump';
 import { METRICS, RANGES } from './metrics';
@@ -67,17 +66,15 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const past = new Past(app.serviceManager.serverSettings, trans);
-    // From the start: what ranks did before the timeline is opened is on it too.
-    const bands = new Bands(pools);
     const tracker = new WidgetTracker<MainAreaWidget<Timeline>>({
       namespace: 'jupyter-dist-timeline'
     });
     const command = CommandIDs.openTimeline;
 
     const make = (): MainAreaWidget<Timeline> => {
-      const model = new TimelineModel(pools, current, bands, past);
-      const content = new Timeline(model, trans, themes, band => {
-        void jumpTo(band, app, notebooks, trans);
+      const model = new TimelineModel(pools, current, past);
+      const content = new Timeline(model, trans, themes, cell => {
+        void jumpTo(cell, app, notebooks, trans);
       });
       const widget = new MainAreaWidget({ content });
       widget.id = 'jupyter-dist-timeline';

@@ -32,7 +32,7 @@ export class Row {
 
   /** Name the element, and tell what is to be drawn; `index` is the cursor's place in the values. */
   update(colours: IColours, index: number | null): IRowWords {
-    const { metric, pools, current, recording, bands } = this._model;
+    const { metric, pools, current, recording, cells } = this._model;
     const { uuid } = this._gpu;
     const reading = pools.telemetry.gpu(uuid);
     const seats = seatsOn(uuid, pools.pools.values(), current.pool);
@@ -76,7 +76,7 @@ export class Row {
       pointed,
       values,
       top,
-      bands: bands.on(uuid),
+      bands: cells.on(uuid),
       colours: colours.curve(ranks[0])
     };
   }

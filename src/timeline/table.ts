@@ -1,5 +1,5 @@
 import { labelOf } from '../model/cards';
-import type { IStretch } from './bands';
+import type { IRankRun } from '../model/cells';
 import { METRICS } from './metrics';
 import type { ChartMetric } from './metrics';
 import type { TimelineModel } from './model';
@@ -16,7 +16,7 @@ const COLUMNS: Record<ChartMetric, [string, (value: number) => string]> = {
 /**
  * What is visible as a table for a spreadsheet: a line for each time and GPU.
  */
-export function makeTable({ recording, view, gpus, bands }: TimelineModel) {
+export function makeTable({ recording, view, gpus, cells }: TimelineModel) {
   const [begin, end] = view;
   const titles = METRICS.map(metric => COLUMNS[metric][0]);
   const lines = [['timestamp', 'gpu', 'uuid', 'ranks', 'cell', ...titles]];
@@ -33,7 +33,7 @@ export function makeTable({ recording, view, gpus, bands }: TimelineModel) {
         return value === null ? '' : COLUMNS[metric][1](value);
       });
       if (values.some(Boolean)) {
-        const busy = bands.on(gpu.uuid).filter(band => covers(band, time));
+        const busy = cells.on(gpu.uuid).filter(run => covers(run, time));
         lines.push([
           new Date(time * 1000).toISOString(),
           labelOf(gpu),
@@ -48,7 +48,7 @@ export function makeTable({ recording, view, gpus, bands }: TimelineModel) {
   return lines.map(line => `${line.join(',')}\n`).join('');
 }
 
-function covers({ start, end }: IStretch, time: number): boolean {
+function covers({ start, end }: IRankRun, time: number): boolean {
   return start <= time && (end === null || time < end);
 }
 

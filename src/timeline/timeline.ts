@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
-import type { IBandStripOptions } from './bandStrip';
+import type { ICellStripOptions } from './cellStrip';
 import { readColours } from './colours';
 import type { IColours } from './colours';
 import { Chart } from './chart';
@@ -26,7 +26,7 @@ export class Timeline extends Widget {
     readonly model: TimelineModel,
     private readonly _trans: TranslationBundle,
     private readonly _themes: IThemeManager | null,
-    jump: IBandStripOptions['jump']
+    jump: ICellStripOptions['jump']
   ) {
     super();
     this.addClass('jp-dist-Timeline');

@@ -35,17 +35,20 @@ class Followed:
 
     def turn(self, rank: int, state: str, cell: int | None, since: float) -> None:
         """Have a rank begin or end a cell."""
-        assert self.pool.record.ranks[rank].turn(state, cell, f"id-{cell}", since)
+        turn = self.pool.record.ranks[rank].turn
+        assert turn(state, cell, f"id-{cell}", f"request-{cell}", since)
         self.pool.change()
 
     def shown(self) -> list[tuple[Any, ...]]:
-        """Return rank, cell, start and end of all that is known."""
-        names = ("rank", "cell", "start", "end")
-        pools = self.history.to_json()["pools"]
-        return [tuple(one[name] for name in names) for pool in pools for one in pool["stretches"]]
+        """Return cell, rank, start and end of all that is known."""
+        return [
+            (cell["cell"], one["rank"], one["start"], one["end"])
+            for cell in self.history.since()
+            for one in cell["stretches"]
+        ]
 
 
-def test_each_rank_has_a_stretch_for_each_cell() -> None:
+def test_ranks_that_run_one_request_are_one_cell() -> None:
     one = Followed()
     one.turn(0, "busy", 6, NOW - 20)
     one.turn(1, "busy", 6, NOW - 19)
@@ -53,15 +56,32 @@ def test_each_rank_has_a_stretch_for_each_cell() -> None:
     # Nobody has seen it idle between two cells.
     one.turn(1, "busy", 7, NOW - 10)
     assert one.shown() == [
-        (0, 6, NOW - 20, NOW - 18),
-        (1, 6, NOW - 19, NOW - 10),
-        (1, 7, NOW - 10, None),
+        (6, 0, NOW - 20, NOW - 18),
+        (6, 1, NOW - 19, NOW - 10),
+        (7, 1, NOW - 10, None),
     ]
+    six, seven = one.history.since()
+    assert (six["id"], six["pool"], six["cell_id"]) == ("request-6", "p-1", "id-6")
+    assert [stretch["gpu"] for stretch in six["stretches"]] == [None, "GPU-3"]
+    assert (six["kernel_id"], seven["name"]) == ("k-1", "a.ipynb")
+
+
+def test_whoever_has_seen_a_version_is_told_what_changed_since() -> None:
+    one = Followed()
+    one.turn(0, "busy", 6, NOW - 20)
+    one.turn(0, "idle", 6, NOW - 18)
+    one.turn(0, "busy", 7, NOW - 10)
+    seen = one.history.version
+    assert one.history.since(seen) == []
+    one.turn(1, "busy", 7, NOW - 9)
+    (news,) = one.history.since(seen)
+    assert news["cell"] == 7 and len(news["stretches"]) == 2
+    seen = one.history.version
     one.pool.change(kernel_id="k-2")
-    (pool,) = one.history.to_json()["pools"]
-    assert (pool["id"], pool["kernel_id"], pool["name"]) == ("p-1", "k-2", "a.ipynb")
-    assert [stretch["gpu"] for stretch in pool["stretches"]] == [None, "GPU-3", "GPU-3"]
-    assert [stretch["cell_id"] for stretch in pool["stretches"]] == ["id-6", "id-6", "id-7"]
+    assert [(news["cell"], news["kernel_id"]) for news in one.history.since(seen)] == [
+        (6, "k-2"),
+        (7, "k-2"),
+    ]
 
 
 def test_a_cell_ends_with_its_rank() -> None:
@@ -70,7 +90,7 @@ def test_a_cell_ends_with_its_rank() -> None:
     dead = one.pool.record.ranks[0]
     dead.state, dead.since = "dead", NOW - 15
     one.pool.change()
-    assert one.shown() == [(0, 6, NOW - 20, NOW - 15)]
+    assert one.shown() == [(6, 0, NOW - 20, NOW - 15)]
 
 
 async def test_a_cell_of_a_pool_that_is_let_go_has_an_end() -> None:
@@ -88,7 +108,7 @@ def test_what_is_older_than_an_hour_is_forgotten() -> None:
     one.turn(0, "busy", 6, now - 3650)
     one.turn(0, "idle", 6, now - 3500)
     one.turn(1, "busy", 4, now - 8000)
-    assert one.shown() == [(1, 4, now - 8000, None), (0, 6, now - 3650, now - 3500)]
+    assert one.shown() == [(4, 1, now - 8000, None), (6, 0, now - 3650, now - 3500)]
 
 
 def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,4 +116,4 @@ def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Followed()
     for cell in range(10):
         one.turn(0, "busy", cell, NOW - 100 + cell)
-    assert [cell for _, cell, *_ in one.shown()] == [6, 7, 8, 9]
+    assert [cell for cell, *_ in one.shown()] == [7, 8, 9]

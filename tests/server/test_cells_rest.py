@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
+from tornado.websocket import WebSocketClientConnection
+
 from ..waiting import wait_for
 from .client import Client
+from .stream import Frame, connect, read_until
 
 
-def stretches(client: Client, pool_id: str) -> list[dict[str, Any]]:
-    """Return what is known of a pool's cells, by rank and start."""
-    (pool,) = [pool for pool in client.get("cells")["pools"] if pool["id"] == pool_id]
-    return sorted(pool["stretches"], key=lambda one: (one["rank"], one["start"]))
+def cells_of(client: Client, pool_id: str) -> list[dict[str, Any]]:
+    """Return what is known of a pool's cells."""
+    return [cell for cell in client.get("cells")["cells"] if cell["pool"] == pool_id]
+
+
+async def next_cells(stream: WebSocketClientConnection) -> Frame:
+    """Return the next frame with cells."""
+    return (await read_until(stream, lambda frame: frame["type"] == "cells"))[-1]
 
 
 def states(pool: dict[str, Any]) -> list[str]:
@@ -20,34 +28,56 @@ def states(pool: dict[str, Any]) -> list[str]:
     return [rank["state"] for rank in pool["ranks"]]
 
 
-def test_cells_are_known_while_they_run_and_after_their_pool(client: Client) -> None:
+async def test_cells_are_known_while_they_run_and_after_their_pool(client: Client) -> None:
     kernel = client.raw("POST", "api/kernels", body={"name": "python3"}).body["id"]
     pool_id = client.start(kernel_id=kernel, num_ranks=2)["id"]
-    assert pool_id not in [pool["id"] for pool in client.get("cells")["pools"]]
+    assert cells_of(client, pool_id) == []
+    stream = await connect(client)
+    await stream.write_message('{"watch": ["cells"]}')
+    first = await next_cells(stream)
+    assert first["complete"]
 
-    client.execute(pool_id, "1", ranks=[1])
+    client.execute(pool_id, "1")
+    both = []
+    while len(both) < 2 or not all(one["end"] for one in both):
+        news = await next_cells(stream)
+        assert not news["complete"]
+        (done,) = news["cells"]  # one request, one cell
+        both = done["stretches"]
+    assert {one["rank"] for one in both} == {0, 1}
+    assert all(one["start"] <= one["end"] for one in both)
+
     options = {"timeout": 0.5, "ranks": [0]}
     work = threading.Thread(target=client.execute, args=(pool_id, "while True: 1"), kwargs=options)
     work.start()
-    busy = client.wait_until(pool_id, lambda pool: states(pool) == ["busy", "idle"])
-    running, done = stretches(client, pool_id)
-    assert running == {
-        "rank": 0,
-        "gpu": None,
+    busy = await asyncio.to_thread(
+        client.wait_until, pool_id, lambda pool: states(pool) == ["busy", "idle"]
+    )
+    rank = busy["ranks"][0]
+    running = {
+        "id": rank["msg_id"],
+        "pool": pool_id,
+        "kernel_id": kernel,
+        "name": "",
         "cell": None,
         "cell_id": None,
-        "start": busy["ranks"][0]["since"],
-        "end": None,
+        "stretches": [{"rank": 0, "gpu": None, "start": rank["since"], "end": None}],
     }
-    assert done["rank"] == 1
-    assert done["start"] <= done["end"]  # the two ranks say so on two sockets, in any order
-    work.join()
+    assert cells_of(client, pool_id) == [done, running]
+    await asyncio.to_thread(work.join)
     idle = client.wait_until(pool_id, lambda pool: states(pool) == ["idle", "idle"])
-    known = [running | {"end": idle["ranks"][0]["since"]}, done]
-    assert stretches(client, pool_id) == known
+    ended = {"rank": 0, "gpu": None, "start": rank["since"], "end": idle["ranks"][0]["since"]}
+    known = [done, running | {"stretches": [ended]}]
+    assert cells_of(client, pool_id) == known
 
     client.raw("DELETE", f"api/kernels/{kernel}")
     wait_for(lambda: client.call("GET", f"pools/{pool_id}").status == 404, "the end of the pool")
-    (pool,) = [pool for pool in client.get("cells")["pools"] if pool["id"] == pool_id]
-    assert (pool["kernel_id"], pool["name"]) == (kernel, "")
-    assert stretches(client, pool_id) == known
+    assert cells_of(client, pool_id) == known
+    # Whoever begins to look gets all of it.
+    await stream.write_message('{"watch": []}')
+    await stream.write_message('{"watch": ["cells"]}')
+    again = await next_cells(stream)
+    while not again["complete"]:
+        again = await next_cells(stream)
+    assert [cell for cell in again["cells"] if cell["pool"] == pool_id] == known
+    stream.close()

@@ -32,7 +32,7 @@ function metrics(gpu: number, time: number): Record<string, number> {
 }
 
 /**
- * Second after second of 16 GPUs and their ranks, put into the page's real stream as if the server
+ * Second after second of 16 GPUs and the cells on their ranks, put into the page's real stream as if the server
  * had sent it.
  */
 export class Feed {
@@ -47,9 +47,12 @@ export class Feed {
           super(url, protocols);
           if (`${url}`.includes('jupyter-dist/stream')) {
             window.jupyterDistStream = this;
-            // The server's own samples are of another time.
+            // The server's own are of another time.
             this.addEventListener('message', event => {
-              if (event.isTrusted && /"type": ?"sample"/.test(event.data)) {
+              if (
+                event.isTrusted &&
+                /"type": ?"(sample|cells)"/.test(event.data)
+              ) {
                 event.stopImmediatePropagation();
               }
             });
@@ -113,12 +116,40 @@ export class Feed {
     const sample = { type: 'sample', time: this._time, values };
     const phase = this._time % CELL_EVERY;
     const isTurn = phase === 0 || phase === CELL;
-    return [sample, ...(isTurn ? [this._pool(phase === 0)] : [])].map(one =>
-      JSON.stringify(one)
-    );
+    const news = isTurn
+      ? [this._pool(phase === 0), this._cell(phase === 0)]
+      : [];
+    return [sample, ...news].map(one => JSON.stringify(one));
   }
 
   /** All ranks begin a cell, or are done with it. */
+  private _cell(isBusy: boolean) {
+    const start = isBusy ? this._time : this._time - CELL;
+    const cell = Math.floor(start / CELL_EVERY) % 1000;
+    const stretches = this._gpus.map((gpu, rank) => ({
+      rank,
+      gpu,
+      start: start + rank / 100,
+      end: isBusy ? null : this._time + rank / 100
+    }));
+    return {
+      type: 'cells',
+      complete: false,
+      cells: [
+        {
+          id: `request-${start}`,
+          pool: 'benchmark',
+          kernel_id: 'none',
+          name: 'train.ipynb',
+          cell,
+          cell_id: `cell-${cell}`,
+          stretches
+        }
+      ]
+    };
+  }
+
+  /** Who has the GPUs. */
   private _pool(isBusy: boolean) {
     this._version += 1;
     const cell = Math.floor(this._time / CELL_EVERY) % 1000;
@@ -157,6 +188,7 @@ export class Feed {
           since: this._time + rank / 100,
           cell,
           cell_id: `cell-${cell}`,
+          msg_id: `request-${cell}`,
           exit: null,
           stderr: []
         }))

@@ -139,14 +139,14 @@ test.describe('on a pretend machine', () => {
     await page.reload();
     const timeline = new Timeline(page);
     await timeline.open();
-    await expect.poll(() => asked.at(-1)).toBe('{"watch":["gpus"]}');
+    await expect.poll(() => asked.at(-1)).toBe('{"watch":["cells","gpus"]}');
     await page.evaluate(async () => {
       await window.jupyterapp.commands.execute('launcher:create');
     });
     await expect(timeline.root).toBeHidden();
     await expect.poll(() => asked.at(-1)).toBe('{"watch":[]}');
     await timeline.open();
-    await expect.poll(() => asked.at(-1)).toBe('{"watch":["gpus"]}');
+    await expect.poll(() => asked.at(-1)).toBe('{"watch":["cells","gpus"]}');
   });
 
   test('cells are bands that lead to them', async ({ page, notebooks }) => {

@@ -59,6 +59,8 @@ class RankRecord(msgspec.Struct):
     """The notebook's number of the cell that it runs, or ran last; `None` if that has none."""
     cell_id: str | None = None
     """The notebook's id of that cell, which stays when the kernel counts anew."""
+    msg_id: str | None = None
+    """The id of the request that runs that cell: the same on all ranks to which it was sent."""
     exit: str | None = None
     """Why it is dead, in words."""
     stderr: list[str] = []
@@ -69,6 +71,7 @@ class RankRecord(msgspec.Struct):
         state: str,
         cell: int | None,
         cell_id: str | None = None,
+        msg_id: str | None = None,
         since: float | None = None,
     ) -> bool:
         """Note that a living rank is idle, or busy, and with which cell; tell whether that is new.
@@ -81,16 +84,18 @@ class RankRecord(msgspec.Struct):
             The number of the cell that it runs, or ran last.
         cell_id : str or None
             The notebook's id of that cell.
+        msg_id : str or None
+            The id of the request that runs it.
         since : float or None
             When it came into this state; by default now. What is older than what we know is no
             news.
         """
         if since is not None and since < self.since:
             return False
-        known = self.state, self.cell, self.cell_id
-        new = self.state in ("idle", "busy") and known != (state, cell, cell_id)
+        known = self.state, self.cell, self.cell_id, self.msg_id
+        new = self.state in ("idle", "busy") and known != (state, cell, cell_id, msg_id)
         if new:
-            self.state, self.cell, self.cell_id = state, cell, cell_id
+            self.state, self.cell, self.cell_id, self.msg_id = state, cell, cell_id, msg_id
             self.since = since or time.time()
         return new
 
@@ -143,7 +148,7 @@ class PoolRecord(msgspec.Struct):
         for rank, said in zip(self.ranks, snapshot.ranks, strict=False):
             is_new = replaced and said.pid != rank.pid
             if is_new:
-                rank.cell = rank.cell_id = None
+                rank.cell = rank.cell_id = rank.msg_id = None
             if is_new or said.state in ("dead", "starting"):
                 rank.state, rank.since = said.state, said.since
             elif rank.state == "starting":

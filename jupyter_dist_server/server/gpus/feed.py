@@ -31,9 +31,6 @@ from .sample_frames import LINKS, SampleFrames, encode
 
 _LOG = logging.getLogger(__name__)
 
-WATCHABLE = ("gpus", "pcie")
-"""What a client can look at. `"pcie"` is the rates of PCIe and NVLink: each reading takes 20 ms."""
-
 CHARTED = ("utilization", "memory_used", "power", "temperature", "sm_active")
 """Metrics whose past is sent to whoever begins to look; ``/gpus/history`` has them all."""
 CHART_POINTS = 300

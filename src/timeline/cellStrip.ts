@@ -1,9 +1,9 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { IBand } from './bands';
-import { sayBand, sayBands } from './bandWords';
-import type { IBandWords } from './bandWords';
+import type { ICellRun } from '../model/cells';
+import { sayCell, sayCells } from './cellWords';
+import type { ICellWords } from './cellWords';
 import { chipsIn } from './chips';
 import type { IChip } from './chips';
 import { CHIP, LANE } from './draw';
@@ -17,12 +17,12 @@ interface IShown {
   node: HTMLButtonElement;
   chip: IChip;
   key: string;
-  words: IBandWords;
+  words: ICellWords;
 }
 
-export interface IBandStripOptions {
+export interface ICellStripOptions {
   /** Go to the cell. */
-  jump(band: IBand): void;
+  jump(cell: ICellRun): void;
   zoom(from: number, to: number): void;
 }
 
@@ -30,12 +30,12 @@ export interface IBandStripOptions {
  * Which cell ran when, above the curves: chips that one can click, or walk along by arrow keys. They
  * are buttons without a look, on what the canvas shows.
  */
-export class BandStrip {
+export class CellStrip {
   constructor(
     private readonly _parent: HTMLElement,
     private readonly _model: TimelineModel,
     private readonly _trans: TranslationBundle,
-    private readonly _options: IBandStripOptions
+    private readonly _options: ICellStripOptions
   ) {
     _parent.setAttribute('role', 'group');
     _parent.setAttribute('aria-label', _trans.__('Cells on ranks'));
@@ -54,7 +54,7 @@ export class BandStrip {
   get lanes(): readonly string[] {
     const paths: string[] = [];
     for (const { chip } of this._shown) {
-      paths[chip.lane] = chip.bands[0].path;
+      paths[chip.lane] = chip.cells[0].name;
     }
     return paths.length > 1
       ? paths.map(path => PathExt.basename(path))
@@ -64,11 +64,11 @@ export class BandStrip {
   /** Show what ran on so many pixels of the page. */
   update(scale: Scale, width: number): void {
     const before = new Map(
-      this._shown.map(shown => [shown.chip.bands[0].id, shown])
+      this._shown.map(shown => [shown.chip.cells[0].id, shown])
     );
-    this._shown = chipsIn(this._model.bands.all, scale, [0, width]).map(
+    this._shown = chipsIn(this._model.cells.all, scale, [0, width]).map(
       chip => {
-        const { id } = chip.bands[0];
+        const { id } = chip.cells[0];
         const shown = before.get(id) ?? this._make(chip);
         before.delete(id);
         this._place(shown, chip);
@@ -101,8 +101,8 @@ export class BandStrip {
     node.style.top = `${chip.lane * LANE + (LANE - CHIP) / 2}px`;
     // What is over is put into words once.
     const { now } = this._model;
-    const time = chip.isRunning ? Math.floor(now - chip.bands[0].start) : '';
-    const ranks = chip.bands.map(({ stretches }) => stretches.length).join();
+    const time = chip.isRunning ? Math.floor(now - chip.cells[0].start) : '';
+    const ranks = chip.cells.map(({ stretches }) => stretches.length).join();
     const key = `${ranks} ${time}`;
     if (key !== shown.key) {
       shown.key = key;
@@ -115,19 +115,19 @@ export class BandStrip {
     }
   }
 
-  private _say({ bands }: IChip): IBandWords {
+  private _say({ cells }: IChip): ICellWords {
     const { now, pools } = this._model;
-    return bands.length > 1
-      ? sayBands(bands, this._trans)
-      : sayBand(bands[0], now, pools, this._trans);
+    return cells.length > 1
+      ? sayCells(cells, this._trans)
+      : sayCell(cells[0], now, pools, this._trans);
   }
 
-  private _onClick({ bands }: IChip): void {
-    if (bands.length === 1) {
-      this._options.jump(bands[0]);
+  private _onClick({ cells }: IChip): void {
+    if (cells.length === 1) {
+      this._options.jump(cells[0]);
       return;
     }
-    const [first, last] = [bands[0], bands[bands.length - 1]];
+    const [first, last] = [cells[0], cells[cells.length - 1]];
     const margin = Math.max(1, (last.start - first.start) / 4);
     this._options.zoom(first.start - margin, last.start + margin);
   }

@@ -3,15 +3,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { findLongWait } from '../model/waiting';
 import { formatRanks, formatStopwatch } from '../words/format';
 import type { IPoolsModel } from '../model/tokens';
-import { endOf } from './bands';
-import type { IBand } from './bands';
+import type { ICellRun } from '../model/cells';
 import { formatClock } from './scale';
 
 /** Seconds: a collective may take so long before it is a wait. */
 const PATIENCE = 4;
 
 /** What stands on a chip, the most important first, and what it says to those who ask. */
-export interface IBandWords {
+export interface ICellWords {
   parts: string[];
   title: string;
 }
@@ -19,25 +18,22 @@ export interface IBandWords {
 /**
  * What is said of a cell: `[6]`, `3 min 51 s`, `ranks 0–3`.
  */
-export function sayBand(
-  band: IBand,
+export function sayCell(
+  run: ICellRun,
   now: number,
   pools: IPoolsModel,
   trans: TranslationBundle
-): IBandWords {
-  const end = endOf(band);
-  const took = sayTook((end ?? now) - band.start, trans);
+): ICellWords {
+  const { cell: number, start, end } = run;
+  const took = sayTook((end ?? now) - start, trans);
   const ranks = sayRanks(
-    band.stretches.map(({ rank }) => rank),
+    run.stretches.map(({ rank }) => rank),
     trans
   );
-  const wait = end === null ? sayWait(band, now, pools, trans) : '';
-  const number = band.cell === null ? '' : `[${band.cell}]`;
+  const wait = end === null ? sayWait(run, now, pools, trans) : '';
   const cell =
-    band.cell === null
-      ? trans.__('A cell')
-      : trans.__('Cell [%1]', `${band.cell}`);
-  const since = formatClock(band.start, true);
+    number === null ? trans.__('A cell') : trans.__('Cell [%1]', `${number}`);
+  const since = formatClock(start, true);
   const sentences =
     end === null
       ? // Without how long: whoever hears it would hear it anew each second.
@@ -54,14 +50,14 @@ export function sayBand(
         ];
   return {
     parts: [
-      number,
+      number === null ? '' : `[${number}]`,
       end === null ? trans.__('running %1', took) : took,
       wait || ranks
     ].filter(Boolean),
     title: [
       ...sentences,
       wait && trans.__('Now %1.', wait),
-      band.path && trans.__('Click to go to it in %1.', band.path)
+      run.name && trans.__('Click to go to it in %1.', run.name)
     ]
       .filter(Boolean)
       .join(' ')
@@ -69,19 +65,19 @@ export function sayBand(
 }
 
 /** What is said of cells that are too narrow to tell apart. */
-export function sayBands(
-  bands: readonly IBand[],
+export function sayCells(
+  runs: readonly ICellRun[],
   trans: TranslationBundle
-): IBandWords {
-  const cells = trans._n('%1 cell', '%1 cells', bands.length);
-  const last = bands[bands.length - 1];
+): ICellWords {
+  const cells = trans._n('%1 cell', '%1 cells', runs.length);
+  const last = runs[runs.length - 1];
   return {
     parts: [cells],
     title: trans.__(
       '%1, %2–%3. Click to zoom in.',
       cells,
-      formatClock(bands[0].start, true),
-      formatClock(endOf(last) ?? last.start, true)
+      formatClock(runs[0].start, true),
+      formatClock(last.end ?? last.start, true)
     )
   };
 }
@@ -96,7 +92,7 @@ function sayRanks(ranks: number[], trans: TranslationBundle): string {
 
 /** `ranks 0–2 wait for 3`, where that is known. */
 function sayWait(
-  { pool: id }: IBand,
+  { pool: id }: ICellRun,
   now: number,
   { pools, telemetry }: IPoolsModel,
   trans: TranslationBundle
