@@ -19,11 +19,11 @@ from jupyter_client.session import DELIM, Session
 
 from jupyter_dist_server.common.folder import AGENT_SOCKET, endpoint, read_config
 from jupyter_dist_server.common.processes import ProcessRef
-from jupyter_dist_server.common.protocol.agent import (
+from jupyter_dist_server.common.protocol.agent_messages import (
+    AcquireLock,
+    LockGranted,
     RankState,
     Snapshot,
-    TakeTurn,
-    Turn,
     decode_command,
     encode,
 )
@@ -68,13 +68,13 @@ class EchoPool:
             notices=[],
             failure=None,
             stopping=False,
-            holders=[],
+            attachments=[],
             ranks=ranks,
         )
         writer.write(encode(snapshot))
         while line := await reader.readline():
-            if isinstance(decode_command(line), TakeTurn):
-                writer.write(encode(Turn(wanted=False)))
+            if isinstance(decode_command(line), AcquireLock):
+                writer.write(encode(LockGranted()))
 
     def _drain(self, socket: Socket, answer: Callable[[Socket, list[bytes]], None]) -> None:
         while int(socket.get(zmq.EVENTS)) & zmq.POLLIN:

@@ -62,7 +62,7 @@ async def _measure_one(ranks: int, cells: int) -> Cost:
         ranks=[PlacedRank("cpu", None, None)] * ranks,
         boot=boot_id(),
         host=record.host,
-        held_by=KERNEL,
+        owner_kind=KERNEL,
         record=record,
     )
     write_private(folder / CONFIG, config)

@@ -18,7 +18,7 @@ from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.zygotes import Zygotes
+from jupyter_dist_server.pools.zygote_registry import ZygoteRegistry
 
 from .network import this_network
 
@@ -37,7 +37,7 @@ class _Session:
     """
 
     def __init__(self) -> None:
-        self.zygotes = Zygotes(keep_warm=3600)
+        self.zygotes = ZygoteRegistry(keep_warm=3600)
         self._environment = _environment()
         self._loop = asyncio.get_running_loop()
         self._network = this_network()

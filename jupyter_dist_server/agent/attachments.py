@@ -12,22 +12,22 @@ from ..common.tasks import Tasks
 from .control_socket import Client
 
 
-class Holders:
-    """The agent's list of those who hold the pool.
+class Attachments:
+    """The agent's list of the processes that keep the pool alive.
 
-    A hold is a connection of a living process: both are watched, as a process that was forked from
-    the holder keeps its connection open. At most one server holds a pool.
+    An attachment is a connection of a living process: both are watched, as a process that was
+    forked from the attached one keeps its connection open. At most one server is attached.
 
     Parameters
     ----------
     owner : ProcessRef
-        Who started the agent: it counts as a holder until somebody holds the pool.
+        Who started the agent: it counts as attached until somebody is.
     grace : float
-        Seconds after the server has gone, or the start, for which nobody need hold the pool.
+        Seconds after the server has gone, or the start, for which nobody need be attached.
     changed : callable
-        Called when somebody begins or ceases to hold it.
+        Called when an attachment begins, changes or ends.
     abandoned : callable
-        Called when nobody holds it and the grace time is over.
+        Called when nobody is attached and the grace time is over.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Holders:
         self._grace = grace
         self._changed = changed
         self._abandoned = abandoned
-        self._holders: dict[Client, Attachment] = {}
+        self._attachments: dict[Client, Attachment] = {}
         self._watches: dict[Client, asyncio.Task[None]] = {}
         self._server_left: float | None = None
         self._tasks = Tasks()
@@ -51,39 +51,39 @@ class Holders:
         self._tasks.add(self._watch_owner())
 
     def all(self) -> list[Attachment]:
-        """Return who holds the pool, as each of them has said."""
-        return list(self._holders.values())
+        """Return the attachments, each as its process has described it."""
+        return list(self._attachments.values())
 
-    def add(self, client: Client, who: Attachment) -> None:
-        """Let a client hold the pool, or say anew who it is; a second server is not heard.
+    def add(self, client: Client, new: Attachment) -> None:
+        """Attach a client, or change what it says of itself; a second server is ignored.
 
-        The same one may come back before it is known that its earlier connection is lost.
+        The same process may come back before it is known that its earlier connection is lost.
         """
-        others = [
-            known
-            for known in self._holders.values()
-            if known.kind == SERVER and known.process != who.process
+        other_servers = [
+            attachment
+            for attachment in self._attachments.values()
+            if attachment.kind == SERVER and attachment.process != new.process
         ]
-        if client.is_closing() or (who.kind == SERVER and others):
+        if client.is_closing() or (new.kind == SERVER and other_servers):
             return
-        self._holders[client] = who
-        for known, said in self._holders.items():  # by a connection that it is about to close, too
-            if (said.kind, said.pid, said.kernel_id) == (who.kind, who.pid, who.kernel_id):
-                self._holders[known] = who
+        self._attachments[client] = new
+        for other, old in self._attachments.items():  # by a connection that it is to close, too
+            if (old.kind, old.pid, old.kernel_id) == (new.kind, new.pid, new.kernel_id):
+                self._attachments[other] = new
         if client not in self._watches:
-            self._watches[client] = self._tasks.add(self._watch(client, who.process))
+            self._watches[client] = self._tasks.add(self._watch(client, new.process))
         self._changed()
 
     def remove(self, client: Client) -> None:
-        """End a client's hold, if it has one."""
-        who = self._holders.pop(client, None)
-        if who is None:
+        """End a client's attachment, if it has one."""
+        attachment = self._attachments.pop(client, None)
+        if attachment is None:
             return
         self._watches.pop(client).cancel()
-        if who.kind == SERVER:
+        if attachment.kind == SERVER:
             self._server_left = time.monotonic()
         self._changed()
-        if not self._holders:
+        if not self._attachments:
             self._tasks.add(self._count_down())
 
     async def _watch(self, client: Client, process: ProcessRef) -> None:
@@ -92,11 +92,11 @@ class Holders:
 
     async def _watch_owner(self) -> None:
         await until_ended(self._owner)
-        if not self._holders and self._server_left is None:
+        if not self._attachments and self._server_left is None:
             await self._count_down()
 
     async def _count_down(self) -> None:
         since = self._server_left or time.monotonic()
         await asyncio.sleep(max(0.0, since + self._grace - time.monotonic()))
-        if not self._holders:
+        if not self._attachments:
             self._abandoned()

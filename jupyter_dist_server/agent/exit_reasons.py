@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from ..common.processes import ProcessRef
-from ..common.protocol.agent import RankState
+from ..common.protocol.agent_messages import RankState
 from ..common.protocol.rank_start import Failed
 from ..common.protocol.reason import Reason
 from .rank_log import CRASH, RankLogs

@@ -14,7 +14,7 @@ import psutil
 
 from ..common.interpreter import python_command
 from ..common.processes import ProcessRef, members_of_pool, session_members
-from ..common.protocol.agent import RankState
+from ..common.protocol.agent_messages import RankState
 from ..common.protocol.rank_start import RankOrders
 from ..rank import main as rank_process
 

@@ -17,14 +17,14 @@ from typing import NoReturn
 import psutil
 
 from ..common.processes import ProcessRef, call_ourselves
-from ..common.protocol.agent import RankState
+from ..common.protocol.agent_messages import RankState
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.rank_start import RankOrders
 from ..common.protocol.reason import Reason
 from ..rank import main as rank_process
 from .rank_environment import rank_environment
 from .rank_processes import close_all_but, spawn
-from .store_gate import StoreGate
+from .store_proxy import StoreProxy
 
 
 def preload() -> Reason | None:
@@ -74,7 +74,7 @@ class Starter:
         self._on_report = on_report
         self._ordered: deque[int] = deque()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
-        self._gate: StoreGate | None = None
+        self._store: StoreProxy | None = None
         self._reserved: tuple[socket.socket, socket.socket] | None = None
         """They hold the ports at which programs on the ranks meet; the pool's group has its own."""
 
@@ -108,12 +108,12 @@ class Starter:
         self.generation += 1
         self.whole = len(chosen) == size
         if self.whole:
-            if self._gate:
-                self._gate.close()
+            if self._store:
+                self._store.close()
             # Rank 0 serves the store on a listener that is there by now: nobody can take its port.
-            self._gate = StoreGate()
-            if self._gate.notice and self._gate.notice not in self.notices:
-                self.notices.append(self._gate.notice)
+            self._store = StoreProxy()
+            if self._store.notice and self._store.notice not in self.notices:
+                self.notices.append(self._store.notice)
             self._reserved = self._reserved or (_reserve_port(), _reserve_port())
         self.ranks = [
             RankState(rank, self._devices[rank], time.time())
@@ -131,7 +131,7 @@ class Starter:
         """Fork or spawn the next rank, if there is one. Does not return in a forked child."""
         if not self._ordered:
             return
-        assert self._gate is not None and self._reserved is not None
+        assert self._store is not None and self._reserved is not None
         rank = self._ordered.popleft()
         ours, theirs = socket.socketpair()
         environment = rank_environment(
@@ -147,7 +147,7 @@ class Starter:
             device=self._devices[rank],
             backend=self.backend,
             report=theirs.fileno(),
-            store=self._gate.listener.fileno(),
+            store=self._store.listener.fileno(),
             environment=environment | self._config.thread_limits,
             parent=os.getpid(),
             alone=not self.whole,

@@ -111,7 +111,7 @@ class Zygote:
             os.environ.clear()
             os.environ.update(orders["environment"])
             os.chdir(orders["cwd"])
-            from .main import serve
+            from .agent import serve
 
             serve(socket.socket(fileno=listener), lease, self._failure)
             os._exit(0)

@@ -12,20 +12,21 @@ from pathlib import Path
 from ..common.folder import AGENT_SOCKET
 from ..common.peers import check_unix_peer
 from ..common.processes import ProcessRef, is_stopped
-from ..common.protocol.agent import (
+from ..common.protocol.agent_messages import (
     AgentNews,
     Command,
     Interrupt,
+    LockGranted,
+    LockWanted,
     Log,
     LogLines,
     Ping,
     Refused,
     Snapshot,
-    Turn,
     decode_news,
     encode,
 )
-from .execution_lock import OwnTurn
+from .execution_lock import ExecutionLock
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class AgentLink:
         The newest one; `None` until the agent has spoken.
     closed : asyncio.Event
         Set when the agent has gone.
-    turn : OwnTurn
+    lock : ExecutionLock
         The right to run cells.
     """
 
@@ -76,7 +77,7 @@ class AgentLink:
         self.snapshot: Snapshot | None = None
         self.closed = asyncio.Event()
         self.first = asyncio.Event()
-        self.turn = OwnTurn(self.send)
+        self.lock = ExecutionLock(self.send)
         self._heard = asyncio.Event()
         """Set by the next message."""
         self._log: asyncio.Future[list[str]] | None = None
@@ -117,15 +118,15 @@ class AgentLink:
             self.first.set()
             self.closed.set()
             self._heard.set()
-            self.turn.close()
+            self.lock.close()
             if self._log:
                 self._log.cancel()
 
     def _hear(self, news: AgentNews) -> None:
         self._heard.set()
         self._heard = asyncio.Event()
-        if isinstance(news, Turn):
-            self.turn.hear(news.wanted)
+        if isinstance(news, (LockGranted, LockWanted)):
+            self.lock.hear(news)
         elif isinstance(news, LogLines):
             if self._log and not self._log.done():
                 self._log.set_result(news.lines)

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 from ..common.errors import DistError
 from ..common.open_files import CLIENT_EACH, check_open_files
 from ..common.processes import POOL_ENDED
-from ..common.protocol.agent import Snapshot
+from ..common.protocol.agent_messages import Snapshot
 from ..common.tasks import Tasks
 from .agent_link import AgentLink
 from .comms import CommListener, NobodyListens, is_of_comms
-from .connection import Message, RankConnection
 from .execution import Execution, OnOutput, Reply
-from .group_recovery import GroupKeeper
+from .group_recovery import GroupRecovery
 from .interrupt import Interrupter
+from .rank_connection import Message, RankConnection
 from .reasons import agent_silent, rank_silent
 
 _OUTPUTS = frozenset(
@@ -33,8 +33,8 @@ _SUBSCRIBING = 3.0
 """Seconds within which ranks confirm our subscription, unless one is stopped or holds the GIL."""
 _ANSWER = 5.0
 """The same for one that a cell is to run on."""
-_TURN_LOOK = 2.0
-"""Seconds after which a cell that waits for its turn asks whether the agent is there."""
+_CHECK_AGENT = 2.0
+"""Seconds after which a cell that waits for the execution lock asks whether the agent is there."""
 _LAST_WORDS = 0.05
 """Seconds for which outputs of a dead rank, already on their way, are waited for."""
 
@@ -56,7 +56,7 @@ class PoolClient(RankConnection):
         self.last_words: dict[int, list[str]] = {}
         """The last lines on stderr of those that died unasked."""
         self.link = AgentLink(self._on_snapshot)
-        self.group = GroupKeeper(self, self.link)
+        self.group = GroupRecovery(self, self.link)
         self._interrupter = Interrupter(self, self.link, self.group)
         self._tasks = Tasks()
         self._executions: OrderedDict[str, Execution] = OrderedDict()
@@ -169,7 +169,7 @@ class PoolClient(RankConnection):
         limit : int
             Characters that all ranks together may show.
         started : callable
-            Called with the `Execution` once it waits for its turn.
+            Called with the `Execution` once it waits for the execution lock.
 
         Returns
         -------
@@ -205,27 +205,27 @@ class PoolClient(RankConnection):
         closed = asyncio.create_task(self._lose_all_when_closed(execution))
         try:
             started(execution)
-            if await self._take_turn(execution.done):
+            if await self._acquire_lock(execution.done):
                 try:
-                    await self._run_in_turn(message, execution)
+                    await self._run_with_lock(message, execution)
                 finally:
-                    self.link.turn.end()
+                    self.link.lock.release()
         finally:
             closed.cancel()
         return execution.replies
 
-    async def _take_turn(self, unless: asyncio.Event) -> bool:
-        """Wait for the turn, however long others need it, but not for a silent agent."""
-        if self.link.turn.is_mine:
-            return await self.link.turn.take(unless=unless)
-        taking = asyncio.create_task(self.link.turn.take(unless=unless))
+    async def _acquire_lock(self, unless: asyncio.Event) -> bool:
+        """Wait for the execution lock, however long others keep it, but not for a silent agent."""
+        if self.link.lock.is_held:
+            return await self.link.lock.acquire(unless=unless)
+        taking = asyncio.create_task(self.link.lock.acquire(unless=unless))
         try:
-            while not (await asyncio.wait({taking}, timeout=_TURN_LOOK))[0]:
+            while not (await asyncio.wait({taking}, timeout=_CHECK_AGENT))[0]:
                 if await self.link.is_silent() and not taking.done():
                     raise self.agent_silent()
         except BaseException:
             if not taking.cancel() and taking.result():
-                self.link.turn.end()
+                self.link.lock.release()
             raise
         return taking.result()
 
@@ -242,16 +242,16 @@ class PoolClient(RankConnection):
         if silent := set(self.silent) & set(execution.outstanding):
             raise rank_silent(sorted(silent), self.world_size)
 
-    async def mend(self) -> bool:
+    async def repair_group(self) -> bool:
         """Make the process group whole, if it is not; tell whether it is."""
-        if await self._take_turn(self.link.closed):
+        if await self._acquire_lock(self.link.closed):
             try:
-                await self.group.mend()
+                await self.group.repair()
             finally:
-                self.link.turn.end()
+                self.link.lock.release()
         return not self.group.suspect
 
-    async def _run_in_turn(self, message: Message, execution: Execution) -> None:
+    async def _run_with_lock(self, message: Message, execution: Execution) -> None:
         if self.silent:
             await self._check_that_they_answer(execution)
         await self.group.prepare(execution)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar
 
-from ..common.protocol.cells import COMM_REQUESTS, COMM_STATUS
+from ..common.protocol.cell_messages import COMM_REQUESTS, COMM_STATUS
 
 Client = TypeVar("Client", contravariant=True)
 

@@ -40,7 +40,7 @@ class Execution:
     def __init__(self, ranks: Iterable[int], on_output: OnOutput) -> None:
         self.id = ""
         self.begun: set[int] = set()
-        """Ranks that, asked to cancel it, were running it; on others it waited for its turn."""
+        """Ranks that, asked to cancel it, were running it; on others it waited for the lock."""
         self.places: dict[int, dict[str, Any]] = {}
         """Where those ranks were then: line and collective, see `whereabouts`."""
         self.stopped: set[int] = set()

@@ -1,4 +1,4 @@
-"""A client's turn to run cells, which the agent gives; see `agent.execution_lock` for why."""
+"""The execution lock of a pool as a client has it; see `agent.lock_queue` for why there is one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ..common.protocol.agent import EndTurn, TakeTurn
+from ..common.protocol.agent_messages import AcquireLock, LockGranted, LockWanted, ReleaseLock
 
 
-class OwnTurn:
-    """Several cells of one client share its turn.
+class ExecutionLock:
+    """The right to run cells on a pool; several cells of one client share it.
 
     Parameters
     ----------
@@ -19,9 +19,9 @@ class OwnTurn:
         Sends a command to the agent.
     """
 
-    def __init__(self, ask: Callable[[TakeTurn | EndTurn], None]) -> None:
+    def __init__(self, ask: Callable[[AcquireLock | ReleaseLock], None]) -> None:
         self._ask = ask
-        self._mine = False
+        self._held = False
         self._closed = False
         self._wanted = False
         self._asked = False
@@ -29,12 +29,12 @@ class OwnTurn:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
-    def is_mine(self) -> bool:
-        """Whether `take` need not ask."""
-        return self._closed or (self._mine and not self._wanted)
+    def is_held(self) -> bool:
+        """Whether `acquire` need not ask."""
+        return self._closed or (self._held and not self._wanted)
 
-    async def take(self, unless: asyncio.Event) -> bool:
-        """Wait until this client may run a cell; `end` must follow.
+    async def acquire(self, unless: asyncio.Event) -> bool:
+        """Wait until this client may run a cell; `release` must follow.
 
         Parameters
         ----------
@@ -44,14 +44,14 @@ class OwnTurn:
         Returns
         -------
         bool
-            Whether it may; if not, it has no turn to end.
+            Whether it may; if not, it has nothing to release.
         """
-        if self.is_mine:
+        if self.is_held:
             self._cells += 1
             return True
         if not self._asked:
             self._asked = True
-            self._ask(TakeTurn())
+            self._ask(AcquireLock())
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(granted)
         cancelled = asyncio.ensure_future(unless.wait())
@@ -63,20 +63,20 @@ class OwnTurn:
         finally:
             cancelled.cancel()
             if not may and not granted.cancel():
-                self.end()
+                self.release()
         return may
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Note that a cell is over."""
         self._cells -= 1
         self._give_back_if_wanted()
 
-    def hear(self, wanted: bool) -> None:
-        """Note that the agent gives us the turn, or wants it back after the cell."""
-        if wanted:
+    def hear(self, news: LockGranted | LockWanted) -> None:
+        """Note that the agent has granted us the lock, or wants it back after the cell."""
+        if isinstance(news, LockWanted):
             self._wanted = True
         else:
-            self._mine, self._asked, self._wanted = True, False, False
+            self._held, self._asked, self._wanted = True, False, False
             self._let_in()
         self._give_back_if_wanted()
 
@@ -86,13 +86,13 @@ class OwnTurn:
         self._let_in()
 
     def _let_in(self) -> None:
-        # They are counted now, so that the turn is not given back before they have used it.
+        # They are counted now, so that the lock is not given back before they have used it.
         while self._waiting:
             if not (granted := self._waiting.popleft()).done():
                 self._cells += 1
                 granted.set_result(None)
 
     def _give_back_if_wanted(self) -> None:
-        if self._wanted and self._mine and not self._cells and not self._closed:
-            self._mine = self._wanted = False
-            self._ask(EndTurn())
+        if self._wanted and self._held and not self._cells and not self._closed:
+            self._held = self._wanted = False
+            self._ask(ReleaseLock())

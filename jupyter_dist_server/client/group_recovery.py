@@ -7,8 +7,8 @@ import time
 import uuid
 
 from .agent_link import AgentLink
-from .connection import RankConnection
 from .execution import Execution, Reply
+from .rank_connection import RankConnection
 
 _ANSWER = 0.3
 """Seconds within which a rank tells its status, unless C code holds the GIL."""
@@ -20,8 +20,8 @@ AFTER_CELL = 1.5
 """The same after a cell that did not end well: who has stopped it waits for this."""
 
 
-class GroupKeeper:
-    """Keeps the process group whole; used in the client's turn only.
+class GroupRecovery:
+    """Keeps the process group whole; used only while the client has the execution lock.
 
     Parameters
     ----------
@@ -34,12 +34,12 @@ class GroupKeeper:
     ----------
     suspect : bool
         Whether the group may be broken: it is looked at before the next cell.
-    mended : bool
+    repaired : bool
         Whether the process group was unusable after the last cell, and was re-created.
     """
 
     def __init__(self, ranks: RankConnection, link: AgentLink) -> None:
-        self.mended = False
+        self.repaired = False
         self._busy: set[int] = set()
         self.suspect = True  # whoever used the pool before us may have left it so
         self._ranks = ranks
@@ -51,21 +51,21 @@ class GroupKeeper:
         self._ranks.tell("dist_break_request", {"generation": self._link.generation})
 
     async def check(self, replies: dict[int, Reply]) -> None:
-        """Look at the group after a cell, and mend it if the cell did not end well."""
+        """Look at the group after a cell, and repair it if the cell did not end well."""
         self.suspect |= any(reply.status != "ok" for reply in replies.values())
-        self.mended = False
+        self.repaired = False
         if not any(reply.status == "late" for reply in replies.values()):
-            await self.mend(AFTER_CELL)
+            await self.repair(AFTER_CELL)
 
     async def prepare(self, execution: Execution) -> None:
-        """Mend the group before a cell; its ranks may still be busy with one that was stopped."""
+        """Repair the group before a cell; its ranks may still be busy with one that was stopped."""
         deadline = time.monotonic() + PATIENCE
-        while not await self.mend() and self._busy & set(execution.outstanding):
+        while not await self.repair() and self._busy & set(execution.outstanding):
             if time.monotonic() > deadline:
                 return
             await asyncio.sleep(_ASK_EVERY)
 
-    async def mend(self, patience: float = PATIENCE) -> bool:
+    async def repair(self, patience: float = PATIENCE) -> bool:
         """Make the group again if it is broken, and all ranks are there and idle.
 
         Returns
@@ -85,8 +85,8 @@ class GroupKeeper:
         if len(status) == self._ranks.world_size and len(names) == 1 and None not in names:
             self.suspect = False
         elif not self._busy:
-            self.mended = await self._make(patience)
-            self.suspect = not self.mended
+            self.repaired = await self._make(patience)
+            self.suspect = not self.repaired
         return not self.suspect
 
     async def _make(self, patience: float) -> bool:

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from .agent_link import AgentLink
-from .connection import RankConnection
 from .execution import Execution
-from .group_recovery import GroupKeeper
+from .group_recovery import GroupRecovery
+from .rank_connection import RankConnection
 from .watcher import Watcher
 
 PATIENCE = 2.0
@@ -37,11 +37,11 @@ class Interrupter:
         To their control channels.
     link : AgentLink
         To their agent, which signals those that do not answer.
-    group : GroupKeeper
+    group : GroupRecovery
         Breaks the process group.
     """
 
-    def __init__(self, ranks: RankConnection, link: AgentLink, group: GroupKeeper) -> None:
+    def __init__(self, ranks: RankConnection, link: AgentLink, group: GroupRecovery) -> None:
         self._ranks = ranks
         self._link = link
         self._group = group
@@ -100,7 +100,7 @@ class Interrupter:
             await asyncio.sleep(_ASK_EVERY)
 
     async def interrupt(self, execution: Execution) -> set[int]:
-        """Interrupt an execution where it runs, and drop it where it still waits for its turn.
+        """Interrupt an execution where it runs, and drop it where it waits for the lock.
 
         Without an id, it stands for whatever the ranks run.
 
@@ -137,4 +137,4 @@ async def interrupter_of(folder: Path, link: AgentLink) -> AsyncIterator[Interru
         for rank in link.snapshot.ranks if link.snapshot else []:
             if rank.state == "dead":
                 ranks.note_death(rank.rank, rank.exit or "")
-        yield Interrupter(ranks, link, GroupKeeper(ranks, link))
+        yield Interrupter(ranks, link, GroupRecovery(ranks, link))

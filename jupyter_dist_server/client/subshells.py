@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from .connection import RankConnection
+from .rank_connection import RankConnection
 
 
 async def subshell_of(ranks: RankConnection, rank: int) -> str:

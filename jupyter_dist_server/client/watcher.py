@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from .connection import Message, RankConnection, status_topics
+from .rank_connection import Message, RankConnection, status_topics
 
 _CELLS = ("execute_request", "dist_cell_request")
 """What runs a cell, from any Jupyter client or from one of ours."""

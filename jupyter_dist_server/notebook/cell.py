@@ -88,7 +88,7 @@ class Cell:
         if self._late.cell_id and len(ranks) > 1 and not (options.per_rank or options.quiet):
             self._tabs = RankTabs(ranks, client.world_size, f"{name}-tabs")
         self._over = False
-        self._turn = threading.Lock()
+        self._event_lock = threading.Lock()
         """Held while an event is taken: late output comes after that of the cell."""
         self._late_at: float | None = None
         self._events: queue.SimpleQueue[_Event | None] = queue.SimpleQueue()
@@ -171,7 +171,7 @@ class Cell:
         self._events.put(None)
 
     def _hand_over_late_output(self) -> None:
-        with self._turn:
+        with self._event_lock:
             self._over = True
             while not self._events.empty():
                 if event := self._events.get():
@@ -180,7 +180,7 @@ class Cell:
     def _on_event(self, rank: int, kind: str, content: dict[str, Any]) -> None:
         if not self._options.quiet:  # which shows errors with the cell's end
             kind, content = as_shown(kind, content)
-        with self._turn:
+        with self._event_lock:
             if self._over:
                 self._late.show(rank, kind, content)
             else:

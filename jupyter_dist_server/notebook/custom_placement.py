@@ -13,8 +13,8 @@ from ..gpus.inventory import Gpu
 from ..jobs.lease import holders
 from ..jobs.line import in_line
 from ..placement.conflicts import taken
-from ..placement.plan import allowed
 from ..placement.policies import find, free_memory
+from ..placement.pool_record import allowed
 from ..placement.request import GpuId, PoolRequest
 
 

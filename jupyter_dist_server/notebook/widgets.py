@@ -15,9 +15,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ..client.client import PoolClient
 from ..client.comms import NobodyListens
-from ..client.connection import Message
+from ..client.rank_connection import Message
 from ..client.subshells import forward
-from ..common.protocol.cells import COMM_STATUS
+from ..common.protocol.cell_messages import COMM_STATUS
 
 _LOOK_EVERY = 0.2
 """Seconds after which somebody who waits for a rank looks whether it is still there."""

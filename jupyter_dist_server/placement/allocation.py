@@ -19,8 +19,8 @@ from ..jobs.line import Ticket, in_line
 from ..jobs.shared_folder import owner_notice
 from .assignment import GpusTaken, Placement, counts_differ
 from .conflicts import Processes, foreign, may_be_ending, taken
-from .plan import allowed, assigned, plan
 from .policies import candidates
+from .pool_record import allowed, assigned, place_ranks
 from .request import PoolRequest
 
 _ASK_EVERY = 0.25
@@ -170,7 +170,7 @@ class Allocator:
         leases = await asyncio.to_thread(holders, self._inventory)
         line = await asyncio.to_thread(ahead) if self._inventory.gpus else []
         reasons = taken(request, leases, processes, line)
-        placement = plan(request, self._inventory, self._seen.samples, reasons)
+        placement = place_ranks(request, self._inventory, self._seen.samples, reasons)
         # Also where an inherited mask hides what makes CUDA count differently.
         return replace(placement, by_uuid=counts_differ(self._seen.inventory))
 

@@ -57,5 +57,5 @@ class Activity:
         msg_id: str | None,
         since: float | None = None,
     ) -> None:
-        if self._record.ranks[rank].turn(state, cell, cell_id, msg_id, since):
+        if self._record.ranks[rank].note_activity(state, cell, cell_id, msg_id, since):
             self._changed()

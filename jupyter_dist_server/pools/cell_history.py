@@ -103,14 +103,14 @@ class CellHistory:
         for rank in record.ranks:
             _, known = self._running.get((record.id, rank.rank), (None, None))
             if (rank.state == "busy") != bool(known) or (known and known.start != rank.since):
-                self._turn(record, rank)
+                self._note_activity(record, rank)
         notebook = record.kernel_id, record.name
         if self._notebooks.setdefault(record.id, notebook) != notebook:
             self._notebooks[record.id] = notebook
             for cell in [cell for cell in self._cells.values() if cell.pool.id == record.id]:
                 self._touch(cell)
 
-    def _turn(self, pool: PoolRecord, rank: RankRecord) -> None:
+    def _note_activity(self, pool: PoolRecord, rank: RankRecord) -> None:
         self._close(pool.id, rank.rank, rank.since)
         if rank.state == "busy":
             stretch = Stretch(rank.rank, rank.gpu.uuid if rank.gpu else None, rank.since)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..client.agent_link import AgentLink
-from ..client.connection import RankConnection
+from ..client.rank_connection import RankConnection
 from ..common.errors import DistError
 from ..common.processes import POOL_ENDED, ProcessRef, is_stopped
 from ..common.protocol.records import PoolRecord, RankRecord

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..client.agent_link import look_at_agent
 from ..common.folder import AGENT_SOCKET, our_folders, read_config
 from ..common.processes import boot_id
-from ..common.protocol.agent import Snapshot
+from ..common.protocol.agent_messages import Snapshot
 from ..common.protocol.attachment import KERNEL, SERVER, Attachment
 from ..common.protocol.pool_file import OtherVersion, PoolFile
 
@@ -42,14 +42,14 @@ class Found:
 
     @property
     def kernels(self) -> list[Attachment]:
-        """The kernels that hold it, each once."""
-        holders = self.snapshot.holders
-        return list({who.pid: who for who in holders if who.kind == KERNEL}.values())
+        """The kernels that are attached to it, each once."""
+        kernels = [one for one in self.snapshot.attachments if one.kind == KERNEL]
+        return list({kernel.pid: kernel for kernel in kernels}.values())
 
     @property
-    def served(self) -> bool:
-        """Whether a server holds it."""
-        return any(who.kind == SERVER for who in self.snapshot.holders)
+    def has_server(self) -> bool:
+        """Whether a server is attached to it."""
+        return any(one.kind == SERVER for one in self.snapshot.attachments)
 
 
 def find_pools() -> Iterator[Found]:

@@ -17,7 +17,7 @@ from ..placement.allocation import Allocation, Allocator
 from ..placement.environment import agent_environment, thread_limits
 from ..placement.request import PoolRequest
 from .agent_process import AgentProcess
-from .zygotes import Zygotes
+from .zygote_registry import ZygoteRegistry
 
 
 class Launch:
@@ -29,7 +29,7 @@ class Launch:
         What was asked for.
     owner : Owner
         Who starts it.
-    zygotes : Zygotes
+    zygotes : ZygoteRegistry
         From one of which the agent is forked.
     allocator : Allocator
         Gets the GPUs.
@@ -41,7 +41,7 @@ class Launch:
         self,
         request: PoolRequest,
         owner: Owner,
-        zygotes: Zygotes,
+        zygotes: ZygoteRegistry,
         allocator: Allocator,
         granted: Allocation | None,
     ) -> None:
@@ -132,6 +132,6 @@ class Launch:
             ranks=[PlacedRank(rank.device, rank.gpu, mask(rank.rank)) for rank in record.ranks],
             boot=boot_id(),
             host=record.host,
-            held_by=self._owner.kind,
+            owner_kind=self._owner.kind,
             record=record,
         )

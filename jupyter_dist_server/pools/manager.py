@@ -17,12 +17,12 @@ from ..common.protocol.records import PoolState
 from ..common.tasks import Tasks
 from ..placement.allocation import Allocator
 from ..placement.assignment import GpusTaken
-from ..placement.plan import new_record
+from ..placement.pool_record import new_record
 from ..placement.request import PoolRequest
 from .discovery import Found, find_pools
 from .launch import Launch
 from .pool import DEFAULT_TIMEOUT, Pool
-from .zygotes import Zygotes
+from .zygote_registry import ZygoteRegistry
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class PoolManager:
     pools : dict
         By id. Of the ended pools, the last one of each kernel is kept, to say why it ended, and
         the last `_KEPT` of those without a kernel.
-    zygotes : Zygotes
+    zygotes : ZygoteRegistry
         The warm ones.
     """
 
@@ -58,7 +58,7 @@ class PoolManager:
         self, watch: bool = False, owner: Owner | None = None, keep_warm: float = 0.0
     ) -> None:
         self.pools: dict[str, Pool] = {}
-        self.zygotes = Zygotes(keep_warm)
+        self.zygotes = ZygoteRegistry(keep_warm)
         raise_limit()  # also for the pools that we adopt
         self._watch = watch
         self._owner = owner or Owner()
@@ -140,7 +140,7 @@ class PoolManager:
     async def adopt_unserved(self) -> list[Pool]:
         """Adopt the pools of a server that is gone."""
         found = await asyncio.to_thread(lambda: list(find_pools()))
-        lost = [one for one in found if one.config.held_by == SERVER and not one.served]
+        lost = [one for one in found if one.config.owner_kind == SERVER and not one.has_server]
         adopted = []
         for one in lost:
             try:
@@ -150,7 +150,7 @@ class PoolManager:
         return adopted
 
     def adopt(self, found: Found) -> Pool:
-        """Hold a pool that runs already; if we do so, return it as it is."""
+        """Attach to a pool that runs already; if we are attached, return it as it is."""
         if (known := self.pools.get(found.id)) and not known.record.state.ended:
             return known
         pool = Pool.found(found, self._on_change, self._owner, self._watch)
@@ -190,16 +190,16 @@ class PoolManager:
         If another notebook uses the pool too, it goes on and belongs to that one.
         """
         self._starting.discard(kernel_id)
-        if (pool := self.for_kernel(kernel_id)) and not self.bequeath(pool):
+        if (pool := self.for_kernel(kernel_id)) and not self.hand_over(pool):
             await pool.stop()
         self._forget_ended_of(kernel_id)
 
-    def bequeath(self, pool: Pool) -> bool:
+    def hand_over(self, pool: Pool) -> bool:
         """Give a pool whose kernel is gone to another notebook that uses it, if there is one."""
-        for who in pool.record.holders:
-            heir = who.kernel_id
-            if heir and heir != pool.record.kernel_id and not self.for_kernel(heir):
-                pool.change(kernel_id=heir)
+        for attachment in pool.record.attachments:
+            successor = attachment.kernel_id
+            if successor and successor != pool.record.kernel_id and not self.for_kernel(successor):
+                pool.change(kernel_id=successor)
                 return True
         return False
 

@@ -19,19 +19,19 @@ from ..client.interrupt import interrupter_of
 from ..client.reasons import agent_ended, agent_silent, broken, too_slow
 from ..common.errors import DistError
 from ..common.folder import create_folder
-from ..common.protocol.agent import Kill, Restart, Snapshot
+from ..common.protocol.agent_messages import Kill, Restart, Snapshot
 from ..common.protocol.attachment import Owner
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord, PoolState, Progress
 from ..common.rank_specs import check_ranks
 from ..common.tasks import Tasks, any_of
 from .activity import Activity
-from .agent import PoolAgent
 from .agent_process import AgentProcess
 from .diagnostics import check_running
 from .discovery import Found, sweep
 from .launch import Launch
-from .zygotes import ZygoteEnded
+from .pool_agent import PoolAgent
+from .zygote_registry import ZygoteEnded
 
 _LOG = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ class Pool:
             await asyncio.wait([self._life])  # not for `ended`, if the whole loop is ending
 
     async def release(self) -> None:
-        """Let the pool go on without us; its other holders keep it."""
+        """Let the pool go on without us; its other attachments keep it."""
         await self._tasks.cancel()
         if self._activity:
             await self._activity.close()

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from ..client.connection import Message, RankConnection
+from ..client.rank_connection import Message, RankConnection
 from ..common.processes import ProcessRef
 from ..common.protocol.collectives import UNCOUNTED
 from ..common.protocol.records import PoolState, RankRecord

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..common.protocol.cells import COMM_REQUESTS, COMM_STATUS
+from ..common.protocol.cell_messages import COMM_REQUESTS, COMM_STATUS
 
 
 class CommHandlers:

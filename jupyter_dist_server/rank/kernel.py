@@ -18,7 +18,7 @@ from ipykernel.kernelapp import IPKernelApp
 from traitlets.config import Config
 
 from ..common.folder import CHANNELS
-from ..common.protocol.cells import ENDS_CELL, cell_topic
+from ..common.protocol.cell_messages import ENDS_CELL, cell_topic
 from .cell_channel import CellChannel
 from .cell_runner import run_cell
 from .comm_handlers import CommHandlers

@@ -13,7 +13,7 @@ from ipykernel.zmqshell import ZMQInteractiveShell
 from IPython.core.autocall import ZMQExitAutocall
 from traitlets import default
 
-from ..common.protocol.cells import ENDS_CELL
+from ..common.protocol.cell_messages import ENDS_CELL
 from .error_content import error_content
 
 _RUNNERS = (f"{__package__}.kernel", f"{__package__}.cell_runner")

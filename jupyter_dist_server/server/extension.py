@@ -21,7 +21,7 @@ from ..pools.manager import PoolManager
 from ..pools.pool import DEFAULT_TIMEOUT
 from ..pools.usage import RankUsage
 from ..pools.weak_points import weak_points
-from ..pools.zygotes import DEFAULT_KEEP_WARM
+from ..pools.zygote_registry import DEFAULT_KEEP_WARM
 from .clients import Clients
 from .gpus.feed import GpuFeed
 from .gpus.prometheus import GpuCollector

@@ -163,9 +163,9 @@ async def _end_if_orphaned(
     kernel = pool.record.kernel_id
     if kernel is None or await _is_alive(kernels, kernel):
         del missed[pool.record.id]
-    elif any(who.kind == KERNEL for who in pool.record.holders):
+    elif any(one.kind == KERNEL for one in pool.record.attachments):
         del missed[pool.record.id]
-        manager.bequeath(pool)
+        manager.hand_over(pool)
     since = missed.get(pool.record.id)
     orphaned = since if since and time.time() - since >= _RESTART_TAKES else None
     if orphaned != pool.record.orphaned:

@@ -9,7 +9,7 @@ from ..common.version import __version__
 from .base import DistHandler, StatusHandler
 from .cells import CellsHandler
 from .execute import ExecuteHandler
-from .gpus.export import GpuCsvHandler, GpuLinesHandler
+from .gpus.export_handlers import GpuCsvHandler, GpuLinesHandler
 from .gpus.handlers import GpuHistoryHandler, GpusHandler
 from .kernels import KernelPoolHandler
 from .pools import (

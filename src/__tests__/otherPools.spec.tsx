@@ -9,7 +9,7 @@ import {
   makeTelemetry,
   makeUsage
 } from './gpuSamples';
-import { makeHolder, makePool, makeRank } from './samples';
+import { makeAttachment, makePool, makeRank } from './samples';
 import type { IFakeModel } from './samples';
 import { button, executed, host, press, show } from './screen';
 
@@ -19,7 +19,7 @@ const orphan = makePool({
   kernel_id: 'k2',
   name: 'deep/plot.ipynb',
   orphaned,
-  holders: [makeHolder({ as: 'server', kernel_id: null, name: '' })]
+  attachments: [makeAttachment({ as: 'server', kernel_id: null, name: '' })]
 });
 const other = makePool({
   id: 'p3',

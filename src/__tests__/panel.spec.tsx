@@ -1,7 +1,7 @@
 import { OtherPools } from '../panel/others/otherPools';
 import { PoolSummary } from '../panel/pool/poolView';
 import { CommandIDs } from '../model/tokens';
-import { makeHolder, makePool, makeRank } from './samples';
+import { makeAttachment, makePool, makeRank } from './samples';
 import { button, executed, host, press, show } from './screen';
 
 describe('PoolView', () => {
@@ -167,14 +167,14 @@ describe('PoolView', () => {
   });
 
   it('names the other notebooks that use the pool', () => {
-    const holders = [
-      makeHolder(),
-      makeHolder({ kernel_id: null, name: '' }),
-      makeHolder({ pid: 901, kernel_id: 'k2', name: 'deep/plot.ipynb' }),
-      makeHolder({ pid: 901, kernel_id: null, name: '' }),
-      makeHolder({ pid: 902, kernel_id: null, name: '' })
+    const attachments = [
+      makeAttachment(),
+      makeAttachment({ kernel_id: null, name: '' }),
+      makeAttachment({ pid: 901, kernel_id: 'k2', name: 'deep/plot.ipynb' }),
+      makeAttachment({ pid: 901, kernel_id: null, name: '' }),
+      makeAttachment({ pid: 902, kernel_id: null, name: '' })
     ];
-    show({ pool: makePool({ holders }) });
+    show({ pool: makePool({ attachments }) });
     expect(host.textContent).toMatch('Also used by plot.ipynb, pid 902Rank 0');
     show({ pool: makePool() });
     expect(host.textContent).not.toMatch('Also used');

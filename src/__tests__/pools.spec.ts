@@ -11,7 +11,7 @@ import { Stream } from '../model/stream';
 import { Telemetry } from '../model/telemetry';
 import { FakeServer } from './fakeServer';
 import { makeGpusMessage, makeProcess } from './gpuSamples';
-import { makeHolder, makePool, makeRank, until } from './samples';
+import { makeAttachment, makePool, makeRank, until } from './samples';
 
 /** Where one notebook after the other is looked at. */
 class FakeNotebooks implements INotebookKernels {
@@ -172,8 +172,8 @@ describe('PoolsModel', () => {
   });
 
   it('is the pool of another notebook that this one has attached to', async () => {
-    const holders = [makeHolder(), makeHolder({ kernel_id: 'k2' })];
-    server.push({ type: 'pool', pool: makePool({ holders }) });
+    const attachments = [makeAttachment(), makeAttachment({ kernel_id: 'k2' })];
+    server.push({ type: 'pool', pool: makePool({ attachments }) });
     const before = makePool({ id: 'p0', kernel_id: 'k2', ended: 40 });
     server.push({ type: 'pool', pool: { ...before, state: 'COMPLETED' } });
     await until(() => model.pools.size === 2);
@@ -181,7 +181,7 @@ describe('PoolsModel', () => {
     expect(current.pool?.id).toBe('p1');
     server.answers.set('POST pools/p1/interrupt', {
       status: 202,
-      body: makePool({ holders })
+      body: makePool({ attachments })
     });
     const done = model.interrupt('p1');
     expect(current.isPending).toBe(true);

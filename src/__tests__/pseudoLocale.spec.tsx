@@ -15,7 +15,7 @@ import {
   makeUsage
 } from './gpuSamples';
 import { showGpus, tell } from './gpuScreen';
-import { makeHolder, makePool, makeRank } from './samples';
+import { makeAttachment, makePool, makeRank } from './samples';
 import { host, press, show } from './screen';
 
 const plain = nullTranslator.load('');
@@ -125,7 +125,9 @@ describe('no sentence is glued', () => {
     ['failed', makePool({ state: 'FAILED', ended: 99 })],
     [
       'shared',
-      makePool({ holders: [makeHolder({ kernel_id: 'k2', pid: 7, name: '' })] })
+      makePool({
+        attachments: [makeAttachment({ kernel_id: 'k2', pid: 7, name: '' })]
+      })
     ],
     [
       'large',

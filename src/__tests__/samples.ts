@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import type { IHolder, IPool, IRank } from '../model/contract';
+import type { IAttachment, IPool, IRank } from '../model/contract';
 import { UiState } from '../model/uiState';
 import { StartModel } from '../model/startModel';
 import type { ICurrentNotebook, IPoolsModel } from '../model/tokens';
@@ -26,7 +26,9 @@ export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
   };
 }
 
-export function makeHolder(changes: Partial<IHolder> = {}): IHolder {
+export function makeAttachment(
+  changes: Partial<IAttachment> = {}
+): IAttachment {
   return {
     as: 'kernel',
     pid: 900,
@@ -58,9 +60,9 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
     started: 100,
     ended: null,
     orphaned: null,
-    holders: [
-      makeHolder({ as: 'server', pid: 800, kernel_id: null, name: '' }),
-      makeHolder({ kernel_id: changes.kernel_id ?? 'k1' })
+    attachments: [
+      makeAttachment({ as: 'server', pid: 800, kernel_id: null, name: '' }),
+      makeAttachment({ kernel_id: changes.kernel_id ?? 'k1' })
     ],
     python: 'python',
     cwd: '.',

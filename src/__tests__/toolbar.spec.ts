@@ -9,7 +9,7 @@ import { RanksButton } from '../notebook/toolbar/ranksButton';
 import { CommandIDs } from '../model/tokens';
 import type { StartModel } from '../model/startModel';
 import {
-  makeHolder,
+  makeAttachment,
   makeModel,
   makePool,
   makeRank,
@@ -130,7 +130,7 @@ describe('RanksButton', () => {
   });
 
   it('says that all cells run on ranks, and ends that', async () => {
-    show({ holders: [makeHolder({ mode: true })] });
+    show({ attachments: [makeAttachment({ mode: true })] });
     const mode = () =>
       item.node.querySelector<HTMLElement>('[aria-pressed="true"]');
     await until(() => mode()?.textContent === 'all cells on ranks');
@@ -139,7 +139,7 @@ describe('RanksButton', () => {
   });
 
   it('says nothing of the kind for cells of another notebook', async () => {
-    show({ holders: [makeHolder({ mode: true, kernel_id: 'k2' })] });
+    show({ attachments: [makeAttachment({ mode: true, kernel_id: 'k2' })] });
     await until(() => button() !== null);
     expect(item.node.querySelector('[aria-pressed]')).toBeNull();
   });

@@ -56,7 +56,7 @@ export interface IReason {
 }
 
 /** A process that keeps a pool alive. */
-export interface IHolder {
+export interface IAttachment {
   as: 'server' | 'kernel';
   pid: number;
   /** Clock ticks since the boot; with the pid it names one process of this boot. */
@@ -99,7 +99,7 @@ export interface IPool {
   /** Unix seconds: its kernel is gone since; after a grace time it is stopped. */
   orphaned: number | null;
   /** Its server, its kernel, and kernels that have attached to it. */
-  holders: IHolder[];
+  attachments: IAttachment[];
   python: string;
   cwd: string;
   folder: string;
@@ -224,8 +224,8 @@ export function deadRanks(pool: IPool): IRank[] {
   return pool.ranks.filter(({ state }) => state === 'dead');
 }
 
-export function isHeldBy(pool: IPool, kernelId: string): boolean {
-  return pool.holders.some(
+export function isKernelAttached(pool: IPool, kernelId: string): boolean {
+  return pool.attachments.some(
     who => who.as === 'kernel' && who.kernel_id === kernelId
   );
 }
@@ -236,7 +236,7 @@ export function hasMode(
   kernelId: string | undefined
 ): boolean {
   return Boolean(
-    pool?.holders.some(who => who.kernel_id === kernelId && who.mode)
+    pool?.attachments.some(who => who.kernel_id === kernelId && who.mode)
   );
 }
 
@@ -249,7 +249,9 @@ export function poolOf(
     return null;
   }
   const byAge = [...pools].sort((a, b) => a.created - b.created);
-  const used = byAge.filter(pool => !pool.ended && isHeldBy(pool, kernelId));
+  const used = byAge.filter(
+    pool => !pool.ended && isKernelAttached(pool, kernelId)
+  );
   const own = byAge.filter(pool => pool.kernel_id === kernelId);
   return used.at(-1) ?? own.at(-1) ?? null;
 }

@@ -8,7 +8,7 @@ import type { Kernel } from '@jupyterlab/services';
 import { JSONExt } from '@lumino/coreutils';
 import type { ReadonlyPartialJSONArray } from '@lumino/coreutils';
 
-import { isHeldBy } from '../model/contract';
+import { isKernelAttached } from '../model/contract';
 import { IPoolsModel } from '../model/tokens';
 
 const TARGET = 'jupyter_dist.replay';
@@ -74,7 +74,9 @@ function usesPool(
   model: IPoolsModel,
   kernel: Kernel.IKernelConnection
 ): boolean {
-  return [...model.pools.values()].some(pool => isHeldBy(pool, kernel.id));
+  return [...model.pools.values()].some(pool =>
+    isKernelAttached(pool, kernel.id)
+  );
 }
 
 function ask(panel: NotebookPanel, kernel: Kernel.IKernelConnection): void {

@@ -25,7 +25,7 @@ import { addToPalette } from '../ui/palette';
  */
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:commands',
-  description: 'Adds commands that start, stop and mend pools of ranks.',
+  description: 'Adds commands that start, stop and repair pools of ranks.',
   autoStart: true,
   requires: [IPoolsModel, ICurrentNotebook, IStartModel, ITranslator],
   optional: [ICommandPalette],

@@ -1,4 +1,4 @@
-"""Who holds a pool, as its agent notes it."""
+"""Who is attached to a pool, as its agent notes it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import cast
 
 import msgspec
 
-from jupyter_dist_server.agent.attachments import Holders
+from jupyter_dist_server.agent.attachments import Attachments
 from jupyter_dist_server.agent.control_socket import Client
 from jupyter_dist_server.common.processes import ProcessRef
-from jupyter_dist_server.common.protocol.attachment import KERNEL, SERVER, describe
+from jupyter_dist_server.common.protocol.attachment import KERNEL, SERVER, Attachment
 
 
 class Connection:
@@ -24,30 +24,30 @@ class Connection:
 async def test_what_a_kernel_says_last_holds_for_its_older_connection_too() -> None:
     """It keeps that one while calls are under way whose answers come there."""
 
-    holders = Holders(ProcessRef.of(os.getpid()), 0.0, lambda: None, lambda: None)
+    attachments = Attachments(ProcessRef.of(os.getpid()), 0.0, lambda: None, lambda: None)
     server, old, new, other = (cast(Client, Connection()) for _ in range(4))
-    holders.add(server, describe(SERVER))
-    holders.add(old, describe(KERNEL, "a", mode=True))
-    holders.add(other, describe(KERNEL, "b", mode=True))
-    holders.add(new, describe(KERNEL, "a", mode=True))
-    holders.add(new, describe(KERNEL, "a", mode=False))
-    said = [(who.kernel_id, who.mode) for who in holders.all()]
-    holders.remove(new)
-    assert len(holders.all()) == 3
+    attachments.add(server, Attachment.of_this_process(SERVER))
+    attachments.add(old, Attachment.of_this_process(KERNEL, "a", mode=True))
+    attachments.add(other, Attachment.of_this_process(KERNEL, "b", mode=True))
+    attachments.add(new, Attachment.of_this_process(KERNEL, "a", mode=True))
+    attachments.add(new, Attachment.of_this_process(KERNEL, "a", mode=False))
+    said = [(one.kernel_id, one.mode) for one in attachments.all()]
+    attachments.remove(new)
+    assert len(attachments.all()) == 3
     for client in (server, old, other):
-        holders.remove(client)
+        attachments.remove(client)
     assert said == [(None, False), ("a", False), ("b", True), ("a", False)]
 
 
-async def test_a_server_that_comes_back_holds_the_pool_before_its_lost_connection_is_noticed() -> (
-    None
-):
-    holders = Holders(ProcessRef.of(os.getpid()), 0.0, lambda: None, lambda: None)
+async def test_a_server_attaches_again_before_its_lost_connection_is_noticed() -> None:
+    attachments = Attachments(ProcessRef.of(os.getpid()), 0.0, lambda: None, lambda: None)
     lost, again, second = (cast(Client, Connection()) for _ in range(3))
-    holders.add(lost, describe(SERVER))
-    holders.add(again, describe(SERVER))
-    holders.add(second, msgspec.structs.replace(describe(SERVER), pid=os.getpid() + 1))
-    holders.remove(lost)
-    said = holders.all()
-    holders.remove(again)
-    assert [who.pid for who in said] == [os.getpid()]
+    attachments.add(lost, Attachment.of_this_process(SERVER))
+    attachments.add(again, Attachment.of_this_process(SERVER))
+    attachments.add(
+        second, msgspec.structs.replace(Attachment.of_this_process(SERVER), pid=os.getpid() + 1)
+    )
+    attachments.remove(lost)
+    said = attachments.all()
+    attachments.remove(again)
+    assert [one.pid for one in said] == [os.getpid()]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.agent.control_socket import ControlSocket
-from jupyter_dist_server.common.protocol.agent import (
+from jupyter_dist_server.common.protocol.agent_messages import (
     Commands,
     LogLines,
     Ping,
@@ -80,7 +80,10 @@ async def test_a_client_that_does_not_read_gets_the_newest_snapshot_later(tmp_pa
         (b'{"do": "dance"}', "Invalid value 'dance'"),
         (b'{"ranks": [0]}', "missing required field `do`"),
         (b'{"do": "interrupt", "ranks": "all"}', "Expected `array`, got `str` - at `$.ranks`"),
-        (b'{"do": "hold", "who": {"as": "kernel", "pid": "1"}}', "got `str` - at `$.who.pid`"),
+        (
+            b'{"do": "attach", "attachment": {"as": "kernel", "pid": "1"}}',
+            "got `str` - at `$.attachment.pid`",
+        ),
         (b'{"do": "ping", "more": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", "nested"),
         (b'{"do": "log", "rank": ' + b"1" * 100_000 + b"}", "too long"),
     ],

@@ -78,7 +78,7 @@ async def test_the_cost_does_not_grow_with_interest(fake_nvml: State) -> None:
     assert len(fake_nvml.calls("nvmlDeviceGetTemperature 0")) == 1
 
 
-async def test_a_crash_is_noticed_and_mended(fake_nvml: State) -> None:
+async def test_a_crash_is_noticed_and_repaired(fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
     async with sampling("gpus") as telemetry:
         listener = Listener(telemetry)
@@ -113,7 +113,7 @@ async def test_crashes_in_a_row_are_answered_ever_later(fake_nvml: State) -> Non
         assert "has died" in plain(telemetry.trouble)
 
 
-async def test_a_hang_is_noticed_and_mended(fake_nvml: State) -> None:
+async def test_a_hang_is_noticed_and_repaired(fake_nvml: State) -> None:
     fake_nvml.write(gpus=2)
     async with sampling("gpus", patience=STRICT) as telemetry:
         listener = Listener(telemetry)

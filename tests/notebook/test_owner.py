@@ -67,7 +67,7 @@ def test_the_pool_says_whether_all_cells_of_a_notebook_run_on_it(patient: Server
     notebook = started(patient)
 
     def mode() -> bool:
-        (kernel,) = [who for who in patient.pools()[0]["holders"] if who["as"] == "kernel"]
+        (kernel,) = [who for who in patient.pools()[0]["attachments"] if who["as"] == "kernel"]
         return bool(kernel["mode"])
 
     assert mode() is False

@@ -100,7 +100,7 @@ def test_a_stopped_agent_is_named_and_its_pool_replaced(
     pool: tuple[Server, Notebook, Notebook],
 ) -> None:
     server, one, other = pool
-    one.ok("%%distributed\n1")  # it has the turn now, and needs the agent for nothing
+    one.ok("%%distributed\n1")  # it has the execution lock now, and needs the agent for nothing
     victim = agent(server)
     victim.suspend()
     assert one.ok("%%distributed\nrank").text

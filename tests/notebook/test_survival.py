@@ -97,7 +97,7 @@ def test_a_killed_server_ends_no_cell_and_the_next_one_adopts_the_pool(
     pool = pool_when(second, lambda pool: pool["state"] == "RUNNING")
     assert pool["id"] == before["id"] and pool["orphaned"] is None
     assert [rank["pid"] for rank in pool["ranks"]] == [rank["pid"] for rank in before["ranks"]]
-    assert {who["as"] for who in pool["holders"]} == {"server", "kernel"}
+    assert {who["as"] for who in pool["attachments"]} == {"server", "kernel"}
     assert notebook.ok("%%distributed\nkept").lines == ["[0-1] 7"]
 
     second.api("POST", f"jupyter-dist/pools/{pool['id']}/restart")
@@ -166,8 +166,8 @@ def test_a_pool_whose_kernel_died_with_its_server_is_adopted_and_can_be_used(
     said = guest.ok("%dist_attach").lines
     assert said == [f"Attached to pool {orphan['id']} of 2 ranks."]
     assert guest.ok("%%distributed\nkept").lines == ["[0-1] 7"]
-    heir = pool_when(second, lambda pool: pool["kernel_id"] == guest.kernel_id)
-    assert heir["orphaned"] is None
+    successor = pool_when(second, lambda pool: pool["kernel_id"] == guest.kernel_id)
+    assert successor["orphaned"] is None
     guest.close()  # it is its pool now, and ends with it
 
 

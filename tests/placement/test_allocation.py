@@ -19,7 +19,7 @@ from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 from jupyter_dist_server.jobs.line import in_line
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
 from jupyter_dist_server.placement.allocation import Allocator
-from jupyter_dist_server.placement.plan import new_record
+from jupyter_dist_server.placement.pool_record import new_record
 from jupyter_dist_server.placement.request import PoolRequest
 
 from ..fake_nvml.build import State

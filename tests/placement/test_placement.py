@@ -14,7 +14,7 @@ from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.placement.assignment import GpusTaken, Placement, place
 from jupyter_dist_server.placement.conflicts import taken
 from jupyter_dist_server.placement.environment import agent_environment
-from jupyter_dist_server.placement.plan import allowed, plan
+from jupyter_dist_server.placement.pool_record import allowed, place_ranks
 from jupyter_dist_server.placement.request import PoolRequest
 
 NO_GPUS = Inventory(reason=NO_GPU)
@@ -408,9 +408,9 @@ def test_a_lost_gpu_is_told_and_masks_name_the_others_by_uuid() -> None:
 def test_an_inherited_mask_narrows_what_may_be_used() -> None:
     environment = {"CUDA_VISIBLE_DEVICES": "3,1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     request = PoolRequest(base_env=environment)
-    assert indices(plan(request, allowed(request, machine(4)))) == [3, 1]
+    assert indices(place_ranks(request, allowed(request, machine(4)))) == [3, 1]
     request = PoolRequest(base_env=environment, env={"CUDA_VISIBLE_DEVICES": ""})
-    placement = plan(request, allowed(request, machine(4)))
+    placement = place_ranks(request, allowed(request, machine(4)))
     assert indices(placement) == [None, None] and "CUDA_VISIBLE_DEVICES" in placement.notices[0]
 
 
@@ -430,11 +430,11 @@ def in_slurm(**variables: str) -> dict[str, str]:
     ],
 )
 def test_slurms_tasks_are_the_number_of_ranks(environment: dict[str, str], ranks: int) -> None:
-    placement = plan(PoolRequest(base_env=environment), machine(4))
+    placement = place_ranks(PoolRequest(base_env=environment), machine(4))
     assert len(placement.gpus) == ranks
     assert any("SLURM_NTASKS" in notice for notice in placement.notices) == (ranks < 4)
     for more in ({"num_ranks": 1}, {"gpu_ids": (0,)}, {"map": {0: 0}}):
-        assert len(plan(PoolRequest(base_env=environment, **more), machine(4)).gpus) == 1
+        assert len(place_ranks(PoolRequest(base_env=environment, **more), machine(4)).gpus) == 1
 
 
 @pytest.mark.parametrize(
@@ -447,10 +447,10 @@ def test_slurms_tasks_are_the_number_of_ranks(environment: dict[str, str], ranks
 )
 def test_slurms_tasks_are_bounded_as_ranks_are(environment: dict[str, str]) -> None:
     with pytest.raises(DistError, match="is too large: a pool has at most 1024 ranks") as refused:
-        plan(PoolRequest(base_env=environment), machine(4))
+        place_ranks(PoolRequest(base_env=environment), machine(4))
     assert (refused.value.code, refused.value.field) == ("bad_request", "num_ranks")
     assert len(refused.value.message) < 200
-    assert len(plan(PoolRequest(base_env=environment, num_ranks=2), machine(4)).gpus) == 2
+    assert len(place_ranks(PoolRequest(base_env=environment, num_ranks=2), machine(4)).gpus) == 2
 
 
 @pytest.mark.parametrize(

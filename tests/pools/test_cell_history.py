@@ -33,10 +33,10 @@ class Followed:
         self.manager = manager
         self.history = CellHistory(manager)
 
-    def turn(self, rank: int, state: str, cell: int | None, since: float) -> None:
+    def note(self, rank: int, state: str, cell: int | None, since: float) -> None:
         """Have a rank begin or end a cell."""
-        turn = self.pool.record.ranks[rank].turn
-        assert turn(state, cell, f"id-{cell}", f"request-{cell}", since)
+        note = self.pool.record.ranks[rank].note_activity
+        assert note(state, cell, f"id-{cell}", f"request-{cell}", since)
         self.pool.change()
 
     def shown(self) -> list[tuple[Any, ...]]:
@@ -50,11 +50,11 @@ class Followed:
 
 def test_ranks_that_run_one_request_are_one_cell() -> None:
     one = Followed()
-    one.turn(0, "busy", 6, NOW - 20)
-    one.turn(1, "busy", 6, NOW - 19)
-    one.turn(0, "idle", 6, NOW - 18)
+    one.note(0, "busy", 6, NOW - 20)
+    one.note(1, "busy", 6, NOW - 19)
+    one.note(0, "idle", 6, NOW - 18)
     # Nobody has seen it idle between two cells.
-    one.turn(1, "busy", 7, NOW - 10)
+    one.note(1, "busy", 7, NOW - 10)
     assert one.shown() == [
         (6, 0, NOW - 20, NOW - 18),
         (6, 1, NOW - 19, NOW - 10),
@@ -68,12 +68,12 @@ def test_ranks_that_run_one_request_are_one_cell() -> None:
 
 def test_whoever_has_seen_a_version_is_told_what_changed_since() -> None:
     one = Followed()
-    one.turn(0, "busy", 6, NOW - 20)
-    one.turn(0, "idle", 6, NOW - 18)
-    one.turn(0, "busy", 7, NOW - 10)
+    one.note(0, "busy", 6, NOW - 20)
+    one.note(0, "idle", 6, NOW - 18)
+    one.note(0, "busy", 7, NOW - 10)
     seen = one.history.version
     assert one.history.since(seen) == []
-    one.turn(1, "busy", 7, NOW - 9)
+    one.note(1, "busy", 7, NOW - 9)
     (news,) = one.history.since(seen)
     assert news["cell"] == 7 and len(news["stretches"]) == 2
     seen = one.history.version
@@ -86,7 +86,7 @@ def test_whoever_has_seen_a_version_is_told_what_changed_since() -> None:
 
 def test_a_cell_ends_with_its_rank() -> None:
     one = Followed()
-    one.turn(0, "busy", 6, NOW - 20)
+    one.note(0, "busy", 6, NOW - 20)
     dead = one.pool.record.ranks[0]
     dead.state, dead.since = "dead", NOW - 15
     one.pool.change()
@@ -95,7 +95,7 @@ def test_a_cell_ends_with_its_rank() -> None:
 
 async def test_a_cell_of_a_pool_that_is_let_go_has_an_end() -> None:
     one = Followed()
-    one.turn(0, "busy", 6, NOW - 20)
+    one.note(0, "busy", 6, NOW - 20)
     await one.manager.release("p-1")
     ((*_, end),) = one.shown()
     assert end == pytest.approx(time.time(), abs=10)
@@ -103,11 +103,11 @@ async def test_a_cell_of_a_pool_that_is_let_go_has_an_end() -> None:
 
 def test_what_is_older_than_an_hour_is_forgotten() -> None:
     one, now = Followed(), time.time()
-    one.turn(0, "busy", 5, now - 8000)
-    one.turn(0, "idle", 5, now - 3700)
-    one.turn(0, "busy", 6, now - 3650)
-    one.turn(0, "idle", 6, now - 3500)
-    one.turn(1, "busy", 4, now - 8000)
+    one.note(0, "busy", 5, now - 8000)
+    one.note(0, "idle", 5, now - 3700)
+    one.note(0, "busy", 6, now - 3650)
+    one.note(0, "idle", 6, now - 3500)
+    one.note(1, "busy", 4, now - 8000)
     assert one.shown() == [(4, 1, now - 8000, None), (6, 0, now - 3650, now - 3500)]
 
 
@@ -115,5 +115,5 @@ def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cell_history, "MOST", 3)
     one = Followed()
     for cell in range(10):
-        one.turn(0, "busy", cell, NOW - 100 + cell)
+        one.note(0, "busy", cell, NOW - 100 + cell)
     assert [cell for cell, *_ in one.shown()] == [7, 8, 9]

@@ -108,7 +108,7 @@ async def test_listeners_and_odd_messages_end_nothing(
         assert told and pool.record.state is PoolState.RUNNING
         async with client_of(pool) as client:
             reader = asyncio.StreamReader()
-            reader.feed_data(b'not JSON\n{"says": "turn", "wanted": []}\n{"says": "pong"}\n')
+            reader.feed_data(b'not JSON\n{"says": "log", "lines": 1}\n{"says": "pong"}\n')
             reader.feed_eof()
             heard = client.link._heard
             await client.link._read(reader)
@@ -131,18 +131,18 @@ async def test_a_pool_of_another_version_is_left_alone_and_hides_no_other(
     config["version"] += 1
     odd.write_text(json.dumps(config))
     await owner.release(pools[1].record.id)
-    heir = PoolManager(owner=Owner(SERVER, 60.0))
+    successor = PoolManager(owner=Owner(SERVER, 60.0))
     try:
-        adopted = {pool.record.id for pool in await heir.adopt_unserved()}
+        adopted = {pool.record.id for pool in await successor.adopt_unserved()}
         assert adopted == {pools[1].record.id}
         assert pools_of_other_versions() == [odd.parent]
         assert f"{odd.parent} is left alone: it was started by a newer version" in caplog.text
         sweep()
         assert odd.exists() and pools[0].record.state is PoolState.RUNNING
     finally:
-        for pool in heir.live():
+        for pool in successor.live():
             await follow(pool)
-        await heir.stop_all()
+        await successor.stop_all()
         await owner.stop_all()
 
 

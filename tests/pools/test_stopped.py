@@ -16,11 +16,11 @@ from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.processes import ProcessRef
 from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.placement.plan import new_record
+from jupyter_dist_server.placement.pool_record import new_record
 from jupyter_dist_server.placement.request import PoolRequest
-from jupyter_dist_server.pools import agent as pools_agent
-from jupyter_dist_server.pools.agent import PoolAgent
+from jupyter_dist_server.pools import pool_agent
 from jupyter_dist_server.pools.agent_process import AgentProcess
+from jupyter_dist_server.pools.pool_agent import PoolAgent
 
 from ..environment import environment, tagged
 from ..pool_driver import agent_of
@@ -137,8 +137,8 @@ async def test_an_agent_that_even_sigkill_does_not_end_is_left_within_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As one that hangs in a system call of a driver."""
-    monkeypatch.setattr(pools_agent, "_STOP_PATIENCE", 0.1)
-    monkeypatch.setattr(pools_agent, "_END_PATIENCE", 0.1)
+    monkeypatch.setattr(pool_agent, "_STOP_PATIENCE", 0.1)
+    monkeypatch.setattr(pool_agent, "_END_PATIENCE", 0.1)
     monkeypatch.setattr(AgentProcess, "send_signal", lambda *_: None)
     folder = tmp_path / "pool"
     folder.mkdir()

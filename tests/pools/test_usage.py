@@ -166,16 +166,16 @@ async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -
 
 def test_a_record_is_news_when_a_rank_goes_from_cell_to_cell() -> None:
     rank = RankRecord(0, 0, "cpu", None, state="idle", since=1.0)
-    assert rank.turn("busy", 7)
+    assert rank.note_activity("busy", 7)
     begun = rank.since
-    assert not rank.turn("busy", 7)
+    assert not rank.note_activity("busy", 7)
     assert rank.since == begun > 1.0
-    assert rank.turn("busy", 8)  # its end was not heard of in between
+    assert rank.note_activity("busy", 8)  # its end was not heard of in between
     assert (rank.cell, rank.state) == (8, "busy")
-    assert not rank.turn("idle", 7, since=begun)  # said before, and heard after that
-    assert rank.turn("idle", 8)
+    assert not rank.note_activity("idle", 7, since=begun)  # said before, and heard after that
+    assert rank.note_activity("idle", 8)
     rank.state = "dead"
-    assert not rank.turn("busy", 9)
+    assert not rank.note_activity("busy", 9)
 
 
 def row(pid: int, user: str | None = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 from jupyter_dist_server.client.agent_link import AgentLink
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.processes import ProcessRef, boot_id
-from jupyter_dist_server.common.protocol.agent import Snapshot, encode
+from jupyter_dist_server.common.protocol.agent_messages import Snapshot, encode
 from jupyter_dist_server.common.protocol.attachment import SERVER
 from jupyter_dist_server.common.protocol.pool_file import PlacedRank, PoolFile
 from jupyter_dist_server.common.protocol.records import PoolRecord
@@ -82,7 +82,7 @@ async def test_a_pool_that_another_user_made_is_not_adopted(open_folder: Path) -
         ranks=[PlacedRank("cpu", None, None)],
         boot=boot_id(),
         host=socket.gethostname(),
-        held_by=SERVER,
+        owner_kind=SERVER,
         record=PoolRecord("p-evil", None, "", 1, "gloo", "cycle", "fork", "", "/"),
     )
     snapshot = Snapshot(us, 1, "fork", "gloo", [], None, False, [], [])

@@ -173,7 +173,7 @@ export class Feed {
         started: this._time - 1,
         ended: null,
         orphaned: null,
-        holders: [],
+        attachments: [],
         python: 'python',
         cwd: '.',
         folder: '.',

@@ -73,7 +73,7 @@ export class PretendedPool {
         started: now - 725,
         ended: null,
         orphaned: null,
-        holders: [],
+        attachments: [],
         python: 'python',
         cwd: '.',
         folder: '.',

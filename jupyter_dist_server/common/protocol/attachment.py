@@ -10,12 +10,12 @@ import msgspec
 from ..processes import ProcessRef
 
 SERVER, KERNEL = "server", "kernel"
-"""What a holder may be."""
+"""What kind of process is attached."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Who starts pools, adopts and holds them: this very process.
+    """Who starts pools, adopts them and is attached to them: this very process.
 
     Attributes
     ----------
@@ -47,10 +47,10 @@ class Attachment(msgspec.Struct, frozen=True):
         """Which process it is."""
         return ProcessRef(self.pid, self.start_ticks, self.boot)
 
-
-def describe(
-    kind: str, kernel_id: str | None = None, name: str = "", mode: bool = False
-) -> Attachment:
-    """Return what this process says of itself."""
-    process = ProcessRef.of(os.getpid())
-    return Attachment(kind, process.pid, process.start_ticks, process.boot, kernel_id, name, mode)
+    @classmethod
+    def of_this_process(
+        cls, kind: str, kernel_id: str | None = None, name: str = "", mode: bool = False
+    ) -> Attachment:
+        """Return what this process says of itself."""
+        process = ProcessRef.of(os.getpid())
+        return cls(kind, process.pid, process.start_ticks, process.boot, kernel_id, name, mode)

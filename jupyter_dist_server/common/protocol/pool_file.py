@@ -8,7 +8,7 @@ from ..processes import ProcessRef
 from .records import GpuReference, PoolRecord
 
 CONFIG = "pool.json"
-VERSION = 1
+VERSION = 2
 """Of this file and of the agent's messages; grows when another version could not read them."""
 
 
@@ -46,7 +46,7 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     ranks: list[PlacedRank]
     boot: str
     host: str
-    held_by: str
+    owner_kind: str
     """What its owner is: `SERVER` or `KERNEL`."""
     record: PoolRecord
 

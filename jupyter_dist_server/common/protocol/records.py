@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import field
 
-from .agent import Snapshot
+from .agent_messages import Snapshot
 from .attachment import Attachment
 from .reason import Reason
 
@@ -66,7 +66,7 @@ class RankRecord(msgspec.Struct):
     stderr: list[str] = []
     """The last lines that it wrote, if it died unasked."""
 
-    def turn(
+    def note_activity(
         self,
         state: str,
         cell: int | None,
@@ -138,7 +138,7 @@ class PoolRecord(msgspec.Struct):
     ended: float | None = None
     orphaned: float | None = None
     """Since when its kernel is gone; after a grace time it is stopped."""
-    holders: list[Attachment] = []
+    attachments: list[Attachment] = []
     """Who keeps it alive: a server, kernels."""
     ranks: list[RankRecord] = []
 
@@ -158,7 +158,7 @@ class PoolRecord(msgspec.Struct):
             rank.device = said.device
         self.generation = snapshot.generation
         self.start_method, self.backend = snapshot.start_method, snapshot.backend
-        self.holders = snapshot.holders
+        self.attachments = snapshot.attachments
         self.notices += [n for n in snapshot.notices if n not in self.notices]
 
     def all_dead(self) -> None:

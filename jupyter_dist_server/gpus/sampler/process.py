@@ -30,7 +30,7 @@ from ..inventory import Inventory, describe
 from ..metrics import PROCESSES_TIER, Value
 from ..nvml import NO_GPU, Failure, devices, start, stop
 from ..sampling import NO_DRIVER
-from .processes import ProcessReader, sees_host_pids
+from .gpu_processes import ProcessReader, sees_host_pids
 from .reader import DriverGone, Reader
 from .readings import PCIE, READINGS, Reading
 

@@ -9,8 +9,8 @@ from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from ...common.errors import DistError
-from ..export import as_script
 from ..session.current_pool import CurrentPool
+from ..torchrun_script import as_script
 from .options import parse, plain_usage
 
 

@@ -223,7 +223,7 @@ class PoolMagics(Magics):  # type: ignore[misc]
         """
         options = parse(self.dist_restart, line)
         self._with_progress(lambda progress: self.pool.restart(options.ranks, progress))
-        if not self.pool.mend():
+        if not self.pool.repair_group():
             print("The process group will be re-created when all ranks are running and idle.")
 
     @plain_usage

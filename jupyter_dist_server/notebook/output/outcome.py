@@ -10,7 +10,7 @@ from typing import Any
 from ...client.client import PoolClient
 from ...client.execution import Execution, Reply
 from ...common.processes import POOL_ENDED, RESTARTED, STOPPED
-from ...common.protocol.cells import ENDS_CELL
+from ...common.protocol.cell_messages import ENDS_CELL
 from ...common.rank_specs import format_ranks
 from .publication import Display, publish
 
@@ -151,7 +151,7 @@ class Outcome:
             yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."
         elif self._group.suspect and not causes:  # new ranks have a new group
             yield "The process group is no longer usable. Replace all ranks with %dist_restart."
-        elif self._group.mended:
+        elif self._group.repaired:
             yield "The process group was re-created."
 
     def _where(self, ranks: list[int]) -> str:

@@ -23,7 +23,7 @@ class PerRank:
         self.errors: list[tuple[list[int], dict[str, Any]]] = []
         """Each rank's error, in order of arrival."""
         self._order = sorted(ranks)
-        self._turn = 0
+        self._next = 0
         self._outputs: dict[int, list[_Output]] = {rank: [] for rank in self._order}
         self._finished: set[int] = set()
         self._headed: set[int] = set()
@@ -48,8 +48,8 @@ class PerRank:
     def take(self, now: float, last: bool = False) -> list[Publication]:
         """Return what is to be published now; with `last`, everything that is left."""
         published: list[Publication] = []
-        while self._turn < len(self._order):
-            rank = self._order[self._turn]
+        while self._next < len(self._order):
+            rank = self._order[self._next]
             outputs, self._outputs[rank] = self._outputs[rank], []
             published += self._show_all(rank, outputs)
             if rank not in self._finished and not last:
@@ -57,11 +57,11 @@ class PerRank:
             if self._line_open:
                 published.append(Text("stdout", "\n"))
                 self._line_open = False
-            self._turn += 1
+            self._next += 1
         return join_texts(published)
 
     def take_all(self, rank: int, now: float) -> list[Publication]:
-        """Return also what a rank has shown before its turn: it asks a question now."""
+        """Return also what a later rank has shown so far: it asks a question now."""
         published = self.take(now)
         outputs, self._outputs[rank] = self._outputs[rank], []
         return join_texts(published + self._show_all(rank, outputs))

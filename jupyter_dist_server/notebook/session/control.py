@@ -14,7 +14,7 @@ from ...placement.request import PoolRequest
 from ...pools.discovery import Found, find_pools
 from ...pools.manager import PoolManager
 from ...pools.pool import Pool
-from ...pools.zygotes import DEFAULT_KEEP_WARM
+from ...pools.zygote_registry import DEFAULT_KEEP_WARM
 from .loop import LoopThread
 
 KEEP_WARM = "JUPYTER_DIST_KEEP_WARM"
@@ -106,7 +106,7 @@ class LocalControl:
     # -- pools that run already -------------------------------------------------------------
 
     def adopt(self, pool_id: str) -> Record:
-        """Hold a pool that another process has started.
+        """Attach to a pool that another process has started.
 
         Raises
         ------
@@ -123,7 +123,7 @@ class LocalControl:
         return self._loop.run(self._adopt(found))
 
     def adopt_own(self, pool_id: str | None) -> Record | None:
-        """Hold this kernel's pool whose server is gone: the one named, or started for it."""
+        """Attach to this kernel's pool whose server is gone: the one named, or started for it."""
         kernel = kernel_id()
         for found in find_pools():
             started_for = found.config.record.kernel_id

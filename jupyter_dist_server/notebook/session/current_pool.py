@@ -14,9 +14,9 @@ from ...common.errors import DistError
 from ...common.rank_specs import parse_ranks
 from ..cell import Cell, Options
 from ..ran_cells import RanCells
-from .connection import Connection, mended
 from .control import Record
 from .loop import LoopThread
+from .pool_connection import PoolConnection, group_repaired
 from .pool_owner import PoolOwner, why_it_ended
 
 
@@ -27,7 +27,7 @@ class CurrentPool:
         self._loop = LoopThread()
         self._owner = PoolOwner(self._loop)
         self._record: Record | None = None
-        self._connection = Connection(self._loop)
+        self._connection = PoolConnection(self._loop)
         self._failure: DistError | None = None
         self._unreachable: DistError | None = None
         """Why there is no connection to a pool that has not ended."""
@@ -236,10 +236,10 @@ class CurrentPool:
         """Hear of a call to its end, also if ranks are replaced meanwhile."""
         self._connection.keep_for(call)
 
-    def mend(self) -> bool:
+    def repair_group(self) -> bool:
         """Make the process group whole, if it is not; tell whether it is."""
         _, client = self.require()
-        return self._loop.run(mended(client))
+        return self._loop.run(group_repaired(client))
 
     def interrupt(self) -> list[int]:
         """Stop whatever the ranks run; return those that did not stop."""

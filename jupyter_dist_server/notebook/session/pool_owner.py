@@ -115,8 +115,8 @@ class PoolOwner:
     def stop(self, record: Record) -> bool:
         """Stop a pool, unless it is another notebook's that still uses it; tell whether it was."""
         guest, self._is_guest = self._is_guest, False
-        holders = [who for who in record["holders"] if who["as"] == KERNEL]
-        if guest and any(who["pid"] != os.getpid() for who in holders):
+        kernels = [one for one in record["attachments"] if one["as"] == KERNEL]
+        if guest and any(kernel["pid"] != os.getpid() for kernel in kernels):
             self._local.release(record["id"])
             return False
         self._control.stop(record["id"])

@@ -19,12 +19,12 @@ from ...gpus.gpu_state import read_gpu_state
 from ...gpus.inventory import Inventory
 from ...gpus.telemetry import Telemetry, Update
 from ...jobs.lease import holders
-from ...placement.plan import allowed
+from ...placement.pool_record import allowed
 from ...placement.request import PoolRequest
 from ...pools.manager import PoolManager
 from ...pools.process_owners import with_owners
 from ...pools.usage import RankUsage
-from .history import history_pieces
+from .history_json import history_pieces
 from .keep_alive import KeepAlive
 from .query import Question
 from .sample_frames import LINKS, SampleFrames, encode

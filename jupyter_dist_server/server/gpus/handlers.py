@@ -11,7 +11,7 @@ from tornado.iostream import StreamClosedError
 
 from ..base import StatusHandler
 from .feed import GpuFeed
-from .history import history_pieces
+from .history_json import history_pieces
 from .query import Question, check_order, read_gpus, read_metrics, read_step, read_time
 
 

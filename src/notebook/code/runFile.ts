@@ -9,7 +9,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
-import { isHeldBy, poolOf } from '../../model/contract';
+import { isKernelAttached, poolOf } from '../../model/contract';
 import { isPython } from '../../model/notebook';
 import { IStartModel } from '../../model/startModel';
 import {
@@ -60,7 +60,7 @@ export const runFilePlugin: JupyterFrontEndPlugin<void> = {
     const starting = async (panel: NotebookPanel | null): Promise<string[]> => {
       const kernel = panel?.sessionContext.session?.kernel?.id ?? '';
       const pool = poolOf(kernel, model.pools.values());
-      if (pool?.state === 'RUNNING' && isHeldBy(pool, kernel)) {
+      if (pool?.state === 'RUNNING' && isKernelAttached(pool, kernel)) {
         return [];
       }
       const path = panel?.context.path ?? '';

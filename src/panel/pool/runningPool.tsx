@@ -92,7 +92,7 @@ export function RunningPool(props: Props): JSX.Element {
 
 /** The other notebooks that use the pool, and lose their variables with it. */
 function OtherUsers({ pool, current, trans }: Props): JSX.Element | null {
-  const kernels = pool.holders.filter(who => who.as === 'kernel');
+  const kernels = pool.attachments.filter(who => who.as === 'kernel');
   const here = useModel(current, current =>
     current.pool?.id === pool.id ? current.notebook?.kernelId : pool.kernel_id
   );

@@ -30,7 +30,7 @@ def allowed(request: PoolRequest, inventory: Inventory) -> Inventory:
     return slurm.narrow(narrow(inventory, environment), environment)
 
 
-def plan(
+def place_ranks(
     request: PoolRequest,
     inventory: Inventory,
     samples: Samples | None = None,

@@ -12,8 +12,8 @@ from typing import Any
 from ..client.agent_link import AgentLink
 from ..client.reasons import agent_ended
 from ..common.processes import ProcessRef, ended_now, members_of_pool, session_members
-from ..common.protocol.agent import Hold, Snapshot, Stop
-from ..common.protocol.attachment import Owner, describe
+from ..common.protocol.agent_messages import Attach, Snapshot, Stop
+from ..common.protocol.attachment import Attachment, Owner
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord
 from ..common.tasks import any_of
@@ -73,7 +73,7 @@ class PoolAgent:
             await asyncio.gather(launching, waiting, return_exceptions=True)
 
     async def connect(self, owner: Owner) -> None:
-        """Connect to it, and hold its pool.
+        """Connect to it, and attach to its pool.
 
         Raises
         ------
@@ -81,7 +81,7 @@ class PoolAgent:
             If it has ended.
         """
         await self.link.connect(Path(self._record.folder))
-        self.link.send(Hold(describe(owner.kind)))
+        self.link.send(Attach(Attachment.of_this_process(owner.kind)))
 
     async def _connect_again(self, owner: Owner) -> bool:
         """Connect again if the connection was lost, but not its process; tell whether it is so."""

@@ -1,4 +1,4 @@
-"""What a pool's agent and those who hold or use the pool say to each other, as lines of JSON."""
+"""What a pool's agent and its clients say to each other, as lines of JSON."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Command(msgspec.Struct, frozen=True, tag_field="do", tag=str.lower):
     """What an agent is told; `do` names it."""
 
 
-class Hold(Command, frozen=True):
+class Attach(Command, frozen=True):
     """Keep the pool for as long as this connection lasts."""
 
-    who: Attachment
+    attachment: Attachment
 
 
-class TakeTurn(Command, frozen=True, tag="take_turn"):
-    """Give the right to run cells to this connection, when it is free."""
+class AcquireLock(Command, frozen=True, tag="acquire_lock"):
+    """Grant this connection the execution lock, when it is free."""
 
 
-class EndTurn(Command, frozen=True, tag="end_turn"):
-    """Take the right to run cells back."""
+class ReleaseLock(Command, frozen=True, tag="release_lock"):
+    """Take the execution lock back."""
 
 
 class Interrupt(Command, frozen=True):
@@ -61,7 +61,7 @@ class Ping(Command, frozen=True):
     """Answer."""
 
 
-Commands = Hold | TakeTurn | EndTurn | Interrupt | Kill | Log | Restart | Stop | Ping
+Commands = Attach | AcquireLock | ReleaseLock | Interrupt | Kill | Log | Restart | Stop | Ping
 
 # -- what the agent says ----------------------------------------------------------------------
 
@@ -97,15 +97,16 @@ class Snapshot(News, frozen=True):
     notices: list[str]
     failure: Reason | None
     stopping: bool
-    holders: list[Attachment]
+    attachments: list[Attachment]
     ranks: list[RankState]
 
 
-class Turn(News, frozen=True):
-    """The right to run cells: this client has it, or is to give it back after its cell."""
+class LockGranted(News, frozen=True, tag="lock_granted"):
+    """The execution lock is the client's."""
 
-    wanted: bool
-    """Whether it is to be given back."""
+
+class LockWanted(News, frozen=True, tag="lock_wanted"):
+    """Another client waits for the execution lock: release it after the cell."""
 
 
 class LogLines(News, frozen=True, tag="log"):
@@ -124,7 +125,7 @@ class Pong(News, frozen=True):
     """The answer to `Ping`."""
 
 
-AgentNews = Snapshot | Turn | LogLines | Refused | Pong
+AgentNews = Snapshot | LockGranted | LockWanted | LogLines | Refused | Pong
 
 # -- as lines ---------------------------------------------------------------------------------
 

@@ -47,21 +47,21 @@ async def test_two_clients_as_fast_as_they_can(tmp_path: Path) -> None:
         await asyncio.gather(fire(one, 1), fire(two, 2))
     assert sorted(order) == [1] * CELLS + [2] * CELLS
     same = sum(first == second for first, second in pairwise(order))
-    # Exact turns are not promised: who asks late, on a busy machine, is passed once more.
+    # A strict alternation is not promised: who asks late, on a busy machine, is passed once more.
     assert same < CELLS, "nobody waits for the other one's end"
 
 
-async def test_a_client_alone_asks_for_its_turn_once(tmp_path: Path) -> None:
+async def test_a_client_alone_requests_the_lock_once(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         said: list[object] = []
         send = client.link.send
-        client.link.turn._ask = lambda do: (said.append(do), send(do))[1]
+        client.link.lock._ask = lambda do: (said.append(do), send(do))[1]
         for _ in range(20):
             await client.execute("1", [0, 1], lambda *_: None)
-        assert [type(message).__name__ for message in said] == ["TakeTurn"]
+        assert [type(message).__name__ for message in said] == ["AcquireLock"]
 
 
-async def test_cells_of_one_client_share_its_turn(tmp_path: Path) -> None:
+async def test_cells_of_one_client_share_the_lock(tmp_path: Path) -> None:
     async with (
         running(request(tmp_path)) as pool,
         client_of(pool) as one,
@@ -73,7 +73,7 @@ async def test_cells_of_one_client_share_its_turn(tmp_path: Path) -> None:
             assert {reply.status for reply in replies.values()} == {"ok"}
 
 
-async def test_a_killed_client_gives_its_turn_back(tmp_path: Path) -> None:
+async def test_a_killed_client_releases_the_lock(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         command = [sys.executable, "-c", OTHER_CLIENT, pool.record.folder]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
@@ -85,7 +85,7 @@ async def test_a_killed_client_gives_its_turn_back(tmp_path: Path) -> None:
         assert {reply.status for reply in replies.values()} == {"ok"}
 
 
-async def test_a_cell_that_waits_for_its_turn_is_cancelled_at_once(tmp_path: Path) -> None:
+async def test_a_cell_that_waits_for_the_lock_is_cancelled_at_once(tmp_path: Path) -> None:
     async with (
         running(request(tmp_path)) as pool,
         client_of(pool) as one,

@@ -6,7 +6,7 @@ import csv
 import json
 import time
 
-from jupyter_dist_server.gpus.export import csv_lines, json_lines
+from jupyter_dist_server.gpus.export_formats import csv_lines, json_lines
 from jupyter_dist_server.gpus.history import History
 from jupyter_dist_server.gpus.inventory import Gpu
 from jupyter_dist_server.gpus.metrics import METRICS, Value

@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 _INNER = "127.0.0.2"
-"""Of the loopback too: there the store has the very port that the gate has."""
+"""Of the loopback too: there the store has the very port that the front has."""
 _BACKLOG = 1024
 _AT_ONCE = 64
 """Connections that are accepted before somebody else is heard."""
@@ -29,7 +29,7 @@ _TRIES = 20
 """Ports that are tried: one has to be free on both addresses."""
 
 
-class StoreGate:
+class StoreProxy:
     """Listens for the clients of one store; made and used in the agent's event loop.
 
     Attributes
@@ -46,25 +46,25 @@ class StoreGate:
         self.notice = ""
         self._ports: set[int] = set()
         self._tasks = Tasks()
-        self._gate: socket.socket | None = None
+        self._front: socket.socket | None = None
         if CAN_TELL:
             try:
-                self._gate, self.listener = _two_listeners()
+                self._front, self.listener = _two_listeners()
             except OSError as error:
                 self.notice = (
                     "Other users of this machine can reach the ranks' process group: its store "
                     f"cannot be protected in this sandbox ({error.strerror})."
                 )
-        if self._gate:
-            asyncio.get_running_loop().add_reader(self._gate, self._accept, self._gate)
+        if self._front:
+            asyncio.get_running_loop().add_reader(self._front, self._accept, self._front)
         else:
             self.listener = socket.create_server((HOST, 0), backlog=_BACKLOG)
         self.port: int = self.listener.getsockname()[1]
 
-    def _accept(self, gate: socket.socket) -> None:
+    def _accept(self, front: socket.socket) -> None:
         for _ in range(_AT_ONCE):
             try:
-                client, _ = gate.accept()
+                client, _ = front.accept()
             except BlockingIOError:
                 return
             try:
@@ -117,9 +117,9 @@ class StoreGate:
 
     def close(self) -> None:
         """Let nobody in any more; who is in is out when rank 0 is."""
-        if self._gate:
-            asyncio.get_running_loop().remove_reader(self._gate)
-            self._gate.close()
+        if self._front:
+            asyncio.get_running_loop().remove_reader(self._front)
+            self._front.close()
         self.listener.close()
 
 
@@ -131,7 +131,7 @@ async def _pass_on(source: socket.socket, target: socket.socket) -> None:
 
 
 def _two_listeners() -> tuple[socket.socket, socket.socket]:
-    """Return the gate's and the store's listener, which have the same port.
+    """Return the front's and the store's listener, which have the same port.
 
     Raises
     ------
@@ -139,18 +139,18 @@ def _two_listeners() -> tuple[socket.socket, socket.socket]:
         If there are no filters here.
     """
     for _ in range(_TRIES):
-        gate = socket.create_server((HOST, 0), backlog=_BACKLOG)
-        gate.setblocking(False)
+        front = socket.create_server((HOST, 0), backlog=_BACKLOG)
+        front.setblocking(False)
         store = socket.socket()
         try:
-            store.bind((_INNER, gate.getsockname()[1]))
+            store.bind((_INNER, front.getsockname()[1]))
             admit(store, _INNER, [])
             store.listen(_BACKLOG)
         except OSError as error:
-            gate.close()
+            front.close()
             store.close()
             if error.errno != errno.EADDRINUSE:
                 raise
         else:
-            return gate, store
+            return front, store
     raise OSError(errno.EADDRINUSE, "no port is free")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tornado.iostream import StreamClosedError
 
 from ...common.errors import DistError
-from ...gpus.export import csv_lines, json_lines
+from ...gpus.export_formats import csv_lines, json_lines
 from ...gpus.history import History
 from ..base import NDJSON
 from .handlers import GpuHandler

@@ -31,10 +31,10 @@ from ..common.processes import (
     ended_now,
     reap_orphans,
 )
-from ..common.protocol.agent import (
+from ..common.protocol.agent_messages import (
+    AcquireLock,
+    Attach,
     Commands,
-    EndTurn,
-    Hold,
     Interrupt,
     Kill,
     Log,
@@ -43,19 +43,18 @@ from ..common.protocol.agent import (
     Pong,
     RankState,
     Refused,
+    ReleaseLock,
     Restart,
     Snapshot,
     Stop,
-    TakeTurn,
-    Turn,
 )
 from ..common.protocol.rank_start import Failed, Ready, decode_report
 from ..common.protocol.reason import Reason
 from ..common.tasks import Tasks
-from .attachments import Holders
+from .attachments import Attachments
 from .control_socket import Client, ControlSocket
-from .execution_lock import Turns
 from .exit_reasons import Deaths
+from .lock_queue import LockQueue
 from .rank_log import RankLogs
 from .rank_processes import left_behind, read_report, signal_rank
 from .starting import Starter
@@ -92,9 +91,9 @@ class Agent:
         self._logs = RankLogs(folder)
         self._deaths = Deaths(self._logs)
         self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
-        self._turns = Turns(lambda client, wanted: self._control.tell(client, Turn(wanted)))
+        self._lock = LockQueue(self._control.tell)
         self._tasks = Tasks()
-        self._holders = Holders(
+        self._attachments = Attachments(
             self.config.owner,
             self.config.grace,
             changed=self._control.broadcast,
@@ -165,21 +164,21 @@ class Agent:
             notices=self.starter.notices,
             failure=self.failure,
             stopping=self.stopping,
-            holders=self._holders.all(),
+            attachments=self._attachments.all(),
             ranks=self.ranks,
         )
 
     def _on_gone(self, client: Client) -> None:
-        self._holders.remove(client)
-        self._turns.remove(client)
+        self._attachments.remove(client)
+        self._lock.remove(client)
 
     def _obey(self, client: Client, command: Commands) -> None:
-        if isinstance(command, Hold):
-            self._holders.add(client, command.who)
-        elif isinstance(command, TakeTurn):
-            self._turns.take(client)
-        elif isinstance(command, EndTurn):
-            self._turns.end(client)
+        if isinstance(command, Attach):
+            self._attachments.add(client, command.attachment)
+        elif isinstance(command, AcquireLock):
+            self._lock.acquire(client)
+        elif isinstance(command, ReleaseLock):
+            self._lock.release(client)
         elif isinstance(command, Kill):
             self._kill(command.pids)
         elif isinstance(command, Stop):
@@ -254,7 +253,7 @@ class Agent:
         loop.add_signal_handler(signal.SIGCHLD, self._on_child_end)
         loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
         await self._control.open()
-        self._holders.open()
+        self._attachments.open()
         if self.failure:
             self._tasks.add(self.stop())
         else:
@@ -282,7 +281,7 @@ class Agent:
         loop.run_until_complete(self._open())
         # The loop is paused while forking, so that a child never stands inside a callback.
         while loop.run_until_complete(self._has_next()):
-            self.starter.start_next(inherited)  # none, if a restart came in the loop's last turn
+            self.starter.start_next(inherited)  # none, if a restart came in the loop's last pass
             if not self.starter.has_orders:
                 self._control.broadcast()
         shutil.rmtree(self.folder, ignore_errors=True)

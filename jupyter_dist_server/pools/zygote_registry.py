@@ -61,7 +61,7 @@ class ZygoteEnded(Exception):
         self.code = code
 
 
-class Zygotes:
+class ZygoteRegistry:
     """The zygotes of one owner.
 
     Parameters

@@ -12,17 +12,17 @@ from typing import Any
 
 from ...client.client import PoolClient
 from ...common.errors import DistError
-from ...common.protocol.agent import Hold
-from ...common.protocol.attachment import KERNEL, Attachment, describe
+from ...common.protocol.agent_messages import Attach
+from ...common.protocol.attachment import KERNEL, Attachment
 from ...common.protocol.pool_file import OtherVersion
 from .control import Record, kernel_id
 from .loop import LoopThread
 
-_MEND = 2.0
+_REPAIR = 2.0
 """Seconds within which a process group is made again, unless another notebook's cell runs."""
 
 
-class Connection:
+class PoolConnection:
     """A client of the ranks in the notebook's loop, and what the pool is told of the notebook.
 
     Parameters
@@ -55,7 +55,7 @@ class Connection:
         """
         self.close()
         self.end_all_cells_of_others(record["id"])
-        self.client = self._loop.run(_connected(Path(record["folder"]), self._who()))
+        self.client = self._loop.run(_connected(Path(record["folder"]), self._attachment()))
         self._pool = record["id"], record["generation"]
 
     def close(self) -> None:
@@ -76,15 +76,15 @@ class Connection:
 
     @property
     def all_cells(self) -> bool:
-        """Whether cells without a magic of ours go to the ranks too; the pool's holders say so."""
+        """Whether cells without our magics go to the ranks too; the pool's attachments say so."""
         return self._all_cells is not None
 
     @all_cells.setter
     def all_cells(self, on: bool) -> None:
         self._all_cells = self._pool[0] if on and self._pool else None
         if self.client:
-            who = self._who()
-            self._loop.call(lambda link: link.send(Hold(who)), self.client.link)
+            attachment = self._attachment()
+            self._loop.call(lambda link: link.send(Attach(attachment)), self.client.link)
 
     def end_all_cells_of_others(self, pool_id: str) -> None:
         """Have cells go only to the pool for which somebody said so."""
@@ -106,12 +106,12 @@ class Connection:
             if old:
                 self._loop.submit(_close_after(list(self._calls), old))
 
-    def _who(self) -> Attachment:
+    def _attachment(self) -> Attachment:
         name = os.environ.get("JPY_SESSION_NAME", "")
-        return describe(KERNEL, kernel_id(), name, self.all_cells)
+        return Attachment.of_this_process(KERNEL, kernel_id(), name, self.all_cells)
 
 
-async def _connected(folder: Path, who: Attachment) -> PoolClient:
+async def _connected(folder: Path, attachment: Attachment) -> PoolClient:
     try:
         client = PoolClient(folder)  # its sockets belong to the loop that makes them
     except FileNotFoundError:
@@ -124,7 +124,7 @@ async def _connected(folder: Path, who: Attachment) -> PoolClient:
             "server and of the kernel.",
         ) from None
     await client.connect()
-    client.link.send(Hold(who))
+    client.link.send(Attach(attachment))
     return client
 
 
@@ -133,8 +133,8 @@ async def _close_after(calls: Iterable[Future[Any]], client: PoolClient) -> None
     await client.close()
 
 
-async def mended(client: PoolClient) -> bool:
+async def group_repaired(client: PoolClient) -> bool:
     """Make the process group whole, if it is not; tell whether it is."""
     with contextlib.suppress(asyncio.TimeoutError):
-        return await asyncio.wait_for(client.mend(), _MEND)
+        return await asyncio.wait_for(client.repair_group(), _REPAIR)
     return False

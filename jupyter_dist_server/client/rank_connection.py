@@ -18,7 +18,7 @@ import zmq
 from jupyter_client.session import Session
 
 from ..common.folder import endpoint, read_config
-from ..common.protocol.cells import cell_topic
+from ..common.protocol.cell_messages import cell_topic
 
 _LOG = logging.getLogger(__name__)
 

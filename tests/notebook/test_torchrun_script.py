@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.notebook.export import as_script
 from jupyter_dist_server.notebook.ran_cells import MOST_CELLS, MOST_CHARACTERS, RanCell, RanCells
+from jupyter_dist_server.notebook.torchrun_script import as_script
 
 from ..notebook_driver import Notebook
 

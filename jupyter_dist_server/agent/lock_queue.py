@@ -1,0 +1,55 @@
+"""The queue for the execution lock: cells of different clients run in the same order on all ranks.
+
+Two clients that sent their cells at will could reach the ranks in a different order on each, and
+collectives would wait for each other for ever. So a client runs cells only while it has the lock,
+which the agent grants in the order of requests. A client keeps the lock, at no cost, until another
+one requests it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from ..common.protocol.agent_messages import LockGranted, LockWanted
+from .control_socket import Client
+
+
+class LockQueue:
+    """The client that has the execution lock, and those that wait for it.
+
+    Parameters
+    ----------
+    tell : callable
+        Sends a client a message.
+    """
+
+    def __init__(self, tell: Callable[[Client, LockGranted | LockWanted], None]) -> None:
+        self._tell = tell
+        self._owner: Client | None = None
+        self._waiting: deque[Client] = deque()
+
+    def acquire(self, client: Client) -> None:
+        """Queue a client; the one that has the lock may request it again."""
+        self._waiting.append(client)
+        if self._owner is None:
+            self._next()
+        elif len(self._waiting) == 1:
+            self._tell(self._owner, LockWanted())
+
+    def release(self, client: Client) -> None:
+        """Take the lock back from a client, if it has it."""
+        if client is self._owner:
+            self._next()
+
+    def remove(self, client: Client) -> None:
+        """Forget a client that is gone."""
+        self._waiting = deque(other for other in self._waiting if other is not client)
+        self.release(client)
+
+    def _next(self) -> None:
+        self._owner = self._waiting.popleft() if self._waiting else None
+        if self._owner:
+            self._tell(self._owner, LockGranted())
+            if self._waiting:
+                self._tell(self._owner, LockWanted())
