@@ -9,7 +9,7 @@ zygote, it becomes the agent itself.
 from __future__ import annotations
 
 import contextlib
-import json
+import logging
 import os
 import select
 import signal
@@ -17,14 +17,27 @@ import socket
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
+import msgspec
 import psutil
 
 from ..common.folder import ORDERS
 from ..common.processes import ProcessRef, call_ourselves
 from ..common.protocol.reason import Reason
+from ..common.protocol.zygote_messages import (
+    AgentExited,
+    AgentOrders,
+    AgentStarted,
+    ForkRefused,
+    StartAgent,
+    ZygoteNews,
+    ZygoteOrders,
+    ZygoteReady,
+    decode_start,
+)
 
+_LOG = logging.getLogger(__name__)
 _MOST_PASSED = 253
 """Descriptors that one message can carry: ``SCM_MAX_FD``."""
 
@@ -66,34 +79,42 @@ class Zygote:
         waiting = select.poll()
         for descriptor in (self._requests.fileno(), self._woken, *self._ours[3:]):
             waiting.register(descriptor, select.POLLIN)
-        self._say({"ready": True})
+        self._say(ZygoteReady())
         while self._owner.find():
             ready = {descriptor for descriptor, _ in waiting.poll()}
             if self._woken in ready:
                 os.read(self._woken, 4096)
                 for pid, code in self._reap():
-                    self._say({"ended": pid, "code": code})
+                    self._say(AgentExited(pid, code))
             if self._requests.fileno() in ready:
                 message, descriptors, _, _ = socket.recv_fds(self._requests, 65536, _MOST_PASSED)
                 if not message:
                     return
-                self._answer(json.loads(message), descriptors)
+                self._take(message, descriptors)
                 for descriptor in descriptors:
                     os.close(descriptor)
 
-    def _answer(self, request: dict[str, Any], descriptors: list[int]) -> None:
-        folder = Path(request["folder"])
-        if not (request["stay"] and self._forks) or self._failure:
-            self._say({"folder": str(folder), "itself": True} | vars(ProcessRef.of(os.getpid())))
-            self._become_agent(folder, descriptors)
+    def _take(self, message: bytes, descriptors: list[int]) -> None:
+        try:
+            request = decode_start(message)
+        except ValueError as error:  # the agents of other pools are still to be started
+            _LOG.error("The zygote was asked for something unknown: %s", error)
+        else:
+            self._answer(request, descriptors)
+
+    def _answer(self, request: StartAgent, descriptors: list[int]) -> None:
+        folder = request.folder
+        if not (request.stay and self._forks) or self._failure:
+            self._say(AgentStarted(folder, ProcessRef.of(os.getpid()), itself=True))
+            self._become_agent(Path(folder), descriptors)
         if _installed() != self._installed:
-            self._say({"folder": str(folder), "refused": "packages have changed"})
+            self._say(ForkRefused(folder, "packages have changed"))
             return
         pid = os.fork()
         if pid == 0:
-            self._become_agent(folder, descriptors)
+            self._become_agent(Path(folder), descriptors)
         self._agents.add(pid)
-        self._say({"folder": str(folder)} | vars(ProcessRef.of(pid)))
+        self._say(AgentStarted(folder, ProcessRef.of(pid), itself=False))
 
     def _become_agent(self, folder: Path, descriptors: list[int]) -> NoReturn:
         try:
@@ -107,10 +128,10 @@ class Zygote:
             for target in (1, 2):
                 os.dup2(log, target)
             os.close(log)
-            orders = json.loads((folder / ORDERS).read_text())
+            orders = msgspec.json.decode((folder / ORDERS).read_bytes(), type=AgentOrders)
             os.environ.clear()
-            os.environ.update(orders["environment"])
-            os.chdir(orders["cwd"])
+            os.environ.update(orders.environment)
+            os.chdir(orders.cwd)
             from .agent import serve
 
             serve(socket.socket(fileno=listener), lease, self._failure)
@@ -120,9 +141,9 @@ class Zygote:
         finally:
             os._exit(1)  # whatever happens, it must not go on as a second zygote
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _say(self, news: ZygoteNews) -> None:
         with contextlib.suppress(ConnectionError):  # the owner has gone; so shall we
-            self._requests.send(json.dumps(message).encode())
+            self._requests.send(msgspec.json.encode(news))
 
     def _reap(self) -> list[tuple[int, int]]:
         ended = []
@@ -149,6 +170,5 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from .starting import preload
 
-    given = json.loads(sys.argv[1])
-    requests, owner = socket.socket(fileno=given["socket"]), ProcessRef(**given["owner"])
-    Zygote(requests, owner, preload()).run()
+    orders = msgspec.json.decode(sys.argv[1], type=ZygoteOrders)
+    Zygote(socket.socket(fileno=orders.socket), orders.owner, preload()).run()

@@ -150,9 +150,9 @@ class AgentLink:
         return not await self.answers() and not self.closed.is_set()
 
     @property
-    def generation(self) -> int | None:
-        """How often ranks were started; `None` until the agent has spoken."""
-        return self.snapshot.generation if self.snapshot else None
+    def generation(self) -> int:
+        """How often ranks were started; 0 until the agent has spoken."""
+        return self.snapshot.generation if self.snapshot else 0
 
     def stopped(self, ranks: Iterable[int]) -> list[int]:
         """Return those of some ranks whose process is stopped, by a signal or a debugger."""

@@ -13,6 +13,7 @@ from ..common.errors import DistError
 from ..common.open_files import CLIENT_EACH, check_open_files
 from ..common.processes import POOL_ENDED
 from ..common.protocol.agent_messages import Snapshot
+from ..common.protocol.rank_messages import CellRequest
 from ..common.tasks import Tasks
 from .agent_link import AgentLink
 from .comms import CommListener, NobodyListens, is_of_comms
@@ -185,20 +186,18 @@ class PoolClient(RankConnection):
         if not ranks:
             return {}
         execution = Execution(ranks, on_output)
-        message = self.session.msg(
-            "dist_cell_request",
-            {
-                "code": code,
-                "allow_stdin": allow_stdin,
-                "execution_count": execution_count,
-                "cell_id": cell_id,
-                "limit": limit // len(ranks),
-            },
-        )
+        message = self.session.msg(CellRequest.kind, {})
         execution.id = message["header"]["msg_id"]
         # Two cells without a number must not write to one file.
         cell = execution.id.rpartition("_")[2] if execution_count is None else execution_count
-        message["content"]["file"] = f"{self.folder.name}-{self.session.session[:4]}-cell-{cell}"
+        message["content"] = CellRequest(
+            code=code,
+            allow_stdin=allow_stdin,
+            execution_count=execution_count,
+            cell_id=cell_id,
+            limit=limit // len(ranks),
+            file=f"{self.folder.name}-{self.session.session[:4]}-cell-{cell}",
+        ).content
         self._executions[execution.id] = execution
         if len(self._executions) > _REMEMBERED:
             self._forget_a_finished_one()

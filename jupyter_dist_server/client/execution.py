@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..common.protocol.rank_messages import CancelReply
+
 _LOG = logging.getLogger(__name__)
 
 OnOutput = Callable[[int, str, dict[str, Any]], None]
@@ -41,8 +43,8 @@ class Execution:
         self.id = ""
         self.begun: set[int] = set()
         """Ranks that, asked to cancel it, were running it; on others it waited for the lock."""
-        self.places: dict[int, dict[str, Any]] = {}
-        """Where those ranks were then: line and collective, see `whereabouts`."""
+        self.places: dict[int, CancelReply] = {}
+        """Where those ranks were then."""
         self.stopped: set[int] = set()
         """Those of them whose process did not answer, as a signal has stopped it."""
         self.stopping = False

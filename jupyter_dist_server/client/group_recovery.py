@@ -6,6 +6,7 @@ import asyncio
 import time
 import uuid
 
+from ..common.protocol.rank_messages import BreakRequest, RegroupReply, RegroupRequest
 from .agent_link import AgentLink
 from .execution import Execution, Reply
 from .rank_connection import RankConnection
@@ -48,7 +49,7 @@ class GroupRecovery:
     def break_up(self) -> None:
         """End every collective, on all ranks: some of those that it waits for will not come."""
         self.suspect = True
-        self._ranks.tell("dist_break_request", {"generation": self._link.generation})
+        self._ranks.tell(BreakRequest(self._link.generation))
 
     async def check(self, replies: dict[int, Reply]) -> None:
         """Look at the group after a cell, and repair it if the cell did not end well."""
@@ -79,9 +80,9 @@ class GroupRecovery:
         if self._ranks.dead:
             return False
         status = await self._ranks.status(timeout=_ANSWER)
-        idle = {rank for rank, said in status.items() if said["state"] == "idle"}
+        idle = {rank for rank, said in status.items() if said.state == "idle"}
         self._busy = set(range(self._ranks.world_size)) - idle
-        names = {said["group"] for said in status.values()}
+        names = {said.group for said in status.values()}
         if len(status) == self._ranks.world_size and len(names) == 1 and None not in names:
             self.suspect = False
         elif not self._busy:
@@ -90,13 +91,9 @@ class GroupRecovery:
         return not self.suspect
 
     async def _make(self, patience: float) -> bool:
-        orders = {
-            "name": uuid.uuid4().hex,
-            "generation": self._link.generation,
-            "until": time.time() + patience,
-        }
-        replies = await self._ranks.ask(
-            "dist_regroup_request", orders, channel="shell", timeout=patience
+        request = RegroupRequest(uuid.uuid4().hex, self._link.generation, time.time() + patience)
+        replies = await self._ranks.request(
+            request, RegroupReply, channel="shell", timeout=patience
         )
-        failures = [reply["content"]["failure"] for reply in replies.values()]
+        failures = [reply.failure for reply in replies.values()]
         return len(replies) == self._ranks.world_size and not any(failures)

@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from ..common.protocol.rank_messages import CancelReply, CancelRequest
 from .agent_link import AgentLink
 from .execution import Execution
 from .group_recovery import GroupRecovery
@@ -94,8 +95,9 @@ class Interrupter:
                 execution.lose(rank, self._ranks.dead[rank])
             status = await self._ranks.status(_ANSWER, execution.outstanding)
             for rank, said in status.items():
-                interrupted = execution.places.get(rank, said)
-                if said["state"] == "idle" or said["since"] != interrupted["since"]:
+                interrupted = execution.places.get(rank)
+                is_next = interrupted and said.since != interrupted.since
+                if said.state == "idle" or is_next:
                     execution.finish(rank, {"status": "ok"})
             await asyncio.sleep(_ASK_EVERY)
 
@@ -110,12 +112,12 @@ class Interrupter:
             The ranks that did not answer, which only their agent can interrupt.
         """
         asked = set(execution.outstanding)
-        content = {"msg_id": execution.id}
-        answers = await self._ranks.ask("dist_cancel_request", content, asked, timeout=_ANSWER)
+        cancel = CancelRequest(execution.id)
+        answers = await self._ranks.request(cancel, CancelReply, asked, timeout=_ANSWER)
         for rank, said in answers.items():
-            if said["content"]["running"]:
+            if said.running:
                 execution.begun.add(rank)
-                execution.places.setdefault(rank, said["content"])
+                execution.places.setdefault(rank, said)
         # A rank whose threads are all stuck in C code is not asked: its subprocesses may hear it.
         silent = asked - set(answers) - set(self._ranks.dead)
         execution.begun |= silent

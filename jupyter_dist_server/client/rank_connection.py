@@ -19,6 +19,13 @@ from jupyter_client.session import Session
 
 from ..common.folder import endpoint, read_config
 from ..common.protocol.cell_messages import cell_topic
+from ..common.protocol.rank_messages import (
+    RankRequest,
+    RankStatus,
+    Reply,
+    StatusRequest,
+    read_content,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,6 +49,18 @@ def output_topics(rank: int, session: str) -> list[bytes]:
 def status_topics(rank: int, session: str) -> list[bytes]:
     """Return the topic on which a rank says whether it is busy."""
     return [f"kernel.rank-{rank}.status".encode()]
+
+
+def read_reply(rank: int, message: Message, form: type[Reply]) -> Reply | None:
+    """Return what a rank has replied; `None`, and a line in the log, if it is something else."""
+    content = message["content"]
+    try:
+        return read_content(content, form)
+    except ValueError as error:
+        why = content.get("evalue", error) if isinstance(content, dict) else error
+        kind = message["header"]["msg_type"]
+        _LOG.error("The %s of rank %s cannot be used: %s", kind, rank, why)
+        return None
 
 
 @cache
@@ -281,23 +300,35 @@ class RankConnection:
             for answer in answers.values():
                 answer.cancel()
 
-    def tell(self, kind: str, content: dict[str, Any]) -> None:
+    async def request(
+        self,
+        request: RankRequest,
+        form: type[Reply],
+        ranks: Iterable[int] | None = None,
+        *,
+        channel: str = "control",
+        timeout: float | None = None,
+    ) -> dict[int, Reply]:
+        """Send one of our own requests to ranks, as `ask` does; return replies of a form by rank.
+
+        A rank that answers something else is left out too.
+        """
+        said = await self.ask(
+            request.kind, request.content, ranks, channel=channel, timeout=timeout
+        )
+        replies = {rank: read_reply(rank, message, form) for rank, message in said.items()}
+        return {rank: reply for rank, reply in replies.items() if reply is not None}
+
+    def tell(self, request: RankRequest) -> None:
         """Send a request to the control channel of every living rank; nobody waits for replies."""
         living = [rank for rank in range(self.world_size) if rank not in self.dead]
-        self.send(self.session.msg(kind, content), living, "control")
+        self.send(self.session.msg(request.kind, request.content), living, "control")
 
     async def status(
         self, timeout: float = 2.0, ranks: Iterable[int] | None = None
-    ) -> dict[int, dict[str, Any]]:
-        """Ask living ranks how they are; those that do not answer in time are left out.
-
-        Returns
-        -------
-        dict
-            What each says of itself, by rank; see `RankKernel`.
-        """
-        replies = await self.ask("dist_status_request", {}, ranks, timeout=timeout)
-        return {rank: reply["content"] for rank, reply in replies.items()}
+    ) -> dict[int, RankStatus]:
+        """Ask living ranks how they are; those that do not answer in time are left out."""
+        return await self.request(StatusRequest(), RankStatus, ranks, timeout=timeout)
 
     def give_up(self, rank: int | None = None) -> None:
         """Expect nothing any more from one rank, or from all."""

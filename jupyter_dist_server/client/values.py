@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from ..common.errors import DistError
 from ..common.pickling import (
     SHARED_FROM,
@@ -21,8 +23,16 @@ from ..common.pickling import (
     write_shared,
 )
 from ..common.processes import POOL_ENDED
+from ..common.protocol.rank_messages import (
+    ForgetRequest,
+    PullRequest,
+    PushRequest,
+    RankRequest,
+    ValueReply,
+)
 from ..common.rank_specs import format_ranks
 from .client import PoolClient
+from .rank_connection import read_reply
 from .reasons import rank_silent
 from .splitting import split
 
@@ -31,7 +41,9 @@ RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_
 
 _LOOK = 2.0
 """Seconds after which it is looked whether a rank that does not reply is stopped."""
-_Replies = dict[int, dict[str, Any]]
+_Replies = dict[int, tuple[ValueReply, list[Any]]]
+"""By rank, with the buffers that came along."""
+_UNREADABLE = ValueReply("failed", "its reply is malformed, see the log")
 
 
 @dataclass
@@ -135,22 +147,21 @@ class Mover:
 
     def forget(self, call: str, ranks: Sequence[int]) -> None:
         """Let ranks drop a function and its result; none of them replies."""
-        self._run(self._request("dist_forget_request", {"call": call}, ranks, timeout=0.0))
+        self._run(self._request(ForgetRequest(call), ranks, timeout=0.0))
 
     # -- the messages -----------------------------------------------------------------------
 
     def _deliver(self, packed: Packed, ranks: Sequence[int], call: str | None = None) -> None:
-        content = {"sizes": packed.sizes, "call": call, "memory": None}
+        request = PushRequest(packed.sizes, call, memory=None)
         if SharedMemory.possible and sum(packed.sizes) >= SHARED_FROM:
             with SharedMemory() as memory:
                 write_shared(memory.descriptor, packed.buffers)
-                shared = content | {"memory": memory.address}
-                replies = self._ask("dist_push_request", shared, ranks)
+                shared = msgspec.structs.replace(request, memory=memory.address)
+                replies = self._ask(shared, ranks)
             _raise_failures("the value", replies)
-            ranks = [rank for rank in ranks if replies[rank]["status"] == "no_memory"]
+            ranks = [rank for rank in ranks if replies[rank][0].status == "no_memory"]
         if ranks:
-            buffers = packed.buffers
-            _raise_failures("the value", self._ask("dist_push_request", content, ranks, buffers))
+            _raise_failures("the value", self._ask(request, ranks, packed.buffers))
 
     def _fetch(
         self, expression: str, ranks: Sequence[int], call: str | None
@@ -158,35 +169,32 @@ class Mover:
         self._check_alive(ranks)
         values: dict[int, Any] = {}
         with _memory_for(ranks if SharedMemory.possible else []) as memory:
-            addresses = {str(rank): shared.address for rank, shared in memory.items()}
-            content = {"expression": expression, "call": call, "memory": addresses}
-            replies = self._ask("dist_pull_request", content, ranks)
+            addresses = {rank: shared.address for rank, shared in memory.items()}
+            replies = self._ask(PullRequest(expression, call, addresses), ranks)
             _raise_failures(expression, replies)
             for rank in ranks:
-                reply = replies[rank]
-                if reply["shared"]:
-                    buffers = read_shared(memory[rank].descriptor, reply["sizes"])
+                reply, sent = replies[rank]
+                if reply.shared:
+                    buffers = read_shared(memory[rank].descriptor, reply.sizes)
                 else:
-                    buffers = own(reply["buffers"])
+                    buffers = own(sent)
                 values[rank] = _unpack_value(expression, rank, buffers)
-        nbytes = sum(sum(reply["sizes"]) for reply in replies.values())
+        nbytes = sum(sum(reply.sizes) for reply, _ in replies.values())
         return values, Moved(nbytes, _arrivals(expression, replies))
 
     def _ask(
-        self,
-        kind: str,
-        content: dict[str, Any],
-        ranks: Sequence[int],
-        buffers: Sequence[memoryview] = (),
+        self, request: RankRequest, ranks: Sequence[int], buffers: Sequence[memoryview] = ()
     ) -> _Replies:
-        replies = self._run(self._request(kind, content, ranks, buffers=buffers))
+        replies = self._run(self._request(request, ranks, buffers=buffers))
         self._check_alive([rank for rank in ranks if rank not in replies], ended=True)
         return replies
 
     async def _request(
-        self, kind: str, content: dict[str, Any], ranks: Sequence[int], **options: Any
+        self, request: RankRequest, ranks: Sequence[int], **options: Any
     ) -> _Replies:
-        asking = asyncio.create_task(self._client.ask(kind, content, ranks, **options))
+        asking = asyncio.create_task(
+            self._client.ask(request.kind, request.content, ranks, **options)
+        )
         try:
             # However long a rank computes, but not for one that is stopped.
             while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
@@ -196,7 +204,7 @@ class Mover:
         finally:
             asking.cancel()
         return {
-            rank: message["content"] | {"buffers": message["buffers"]}
+            rank: (read_reply(rank, message, ValueReply) or _UNREADABLE, message["buffers"])
             for rank, message in messages.items()
         }
 
@@ -259,9 +267,9 @@ def _unpack_value(expression: str, rank: int, buffers: Sequence[Any]) -> Any:
 
 def _raise_failures(expression: str, replies: _Replies) -> None:
     failures: dict[tuple[str, str], list[int]] = {}
-    for rank, reply in sorted(replies.items()):
-        if reply["status"] not in ("ok", "no_memory"):
-            failures.setdefault((reply["status"], reply["why"]), []).append(rank)
+    for rank, (reply, _) in sorted(replies.items()):
+        if reply.status not in ("ok", "no_memory"):
+            failures.setdefault((reply.status, reply.why), []).append(rank)
     for (status, why), ranks in failures.items():
         where = _name(ranks)
         if status == "missing":
@@ -284,7 +292,7 @@ def _raise_failures(expression: str, replies: _Replies) -> None:
 
 def _arrivals(expression: str, replies: _Replies) -> list[str]:
     """Say which values left a GPU."""
-    on_gpu = {rank: reply["devices"] for rank, reply in replies.items() if reply["devices"]}
+    on_gpu = {rank: reply.devices for rank, (reply, _) in replies.items() if reply.devices}
     devices = sorted({device for names in on_gpu.values() for device in names})
     return _arrival(f"`{expression}`", devices, _name(sorted(on_gpu)) if on_gpu else "")
 

@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
+from ..common.protocol.rank_messages import CellRequest, RankStatus
 from .rank_connection import Message, RankConnection, status_topics
 
-_CELLS = ("execute_request", "dist_cell_request")
+_CELLS = ("execute_request", CellRequest.kind)
 """What runs a cell, from any Jupyter client or from one of ours."""
 _PATIENCE = 5.0
 """Seconds within which every rank confirms our subscription, and answers."""
@@ -48,19 +48,13 @@ class Watcher(RankConnection):
             await asyncio.wait_for(self.subscribed(ranks), patience)
 
 
-async def rank_states(folder: Path, ranks: Iterable[int]) -> dict[int, dict[str, Any]]:
+async def rank_states(folder: Path, ranks: Iterable[int]) -> dict[int, RankStatus]:
     """Ask which of `ranks` are busy now, and since when: a watcher is told of changes only.
 
-    Returns
-    -------
-    dict
-        ``{state, cell, cell_id, msg_id, since}`` by rank, without those that do not answer: one may
-        be stopped, or in C code that holds the GIL.
+    Those that do not answer are left out: one may be stopped, or in C code that holds the GIL.
     """
     try:
         async with RankConnection(folder) as connection:
-            status = await connection.status(_PATIENCE, ranks)
+            return await connection.status(_PATIENCE, ranks)
     except FileNotFoundError:  # the pool has ended this very moment
         return {}
-    wanted = ("state", "cell", "cell_id", "msg_id", "since")
-    return {rank: {name: said[name] for name in wanted} for rank, said in status.items()}

@@ -18,6 +18,8 @@ from typing import Any
 
 import cloudpickle
 
+from .protocol.rank_messages import SharedAddress
+
 Buffer = memoryview | bytearray
 
 SHARED_FROM = 64 << 10
@@ -191,17 +193,17 @@ class SharedMemory:
         os.close(self.descriptor)
 
     @property
-    def address(self) -> dict[str, Any]:
+    def address(self) -> SharedAddress:
         """What another process needs to open it, see `open_shared`."""
-        return {"pid": os.getpid(), "descriptor": self.descriptor, "name": self._name}
+        return SharedAddress(os.getpid(), self.descriptor, self._name)
 
 
-def open_shared(address: dict[str, Any]) -> int | None:
+def open_shared(address: SharedAddress) -> int | None:
     """Open another process's memory; `None` if that is not possible from here."""
-    path = f"/proc/{address['pid']}/fd/{address['descriptor']}"
+    path = f"/proc/{address.pid}/fd/{address.descriptor}"
     try:
         # In another container the number may belong to a stranger.
-        if os.readlink(path) != f"/memfd:{address['name']} (deleted)":
+        if os.readlink(path) != f"/memfd:{address.name} (deleted)":
             return None
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

@@ -8,9 +8,12 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
+
 from ..client.splitting import concatenate
 from ..client.values import Moved, Mover
 from ..common.errors import DistError
+from ..common.protocol.rank_messages import RankStatus
 from ..common.rank_specs import check_ranks, parse_ranks
 from .call import Call
 from .session.current_pool import CurrentPool
@@ -73,7 +76,7 @@ class NotebookPool:
         dict
             ``{rank, pid, state, since, memory}`` by rank, and more where a rank says more.
         """
-        return self._current.status()[1]
+        return {rank: _told(said) for rank, said in self._current.status()[1].items()}
 
     # -- values -----------------------------------------------------------------------------
 
@@ -185,6 +188,13 @@ class NotebookPool:
         if not chosen:
             raise DistError("bad_ranks", "No rank is chosen.", field="ranks")
         return chosen
+
+
+def _told(said: RankStatus) -> dict[str, Any]:
+    """Return what a rank says of itself in one dictionary."""
+    told: dict[str, Any] = msgspec.to_builtins(said)
+    told |= told.pop("whereabouts") | told.pop("report")
+    return told
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -37,7 +37,7 @@ class Activity:
         """Ask the ranks of a pool that was found running: their cells may have begun long ago."""
         states = await rank_states(Path(self._record.folder), self._living())
         for rank, said in states.items():
-            self._note(rank, **said)
+            self._note(rank, said.state, said.cell, said.cell_id, said.msg_id, said.since)
 
     async def close(self) -> None:
         """Follow them no more."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 from ..client.agent_link import AgentLink
 from ..client.rank_connection import RankConnection
 from ..common.errors import DistError
 from ..common.processes import POOL_ENDED, ProcessRef, is_stopped
+from ..common.protocol.rank_messages import StackReply, StackRequest
 from ..common.protocol.records import PoolRecord, RankRecord
 from ..common.rank_specs import check_ranks
 
@@ -71,14 +71,13 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
     if said is None:
         check_running(found)  # it may have died meanwhile
         raise _silent(found)
-    text: str = said["text"]
-    return text
+    return said.text
 
 
-async def _ask_for_stack(folder: Path, rank: int) -> dict[str, Any] | None:
+async def _ask_for_stack(folder: Path, rank: int) -> StackReply | None:
     async with RankConnection(folder) as ranks:
-        replies = await ranks.ask("dist_stack_request", {}, [rank], timeout=PATIENCE)
-        return replies[rank]["content"] if rank in replies else None
+        replies = await ranks.request(StackRequest(), StackReply, [rank], timeout=PATIENCE)
+        return replies.get(rank)
 
 
 def _ended() -> DistError:

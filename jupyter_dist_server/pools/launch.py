@@ -13,6 +13,7 @@ from ..common.processes import ProcessRef, boot_id
 from ..common.protocol.attachment import Owner
 from ..common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
 from ..common.protocol.records import PoolRecord
+from ..common.protocol.zygote_messages import AgentOrders
 from ..placement.allocation import Allocation, Allocator
 from ..placement.environment import agent_environment, thread_limits
 from ..placement.request import PoolRequest
@@ -103,7 +104,7 @@ class Launch:
         base = dict(os.environ) if given is None else given
         environment = agent_environment(base, self._request.env, allocation.placement)
         write_private(folder / CONFIG, self._config(base, record, timeout, allocation))
-        write_private(folder / ORDERS, {"environment": environment, "cwd": record.cwd})
+        write_private(folder / ORDERS, AgentOrders(environment, record.cwd))
         with socket.socket(socket.AF_UNIX) as listener, open(folder / "agent.log", "wb") as log:
             # Bound here and handed over, so that it can be connected to at once.
             listener.bind(str(folder / AGENT_SOCKET))

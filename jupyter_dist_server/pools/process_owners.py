@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..common.protocol.records import PoolRecord
+from .usage import Usage
 
 Row = dict[str, Any]
 """A process as the sampler tells it: ``{pid, user, command, memory, sm, start_time}``."""
@@ -14,7 +15,7 @@ Row = dict[str, Any]
 def with_owners(
     processes: Mapping[str, list[Row]],
     pools: Iterable[PoolRecord],
-    usage: Mapping[str, list[Row | None]],
+    usage: Mapping[str, list[Usage | None]],
     kernels: Mapping[int, Row],
     user: str,
 ) -> dict[str, list[Row]]:
@@ -60,16 +61,16 @@ def with_owners(
 
 
 def _ranks(
-    pools: Iterable[PoolRecord], usage: Mapping[str, list[Row | None]]
+    pools: Iterable[PoolRecord], usage: Mapping[str, list[Usage | None]]
 ) -> dict[tuple[str, int], Row]:
     known: dict[tuple[str, int], Row] = {}
     for pool in pools:
         said = usage.get(pool.id, [])
         for rank in pool.ranks:
             own = said[rank.rank] if rank.rank < len(said) else None
-            gpus = {own["gpu_uuid"]} if own and own["gpu_uuid"] else set()
+            gpus = {own.gpu_uuid} if own and own.gpu_uuid else set()
             gpus |= {rank.gpu.uuid} if rank.gpu else set()
-            pids = {rank.pid, own["host_pid"] if own else None} - {None}
+            pids = {rank.pid, own.host_pid if own else None} - {None}
             who = {"kind": "rank", "pool": pool.id, "rank": rank.rank}
             known |= {(gpu, pid): who for gpu in gpus for pid in pids if pid is not None}
     return known

@@ -6,14 +6,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 
-from ..client.rank_connection import Message, RankConnection
+from ..client.rank_connection import Message, RankConnection, read_reply
 from ..common.processes import ProcessRef
 from ..common.protocol.collectives import UNCOUNTED
+from ..common.protocol.rank_messages import RankStatus, StatusRequest, Whereabouts
 from ..common.protocol.records import PoolState, RankRecord
 from ..common.tasks import Tasks
 from .manager import PoolManager
@@ -23,12 +24,33 @@ _LOG = logging.getLogger(__name__)
 
 _PATIENCE = 1.0
 """Seconds within which a rank answers; its CPU and memory are known without."""
+_Place = tuple[Whereabouts, int | None, int]
+"""A collective: where it was called, in which cell, and how many were begun before."""
 
-Usage = dict[str, Any]
-"""``{rank, pid, host_pid, cpu, memory, gpu_uuid, allocated, reserved, line, call, calls,
-waiting_since}``: `cpu` in percent of one core, `memory` resident bytes, torch's memory on its GPU
-in bytes, `line` of the cell that it runs, `call` the collective that it is in, `calls` how many it
-has begun, and since when it waits in this one; what is not known is `None`."""
+
+@dataclass
+class Usage:
+    """What one rank uses and does; what is not known is `None`."""
+
+    rank: int
+    pid: int
+    host_pid: int | None
+    cpu: float | None
+    """Percent of one core."""
+    memory: int
+    """The resident set in bytes."""
+    gpu_uuid: str | None
+    allocated: int | None
+    """Torch's memory on its GPU in bytes, as `reserved`."""
+    reserved: int | None
+    line: int | None
+    """Of the cell that it runs."""
+    call: str | None
+    """The collective that it is in."""
+    calls: int | None
+    """How many it has begun."""
+    waiting_since: float | None
+    """Since when it waits in this one."""
 
 
 class RankUsage:
@@ -58,7 +80,7 @@ class RankUsage:
         self._asked: dict[tuple[str, int], dict[int, asyncio.Future[Message]]] = {}
         """What ranks have not answered yet; those are not asked again meanwhile."""
         self._processes: dict[ProcessRef, psutil.Process] = {}
-        self._waits: dict[ProcessRef, tuple[tuple[Any, ...], float]] = {}
+        self._waits: dict[ProcessRef, tuple[_Place, float]] = {}
         """Which collective a rank was in when it was looked at last, and when that was first so."""
         self._looking: asyncio.Task[None] | None = None
         self._tasks = Tasks()
@@ -132,17 +154,19 @@ class RankUsage:
         said = [answers.get(rank.rank) for rank in ranks]
         return await asyncio.to_thread(lambda: list(map(self._usage, ranks, said)))
 
-    async def _ask(self, key: tuple[str, int], ranks: list[int]) -> dict[int, dict[str, Any]]:
+    async def _ask(self, key: tuple[str, int], ranks: list[int]) -> dict[int, RankStatus]:
         """Return what ranks say of themselves, without those that do not answer in time."""
         asked = self._asked.setdefault(key, {})
         new = [rank for rank in ranks if rank not in asked]
-        asked |= self._connections[key].begin("dist_status_request", {}, new)
+        asked |= self._connections[key].begin(StatusRequest.kind, {}, new)
         if asked:
             await asyncio.wait(asked.values(), timeout=_PATIENCE)
         done = {rank: asked.pop(rank) for rank in list(asked) if asked[rank].done()}
-        return {r: said.result()["content"] for r, said in done.items() if not said.cancelled()}
+        messages = {r: said.result() for r, said in done.items() if not said.cancelled()}
+        replies = {r: read_reply(r, message, RankStatus) for r, message in messages.items()}
+        return {r: status for r, status in replies.items() if status}
 
-    def _usage(self, rank: RankRecord, said: dict[str, Any] | None) -> Usage | None:
+    def _usage(self, rank: RankRecord, said: RankStatus | None) -> Usage | None:
         if rank.pid is None or rank.start_ticks is None:
             return None
         reference = ProcessRef(rank.pid, rank.start_ticks)
@@ -156,32 +180,32 @@ class RankUsage:
             cpu, memory = process.cpu_percent(), process.memory_info().rss
         except psutil.NoSuchProcess:
             return None
-        said = said or {}
-        gpu = said.get("gpu") or {}
-        return {
-            "rank": rank.rank,
-            "pid": rank.pid,
-            "host_pid": said.get("host_pid"),
-            "cpu": cpu if known else None,
-            "memory": memory,
-            "gpu_uuid": _full_uuid(rank, gpu.get("uuid")),
-            "allocated": gpu.get("allocated"),
-            "reserved": gpu.get("reserved"),
-            "line": said.get("line"),
-            "call": said.get("call"),
-            "calls": said["calls"] if said.get("call") not in {None, *UNCOUNTED} else None,
-            "waiting_since": self._waiting_since(reference, said),
-        }
+        gpu = said.report.gpu if said else None
+        at = said.whereabouts if said else Whereabouts()
+        return Usage(
+            rank=rank.rank,
+            pid=rank.pid,
+            host_pid=said.report.host_pid if said else None,
+            cpu=cpu if known else None,
+            memory=memory,
+            gpu_uuid=_full_uuid(rank, gpu.uuid) if gpu else None,
+            allocated=gpu.allocated if gpu else None,
+            reserved=gpu.reserved if gpu else None,
+            line=at.line,
+            call=at.call,
+            calls=said.calls if said and at.call not in {None, *UNCOUNTED} else None,
+            waiting_since=self._waiting_since(reference, said),
+        )
 
-    def _waiting_since(self, rank: ProcessRef, said: dict[str, Any]) -> float | None:
+    def _waiting_since(self, rank: ProcessRef, said: RankStatus | None) -> float | None:
         """Return when a rank was first seen in the collective in which it is now."""
-        if not said:
+        if said is None:
             return None  # it may still be there, but does not say so
-        if said["call"] is None:
+        if said.whereabouts.call is None:
             self._waits.pop(rank, None)
             return None
         # They are counted: in a loop, the next one is another.
-        place = tuple(said[name] for name in ("call", "line", "cell", "calls"))
+        place = said.whereabouts, said.cell, said.calls
         known = self._waits.get(rank)
         if known is None or known[0] != place:
             known = self._waits[rank] = place, time.time()
@@ -196,9 +220,7 @@ class RankUsage:
             self._waits.clear()
 
 
-def _full_uuid(rank: RankRecord, uuid: str | None) -> str | None:
+def _full_uuid(rank: RankRecord, uuid: str) -> str:
     """Return a UUID as NVML writes it: CUDA leaves out what kind of device it is."""
-    if uuid is None:
-        return None
     assigned = rank.gpu.uuid if rank.gpu else ""
     return assigned if assigned.partition("-")[2] == uuid else f"GPU-{uuid}"

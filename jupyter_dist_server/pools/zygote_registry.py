@@ -6,18 +6,27 @@ All agents are forked from them, so that torch is imported once; see `agent.zygo
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from ..common.errors import DistError
 from ..common.interpreter import python_command
 from ..common.processes import UNKNOWN_EXIT, ProcessRef, until_ended
+from ..common.protocol.zygote_messages import (
+    AgentExited,
+    AgentStarted,
+    ForkRefused,
+    StartAgent,
+    ZygoteOrders,
+    ZygoteReady,
+    decode_zygote_news,
+)
 from ..common.tasks import Tasks
 from .agent_process import AgentProcess
 
@@ -163,17 +172,17 @@ class Zygote:
         self._tasks = tasks
         self._waiting = 0
         """Starts of agents that are under way."""
-        self._asked: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._asked: dict[str, asyncio.Future[AgentProcess | None]] = {}
         self._exits: dict[int, asyncio.Future[int]] = {}
         self._ready = asyncio.Event()
         """Set when it has imported torch, or has gone."""
         # Messages of one socket must not run together; only Linux's zygotes get more than one.
         kind = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, kind)
-        orders = {"socket": theirs.fileno(), "owner": vars(ProcessRef.of(os.getpid()))}
+        orders = ZygoteOrders(theirs.fileno(), ProcessRef.of(os.getpid()))
         try:
             self._child: subprocess.Popen[bytes] | None = subprocess.Popen(
-                [*python_command(python, _ZYGOTE), json.dumps(orders)],
+                [*python_command(python, _ZYGOTE), msgspec.json.encode(orders).decode()],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -222,10 +231,10 @@ class Zygote:
         self, folder: Path, passed: list[int], stay: bool
     ) -> AgentProcess | None:
         answer = self._asked[str(folder)] = asyncio.get_running_loop().create_future()
-        request = json.dumps({"folder": str(folder), "stay": stay}).encode()
+        request = msgspec.json.encode(StartAgent(str(folder), stay))
         try:
             socket.send_fds(self._socket, [request], passed)
-            said = await asyncio.wait_for(answer, _FORK_PATIENCE)
+            return await asyncio.wait_for(answer, _FORK_PATIENCE)
         except OSError:  # killed a moment ago
             self.close()
             return None
@@ -235,11 +244,6 @@ class Zygote:
             return None
         finally:
             self._asked.pop(str(folder), None)
-        if "refused" in said:
-            self.retire()
-            return None
-        process = ProcessRef(said["pid"], said["start_ticks"])
-        return AgentProcess(process, said.get("exit"), said.get("child"), silent=self.close)
 
     def _on_message(self) -> None:
         try:
@@ -251,27 +255,39 @@ class Zygote:
         if not message:
             self._note_end()
             return
-        said = json.loads(message)
-        if "ready" in said:
+        try:
+            news = decode_zygote_news(message)
+        except ValueError as error:  # whoever waits for an answer kills it
+            _LOG.error("Zygote %d said nothing that is understood: %s", self._process.pid, error)
+            return
+        if isinstance(news, ZygoteReady):
             self._ready.set()
-        elif "ended" in said:
-            self._exits.pop(said["ended"]).set_result(said["code"])
-            self._close_if_done()
+        elif isinstance(news, AgentExited):
+            self._on_exit(news)
         else:
-            self._on_answer(said)
+            self._on_answer(news)
 
-    def _on_answer(self, said: dict[str, Any]) -> None:
-        if "itself" in said:
-            said["child"], self._child, self._retired = self._child, None, True
-        elif "pid" in said:
+    def _on_exit(self, news: AgentExited) -> None:
+        if told := self._exits.pop(news.pid, None):
+            told.set_result(news.code)
+        self._close_if_done()
+
+    def _on_answer(self, news: AgentStarted | ForkRefused) -> None:
+        if isinstance(news, ForkRefused):
+            agent = None
+            self.retire()
+        elif news.itself:
+            agent = AgentProcess(news.process, child=self._child, silent=self.close)
+            self._child, self._retired = None, True
+        else:
             # With the answer, as the agent may have ended before that is read.
-            said["exit"] = asyncio.get_running_loop().create_future()
-            self._exits[said["pid"]] = said["exit"]
-        asked = self._asked.get(said["folder"])
+            exit = self._exits[news.process.pid] = asyncio.get_running_loop().create_future()
+            agent = AgentProcess(news.process, exit, silent=self.close)
+        asked = self._asked.get(news.folder)
         if asked and not asked.done():
-            asked.set_result(said)
-        elif "pid" in said:  # whoever asked was cancelled meanwhile
-            AgentProcess(ProcessRef(said["pid"], said["start_ticks"])).kill()
+            asked.set_result(agent)
+        elif agent:  # whoever asked was cancelled meanwhile
+            agent.kill()
 
     def retire(self) -> None:
         """Fork no more, and end once the last agent's exit code has been told."""
@@ -300,7 +316,7 @@ class Zygote:
             self._reaping = self._tasks.add(self._reap(self._child))
         for asked in self._asked.values():
             if not asked.done():
-                asked.set_result({"refused": "gone"})
+                asked.set_result(None)
         for exit in self._exits.values():
             exit.set_result(UNKNOWN_EXIT)
 

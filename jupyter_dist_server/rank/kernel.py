@@ -19,6 +19,18 @@ from traitlets.config import Config
 
 from ..common.folder import CHANNELS
 from ..common.protocol.cell_messages import ENDS_CELL, cell_topic
+from ..common.protocol.rank_messages import (
+    CONTROL_REQUESTS,
+    Activity,
+    CancelReply,
+    CancelRequest,
+    CellRequest,
+    RankStatus,
+    RegroupRequest,
+    StatusRequest,
+    Whereabouts,
+    read_content,
+)
 from .cell_channel import CellChannel
 from .cell_runner import run_cell
 from .comm_handlers import CommHandlers
@@ -27,11 +39,12 @@ from .group.process_group import GroupHandlers
 from .output.capture import take_in_everything
 from .output.iopub import PubThread
 from .output.limit import Budget
-from .report import RankReport
+from .report import Reporter
+from .requests import Asked, hears, refusal
 from .shell import RankShell
 from .stacks import StackHandlers
-from .value_handlers import VALUE_REQUESTS, ValueHandlers
-from .whereabouts import NOWHERE, whereabouts
+from .value_handlers import ValueHandlers
+from .whereabouts import whereabouts
 
 
 class RankKernel(
@@ -43,35 +56,23 @@ class RankKernel(
 ):
     """A conforming kernel that also tells its status while the main thread is stuck.
 
-    ``dist_status_request`` on the control channel is answered by ``dist_status_reply`` with
-    ``{rank, state, since, cell, cell_id, msg_id, line, call, backward, calls, group}`` and what
-    `RankReport` says: `state` is ``idle`` or ``busy``, `since` in Unix seconds, `cell` the
-    notebook's number of the cell that runs or ran last, `msg_id` the request that runs it, `line`,
-    `call` and `backward` where it is in that, see `whereabouts`, `calls` how many collectives it
-    has begun, and `group` the same on all ranks if they form one.
-    ``dist_cancel_request`` with ``{msg_id}`` interrupts a cell that runs, or makes the rank skip
-    one that it has not begun; an empty id interrupts whatever runs. ``dist_cancel_reply`` tells
-    which by ``{running, since}``, and where the main thread was, see `whereabouts`.
-    ``dist_stack_request`` is answered by ``dist_stack_reply`` with ``{text}``, see `stacks`.
-    ``dist_cell_request`` comes by the `CellChannel` and is answered by an ``execute_reply``.
+    What clients ask, and what it answers, is in `common.protocol.rank_messages`. Cells come by the
+    `CellChannel`.
     """
 
     control_msg_types = [  # noqa: RUF012
         *IPythonKernel.control_msg_types,
-        "dist_status_request",
-        "dist_cancel_request",
-        "dist_break_request",
-        "dist_stack_request",
-        *VALUE_REQUESTS,
+        *(form.kind for form in CONTROL_REQUESTS),
     ]
-    msg_types = [*IPythonKernel.msg_types, "dist_regroup_request"]  # noqa: RUF012
+    msg_types = [*IPythonKernel.msg_types, RegroupRequest.kind]  # noqa: RUF012
     shell_class = RankShell
-    report: RankReport
+    report: Reporter
     _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options | {"ident": f"rank-{os.environ['RANK']}"})
-        self._state, self._since = "idle", time.time()
+        self._state: Activity = "idle"
+        self._since = time.time()
         self._cell: int | None = None
         self._cell_id: str | None = None
         self._request: str | None = None
@@ -89,7 +90,7 @@ class RankKernel(
         if self.iopub_thread.wanted(self._topic("status")):
             super()._publish_status(status, channel, parent)
 
-    def _publish_cell_status(self, status: str, content: dict[str, Any]) -> None:
+    def _publish_cell_status(self, status: Activity, asked: CellRequest) -> None:
         """Say whether a cell of the `CellChannel` runs; whoever shows it learns which one."""
         topic = self._topic("status")
         if self.iopub_thread.wanted(topic):
@@ -100,7 +101,7 @@ class RankKernel(
                 self.get_parent("shell"),
                 topic,
                 # Where the protocol lets anything be said.
-                metadata={"cell": content["execution_count"], "cell_id": content["cell_id"]},
+                metadata={"cell": asked.execution_count, "cell_id": asked.cell_id},
             )
 
     # -- cells ------------------------------------------------------------------------------
@@ -111,32 +112,35 @@ class RankKernel(
 
     async def _run_cell(self, socket: zmq.Socket[bytes], frames: list[bytes]) -> None:
         """Run one cell that came over the `CellChannel`, and reply."""
-        idents, parts = self.session.feed_identities(frames)
         try:
+            idents, parts = self.session.feed_identities(frames)
             request = self.session.deserialize(parts)
-        except ValueError as error:  # not signed with the pool's key
+        except ValueError as error:  # no message, or not signed with the pool's key
             self.log.error("A cell was refused: %s", error)
+            return
+        try:
+            asked = read_content(request["content"], CellRequest)
+        except ValueError as error:
+            self.log.error("A %s is malformed: %s", CellRequest.kind, error)
+            self.session.send(socket, "execute_reply", refusal(error), request, idents)
             return
         cell = request["header"]["msg_id"]
         if cell in self._cancelled:
             self._cancelled.discard(cell)
             self.session.send(socket, "execute_reply", {"status": "aborted"}, request, idents)
             return
-        content = request["content"]
         self.set_parent(idents, request, channel="shell")
-        self._publish_cell_status("busy", content)
+        self._publish_cell_status("busy", asked)
         outbox, sent = self.iopub_thread.outbox, self.iopub_thread.sent
-        outbox.begin(
-            cell, Budget(content["limit"], f"{content['file']}-rank-{os.environ['RANK']}.txt")
-        )
-        self._begin(content["execution_count"], content["cell_id"])
+        outbox.begin(cell, Budget(asked.limit, f"{asked.file}-rank-{os.environ['RANK']}.txt"))
+        self._begin(asked.execution_count, asked.cell_id)
         handler = signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             try:
                 self._running = cell
                 if cell in self._cancelled:  # since we looked above
                     raise KeyboardInterrupt
-                reply = await run_cell(self, content["code"], content["allow_stdin"])
+                reply = await run_cell(self, asked.code, asked.allow_stdin)
             finally:
                 self._running = ""
         except KeyboardInterrupt:  # not in the cell any more, nor quite out of it
@@ -154,7 +158,7 @@ class RankKernel(
         else:  # behind the outputs, on the way that they go
             topic = cell_topic(request["header"]["session"])
             self.session.send(self.iopub_socket, "execute_reply", reply, request, topic)
-        self._publish_cell_status("idle", content)
+        self._publish_cell_status("idle", asked)
 
     def _input_request(
         self, prompt: str, ident: Any, parent: dict[str, Any], password: bool = False
@@ -182,17 +186,18 @@ class RankKernel(
         if self._running:
             signal.default_int_handler(number, frame)
 
-    async def dist_cancel_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    @hears(CancelRequest)
+    def dist_cancel_request(self, asked: Asked[CancelRequest]) -> None:
         """Interrupt a cell, on the control thread, or note that it is not wanted any more."""
-        cell = parent["content"]["msg_id"]
+        cell = asked.content.msg_id
         if cell:  # first: the main thread says what it runs, then looks here
             self._cancelled.add(cell)
         running = cell == self._running if cell else self._state == "busy"
-        answer = {"running": running, "since": self._since, **whereabouts()}
+        answer = CancelReply(running, self._since, whereabouts())
         if running or not cell:
             self._cancelled.discard(cell)
             os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too
-        self.session.send(stream, "dist_cancel_reply", answer, parent, ident)
+        asked.reply(answer)
 
     async def do_execute(
         self,
@@ -233,21 +238,23 @@ class RankKernel(
         take_in_everything(self.iopub_thread.captured)
         self._state, self._since = "idle", time.time()
 
-    async def dist_status_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    @hears(StatusRequest)
+    def dist_status_request(self, asked: Asked[StatusRequest]) -> None:
         """Answer on the control thread, whatever the main thread does."""
-        content = {
-            "rank": int(os.environ["RANK"]),
-            "state": self._state,
-            "since": self._since,
-            "cell": self._cell,
-            "cell_id": self._cell_id,
-            "msg_id": self._request,
-            **(whereabouts() if self._state == "busy" else NOWHERE),
-            "calls": self.group.calls(),
-            "group": self.group.fingerprint(),
-            **self.report.take(idle=self._state == "idle"),
-        }
-        self.session.send(stream, "dist_status_reply", content, parent, ident)
+        asked.reply(
+            RankStatus(
+                rank=int(os.environ["RANK"]),
+                state=self._state,
+                since=self._since,
+                cell=self._cell,
+                cell_id=self._cell_id,
+                msg_id=self._request,
+                whereabouts=whereabouts() if self._state == "busy" else Whereabouts(),
+                calls=self.group.calls(),
+                group=self.group.fingerprint(),
+                report=self.report.take(idle=self._state == "idle"),
+            )
+        )
 
 
 def _let_threads_inherit_context() -> None:

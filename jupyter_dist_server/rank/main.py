@@ -29,7 +29,7 @@ from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.rank_start import Failed, RankOrders, Ready
 from ..common.protocol.reason import Reason
 from .group.process_group import ProcessGroup
-from .report import RankReport
+from .report import Reporter
 
 _KEPT: list[object] = []
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -216,7 +216,7 @@ def _start_kernel(
     sys.argv = [""]  # as at Python's prompt; the agent's are not the user's
     app.initialize([])
     sys.breakpointhook = sys.__breakpointhook__  # debugpy's stops only where an IDE has connected
-    app.kernel.group, app.kernel.report = group, RankReport(group.device)
+    app.kernel.group, app.kernel.report = group, Reporter(group.device)
     app.kernel.shell.push(namespace, interactive=False)
     return app
 

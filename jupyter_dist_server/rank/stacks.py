@@ -7,7 +7,9 @@ import threading
 import traceback
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+
+from ..common.protocol.rank_messages import Activity, StackReply, StackRequest
+from .requests import Asked, hears
 
 _OUR_THREADS = ("ipykernel", __package__.partition(".")[0])
 """Packages that start a rank's own threads: those that serve its sockets and take in its output."""
@@ -24,13 +26,12 @@ Place = tuple[FrameType, int]
 class StackHandlers:
     """What `RankKernel` answers about its threads."""
 
-    session: Any
-    _state: str
+    _state: Activity
 
-    async def dist_stack_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    @hears(StackRequest)
+    def dist_stack_request(self, asked: Asked[StackRequest]) -> None:
         """Tell where all threads are, on the control thread: nothing is waited for."""
-        text = stacks(busy=self._state == "busy")
-        self.session.send(stream, "dist_stack_reply", {"text": text}, parent, ident)
+        asked.reply(StackReply(stacks(busy=self._state == "busy")))
 
 
 def stacks(busy: bool) -> str:

@@ -9,6 +9,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from ..common.pickling import (
     SHARED_FROM,
     Buffer,
@@ -19,32 +21,30 @@ from ..common.pickling import (
     unpack,
     write_shared,
 )
+from ..common.protocol.rank_messages import (
+    ForgetRequest,
+    PullRequest,
+    PushRequest,
+    Request,
+    ValueReply,
+    ValueStatus,
+)
+from .requests import Asked, hears
 
-VALUE_REQUESTS = ["dist_push_request", "dist_pull_request", "dist_forget_request"]
-
-_Answer = tuple[dict[str, Any], list[memoryview]]
+_Answer = tuple[ValueReply, list[memoryview]]
 
 
 class _Refusal(Exception):
-    """Why a rank cannot do what it was asked for: a status and a reason."""
+    """Why a rank cannot do what it was asked for."""
+
+    def __init__(self, status: ValueStatus, why: str) -> None:
+        super().__init__(why)
+        self.reply = ValueReply(status, why)
 
 
 class ValueHandlers:
-    """What `RankKernel` answers on its control channel, to move values.
+    """What `RankKernel` answers on its control channel, to move values."""
 
-    ``dist_push_request`` with ``{sizes, memory}`` sets variables. Their pickle (a dict) lies in
-    `memory`, which is another process's, or in the message's buffers if that is ``null``. With
-    ``{call}`` the pickle is a function with its arguments, kept for `dist_call`.
-
-    ``dist_pull_request`` with ``{expression, memory}`` or ``{call, memory}`` is answered with
-    ``{sizes, shared, devices}``: the value's pickle is in the `memory` given for this rank, or in
-    the message's buffers. ``dist_forget_request`` with ``{call}`` has no reply.
-
-    Replies have a `status`: ``ok``, ``missing``, ``failed``, ``unsendable``, ``unreadable`` (these
-    with the reason in `why`), or ``no_memory``, which asks for the buffers in a message.
-    """
-
-    session: Any
     shell: Any
     control_stream: Any
 
@@ -53,17 +53,20 @@ class ValueHandlers:
         self._calls: dict[str, Any] = {}
         self._own_gpu = _current_device()
 
-    def dist_push_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    @hears(PushRequest)
+    def dist_push_request(self, asked: Asked[PushRequest]) -> None:
         """Set variables."""
-        self._begin_to_move("dist_push_reply", self._push_values, stream, ident, parent)
+        self._begin_to_move(self._push_values, asked)
 
-    def dist_pull_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    @hears(PullRequest)
+    def dist_pull_request(self, asked: Asked[PullRequest]) -> None:
         """Send a value."""
-        self._begin_to_move("dist_pull_reply", self._pull_value, stream, ident, parent)
+        self._begin_to_move(self._pull_value, asked)
 
-    def dist_forget_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    @hears(ForgetRequest)
+    def dist_forget_request(self, asked: Asked[ForgetRequest]) -> None:
         """Drop a call and its result."""
-        self._calls.pop(parent["content"]["call"], None)
+        self._calls.pop(asked.content.call, None)
 
     def dist_call(self, call: str) -> None:
         """Run a function that was sent, in the running cell, and keep what it returns."""
@@ -77,67 +80,61 @@ class ValueHandlers:
                 function.__globals__.setdefault(name, value)
         self._calls[call] = function(*arguments, **named)
 
-    def _begin_to_move(self, *request: Any) -> None:
+    def _begin_to_move(
+        self, work: Callable[[Asked[Request]], _Answer], asked: Asked[Request]
+    ) -> None:
         # A thread of its own: it may have to wait for a GPU, in a collective that never ends.
-        threading.Thread(target=self._answer_mover, args=request, daemon=True).start()
+        threading.Thread(target=self._answer_mover, args=(work, asked), daemon=True).start()
 
     def _answer_mover(
-        self,
-        kind: str,
-        work: Callable[[dict[str, Any]], _Answer],
-        stream: Any,
-        ident: Any,
-        parent: dict[str, Any],
+        self, work: Callable[[Asked[Request]], _Answer], asked: Asked[Request]
     ) -> None:
         buffers: list[memoryview] = []
         try:
             _use_device(self._own_gpu)
-            content, buffers = work(parent)
+            reply, buffers = work(asked)
         except _Refusal as refusal:
-            status, why = refusal.args
-            content = {"status": status, "why": why}
+            reply = refusal.reply
         except BaseException as error:  # whoever asked is told, and shows it
-            content = {"status": "failed", "why": describe(error)}
+            reply = ValueReply("failed", describe(error))
         # A socket belongs to one thread.
-        self.control_stream.io_loop.add_callback(
-            self.session.send, stream, kind, content, parent, ident, buffers
-        )
+        self.control_stream.io_loop.add_callback(asked.reply, reply, buffers)
 
-    def _push_values(self, message: dict[str, Any]) -> _Answer:
-        content = message["content"]
+    def _push_values(self, asked: Asked[PushRequest]) -> _Answer:
+        request = asked.content
         buffers: list[Buffer]
-        if content["memory"] is None:
-            buffers = own(message["buffers"])
+        if request.memory is None:
+            buffers = own(asked.buffers)
         else:
-            descriptor = open_shared(content["memory"])
+            descriptor = open_shared(request.memory)
             if descriptor is None:
-                return {"status": "no_memory"}, []
+                return ValueReply("no_memory"), []
             try:
-                buffers = read_shared(descriptor, content["sizes"])
+                buffers = read_shared(descriptor, request.sizes)
             finally:
                 os.close(descriptor)
         try:
             value = unpack(buffers)
         except Exception as error:
             raise _Refusal("unreadable", describe(error)) from error
-        if content["call"]:
-            self._calls[content["call"]] = value
+        if request.call:
+            self._calls[request.call] = value
         else:
             self.shell.push(value)
-        return {"status": "ok"}, []
+        return ValueReply("ok"), []
 
-    def _pull_value(self, message: dict[str, Any]) -> _Answer:
-        content = message["content"]
-        if content["call"]:
-            value = self._calls[content["call"]]
+    def _pull_value(self, asked: Asked[PullRequest]) -> _Answer:
+        request = asked.content
+        if request.call:
+            value = self._calls[request.call]
         else:
-            value = evaluate(content["expression"], self.shell.user_ns)
+            value = evaluate(request.expression, self.shell.user_ns)
         try:
             packed = pack(value, [value])
         except Exception as error:
             raise _Refusal("unsendable", str(error) or describe(error)) from error
-        reply = {"status": "ok", "sizes": packed.sizes, "devices": packed.devices, "shared": False}
-        address = content["memory"].get(os.environ["RANK"])
+        reply = ValueReply("ok", sizes=packed.sizes, devices=packed.devices)
+        address = request.memory.get(int(os.environ["RANK"]))
         if address and sum(packed.sizes) >= SHARED_FROM:
             descriptor = open_shared(address)
             if descriptor is not None:
@@ -145,7 +142,7 @@ class ValueHandlers:
                     write_shared(descriptor, packed.buffers)
                 finally:
                     os.close(descriptor)
-                return reply | {"shared": True}, []
+                return msgspec.structs.replace(reply, shared=True), []
         return reply, packed.buffers
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 from types import FrameType
-from typing import Any
 
 from ..common.protocol.collectives import DDP
+from ..common.protocol.rank_messages import Whereabouts
 
 _WAITS = (
     "torch.distributed.distributed_c10d",
@@ -25,20 +25,9 @@ _INNER = ("torch.distributed.utils", _OF_DDP)
 _ENGINE = "_engine_run_backward"
 """torch's function in which gradients are computed, and exchanged if a model is wrapped."""
 
-NOWHERE: dict[str, Any] = {"line": None, "call": None, "backward": False}
-"""Where a rank is that runs no cell."""
 
-
-def whereabouts() -> dict[str, Any]:
-    """Tell where the main thread is in the cell that it runs.
-
-    Returns
-    -------
-    dict
-        ``{"line": 3, "call": "all_reduce", "backward": False}``: the line of the cell, what was
-        called there that waits for other ranks, be it by a library, and whether gradients are
-        computed, which may wait too; `None` where it is in neither.
-    """
+def whereabouts() -> Whereabouts:
+    """Tell where the main thread is in the cell that it runs."""
     frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
     innermost = frame and _module(frame)
     call, backward = None, False
@@ -50,9 +39,9 @@ def whereabouts() -> dict[str, Any]:
         if _module(frame) == _OF_DDP and innermost in _INNER:
             call = DDP
         if caller is not None and caller.f_code.co_name == "run_code":  # IPython runs a cell there
-            return {"line": frame.f_lineno, "call": call, "backward": backward}
+            return Whereabouts(frame.f_lineno, call, backward)
         frame = caller
-    return NOWHERE
+    return Whereabouts()
 
 
 def _module(frame: FrameType) -> str:

@@ -10,9 +10,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 
 from jupyter_dist_server.client.splitting import concatenate, split
 from jupyter_dist_server.common.errors import DistError
@@ -172,8 +174,8 @@ def test_mapped_memory_goes_with_the_last_array() -> None:
 def test_memory_that_is_gone_or_somebody_elses_is_not_opened() -> None:
     with SharedMemory() as memory, open(os.devnull) as stranger:
         where = memory.address
-        assert open_shared(where | {"descriptor": stranger.fileno()}) is None
-        assert open_shared(where | {"name": "jupyter-dist-other"}) is None
+        assert open_shared(replace(where, descriptor=stranger.fileno())) is None
+        assert open_shared(replace(where, name="jupyter-dist-other")) is None
     assert open_shared(where) is None
 
 
@@ -181,11 +183,12 @@ def test_memory_that_is_gone_or_somebody_elses_is_not_opened() -> None:
 def test_another_process_can_open_it() -> None:
     code = (
         "import sys, os, json\nfrom jupyter_dist_server.common.pickling import open_shared\n"
-        "print(os.read(open_shared(json.loads(sys.argv[1])), 5))"
+        "from jupyter_dist_server.common.protocol.rank_messages import SharedAddress\n"
+        "print(os.read(open_shared(SharedAddress(**json.loads(sys.argv[1]))), 5))"
     )
     with SharedMemory() as memory:
         write_shared(memory.descriptor, [memoryview(b"hello")])
-        where = str(memory.address).replace("'", '"')
+        where = msgspec.json.encode(memory.address).decode()
         done = subprocess.run([sys.executable, "-c", code, where], capture_output=True, text=True)
     assert done.stdout.strip() == "b'hello'", done.stderr
 

@@ -59,7 +59,7 @@ def test_a_stop_before_the_cell_has_begun_stops_it(tmp_path: Path) -> None:
                 cell.run("while True:\n    pass", 1, False)
             loop.armed = False
             status = loop.run(client.status(timeout=30))
-            assert {said["state"] for said in status.values()} == {"idle"}
+            assert {said.state for said in status.values()} == {"idle"}
     finally:
         loop.call(ended.set)
         life.result(60)

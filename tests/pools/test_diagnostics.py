@@ -18,6 +18,7 @@ import pytest
 from jupyter_dist_server.agent.rank_log import RankLogs
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.folder import AGENT_SOCKET, create_folder, log_tail
+from jupyter_dist_server.common.protocol.rank_messages import StackReply
 from jupyter_dist_server.common.protocol.records import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.pools import diagnostics
 from jupyter_dist_server.rank.stacks import stacks
@@ -52,7 +53,7 @@ async def test_a_rank_that_was_replaced_while_it_was_asked_is_asked_again(
     def replace() -> None:
         record.ranks[0].pid = 1
 
-    answers(monkeypatch, replace, lambda: {"text": "of the new one"})
+    answers(monkeypatch, replace, lambda: StackReply("of the new one"))
     assert await diagnostics.stack_of(record, 0) == "of the new one"
 
 

@@ -176,8 +176,8 @@ async def test_status_is_answered_while_a_rank_is_stuck(tmp_path: Path) -> None:
         stuck = asyncio.create_task(work)
         await begun.wait()
         status = await client.status()
-        assert {rank: said["state"] for rank, said in status.items()} == {0: "busy", 1: "idle"}
-        assert status[0]["memory"] > 50e6
+        assert {rank: said.state for rank, said in status.items()} == {0: "busy", 1: "idle"}
+        assert status[0].report.memory > 50e6
         await client.execute("dist.barrier()", [1], lambda *_: None)
         assert (await stuck)[0].status == "ok"
 

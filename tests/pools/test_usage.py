@@ -66,15 +66,15 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     def place(rank: int) -> tuple[int | None, str | None]:
         one = usage.latest[pool.record.id][rank]
         assert one
-        return one["line"], one["call"]
+        return one.line, one.call
 
     def since(rank: int) -> Any:
         one = usage.latest[pool.record.id][rank]
-        return one and one["waiting_since"]
+        return one and one.waiting_since
 
     def count(rank: int) -> int | None:
         one = usage.latest[pool.record.id][rank]
-        return one and one["calls"]
+        return one and one.calls
 
     begun = time.time()
     running = asyncio.create_task(client.execute(WAITING, [0, 1], lambda *_: None))
@@ -107,40 +107,40 @@ async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -
             return usage.latest.get(pool.record.id, [None, None])[number]
 
         first = await news(usage, lambda: rank(0))
-        assert first["cpu"] is None  # there is nothing yet to compare it with
-        assert first["pid"] == first["host_pid"] == pool.record.ranks[0].pid
-        assert 50e6 < first["memory"] < 5e9
-        assert first["gpu_uuid"] is first["allocated"] is first["reserved"] is None
+        assert first.cpu is None  # there is nothing yet to compare it with
+        assert first.pid == first.host_pid == pool.record.ranks[0].pid
+        assert 50e6 < first.memory < 5e9
+        assert first.gpu_uuid is first.allocated is first.reserved is None
 
         client = PoolClient(Path(pool.record.folder))
         await client.connect()
         running = asyncio.create_task(client.execute(BUSY, [0, 1], lambda *_: None))
-        busy = await news(usage, lambda: (one := rank(1)) and (one["cpu"] or 0) > 30 and one)
-        assert busy["host_pid"] == busy["pid"]  # answered while its main thread works
+        busy = await news(usage, lambda: (one := rank(1)) and (one.cpu or 0) > 30 and one)
+        assert busy.host_pid == busy.pid  # answered while its main thread works
         idle = rank(0)
         assert idle
-        assert idle["cpu"] < busy["cpu"]
-        assert busy["line"] in (3, 4)
-        assert busy["call"] is busy["calls"] is busy["waiting_since"] is None
-        assert idle["line"] is idle["call"] is idle["waiting_since"] is None
+        assert idle.cpu < busy.cpu
+        assert busy.line in (3, 4)
+        assert busy.call is busy.calls is busy.waiting_since is None
+        assert idle.line is idle.call is idle.waiting_since is None
         await pool.interrupt()
         await running
 
         await check_waits(usage, pool, client)
 
         stuck = asyncio.create_task(client.execute(STUCK, [0, 1], lambda *_: None))
-        silent = await news(usage, lambda: (one := rank(1)) and one["host_pid"] is None and one)
-        assert silent["memory"] > 50e6  # which is not the rank's own to tell
+        silent = await news(usage, lambda: (one := rank(1)) and one.host_pid is None and one)
+        assert silent.memory > 50e6  # which is not the rank's own to tell
         # Nor does a server wait for it that finds this pool.
         assert set(await rank_states(Path(pool.record.folder), [0, 1])) == {0}
         pool.restart([1])
         # The old one may still answer, as the signal that ends it wakes it up.
         answer = news(
             usage,
-            lambda: (one := rank(1)) and one["host_pid"] and one["pid"] != silent["pid"] and one,
+            lambda: (one := rank(1)) and one.host_pid and one.pid != silent.pid and one,
         )
         new = await answer
-        assert new["pid"] == pool.record.ranks[1].pid
+        assert new.pid == pool.record.ranks[1].pid
         await stuck
         await client.close()
 
@@ -187,7 +187,7 @@ def test_a_process_is_a_rank_only_by_its_pid_and_its_gpu() -> None:
     pool = PoolRecord("p-1", None, "", 2, "nccl", "cycle", "fork", "", "")
     pool.ranks = [RankRecord(n, n, f"cuda:{n}", gpus[n], pid=100 + n) for n in (0, 1)]
     # Rank 1 sees pid 101; on the host, whose pids NVML tells, it is 9101.
-    usage = {"p-1": [None, {"gpu_uuid": "GPU-1", "host_pid": 9101}]}
+    usage = {"p-1": [None, Usage(1, 101, 9101, None, 1, "GPU-1", *[None] * 6)]}
     processes = {
         "GPU-0": [row(100, me), row(101, me), row(7, me), row(8, "other")],
         "GPU-1": [row(9101), row(101, me), row(9102)],

@@ -13,12 +13,14 @@ import pytest
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.common.tasks import Tasks
 from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.pools.zygote_registry import Zygote
 
 from ..environment import environment, tagged
 from ..notebook_driver import Notebook, plain_notebook
 from ..pool_driver import agent_of
-from ..waiting import wait_for
+from ..waiting import PATIENCE, wait_for
 from .warm import start, until, warm_manager, zygotes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
@@ -30,6 +32,8 @@ async def test_both_pools_come_from_one_zygote(tmp_path: Path) -> None:
         first = await start(manager, env, tmp_path)
         assert agent_of(first).parent() in zygotes(env)
         await first.stop()
+        (owners_end,) = manager.zygotes._known.values()
+        owners_end._socket.send(b'{"folder": 3}')  # it reports that, and lives on
         second = await start(manager, env | {"JPY_SESSION_NAME": "two.ipynb"}, tmp_path)
         (zygote,) = zygotes(env)
         assert agent_of(second).parent() == zygote
@@ -95,6 +99,37 @@ async def test_a_killed_zygote_costs_nothing_but_time(tmp_path: Path) -> None:
         assert second.record.state is PoolState.RUNNING
         await second.stop()
         assert second.record.state is PoolState.COMPLETED
+
+
+IMPOSTOR = """#!{python}
+import json, os, socket, sys
+given = json.loads(sys.argv[-1])
+owner = socket.socket(fileno=given["socket"])
+for said in (b"junk", b"[" * 5000, b'{{"says": "hello"}}', b'{{"says": "exited", "pid": 1}}'):
+    owner.send(said)
+owner.send(b'{{"says": "ready"}}')
+asked = json.loads(owner.recv(4096))
+owner.send(b'{{"says": "started", "folder": 7}}')
+owner.send(json.dumps({{"says": "refused", "folder": asked["folder"], "why": "to see"}}).encode())
+owner.recv(1)
+"""
+"""Says what no zygote would say, and then what it should."""
+
+
+async def test_what_no_zygote_would_say_is_logged_and_dropped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    python, tasks = tmp_path / "python", Tasks()
+    python.write_text(IMPOSTOR.format(python=sys.executable))
+    python.chmod(0o700)
+    with open(tmp_path / "log", "wb") as log:
+        zygote = Zygote(str(python), dict(os.environ), str(tmp_path), log.fileno(), tasks)
+        assert await zygote.start_agent(tmp_path, [log.fileno()]) is None
+    assert not zygote.is_usable
+    assert caplog.text.count("said nothing that is understood") == 5
+    zygote.close()
+    await zygote.exit_code()
+    await tasks.end(PATIENCE)
 
 
 @pytest.fixture

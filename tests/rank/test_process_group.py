@@ -7,6 +7,11 @@ import time
 from pathlib import Path
 
 from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.common.protocol.rank_messages import (
+    BreakRequest,
+    RegroupReply,
+    RegroupRequest,
+)
 
 from ..pool_driver import client_of, follow, request, running, text_of
 
@@ -14,7 +19,7 @@ REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nassert t.item() == world_size"
 
 
 async def groups(client: PoolClient) -> set[str | None]:
-    return {said["group"] for said in (await client.status()).values()}
+    return {said.group for said in (await client.status()).values()}
 
 
 async def reduce(client: PoolClient) -> set[str]:
@@ -50,7 +55,7 @@ async def test_a_break_that_comes_late_leaves_a_newer_group_alone(tmp_path: Path
         await follow(pool)
         async with client_of(pool) as client:
             assert await reduce(client) == {"ok"}
-            client.tell("dist_break_request", {"generation": old})
+            client.tell(BreakRequest(old))
             assert None not in await groups(client)
             assert await reduce(client) == {"ok"}
 
@@ -58,16 +63,16 @@ async def test_a_break_that_comes_late_leaves_a_newer_group_alone(tmp_path: Path
 async def test_a_stale_order_to_meet_is_not_obeyed(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         (before,) = await groups(client)
-        orders = {"name": "late", "generation": 1, "until": time.time() - 1}
-        await client.ask("dist_regroup_request", orders, channel="shell")
+        order = RegroupRequest("late", generation=1, until=time.time() - 1)
+        await client.request(order, RegroupReply, channel="shell")
         assert await groups(client) == {before}
 
 
 async def test_a_rank_that_nobody_meets_gives_up_and_the_next_try_succeeds(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
-        orders = {"name": "alone", "generation": 1, "until": time.time() + 0.5}
-        alone = await client.ask("dist_regroup_request", orders, [0], channel="shell")
-        assert "here/1" in alone[0]["content"]["failure"]
+        order = RegroupRequest("alone", generation=1, until=time.time() + 0.5)
+        alone = await client.request(order, RegroupReply, [0], channel="shell")
+        assert "here/1" in alone[0].failure
         client.group.suspect = True
         assert await reduce(client) == {"ok"}
 

@@ -6,6 +6,7 @@ import msgspec
 
 from ..processes import ProcessRef
 from .attachment import Attachment
+from .decoding import decode
 from .reason import Reason
 
 # -- commands ---------------------------------------------------------------------------------
@@ -147,10 +148,7 @@ def decode_command(line: bytes) -> Commands:
     ValueError
         If it is none.
     """
-    try:
-        return _commands.decode(line)
-    except RecursionError:
-        raise ValueError("too deeply nested") from None
+    return decode(_commands, line)
 
 
 def decode_news(line: bytes) -> AgentNews:
@@ -161,7 +159,4 @@ def decode_news(line: bytes) -> AgentNews:
     ValueError
         If it is nothing that an agent would say.
     """
-    try:
-        return _news.decode(line)
-    except RecursionError:
-        raise ValueError("too deeply nested") from None
+    return decode(_news, line)

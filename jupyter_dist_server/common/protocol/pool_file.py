@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..processes import ProcessRef
+from .decoding import decode
 from .records import GpuReference, PoolRecord
 
 CONFIG = "pool.json"
@@ -69,11 +70,8 @@ def decode_pool_file(content: bytes) -> PoolFile:
     ValueError
         If it is none.
     """
-    try:
-        version = _any.decode(content).version
-        if version != VERSION:
-            whose = "an older" if version < VERSION else "a newer"
-            raise OtherVersion(f"it was started by {whose} version of Jupyter Dist")
-        return _ours.decode(content)
-    except RecursionError:
-        raise ValueError("too deeply nested") from None
+    version = decode(_any, content).version
+    if version != VERSION:
+        whose = "an older" if version < VERSION else "a newer"
+        raise OtherVersion(f"it was started by {whose} version of Jupyter Dist")
+    return decode(_ours, content)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from .decoding import decode
+
 
 class RankOrders(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent tells one rank: as an argument, if it is spawned."""
@@ -39,5 +41,8 @@ _reports: msgspec.json.Decoder[Ready | Failed] = msgspec.json.Decoder(Ready | Fa
 
 
 def decode_report(line: bytes) -> Ready | Failed:
-    """Read what a rank answers."""
-    return _reports.decode(line)
+    """Read what a rank answers; one that answers anything else has failed."""
+    try:
+        return decode(_reports, line)
+    except ValueError as error:
+        return Failed(f"its report is malformed: {error}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
+from ...common.protocol.rank_messages import RankStatus
 from ...common.units import format_bytes
 from ...pools.discovery import Found
 from ..session.control import Record
@@ -30,7 +30,7 @@ def describe_start(record: Record, seconds: float) -> str:
 
 def status_table(
     record: Record,
-    said: dict[int, dict[str, Any]],
+    said: dict[int, RankStatus],
     dead: dict[int, str],
     gpus: list[tuple[str, ...]],
 ) -> str:
@@ -41,7 +41,7 @@ def status_table(
     record : dict
         The pool's record.
     said : dict
-        What each rank that answers says of itself, see `RankKernel`.
+        What each rank that answers says of itself.
     dead : dict
         Why dead ranks are dead.
     gpus : list of tuple
@@ -60,9 +60,10 @@ def status_table(
         elif answer is None:
             pid, state = rank["pid"], "does not respond"
         else:
-            pid, memory = answer["pid"], format_bytes(answer["memory"])
-            held = format_bytes(answer["gpu"]["allocated"]) if answer["gpu"] else "-"
-            state = f"{answer['state']} for {time.time() - answer['since']:.0f} s"
+            report = answer.report
+            pid, memory = report.pid, format_bytes(report.memory)
+            held = format_bytes(report.gpu.allocated) if report.gpu else "-"
+            state = f"{answer.state} for {time.time() - answer.since:.0f} s"
         torch = (held,) if on_gpus else ()
         rows.append((str(number), rank["device"], gpu, str(pid), memory, *torch, state))
     size = f"{record['world_size']} ranks, {record['backend']}"

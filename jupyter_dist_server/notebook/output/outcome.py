@@ -166,7 +166,9 @@ class Outcome:
             return False
         place = self._execution.places.get(rank)
         return error in _INTERRUPTS or bool(
-            self._execution.broke and place and (place["call"] or place["backward"])
+            self._execution.broke
+            and place
+            and (place.whereabouts.call or place.whereabouts.backward)
         )
 
     def _why_not(self, late: list[int]) -> str:
@@ -186,9 +188,10 @@ class Outcome:
             elif place is None:
                 where = "in C code that holds the GIL"
             else:
-                code = "in backward" if place["backward"] else "in Python code"
-                where = f"waiting in {place['call']}" if place["call"] else code
-                where += f" (line {place['line']})" if place["line"] else ""
+                at = place.whereabouts
+                code = "in backward" if at.backward else "in Python code"
+                where = f"waiting in {at.call}" if at.call else code
+                where += f" (line {at.line})" if at.line else ""
             ranks.setdefault(where, []).append(rank)
         for number, (where, there) in enumerate(ranks.items()):
             name = _name(there)

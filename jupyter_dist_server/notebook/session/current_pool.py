@@ -11,6 +11,7 @@ from typing import Any
 
 from ...client.client import PoolClient
 from ...common.errors import DistError
+from ...common.protocol.rank_messages import RankStatus
 from ...common.rank_specs import parse_ranks
 from ..cell import Cell, Options
 from ..ran_cells import RanCells
@@ -288,7 +289,7 @@ class CurrentPool:
         size = self.require()[0]["world_size"]
         return parse_ranks(ranks, size) if ranks.strip() else list(range(size))
 
-    def status(self) -> tuple[Record, dict[int, dict[str, Any]], dict[int, str]]:
+    def status(self) -> tuple[Record, dict[int, RankStatus], dict[int, str]]:
         """Return the pool, what each rank says of itself, and why dead ones are dead."""
         record, client = self.require()
         return record, self._loop.run(client.status()), client.dead

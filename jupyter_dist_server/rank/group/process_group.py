@@ -15,6 +15,8 @@ import time
 from functools import wraps
 from typing import Any
 
+from ...common.protocol.rank_messages import BreakRequest, RegroupReply, RegroupRequest
+from ..requests import Asked, hears
 from .gloo_guard import Connection, GlooGuard, connections
 from .rpc import end_rpc
 from .user_group import UserGroup, no_group
@@ -203,23 +205,24 @@ class GroupHandlers:
     """What `RankKernel` answers about the process group."""
 
     group: ProcessGroup
-    session: Any
 
-    async def dist_break_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    @hears(BreakRequest)
+    def dist_break_request(self, asked: Asked[BreakRequest]) -> None:
         """Break the group, on the control thread."""
-        self.group.free(parent["content"]["generation"])
+        self.group.free(asked.content.generation)
 
-    async def dist_regroup_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    @hears(RegroupRequest)
+    def dist_regroup_request(self, asked: Asked[RegroupRequest]) -> None:
         """Make the group again, on the main thread, between cells: it blocks until all are in."""
-        content, failure = parent["content"], "The request came too late."
-        patience = content["until"] - time.time()
+        order, failure = asked.content, "The request came too late."
+        patience = order.until - time.time()
         if patience > 0:  # or nobody waits for it any more
             try:
-                self.group.join(content["name"], content["generation"], patience)
+                self.group.join(order.name, order.generation, patience)
                 failure = ""
             except (Exception, KeyboardInterrupt) as error:
                 failure = f"{type(error).__name__}: {error}"
-        self.session.send(stream, "dist_regroup_reply", {"failure": failure}, parent, ident)
+        asked.reply(RegroupReply(failure))
 
 
 def _begun_in(group: Any) -> int:

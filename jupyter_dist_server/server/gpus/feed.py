@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import time
@@ -11,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 import psutil
 
 from ...common.errors import DistError
@@ -167,7 +167,7 @@ class GpuFeed:
             task.cancel()
 
     def _tell(self, kind: str, content: dict[str, Any]) -> None:
-        frame = json.dumps({"type": kind} | content, separators=(",", ":")).encode()
+        frame = msgspec.json.encode({"type": kind} | content)
         version, last = self.frames.get(kind, (0, b""))
         if frame != last:
             self.frames[kind] = version + 1, frame

@@ -1,0 +1,249 @@
+"""What clients ask ranks, and what ranks answer: the contents of our own Jupyter messages."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, TypeVar
+
+import msgspec
+
+
+class RankRequest(msgspec.Struct, frozen=True):
+    """The content of a request; the type of its message is `kind`."""
+
+    kind: ClassVar[str]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What goes into the Jupyter message."""
+        content: dict[str, Any] = msgspec.to_builtins(self, str_keys=True)
+        return content
+
+
+class RankReply(msgspec.Struct, frozen=True):
+    """The content of a reply; the type of its message is that of the request, with ``_reply``."""
+
+
+Request = TypeVar("Request", bound=RankRequest)
+Reply = TypeVar("Reply", bound=RankReply)
+
+# -- cells, on the channel `cells` ------------------------------------------------------------
+
+
+class CellRequest(RankRequest, frozen=True, kw_only=True):
+    """Run a cell. It is answered by Jupyter's ``execute_reply``."""
+
+    kind = "dist_cell_request"
+    code: str
+    allow_stdin: bool
+    execution_count: int | None
+    """The number by which tracebacks name the cell."""
+    cell_id: str | None
+    limit: int
+    """Characters that this rank may show."""
+    file: str
+    """What the file with the complete output is called, without the rank and the folder."""
+
+
+# -- the state of a rank, on the control channel ----------------------------------------------
+
+
+class Whereabouts(msgspec.Struct, frozen=True):
+    """Where the main thread is in the cell that it runs; by default it runs none."""
+
+    line: int | None = None
+    """Of the cell."""
+    call: str | None = None
+    """What was called there that waits for other ranks, be it by a library."""
+    backward: bool = False
+    """Whether gradients are computed, which may wait too."""
+
+
+class TorchMemory(msgspec.Struct, frozen=True):
+    """The memory of torch on a rank's GPU, in bytes."""
+
+    uuid: str
+    """Of the GPU, as CUDA gives it."""
+    allocated: int
+    reserved: int
+
+
+class RankReport(msgspec.Struct, frozen=True):
+    """The process of a rank, as it sees it."""
+
+    pid: int
+    host_pid: int
+    """The pid where ``/proc`` was mounted."""
+    memory: int
+    """The resident set in bytes."""
+    gpu: TorchMemory | None
+    """`None` unless CUDA is in use."""
+
+
+Activity = Literal["idle", "busy"]
+"""Whether a rank runs a cell."""
+
+
+class StatusRequest(RankRequest, frozen=True):
+    """Tell how you are, whatever the main thread does."""
+
+    kind = "dist_status_request"
+
+
+class RankStatus(RankReply, frozen=True, kw_only=True):
+    """How a rank is."""
+
+    rank: int
+    state: Activity
+    since: float
+    """When it came into this state, in seconds since 1970."""
+    cell: int | None
+    """The notebook's number of the cell that it runs, or ran last."""
+    cell_id: str | None
+    msg_id: str | None
+    """Of the request that runs it."""
+    whereabouts: Whereabouts
+    calls: int
+    """How many collectives it has begun."""
+    group: str | None
+    """The same on all ranks if they form one process group; `None` if it is broken."""
+    report: RankReport
+
+
+class StackRequest(RankRequest, frozen=True):
+    """Tell where all Python threads are."""
+
+    kind = "dist_stack_request"
+
+
+class StackReply(RankReply, frozen=True):
+    """Where they are, as tracebacks."""
+
+    text: str
+
+
+# -- stopping, on the control channel; `RegroupRequest` on the shell channel ------------------
+
+
+class CancelRequest(RankRequest, frozen=True):
+    """Interrupt a cell that runs, or skip it if it has not begun."""
+
+    kind = "dist_cancel_request"
+    msg_id: str
+    """Of the request to run it; if empty, whatever runs is interrupted."""
+
+
+class CancelReply(RankReply, frozen=True):
+    """Which of both was done, and where the main thread was."""
+
+    running: bool
+    since: float
+    whereabouts: Whereabouts
+
+
+class BreakRequest(RankRequest, frozen=True):
+    """End every wait for other ranks. There is no reply."""
+
+    kind = "dist_break_request"
+    generation: int
+    """How often ranks had been replaced; a newer process group is left alone."""
+
+
+class RegroupRequest(RankRequest, frozen=True):
+    """Make the process group together with all other ranks."""
+
+    kind = "dist_regroup_request"
+    name: str
+    """The same on all ranks, and never used before in this pool."""
+    generation: int
+    until: float
+    """When nobody waits for it any more, in seconds since 1970."""
+
+
+class RegroupReply(RankReply, frozen=True):
+    """Whether there is a group."""
+
+    failure: str
+    """Why not; empty if there is."""
+
+
+# -- values, on the control channel -----------------------------------------------------------
+
+
+class SharedAddress(msgspec.Struct, frozen=True):
+    """What another process needs to open a `SharedMemory`."""
+
+    pid: int
+    descriptor: int
+    name: str
+
+
+class PushRequest(RankRequest, frozen=True):
+    """Set variables; with `call`, keep a function and its arguments for `dist_call`."""
+
+    kind = "dist_push_request"
+    sizes: list[int]
+    """Of the pickle's buffers, in bytes."""
+    call: str | None
+    memory: SharedAddress | None
+    """Where the buffers are; `None` if they come with the message."""
+
+
+class PullRequest(RankRequest, frozen=True):
+    """Tell the value of an expression; with `call`, what a function has returned."""
+
+    kind = "dist_pull_request"
+    expression: str
+    call: str | None
+    memory: dict[int, SharedAddress]
+    """By rank, where a large pickle is to be written."""
+
+
+ValueStatus = Literal["ok", "missing", "failed", "unsendable", "unreadable", "no_memory"]
+"""Whether a value was moved; ``no_memory`` asks for the buffers in a message."""
+
+
+class ValueReply(RankReply, frozen=True):
+    """What a push or a pull came to."""
+
+    status: ValueStatus
+    why: str = ""
+    sizes: list[int] = []
+    """Of a pulled pickle's buffers, in bytes."""
+    devices: list[str] = []
+    """Where its tensors were, other than on the CPU."""
+    shared: bool = False
+    """Whether it is in the shared memory; otherwise it comes with the message."""
+
+
+class ForgetRequest(RankRequest, frozen=True):
+    """Drop a call and its result. There is no reply."""
+
+    kind = "dist_forget_request"
+    call: str
+
+
+CONTROL_REQUESTS: tuple[type[RankRequest], ...] = (
+    StatusRequest,
+    StackRequest,
+    CancelRequest,
+    BreakRequest,
+    PushRequest,
+    PullRequest,
+    ForgetRequest,
+)
+"""What is asked on the control channel."""
+
+# -- at the border ----------------------------------------------------------------------------
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def read_content(content: object, form: type[T]) -> T:
+    """Read the content of a message.
+
+    Raises
+    ------
+    ValueError
+        If it has another form.
+    """
+    return msgspec.convert(content, form, str_keys=True)

@@ -1,0 +1,82 @@
+"""What is no answer of a rank's is logged and dropped, and the rank counts as silent."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+from jupyter_client.session import Session
+
+from jupyter_dist_server.client.rank_connection import RankConnection
+from jupyter_dist_server.common.folder import create_folder, endpoint, write_private
+from jupyter_dist_server.common.processes import ProcessRef, boot_id
+from jupyter_dist_server.common.protocol.attachment import KERNEL
+from jupyter_dist_server.common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
+from jupyter_dist_server.common.protocol.rank_messages import StackReply, StackRequest
+from jupyter_dist_server.common.protocol.records import PoolRecord
+
+KEY = "a pool's key"
+
+
+@pytest.fixture
+def folder() -> Path:
+    """Return the private folder of a pool whose one rank is the test itself."""
+    where = create_folder()
+    record = PoolRecord("p-1", None, "", 1, "gloo", "cycle", "fork", "", "")
+    config = PoolFile(
+        id="p-1",
+        key=KEY,
+        world_size=1,
+        backend="gloo",
+        start_method="fork",
+        timeout=1.0,
+        cwd="",
+        sys_path=[],
+        thread_limits={},
+        owner=ProcessRef.of(1),
+        grace=0.0,
+        ranks=[PlacedRank("cpu", None, None)],
+        boot=boot_id(),
+        host="",
+        held_by=KERNEL,
+        record=record,
+    )
+    write_private(where / CONFIG, config)
+    return where
+
+
+async def test_replies_of_another_form_are_dropped(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def answer(content: Any, *, key: str = KEY) -> None:
+        session = Session(key=key.encode())
+        message = session.msg("dist_stack_reply", content, parent=request)
+        rank.send_multipart([client, *session.serialize(message)])
+
+    context = zmq.Context[zmq.Socket[bytes]]()
+    rank = context.socket(zmq.ROUTER)
+    rank.bind(endpoint(folder, 0, "control"))
+    async with RankConnection(folder) as ranks:
+        for content in ({}, {"text": 3}, b"[]", b"null", {"status": "error", "evalue": "no"}):
+            asking = asyncio.create_task(ranks.request(StackRequest(), StackReply))
+            await asyncio.sleep(0)
+            client, *frames = await asyncio.to_thread(rank.recv_multipart)
+            _, parts = ranks.session.feed_identities(frames)
+            request = ranks.session.deserialize(parts)
+            rank.send_multipart([client, b"junk"])
+            rank.send_multipart([client, b"<IDS|MSG>", b"", b"junk", b"{}", b"{}", b"{}"])
+            answer({"text": "a stranger's"}, key="another key")
+            answer(content)
+            assert await asking == {}
+        assert caplog.text.count("The dist_stack_reply of rank 0 cannot be used") == 5
+        asking = asyncio.create_task(ranks.request(StackRequest(), StackReply))
+        await asyncio.sleep(0)
+        client, *frames = await asyncio.to_thread(rank.recv_multipart)
+        request = ranks.session.deserialize(ranks.session.feed_identities(frames)[1])
+        answer({"text": "here"})
+        assert (await asking)[0].text == "here"
+    rank.close(linger=0)
+    context.term()
