@@ -41,7 +41,7 @@ def folder() -> Path:
         ranks=[PlacedRank("cpu", None, None)],
         boot=boot_id(),
         host="",
-        held_by=KERNEL,
+        owner_kind=KERNEL,
         record=record,
     )
     write_private(where / CONFIG, config)
