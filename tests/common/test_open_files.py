@@ -57,7 +57,7 @@ async def test_more_ranks_than_the_soft_limit_allows(tmp_path: Path) -> None:
             heard: list[int] = []
 
             def on_output(rank: int, kind: str, content: dict[str, str]) -> None:
-                if kind == "stream" and content["text"] == "C\n":
+                if kind == "stream" and content["text"].startswith("C"):
                     heard.append(rank)
                     if len(heard) == ranks:
                         (tmp_path / "all").touch()

@@ -219,7 +219,7 @@ slider.observe(wait, "value")
 """)
     data = {"method": "update", "state": {"value": 1}, "buffer_paths": []}
     sent = say(ranks, sliders[1], data)
-    next_of(ranks, "stream", lambda m: m["content"]["text"] == "waiting\n")
+    next_of(ranks, "stream", lambda m: m["content"]["text"].startswith("waiting"))
     ranks.interrupt()
     heard(ranks, sent)
     ranks.ok("%%rank 1\nslider.unobserve_all()")

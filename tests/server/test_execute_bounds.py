@@ -49,7 +49,7 @@ def test_a_restart_of_one_rank_makes_no_other_dead(
         f"import os, time\nprint('in')\nwhile not os.path.exists({str(file)!r}): time.sleep(0.01)"
     )
     lines = client.lines(pool["id"], code, ranks=[0])
-    assert next(lines)["output"]["text"] == "in\n"
+    assert next(lines)["output"]["text"].startswith("in")  # its end may come by itself
     client.post(f"pools/{pool['id']}/restart", {"ranks": [1]}, 202)
     client.wait_until(pool["id"], lambda p: p["state"] == "RUNNING")
     # It has to wait for rank 0's, so it is dropped at its time limit.
