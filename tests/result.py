@@ -9,6 +9,7 @@ from typing import Any
 from jupyter_dist_server.notebook.output.pieces import STREAM
 
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+MARK = re.compile(r"\[([\d,-]+)\] +")
 
 
 @dataclass
@@ -69,6 +70,22 @@ class Result:
     def lines(self) -> list[str]:
         """Lines of standard output, without trailing blanks."""
         return [line.rstrip() for line in self.text.splitlines()]
+
+    @property
+    def lines_by_rank(self) -> dict[int, list[str]]:
+        """Marked lines of standard output, for each of the ranks that printed them."""
+        found: dict[int, list[str]] = {}
+        for line in self.lines:
+            if marked := MARK.match(line):
+                for part in marked[1].split(","):
+                    first, _, end = part.partition("-")
+                    for rank in range(int(first), int(end or first) + 1):
+                        found.setdefault(rank, []).append(line[marked.end() :])
+        return found
+
+    def said_by(self, line: str) -> set[int]:
+        """Return the ranks that have printed a line."""
+        return {rank for rank, lines in self.lines_by_rank.items() if line in lines}
 
     @property
     def shown(self) -> str:

@@ -10,8 +10,6 @@ from typing import Any
 PATIENCE = 120.0
 """Seconds that a test waits for anything. It is only ever spent when a test fails, so it is
 generous: the machine may be busy with other work."""
-STOPPED_WITHIN = 30.0
-"""Seconds after which control must be back, also on a busy machine; alone it takes 5 at most."""
 
 
 def wait_for(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> Any:

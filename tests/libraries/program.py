@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from ..notebook_driver import Notebook
@@ -32,13 +31,7 @@ def run_as_script(notebook: Notebook, name: str, options: str = "") -> str:
 
 def said_by_all(result: Result) -> str:
     """Return the last line of each rank, without the marks that say whose it is."""
-    last: dict[int, str] = {}
-    for line in result.lines:
-        if marked := re.match(r"\[([\d,-]+)\] +", line):
-            for part in marked[1].split(","):
-                first, _, end = part.partition("-")
-                ranks = range(int(first), int(end or first) + 1)
-                last.update(dict.fromkeys(ranks, line[marked.end() :]))
+    last = {rank: lines[-1] for rank, lines in result.lines_by_rank.items()}
     (said,) = set(last.values()) or {result.shown}
     assert sorted(last) in ([0, 1], [0, 1, 2, 3]), result.shown
     return said

@@ -6,7 +6,7 @@ import pytest
 
 from ..notebook_driver import Notebook
 from ..result import Result
-from ..waiting import STOPPED_WITHIN
+from .places import stop_at
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -25,18 +25,15 @@ def two(notebook: Notebook) -> Notebook:
     return notebook
 
 
-def stop(notebook: Notebook, cell: str) -> Result:
-    result = notebook.run(
-        f"%%distributed\n{cell}", until=lambda r: "in\n" in r.text, act=notebook.interrupt
-    )
-    assert result.status == "error" and result.seconds < STOPPED_WITHIN + 1, result.shown
+def stop(notebook: Notebook, cell: str, place: str) -> Result:
+    result = stop_at(notebook, f"%%distributed\n{cell}", {1: place})
     assert "Rank 1 stopped" in result.error, result.shown
     return result
 
 
 def test_wrapping_a_model(two: Notebook) -> None:
     cell = "if rank == 1:\n    print('in')\n    DDP(torch.nn.Linear(2, 2))"
-    error = stop(two, cell).error
+    error = stop(two, cell, "DistributedDataParallel").error
     assert "Rank 1 was waiting in DistributedDataParallel (line 3)." in error
     two.ok("%sync")
 
@@ -49,7 +46,7 @@ def test_backward(two: Notebook) -> None:
         # Of torch's long files, tracebacks take seconds on a busy machine.
         "    except BaseException:\n        raise KeyboardInterrupt from None"
     )
-    assert "Rank 1 was in backward (line 5)." in stop(two, cell).error
+    assert "Rank 1 was in backward (line 5)." in stop(two, cell, "backward").error
     two.ok("%sync")
 
 
@@ -60,7 +57,7 @@ def test_remote_procedure_calls(two: Notebook) -> None:
     )
     two.ok(start)
     call = "if rank == 1:\n    print('in')\n    rpc.rpc_sync('worker0', time.sleep, (600,))"
-    assert "Rank 1 was waiting in rpc_sync (line 3)." in stop(two, call).error
+    assert "Rank 1 was waiting in rpc_sync (line 3)." in stop(two, call, "rpc_sync").error
     two.ok("%sync")
 
 
@@ -68,9 +65,7 @@ def test_a_start_of_remote_procedure_calls_that_not_all_ranks_make(two: Notebook
     two.ok("%dist_restart")
     two.ok("%%distributed\nimport torch.distributed.rpc as rpc")
     start = "rpc.init_rpc(f'worker{rank}', rank=rank, world_size=world_size)"
-    error = two.run(
-        f"%%rank 0\nprint('in')\n{start}", until=lambda r: "in" in r.text, act=two.interrupt
-    ).error
+    error = stop_at(two, f"%%rank 0\nprint('in')\n{start}", {0: "init_rpc"}).error
     assert "Rank 0 was waiting in init_rpc (line 2). Rank 0 stopped" in error
     two.ok("%sync")
 

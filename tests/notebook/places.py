@@ -1,0 +1,66 @@
+"""Where each rank of a notebook's pool is just now, and Stop pressed there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jupyter_dist_server.client.connection import RankConnection
+
+from ..notebook_driver import Notebook
+from ..result import Result
+from ..waiting import PATIENCE, wait_for
+
+Places = Mapping[int, str | int | None]
+"""By rank: `IDLE`, the collective that it waits in, "backward", the line of its cell, or any."""
+IDLE = "idle"
+
+
+def pool_folder(notebook: Notebook) -> Path:
+    """Return the private folder of a notebook's pool."""
+    file = "%%rank 0\nfrom ipykernel.connect import get_connection_file\nget_connection_file()"
+    return Path(notebook.ok(file).lines[-1].split("'")[1]).parent
+
+
+def stop_at(notebook: Notebook, cell: str, places: Places, after: str = "in") -> Result:
+    """Run a cell, and press Stop when its ranks are where they should be.
+
+    They must have printed `after`, if they are not at a line; or it must have been shown.
+    """
+    folder = pool_folder(notebook)
+    speakers = {rank for rank, place in places.items() if not isinstance(place, int)}
+
+    def has_begun(shown: Result) -> bool:
+        said = shown.said_by(after)
+        return bool(said and said >= speakers) or (after != "in" and after in shown.shown)
+
+    def press() -> None:
+        wait_until_at(folder, places)
+        notebook.interrupt()
+
+    result = notebook.run(cell, until=has_begun, act=press)
+    assert result.status == "error" and "Interrupted." in result.error, result.shown
+    return result
+
+
+def wait_until_at(folder: Path, places: Places) -> None:
+    """Return when the ranks of a pool are where they should be."""
+
+    async def is_so() -> bool:
+        async with RankConnection(folder) as ranks:
+            said = await ranks.status(PATIENCE, places)
+        return all(_is_at(said[rank], place) for rank, place in places.items())
+
+    wait_for(lambda: asyncio.run(is_so()), f"that ranks are at {places}")
+
+
+def _is_at(said: dict[str, Any], place: str | int | None) -> bool:
+    if place is None:
+        return True
+    if place == IDLE:
+        return bool(said["state"] == IDLE)
+    if isinstance(place, int):
+        return bool(said["line"] == place and not said["call"])
+    return bool(said["call"] == place or (said["backward"] and place == "backward"))
