@@ -217,7 +217,7 @@ def wait(change):
         time.sleep(0.01)
 slider.observe(wait, "value")
 """)
-    data = {"method": "update", "state": {"value": 1}, "buffer_paths": []}
+    data = {"method": "update", "state": {"value": 90}, "buffer_paths": []}
     sent = say(ranks, sliders[1], data)
     next_of(ranks, "stream", lambda m: m["content"]["text"].startswith("waiting"))
     ranks.interrupt()
