@@ -28,14 +28,14 @@ def _jupyter_server_extension_points() -> list[dict[str, Any]]:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics; called by ``%load_ext jupyter_dist_server``."""
-    from .notebook.magics.register import load
+    from .notebook.register import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Remove what `load_ipython_extension` added; a running pool is left alone."""
-    from .notebook.magics.register import unload
+    from .notebook.register import unload
 
     unload(shell)
 
@@ -48,7 +48,7 @@ def current_pool() -> NotebookPool:
     DistError
         If none is running.
     """
-    from .notebook.magics.register import current_pool
+    from .notebook.register import current_pool
 
     return current_pool()
 
@@ -78,6 +78,6 @@ def start_pool(
     DistError
         If it cannot be started; the message says why, and what to do.
     """
-    from .notebook.magics import register
+    from .notebook import register
 
     return register.start_pool(place, {"num_ranks": num_ranks, **options})

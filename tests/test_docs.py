@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.notebook.magics.register import MAGICS
+from jupyter_dist_server.notebook.register import MAGICS
 
 from .environment import environment
 from .notebook_driver import plain_notebook

@@ -18,9 +18,9 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
+from ..common.files.inherited_lease import inherit
+from ..common.files.open_files import raise_limit
 from ..common.folder import read_config
-from ..common.inherited_lease import inherit
-from ..common.open_files import raise_limit
 from ..common.processes import (
     KILLED,
     RESTARTED,

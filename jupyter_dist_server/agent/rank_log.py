@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..common.files.stderr_file import KEPT, START_BYTES
 from ..common.folder import log_tail
-from ..common.stderr_file import KEPT, START_BYTES
 
 _LINES = 200
 CRASH = "Fatal Python error"

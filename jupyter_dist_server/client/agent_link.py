@@ -34,6 +34,25 @@ PATIENCE = 10.0
 """Seconds within which a living agent answers, on a busy machine too."""
 
 
+def connect_to_agent(folder: Path, patience: float) -> socket.socket:
+    """Connect to an agent's socket; it blocks the calling thread.
+
+    Raises
+    ------
+    OSError
+        If nobody listens there, or another user does.
+    """
+    agent = socket.socket(socket.AF_UNIX)
+    try:
+        agent.settimeout(patience)
+        agent.connect(str(folder / AGENT_SOCKET))
+        check_unix_peer(agent)
+    except BaseException:
+        agent.close()
+        raise
+    return agent
+
+
 def look_at_agent(folder: Path, patience: float) -> Snapshot | None:
     """Return an agent's snapshot without staying connected; it blocks the calling thread.
 
@@ -46,12 +65,8 @@ def look_at_agent(folder: Path, patience: float) -> Snapshot | None:
     ValueError
         If it is no snapshot of this version of the package.
     """
-    with socket.socket(socket.AF_UNIX) as agent:
-        agent.settimeout(patience)
-        agent.connect(str(folder / AGENT_SOCKET))
-        check_unix_peer(agent)
-        with agent.makefile("rb") as lines:
-            line = lines.readline()
+    with connect_to_agent(folder, patience) as agent, agent.makefile("rb") as lines:
+        line = lines.readline()
     if not line:
         return None
     snapshot = decode_news(line)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..common.errors import DistError
-from ..common.open_files import CLIENT_EACH, check_open_files
+from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.processes import POOL_ENDED
 from ..common.protocol.agent_messages import Snapshot
 from ..common.protocol.rank_messages import CellRequest

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..common.errors import DistError
+from ..common.files.own_files import own
 from ..common.interpreter import python_command
-from ..common.own_files import own
 from ..common.processes import boot_id, call_ourselves
 from ..gpus.gpu_state import GpuState, read_gpu_state
 from .eligible import Obstacle, obstacles

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 import psutil
 
 from ..common.errors import DistError
-from ..common.inherited_lease import inherit
-from ..common.own_files import own
+from ..common.files.inherited_lease import inherit
+from ..common.files.own_files import own
 from ..common.processes import ProcessRef, adopt_descendants, boot_id, call_ourselves
 from .command import job_command, job_environment, log_paths
 from .job import Job

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from ..common.errors import DistError
-from ..common.own_files import own
+from ..common.files.own_files import own
 
 FOLDER = "JUPYTER_DIST_LEASES"
 """Environment variable: the folder, the same for everybody who shares the host's GPUs."""

@@ -16,10 +16,10 @@ from ..client.execution import Execution, Reply
 from ..client.values import Mover
 from ..common.processes import RESTARTED, STOPPED
 from ..common.rank_specs import format_ranks
+from .loop_thread import LoopThread
 from .output.merge import Merger
 from .output.outcome import CellFailed, as_shown
 from .output.publication import publish
-from .session.loop import LoopThread
 
 _Event = tuple[int, str, dict[str, Any]]
 

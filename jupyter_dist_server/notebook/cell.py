@@ -14,6 +14,7 @@ from typing import Any
 
 from ..client.client import OUTPUT_LIMIT, PoolClient
 from ..client.execution import Execution
+from .loop_thread import LoopThread
 from .output.early_failures import EarlyFailures, what_failed
 from .output.late_output import LateOutput
 from .output.merge import WINDOW, Merger
@@ -23,7 +24,6 @@ from .output.publication import Publication, publish
 from .output.rank_tabs import RankTabs
 from .output.results import TakesOutputs
 from .questions import Questions, ask, on_sigint
-from .session.loop import LoopThread
 
 MAX_DRAIN = 0.1
 """Seconds for which outputs are taken in before they are shown."""

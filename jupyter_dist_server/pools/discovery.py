@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..client.agent_link import look_at_agent
-from ..common.folder import AGENT_SOCKET, our_folders, read_config
+from ..client.agent_link import connect_to_agent, look_at_agent
+from ..common.folder import our_folders, read_config
 from ..common.processes import boot_id
 from ..common.protocol.agent_messages import Snapshot
 from ..common.protocol.attachment import KERNEL, SERVER, Attachment
@@ -126,9 +126,7 @@ def _is_deserted(folder: Path) -> bool:
     try:
         if time.time() - folder.lstat().st_mtime < _SWEEP_AFTER:
             return False
-        with socket.socket(socket.AF_UNIX) as agent:
-            agent.settimeout(_ANSWER)
-            agent.connect(str(folder / AGENT_SOCKET))
+        connect_to_agent(folder, _ANSWER).close()
     except ConnectionRefusedError:  # there is a socket, and no agent listens
         return True
     except OSError:

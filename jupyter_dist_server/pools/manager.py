@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from ..common.errors import DistError
-from ..common.open_files import CLIENT_EACH, SERVER_EACH, check_open_files, raise_limit
+from ..common.files.open_files import CLIENT_EACH, SERVER_EACH, check_open_files, raise_limit
 from ..common.protocol.attachment import SERVER, Owner
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolState

@@ -20,13 +20,13 @@ from ..pools.cell_history import CellHistory
 from ..pools.manager import PoolManager
 from ..pools.pool import DEFAULT_TIMEOUT
 from ..pools.usage import RankUsage
-from ..pools.weak_points import weak_points
 from ..pools.zygote_registry import DEFAULT_KEEP_WARM
 from .clients import Clients
 from .gpus.feed import GpuFeed
 from .gpus.prometheus import GpuCollector
 from .kernels import end_orphans, follow_kernels, kernel_processes
 from .routes import ROUTES
+from .weak_points import weak_points
 
 
 class JupyterDistApp(ExtensionApp):  # type: ignore[misc]

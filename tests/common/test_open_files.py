@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.common.open_files import CLIENT_EACH, check_open_files
+from jupyter_dist_server.common.files.open_files import CLIENT_EACH, check_open_files
 from jupyter_dist_server.rank.output.capture import _WATCHED
 
 from ..pool_driver import client_of, linux, request, running

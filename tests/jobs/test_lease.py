@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.common.inherited_lease import inherit
+from jupyter_dist_server.common.files.inherited_lease import inherit
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
 from jupyter_dist_server.jobs.shared_folder import FOLDER, folder

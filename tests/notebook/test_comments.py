@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_dist_server.notebook.magics.options import without_comment
-from jupyter_dist_server.notebook.magics.register import MAGICS
+from jupyter_dist_server.notebook.register import MAGICS
 
 from ..notebook_driver import Notebook
 

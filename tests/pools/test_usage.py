@@ -20,8 +20,8 @@ from jupyter_dist_server.common.protocol.records import (
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.process_owners import with_owners
 from jupyter_dist_server.pools.usage import RankUsage, Usage
+from jupyter_dist_server.server.gpus.process_owners import with_owners
 
 from ..waiting import PATIENCE, wait_for
 

@@ -15,7 +15,7 @@ from ...pools.discovery import Found, find_pools
 from ...pools.manager import PoolManager
 from ...pools.pool import Pool
 from ...pools.zygote_registry import DEFAULT_KEEP_WARM
-from .loop import LoopThread
+from ..loop_thread import LoopThread
 
 KEEP_WARM = "JUPYTER_DIST_KEEP_WARM"
 """Environment variable: seconds for which a kernel keeps a zygote after its pool; 0 for none."""

@@ -14,9 +14,9 @@ from ...common.errors import DistError
 from ...common.protocol.rank_messages import RankStatus
 from ...common.rank_specs import parse_ranks
 from ..cell import Cell, Options
+from ..loop_thread import LoopThread
 from ..ran_cells import RanCells
 from .control import Record
-from .loop import LoopThread
 from .pool_connection import PoolConnection, group_repaired
 from .pool_owner import PoolOwner, why_it_ended
 

@@ -15,8 +15,8 @@ from ...common.errors import DistError
 from ...common.protocol.agent_messages import Attach
 from ...common.protocol.attachment import KERNEL, Attachment
 from ...common.protocol.pool_file import OtherVersion
+from ..loop_thread import LoopThread
 from .control import Record, kernel_id
-from .loop import LoopThread
 
 _REPAIR = 2.0
 """Seconds within which a process group is made again, unless another notebook's cell runs."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...common.errors import DistError
 from ...common.protocol.attachment import KERNEL
+from ..loop_thread import LoopThread
 from .control import Control, LocalControl, Record
-from .loop import LoopThread
 from .server_control import find_server
 
 _NEWS = 10.0

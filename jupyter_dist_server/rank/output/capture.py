@@ -18,7 +18,7 @@ from typing import Any
 
 from ipykernel.iostream import OutStream
 
-from ...common.stderr_file import KEPT, START_BYTES
+from ...common.files.stderr_file import KEPT, START_BYTES
 from .outbox import Outbox
 
 _LIBC = ctypes.CDLL(None, use_errno=True)

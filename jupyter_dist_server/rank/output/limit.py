@@ -6,8 +6,8 @@ from collections import deque
 from pathlib import Path
 from typing import BinaryIO
 
-from ...common.displays import SHARE, Displays
-from ...common.output_files import open_output_file
+from .displays import SHARE, Displays
+from .output_files import open_output_file
 
 _TAIL = 2000
 """Characters at the end of an output that are shown although its middle was cut."""

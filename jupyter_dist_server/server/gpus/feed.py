@@ -22,10 +22,10 @@ from ...jobs.lease import holders
 from ...placement.pool_record import allowed
 from ...placement.request import PoolRequest
 from ...pools.manager import PoolManager
-from ...pools.process_owners import with_owners
 from ...pools.usage import RankUsage
 from .history_json import history_pieces
 from .keep_alive import KeepAlive
+from .process_owners import with_owners
 from .query import Question
 from .sample_frames import LINKS, SampleFrames, encode
 

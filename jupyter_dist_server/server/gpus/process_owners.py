@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..common.protocol.records import PoolRecord
-from .usage import Usage
+from ...common.protocol.records import PoolRecord
+from ...pools.usage import Usage
 
 Row = dict[str, Any]
 """A process as the sampler tells it: ``{pid, user, command, memory, sm, start_time}``."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, BinaryIO
 
+from ...common.units import format_bytes
 from .output_files import open_output_file
-from .units import format_bytes
 
 SHARE = 10
 """Bytes that displays may take for each character that text may."""

@@ -1,4 +1,4 @@
-"""Registering the magics in a shell."""
+"""What ``%load_ext`` registers in a shell: the magics, and hooks in its kernel."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics
 
-from ...common.errors import DistError
-from ..api import NotebookPool
-from ..completion import Introspection
-from ..custom_placement import Place
-from ..output.replay import Replay
-from ..session.current_pool import CurrentPool
-from ..widgets import Comms
-from .cell_magics import CellMagics
-from .compatibility import CompatibilityMagics
-from .export_magics import ExportMagics
-from .pool_magics import PoolMagics
-from .value_magics import ValueMagics
+from ..common.errors import DistError
+from .api import NotebookPool
+from .completion import Introspection
+from .custom_placement import Place
+from .magics.cell_magics import CellMagics
+from .magics.compatibility import CompatibilityMagics
+from .magics.export_magics import ExportMagics
+from .magics.pool_magics import PoolMagics
+from .magics.value_magics import ValueMagics
+from .output.replay import Replay
+from .session.current_pool import CurrentPool
+from .widgets import Comms
 
 MAGICS: tuple[type[Magics], ...] = (
     PoolMagics,

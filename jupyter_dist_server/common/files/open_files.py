@@ -6,7 +6,7 @@ import contextlib
 import os
 import resource
 
-from .errors import DistError
+from ..errors import DistError
 
 CLIENT_EACH = 10
 """Descriptors that a client has for each rank: five sockets, each with a connection."""
