@@ -10,6 +10,11 @@ import msgspec
 from ..common.processes import ProcessRef
 from .states import ENDED, PENDING
 
+REQUEUES = 3
+"""How often ``--requeue`` and ``--requeue-on`` start a job again."""
+LOG_MAX = 2**30
+"""Bytes of output above which its middle is cut out."""
+
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a job runs and how; the tasks of an array share one."""
@@ -25,6 +30,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     output: str = "jdist-%j.out"
     error: str | None = None
     append: bool = False
+    log_max: int = LOG_MAX
     torchrun: bool = False
     grace: float = 30.0
     """Seconds between SIGTERM and SIGKILL."""
@@ -32,6 +38,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A signal, and how many seconds before the limit it is sent."""
     requeue: int = 0
     """How often it is started again after its runner or the machine failed."""
+    requeue_on: list[int] = []
+    """Exit codes after which it is started again."""
     max_jobs: int | None = None
     """How many jobs of its name run at once."""
     array_limit: int | None = None

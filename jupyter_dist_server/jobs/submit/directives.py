@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-from ..common.errors import DistError
+from ...common.errors import DistError
 
 _LINE = re.compile(r"#\s*(JDIST|SBATCH|GFLOW)\s+(.*)")
 _SBATCH = {

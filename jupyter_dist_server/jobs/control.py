@@ -1,0 +1,160 @@
+"""What can be done to jobs that were submitted: cancel, hold, release, requeue, change, signal."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Sequence
+
+import psutil
+
+from ..common.errors import DistError
+from .job import AGAIN, Job
+from .start_dispatcher import ensure
+from .states import ACTIVE, CANCELLED, ENDED, PENDING
+from .store import Store
+from .words import read_limit
+
+
+def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
+    """Cancel jobs: SIGTERM, and SIGKILL after the job's grace time.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are.
+    jobs : sequence of Job
+        Those that have ended are left as they are.
+    now : bool
+        Whether they are killed at once.
+
+    Returns
+    -------
+    list of str
+        A sentence on each that was left as it is.
+    """
+    moment = time.time()
+    left = [f"Job {job.label} had ended: {job.state}." for job in jobs if job.is_ended]
+    ids = [job.id for job in jobs if not job.is_ended]
+    ends = {"state": CANCELLED, "ended": moment, "reason": "None"}
+    ends["detail"] = "Cancelled before it started."
+    store.change(ids, "state = 'PENDING'", **ends)
+    store.change(ids, f"state IN {ACTIVE}", cancel_at=moment, **({"kill": True} if now else {}))
+    store.change(ids, "state = 'PENDING'", **ends)  # it was just given back by who started it
+    for job in map(store.get, ids):
+        if job.state in ACTIVE:
+            poke(job)
+    ensure(store)  # others may start now, and nobody may be there to do that
+    return left
+
+
+def poke(job: Job) -> None:
+    """Have a job's runner look at what is wanted of it."""
+    if job.runner and (process := job.runner.find()):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGUSR1)
+
+
+def hold(store: Store, jobs: Sequence[Job]) -> list[str]:
+    """Keep jobs from starting; return a sentence on each that does not wait."""
+    store.change([job.id for job in jobs], "state = 'PENDING'", held=True)
+    return _not_pending(store, jobs, "cannot be held")
+
+
+def release(store: Store, jobs: Sequence[Job]) -> list[str]:
+    """Let held jobs start; they count as submitted now."""
+    ids = [job.id for job in jobs]
+    store.change(ids, "state = 'PENDING' AND held", held=False, queued=time.time(), reason="None")
+    ensure(store)
+    return _not_pending(store, jobs, "was not held")
+
+
+def _not_pending(store: Store, jobs: Sequence[Job], what: str) -> list[str]:
+    fresh = map(store.get, [job.id for job in jobs])
+    return [f"Job {job.label} {what}: it is {job.state}." for job in fresh if job.state != PENDING]
+
+
+def requeue(store: Store, jobs: Sequence[Job]) -> list[str]:
+    """Start jobs again that have ended; return a sentence on each that has not."""
+    left = []
+    for job in jobs:
+        fields = {"attempt": job.attempt + 1, "queued": time.time()} | AGAIN
+        if not (job.is_ended and store.move(job, PENDING, reason="None", detail="", **fields)):
+            left.append(f"Job {job.label} is {job.state}; cancel it first.")
+    ensure(store)
+    return left
+
+
+def update(
+    store: Store,
+    jobs: Sequence[Job],
+    *,
+    limit: str | None = None,
+    name: str | None = None,
+    priority: int | None = None,
+) -> list[str]:
+    """Change jobs: the time limit, also of one that runs; the priority of those that wait.
+
+    Returns
+    -------
+    list of str
+        A sentence on each that was left as it is.
+
+    Raises
+    ------
+    DistError
+        If the limit cannot be read.
+    """
+    ids = [job.id for job in jobs]
+    left = []
+    if limit is not None:
+        seconds = read_limit(limit)
+        store.change(ids, f"state NOT IN {ENDED}", limit=seconds)
+        for job in map(store.get, ids):
+            if job.state in ACTIVE:
+                ends_by = None if seconds is None else (job.started or time.time()) + seconds
+                store.change([job.id], ends_by=ends_by)
+                poke(job)
+            elif job.is_ended:
+                left.append(f"Job {job.label} had ended: {job.state}.")
+    if name:
+        store.change(ids, name=name)
+    if priority is not None:
+        store.change(ids, "state = 'PENDING'", priority=priority)
+        if any(job.state != PENDING for job in jobs):
+            left.append("The priority of jobs that run was left as it is.")
+    ensure(store)
+    return left
+
+
+def send_signal(store: Store, jobs: Sequence[Job], number: int) -> list[str]:
+    """Send a signal to all processes of jobs; return a sentence on each that does not run."""
+    left = []
+    for job in jobs:
+        runner = job.runner.find() if job.runner and not job.is_ended else None
+        if runner is None:
+            left.append(f"Job {job.label} does not run: it is {job.state}.")
+            continue
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in runner.children(recursive=True):
+                with contextlib.suppress(psutil.Error):  # gone by now, or another user's (sudo)
+                    process.send_signal(number)
+    return left
+
+
+def check_one(jobs: Sequence[Job]) -> Job:
+    """Return the only one.
+
+    Raises
+    ------
+    DistError
+        If there are several.
+    """
+    if len(jobs) != 1:
+        raise DistError(
+            "bad_option",
+            f"{len(jobs)} jobs have this name.",
+            f"Choose one, such as {jobs[0].label}.",
+        )
+    return jobs[0]

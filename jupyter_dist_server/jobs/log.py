@@ -1,0 +1,118 @@
+"""What a job has printed: a file, read in bounded pieces, whatever is in it and happens to it."""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+PIECE = 65536
+"""Bytes that are read at once."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the file."""
+
+    start: int
+    data: bytes
+    size: int
+    """Bytes that the file has now."""
+    replaced: bool
+    """Whether the file is another one than at the piece before, or was emptied."""
+
+    @property
+    def end(self) -> int:
+        """Where the next piece starts."""
+        return self.start + len(self.data)
+
+
+class LogReader:
+    """Reads on where it was, also in a file that takes the place of the first.
+
+    Parameters
+    ----------
+    path : str
+        The file; it need not be there yet.
+    start : int
+        Where to begin; from the end, if negative.
+    """
+
+    def __init__(self, path: str, start: int = 0) -> None:
+        self.path = path
+        self.place = start
+        self._file: tuple[int, int] | None = None
+
+    def read(self) -> Piece | None:
+        """Return the next piece, without any data at the end; `None` if there is no such file."""
+        try:
+            # Not waiting: it may be a pipe, of which there is nothing to be read by us.
+            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return None
+        try:
+            about = os.fstat(file)
+            if not stat.S_ISREG(about.st_mode):
+                return None
+            identity = about.st_dev, about.st_ino
+            if self.place < 0:
+                self.place = max(0, about.st_size + self.place)
+            replaced = self._file not in (None, identity) or about.st_size < self.place
+            if replaced:
+                self.place = 0
+            self._file = identity
+            start, length = _data(file, self.place, about.st_size)
+            data = os.pread(file, min(PIECE, length), start)
+            self.place = start + len(data)
+            return Piece(start, data, about.st_size, replaced)
+        finally:
+            os.close(file)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield what there is now, from where it was."""
+        while (piece := self.read()) and piece.data:
+            yield piece.data
+
+
+def _data(file: int, place: int, size: int) -> tuple[int, int]:
+    """Return where there is data from a place on, and how much: what was cut out is a hole."""
+    try:
+        start = os.lseek(file, place, os.SEEK_DATA)
+        return start, os.lseek(file, start, os.SEEK_HOLE) - start
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # no data from here on
+            return max(place, size), 0
+        return place, max(0, size - place)  # a filesystem without holes
+
+
+def text_of(piece: Piece) -> tuple[str, int]:
+    """Return a piece as text, and where the next one starts: no character is cut in two.
+
+    What is no UTF-8 is replaced.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(piece.data)
+    left = len(decoder.getstate()[0])
+    if left == len(piece.data):  # the file ends within a character
+        return decoder.decode(b"", final=True), piece.end
+    return text, piece.end - left
+
+
+def fold(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    r"""Leave out what a terminal would write over: of a progress bar, the last state remains.
+
+    A line is kept back until it is complete, but no more of it than one piece.
+    """
+    held = b""
+    for piece in pieces:
+        *lines, last = (held + piece).split(b"\n")
+        for line in lines:
+            yield line.rstrip(b"\r").rpartition(b"\r")[2] + b"\n"
+        held = last.rstrip(b"\r").rpartition(b"\r")[2] + b"\r" * last.endswith(b"\r")
+        if len(held) > PIECE:
+            yield held
+            held = b""
+    yield held.rstrip(b"\r")

@@ -1,0 +1,90 @@
+"""What would become of jobs if they were submitted now."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ...gpus.gpu_state import GpuState, read_gpu_state
+from ..eligible import Obstacle, obstacles
+from ..job import Job
+from ..plan import forecast, plan
+from ..situation import Situation, situation
+from ..store import Store
+from ..submission import check_parameters, commands
+from ..words import write_moment
+from .prepare import Submission
+
+_NEW = "0"
+"""The id of a job that is not in the store."""
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What would become of the first of the jobs."""
+
+    count: int
+    commands: list[str]
+    """The first three."""
+    starts_now: bool
+    gpus: list[str]
+    """UUIDs of the GPUs that it would get now."""
+    place: int | None
+    """Its place in line, from 1; `None` if it starts now, or may not start yet."""
+    expected: float | None
+    """When it is expected to start."""
+    certain: bool
+    """Whether it is that late at the most."""
+    reason: str
+    sentence: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what REST tells."""
+        return asdict(self)
+
+
+def dry_run(asked: Submission, store: Store) -> DryRun:
+    """Tell whether the first of the jobs would start now, or when; asks NVML if it needs GPUs."""
+    check_parameters(asked.job.spec.argv, asked.rows)
+    now = time.time()
+    job = replace(asked.job, params=(asked.rows or [{}])[0], submitted=now, queued=now)
+    pending, active = store.pending(), store.active()
+    upon = {job.id: [(store.get(id), kind) for id, kind in asked.dependencies]}
+    (obstacle,) = obstacles([job], active, upon, now).values() or (None,)
+    others = obstacles(pending, active, store.dependencies(), now)
+    eligible = [one for one in pending if one.id not in others]
+    told = asked.count, commands(job, asked.rows)
+    if obstacle:
+        return DryRun(*told, False, [], None, None, False, *_held_up(obstacle))
+    eligible = sorted([*eligible, job], key=lambda one: (-one.priority, one.queued, one is job))
+    gpus = asyncio.run(read_gpu_state()) if any(one.gpus for one in eligible) else None
+    return _look_ahead(told, job, situation(eligible, active, gpus, {}), gpus, now)
+
+
+def _held_up(obstacle: Obstacle) -> tuple[str, str]:
+    return obstacle.reason, f"It would wait ({obstacle.reason}): {obstacle.detail}"
+
+
+def _look_ahead(
+    told: tuple[int, list[str]], job: Job, there: Situation, gpus: GpuState | None, now: float
+) -> DryRun:
+    wanted = plan(there.machine, there.held, there.ordered, now)
+    if _NEW in wanted.starts:
+        uuids = list(wanted.starts[_NEW])
+        labels = [gpu.label for gpu in gpus.inventory.gpus if gpu.uuid in uuids] if gpus else []
+        on = f" on GPU{'s' * (len(labels) > 1)} {', '.join(labels)}" if labels else ""
+        return DryRun(*told, True, uuids, None, now, True, "None", f"It would start now{on}.")
+    waiting = [id for id in wanted.order if id not in wanted.starts]
+    place = waiting.index(_NEW) + 1
+    want = next(one for one in there.ordered if one.id == _NEW)
+    reason = wanted.reason(want) or "None"
+    expected = forecast(there.machine, there.held, there.ordered, now).get(_NEW)
+    when = "nobody knows when it starts"
+    if expected:
+        moment = write_moment(expected.start)
+        when = f"by {moment} at the latest" if expected.certain else f"about {moment}"
+    sentence = f"It would wait ({reason}): number {place} in line, {when}."
+    start, certain = (expected.start, expected.certain) if expected else (None, False)
+    return DryRun(*told, False, [], place, start, certain, reason, sentence)

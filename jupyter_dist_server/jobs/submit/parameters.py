@@ -1,0 +1,34 @@
+"""A file of parameters: one job for each of its rows."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from ...common.errors import DistError
+
+
+def read_parameter_file(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file whose first row has the names.
+
+    Raises
+    ------
+    DistError
+        If it cannot be read, has no rows, or rows of different lengths.
+    """
+    try:
+        with path.open(newline="") as file:
+            names, *rows = [row for row in csv.reader(file) if row] or [[]]
+    except (OSError, ValueError, csv.Error) as error:
+        raise DistError("bad_parameter", f"{path} cannot be read: {error}.") from error
+    if not rows or not all(name.isidentifier() for name in names):
+        raise DistError(
+            "bad_parameter",
+            f"{path} has no parameters.",
+            "Its first row has the names, such as lr,seed; each further row is a job.",
+        )
+    if bad := [number for number, row in enumerate(rows, 2) if len(row) != len(names)]:
+        raise DistError(
+            "bad_parameter", f"Row {bad[0]} of {path} does not have {len(names)} values."
+        )
+    return [dict(zip(names, row, strict=True)) for row in rows]

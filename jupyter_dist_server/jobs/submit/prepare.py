@@ -1,0 +1,272 @@
+"""From what a job is asked for with to what the store takes, checked: nothing is queued yet."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from ...common.errors import DistError
+from ...gpus.gpu_state import read_gpu_state
+from ..job import LOG_MAX, REQUEUES, Job, Spec
+from ..store import Store
+from ..submission import check_parameters, read_array, read_dependencies, submit, sweep
+from ..words import read_limit, read_moment, read_size
+from .directives import read_directives
+from .options import Parser, add_job_options
+from .parameters import read_parameter_file
+from .request import JobRequest
+
+_NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB", "JDIST_")
+"""Variables of whoever submits that are not for a job."""
+
+
+@dataclass
+class Submission:
+    """Jobs that were asked for, and are not in the store yet."""
+
+    job: Job
+    """What they have in common."""
+    rows: list[dict[str, str]]
+    tasks: list[int]
+    dependencies: list[tuple[int, str]]
+    environment: dict[str, str]
+    key: str | None
+    script: Path | None
+    """A script, which is copied when the jobs are submitted, so that you can edit it then."""
+    notices: list[str] = field(default_factory=list)
+    """Sentences about options that have no meaning here."""
+
+    @property
+    def count(self) -> int:
+        """How many jobs they are."""
+        return max(len(self.rows), len(self.tasks), 1)
+
+    def submit(self, store: Store) -> list[Job]:
+        """Put them into the queue, see `submission.submit`."""
+        check_parameters(self.job.spec.argv, self.rows)
+        job = self.job
+        if self.script:
+            argv = [_keep_script(store, self.script), *job.spec.argv[1:]]
+            job = replace(job, spec=msgspec.structs.replace(job.spec, argv=argv))
+        return submit(
+            store,
+            job,
+            rows=self.rows,
+            tasks=self.tasks,
+            environment=self.environment,
+            dependencies=self.dependencies,
+            token=self.key and f"key {self.key}",
+        )
+
+
+def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
+    """Check what is asked for; that may ask NVML, so it has no place in an event loop.
+
+    Parameters
+    ----------
+    request : JobRequest
+        It is completed by the directives of its script.
+    store : Store
+        Where the jobs are that it depends on.
+    folder : str
+        Where relative paths start.
+
+    Raises
+    ------
+    DistError
+        If something is wrong with it.
+    """
+    if not request.command:
+        raise DistError(
+            "bad_option", "There is no command.", "Such as jdist submit python train.py"
+        )
+    script, notices = _script(request, folder)
+    rows = sweep(request.param or [])
+    if request.param_file:
+        listed = read_parameter_file(Path(folder, request.param_file))
+        rows = [chosen | row for chosen in rows for row in listed]
+    tasks, array_limit = read_array(request.array) if request.array else ([], None)
+    dependencies, singleton = read_dependencies(request.dependency or "", store)
+    is_array = bool(tasks) or len(rows) > 1
+    umask = os.umask(0)
+    os.umask(umask)
+    spec = Spec(
+        argv=list(request.command),
+        cwd=os.path.abspath(os.path.join(folder, request.chdir or "")),
+        umask=umask,
+        setup=_setup(request, folder),
+        output=request.output or ("jdist-%A_%a.out" if is_array else "jdist-%j.out"),
+        error=request.error,
+        append=_open_mode(request) == "append",
+        log_max=read_size(request.log_max) if request.log_max else LOG_MAX,
+        torchrun=bool(request.torchrun),
+        signal=_signal_before(request.signal) if request.signal else None,
+        requeue=REQUEUES if request.requeue else 0,
+        requeue_on=_exit_codes(request.requeue_on) if request.requeue_on else [],
+        max_jobs=request.max_jobs,
+        array_limit=array_limit,
+        singleton=singleton,
+        notify=request.notify,
+        comment=request.comment or "",
+    )
+    gpus, gpu_ids = _gpus(request)
+    share = read_size(request.gpu_memory) if request.gpu_memory else None
+    if bool(request.share) != (share is not None):
+        raise DistError("bad_option", "--share and --gpu-memory belong together.")
+    job = Job(
+        params={},
+        name=request.name or os.path.basename(request.command[0]),
+        spec=spec,
+        priority=request.priority or 0,
+        begin=read_moment(request.begin, time.time()) if request.begin else None,
+        held=bool(request.hold),
+        gpus=gpus,
+        gpu_ids=gpu_ids,
+        share=share,
+        # Cores are counted for jobs that name them, or have nothing else.
+        cpus=request.cpus if request.cpus is not None else 0 if gpus else 1,
+        memory=read_size(request.mem) if request.mem else 0,
+        limit=read_limit(request.time) if request.time else None,
+    )
+    _check(job)
+    environment = _environment(request)
+    return Submission(job, rows, tasks, dependencies, environment, request.key, script, notices)
+
+
+def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
+    """Read the directives of a script; return it if a copy of it is what runs."""
+    path = Path(folder, request.command[0])
+    if path.is_file() and not _is_binary(path):
+        given, unused = read_directives(path)
+        parser = Parser(prog=request.command[0], add_help=False)
+        add_job_options(parser)
+        request.complete(parser.parse_args(given))
+        notices = [f"#SBATCH {option} has no meaning on one machine." for option in unused]
+        return None if request.torchrun else path, notices
+    if "/" in request.command[0] and not path.exists():
+        raise DistError("bad_script", f"{request.command[0]} does not exist.")
+    return None, []
+
+
+def _check(job: Job) -> None:
+    if job.gpus < 0 or job.cpus < 0:
+        raise DistError("bad_option", "A number of GPUs or cores cannot be negative.")
+    if job.cpus > (cores := os.cpu_count() or 1):
+        raise DistError("too_large", f"The job needs {job.cpus} cores, and there are {cores}.")
+    if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
+        raise DistError("bad_option", "--max-jobs must be at least 1.")
+
+
+def _open_mode(request: JobRequest) -> str:
+    if request.open_mode not in (None, "append", "truncate"):
+        raise DistError("bad_option", "--open-mode is append or truncate.")
+    return request.open_mode or "truncate"
+
+
+def _gpus(request: JobRequest) -> tuple[int, tuple[str, ...]]:
+    """Return how many GPUs are asked for, and the UUIDs of those that will do."""
+    if not request.gpus and not request.gpu_ids:
+        return request.gpus or 0, ()
+    there = asyncio.run(read_gpu_state()).inventory
+    gpus = list(there.gpus)
+    if request.gpu_ids:
+        named = [text.strip() for text in request.gpu_ids.split(",")]
+        gpus = [gpu for gpu in there.gpus if {gpu.uuid, gpu.label, str(gpu.index)} & set(named)]
+        known = {name for gpu in there.gpus for name in (gpu.uuid, gpu.label, str(gpu.index))}
+        if missing := [name for name in named if name not in known]:
+            existing = ", ".join(gpu.label for gpu in there.gpus) or there.reason
+            raise DistError(
+                "unknown_gpu", f"There is no GPU {missing[0]}.", f"There are: {existing}"
+            )
+    if request.min_gpu_memory:
+        least = read_size(request.min_gpu_memory, "G")
+        gpus = [gpu for gpu in gpus if gpu.memory_total >= least]
+    count = request.gpus if request.gpus is not None else len(gpus)
+    if count > len(gpus):
+        why = there.reason or f"there are {len(gpus)} such GPUs"
+        raise DistError("too_large", f"{count} GPUs were asked for, and {why}.")
+    narrowed = len(gpus) < len(there.gpus)
+    return count, tuple(gpu.uuid for gpu in gpus) if narrowed else ()
+
+
+def _setup(request: JobRequest, folder: str) -> list[str]:
+    lines = []
+    if request.module:
+        lines.append("module load " + " ".join(map(shlex.quote, request.module)))
+    if request.conda:
+        lines += ['eval "$(conda shell.bash hook)"', f"conda activate {shlex.quote(request.conda)}"]
+    if request.venv:
+        venv = os.path.abspath(os.path.join(folder, request.venv))
+        lines.append(f". {shlex.quote(venv)}/bin/activate")
+    return lines + (request.setup or [])
+
+
+def signal_number(name: str) -> int:
+    """Return the number of a signal: ``USR1``, ``SIGUSR1`` or ``10``.
+
+    Raises
+    ------
+    DistError
+        If there is none.
+    """
+    known = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
+    number = int(name) if name.isdecimal() else known.get(name.upper().removeprefix("SIG"), 0)
+    if number not in known.values():
+        raise DistError("bad_option", f"“{name}” is not a signal.", "Such as USR1@120.")
+    return number
+
+
+def _signal_before(text: str) -> tuple[int, float]:
+    name, _, seconds = text.removeprefix("B:").partition("@")
+    if seconds and not seconds.isdecimal():
+        raise DistError("bad_option", f"“{text}” is not a signal.", "Such as USR1@120.")
+    return signal_number(name), float(seconds or 60)
+
+
+def _exit_codes(text: str) -> list[int]:
+    codes = [part.strip() for part in text.split(",")]
+    if not all(code.isdecimal() and 0 < int(code) < 256 for code in codes):
+        raise DistError("bad_option", f"“{text}” is no list of exit codes.", "Such as 75,85.")
+    return [int(code) for code in codes]
+
+
+def _environment(request: JobRequest) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_EXPORTED)}
+    export = (request.export or "ALL").split(",")
+    least = ("PATH", "HOME", "USER", "LANG", "SHELL")
+    chosen = {name: kept[name] for name in kept if "ALL" in export or name in least}
+    for text in [*export, *(request.env or [])]:
+        name, equals, value = text.partition("=")
+        if equals:
+            chosen[name] = value
+        elif name in kept:
+            chosen[name] = kept[name]
+        elif text not in ("ALL", "NONE"):
+            raise DistError("bad_option", f"There is no variable {name}.", "Use K=V to set one.")
+    return chosen
+
+
+def _is_binary(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"\0" in file.read(1024)
+
+
+def _keep_script(store: Store, script: Path) -> str:
+    """Copy a script, so that what runs is what was submitted; return the copy's path."""
+    body = script.read_bytes()
+    if not body.startswith(b"#!"):
+        shell = b"#!/usr/bin/env python\n" if script.suffix == ".py" else b"#!/bin/bash\n"
+        body = shell + body
+    folder = store.folder / "scripts"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    copy = folder / f"{time.time_ns()}-{script.name}"
+    copy.write_bytes(body)
+    copy.chmod(0o700)
+    return str(copy)

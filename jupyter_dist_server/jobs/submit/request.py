@@ -1,0 +1,82 @@
+"""What a job is asked for with: the options of ``jdist submit``, which are the fields in REST."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import msgspec
+
+from ...common.errors import DistError
+
+
+class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The options of ``jdist submit`` by their names; those that are not given are `None`."""
+
+    command: list[str]
+    gpus: int | None = None
+    gpu_ids: str | None = None
+    min_gpu_memory: str | None = None
+    share: bool | None = None
+    gpu_memory: str | None = None
+    cpus: int | None = None
+    mem: str | None = None
+    time: str | None = None
+    begin: str | None = None
+    dependency: str | None = None
+    priority: int | None = None
+    hold: bool | None = None
+    array: str | None = None
+    param: list[str] | None = None
+    param_file: str | None = None
+    max_jobs: int | None = None
+    name: str | None = None
+    chdir: str | None = None
+    output: str | None = None
+    error: str | None = None
+    open_mode: str | None = None
+    torchrun: bool | None = None
+    env: list[str] | None = None
+    export: str | None = None
+    conda: str | None = None
+    venv: str | None = None
+    module: list[str] | None = None
+    setup: list[str] | None = None
+    signal: str | None = None
+    requeue: bool | None = None
+    requeue_on: str | None = None
+    notify: str | None = None
+    log_max: str | None = None
+    comment: str | None = None
+    key: str | None = None
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> JobRequest:
+        """Read a command's options."""
+        given: dict[str, Any] = {name: getattr(options, name, None) for name in cls.__struct_fields__}
+        return cls(**given | {"command": options.command})
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> JobRequest:
+        """Read the body of a request.
+
+        Raises
+        ------
+        DistError
+            If a field is unknown, or has another type.
+        """
+        try:
+            return msgspec.convert(body, cls)
+        except msgspec.ValidationError as error:
+            what, _, where = str(error).partition(" - at `$.")
+            field = where.rstrip("`").partition("[")[0] or None
+            message = f"{field}: {what}." if field else f"{what}."
+            raise DistError(
+                "bad_request", message, "The fields are the options of jdist submit.", field=field
+            ) from None
+
+    def complete(self, others: argparse.Namespace) -> None:
+        """Take from others, of a script's directives, what was not given."""
+        for name in self.__struct_fields__:
+            if getattr(self, name) is None:
+                setattr(self, name, getattr(others, name, None))
