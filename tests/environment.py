@@ -21,6 +21,7 @@ def environment(home: Path, **extra: str) -> dict[str, str]:
     # jupyter and python beside this interpreter must be found by kernelspecs and servers.
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
     env |= {"IPYTHONDIR": str(home / "ipython"), TAG: uuid.uuid4().hex}
+    env |= {"XDG_STATE_HOME": str(home / "state")}
     env |= {"JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTER_NO_CONFIG": ""}
     return env | extra
 

@@ -20,21 +20,19 @@ from .change import (
     run_requeue,
     run_update,
 )
+from .info import add_info_options, run_info
 from .look import (
     add_history_options,
-    add_info_options,
     add_job,
     add_logs_options,
-    add_queue_options,
     add_wait_options,
     run_history,
-    run_info,
     run_logs,
-    run_queue,
     run_show,
     run_wait,
 )
 from .parser import build
+from .queue import add_queue_options, run_queue
 from .submit import add_run_options, add_submit_options, run_run, run_submit
 
 COMMANDS = {

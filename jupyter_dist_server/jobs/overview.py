@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..gpus.gpu_state import GpuState
 from .eligible import obstacles
@@ -45,6 +46,15 @@ class Row:
     """When it is expected to start, if that was asked for and is known."""
     job: Job | None = None
     """If it is one of ours."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``--json`` and REST tell; `Job.to_json` tells more of a job."""
+        told = {name: getattr(self, name) for name in Row.__dataclass_fields__ if name != "job"}
+        expected = self.expected and {
+            "start": self.expected.start,
+            "certain": self.expected.certain,
+        }
+        return told | {"expected": expected, "priority": self.job.priority if self.job else None}
 
 
 def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False) -> list[Row]:

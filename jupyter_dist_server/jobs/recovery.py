@@ -45,7 +45,8 @@ def _is_lost(store: Store, job: Job) -> bool:
     """Tell whether neither a runner nor a dispatcher that starts one has the job."""
     if job.boot != boot_id():
         return True
-    lock = os.open(store.run_lock(job), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # Not for writing: closing that would wake whoever watches the folder, us first of all.
+    lock = os.open(store.run_lock(job), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -253,10 +253,18 @@ class Store:
             found.setdefault(row["job"], []).append((others[row["upon"]], row["type"]))
         return found
 
-    def events(self, after: int = 0) -> list[dict[str, Any]]:
-        """Return the changes of state after a number, the oldest first."""
-        rows = self._db.execute("SELECT * FROM events WHERE seq > ? ORDER BY seq", (after,))
+    def events(self, after: int = 0, most: int = -1) -> list[dict[str, Any]]:
+        """Return the changes of state after a number, the oldest first, `most` of them."""
+        rows = self._db.execute(
+            "SELECT events.*, jobs.array, jobs.task, jobs.name FROM events JOIN jobs "
+            "ON jobs.id = job WHERE seq > ? ORDER BY seq LIMIT ?",
+            (after, most),
+        )
         return [dict(row) for row in rows]
+
+    def last_event(self) -> int:
+        """Return the number of the newest change of state."""
+        return int(self._db.execute("SELECT ifnull(max(seq), 0) FROM events").fetchone()[0])
 
     def move(self, job: Job, state: str, **fields: Any) -> bool:
         """Give a job another state, unless it has changed since it was read.
@@ -338,7 +346,7 @@ def _to_sql(name: str, value: Any) -> Any:
     if name in _JSON:
         return json.dumps(value)
     if isinstance(value, str):  # names of files may be no Unicode; SQLite's texts are
-        return value.encode(errors="surrogateescape").decode(errors="replace")
+        return value.encode(errors="replace").decode()
     return value
 
 

@@ -20,7 +20,7 @@ MOST = 100_000
 """Jobs that one submission can have."""
 TYPES = ("after", "afterany", "afternotok", "afterok", "singleton")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
-_ARRAY = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+_ARRAY = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 
 
 def sweep(params: Sequence[str]) -> list[dict[str, str]]:
@@ -140,13 +140,13 @@ def select(store: Store, labels: Iterable[str]) -> list[Job]:
 
 
 def _select(store: Store, label: str) -> Iterator[Job]:
-    if match := re.fullmatch(r"@(?:~(\d+))?", label):
+    if match := re.fullmatch(r"@(?:~(\d{1,15}))?", label, re.ASCII):
         newest = store.select("1", order="id DESC LIMIT -1 OFFSET " + (match[1] or "0"))[:1]
         yield from newest
-    elif match := re.fullmatch(r"(\d+)_(\d+)(?:-(\d+))?", label):
+    elif match := re.fullmatch(r"(\d{1,15})_(\d{1,15})(?:-(\d{1,15}))?", label):
         array, first, last = int(match[1]), int(match[2]), int(match[3] or match[2])
         yield from store.select("array = ? AND task BETWEEN ? AND ?", array, first, last)
-    elif match := re.fullmatch(r"(\d+)(?:-(\d+))?", label):
+    elif match := re.fullmatch(r"(\d{1,15})(?:-(\d{1,15}))?", label):
         first, last = int(match[1]), int(match[2] or match[1])
         yield from store.select("id BETWEEN ? AND ? OR array BETWEEN ? AND ?", *[first, last] * 2)
     elif any(mark in label for mark in "*?["):

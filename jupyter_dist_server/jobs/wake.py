@@ -33,6 +33,7 @@ class Wake:
         self.watches = False
         """Whether changes wake us, or only time does."""
         self._events = -1
+        self._watched: dict[str, int] = {}
         if sys.platform == "linux":
             self._libc = ctypes.CDLL(None, use_errno=True)
             self._events = self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -45,7 +46,25 @@ class Wake:
         if self._events < 0:
             return False
         watch: int = self._libc.inotify_add_watch(self._events, os.fsencode(folder), _EVENTS)
+        if watch >= 0:
+            self._watched[str(folder)] = watch
         return watch >= 0
+
+    def unwatch(self, folder: Path | str) -> None:
+        """Wake no longer when something changes in a folder."""
+        if (watch := self._watched.pop(str(folder), None)) is not None:
+            self._libc.inotify_rm_watch(self._events, watch)  # fails if the folder is gone
+
+    @property
+    def descriptor(self) -> int | None:
+        """What can be read after a change, for an event loop; `None` where only time wakes."""
+        return self._events if self._events >= 0 else None
+
+    def drain(self) -> None:
+        """Take note of all changes so far."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._events, 65536):
+                pass
 
     def add(self, descriptor: int) -> None:
         """Wake when a descriptor can be read, too."""
@@ -63,9 +82,7 @@ class Wake:
         ready = {descriptor for descriptor, _ in self._poll.poll(timeout)}
         if self._events in ready:
             ready.discard(self._events)
-            with contextlib.suppress(BlockingIOError):
-                while os.read(self._events, 65536):
-                    pass
+            self.drain()
         return ready
 
     def close(self) -> None:

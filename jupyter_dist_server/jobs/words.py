@@ -8,9 +8,12 @@ from datetime import datetime, timedelta
 
 from ..common.errors import DistError
 
-_LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
-_SOON = re.compile(r"now(?:\+(\d+)\s*(second|minute|hour|day|week)?s?)?")
+_LONGEST = 10 * 365 * 86400.0
+"""Seconds of a limit, or until a begin, at most: dates end somewhere."""
+_LARGEST = 2**60
+_LIMIT = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+_SOON = re.compile(r"now(?:\+(\d{1,12})\s*(second|minute|hour|day|week)?s?)?")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _MOMENTS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 
@@ -35,12 +38,13 @@ def read_limit(text: str) -> float | None:
             total = first * 60 + second
         else:
             total = ((days * 24 + first) * 60 + second) * 60 + third
-        if total:
+        if 0 < total <= _LONGEST:
             return float(total)
     raise DistError(
         "bad_time",
         f"“{text}” is not a time limit.",
-        "Use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS; such as 90 or 1-12:00:00.",
+        "Use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, at most 10 years; such as 90 "
+        "or 1-12:00:00.",
     )
 
 
@@ -64,10 +68,11 @@ def read_size(text: str, unit: str = "M") -> int:
     DistError
         If it is no size.
     """
-    if not (match := _SIZE.fullmatch(text.strip())):
-        raise DistError("bad_size", f"“{text}” is not a size.", "Use a number and K, M, G or T.")
-    power = " KMGT".index((match[2] or unit).upper())
-    return int(float(match[1]) * 1024**power)
+    if match := _SIZE.fullmatch(text.strip()):
+        size = float(match[1]) * 1024 ** " KMGT".index((match[2] or unit).upper())
+        if size <= _LARGEST:
+            return int(size)
+    raise DistError("bad_size", f"“{text}” is not a size.", "Use a number and K, M, G or T.")
 
 
 def read_moment(text: str, now: float) -> float:
@@ -83,7 +88,9 @@ def read_moment(text: str, now: float) -> float:
     """
     text = text.strip()
     if match := _SOON.fullmatch(text.lower()):
-        return now + int(match[1] or 0) * _SECONDS[match[2] or "second"]
+        later = float(int(match[1] or 0) * _SECONDS[match[2] or "second"])
+        if later <= _LONGEST:
+            return now + later
     for form in _MOMENTS:
         try:
             return datetime.strptime(text, form).timestamp()

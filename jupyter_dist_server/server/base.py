@@ -24,6 +24,7 @@ NDJSON = "application/x-ndjson"
 _STATUS = {
     "pool_not_found": 404,
     "kernel_not_found": 404,
+    "unknown_job": 404,
     "pool_exists": 409,
     "gpus_taken": 409,
     "pool_not_running": 409,
@@ -32,6 +33,8 @@ _STATUS = {
     "agent_silent": 503,
     "rank_silent": 503,
     "leases_unusable": 503,
+    "queue_unusable": 503,
+    "queue_newer": 503,
 }
 
 
@@ -83,10 +86,16 @@ class KernelAuthMixin(JupyterHandler):  # type: ignore[misc]
         user = self.current_user
         if user is None:
             raise web.HTTPError(403, "Log in first.")
-        if not self.is_kernel and not await ensure_async(
-            self.authorizer.is_authorized(self, user, action, self.auth_resource)
-        ):
+        if not await self.may(action, self.auth_resource):
             raise web.HTTPError(403, f"You are not authorized to {action} {self.auth_resource}.")
+
+    async def may(self, action: str, resource: str) -> bool:
+        """Tell whether the caller, who is known, may do this."""
+        return self.is_kernel or bool(
+            await ensure_async(
+                self.authorizer.is_authorized(self, self.current_user, action, resource)
+            )
+        )
 
     def write_error(self, status_code: int, **options: Any) -> None:
         """Answer with ``{code, message, hint}``."""

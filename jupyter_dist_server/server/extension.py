@@ -24,6 +24,7 @@ from ..pools.zygote_registry import DEFAULT_KEEP_WARM
 from .clients import Clients
 from .gpus.feed import GpuFeed
 from .gpus.prometheus import GpuCollector
+from .jobs.feed import JobFeed
 from .kernels import end_orphans, follow_kernels, kernel_processes
 from .routes import ROUTES
 from .weak_points import weak_points
@@ -114,6 +115,7 @@ class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
             jupyter_dist_secret=self._secret,
             jupyter_dist_clients=self._clients,
             jupyter_dist_gpus=self._gpus,
+            jupyter_dist_jobs=JobFeed(),
             jupyter_dist_tasks=tasks,
             jupyter_dist_start_timeout=self.start_timeout,
         )

@@ -11,6 +11,17 @@ from .cells import CellsHandler
 from .execute import ExecuteHandler
 from .gpus.export_handlers import GpuCsvHandler, GpuLinesHandler
 from .gpus.handlers import GpuHistoryHandler, GpusHandler
+from .jobs.handlers import (
+    HoldHandler,
+    JobHandler,
+    JobsHandler,
+    PlanHandler,
+    QueueHandler,
+    ReleaseHandler,
+    RequeueHandler,
+    SignalHandler,
+)
+from .jobs.log import JobLogHandler
 from .kernels import KernelPoolHandler
 from .pools import (
     InterruptHandler,
@@ -46,6 +57,7 @@ class ZygotesHandler(DistHandler):
 
 
 _POOL = r"jupyter-dist/pools/(?P<pool_id>[\w-]+)"
+_JOB = r"jupyter-dist/jobs/(?P<job>[\w-]+)"
 _RANK = _POOL + r"/ranks/(?P<rank>[\w-]+)"
 
 ROUTES: list[tuple[str, type[Any]]] = [
@@ -66,5 +78,14 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_RANK + "/log", LogHandler),
     (r"jupyter-dist/cells", CellsHandler),
     (r"jupyter-dist/kernels/(?P<kernel_id>[\w-]+)/pool", KernelPoolHandler),
+    (r"jupyter-dist/jobs", JobsHandler),
+    (r"jupyter-dist/jobs/plan", PlanHandler),
+    (r"jupyter-dist/queue", QueueHandler),
+    (_JOB, JobHandler),
+    (_JOB + "/hold", HoldHandler),
+    (_JOB + "/release", ReleaseHandler),
+    (_JOB + "/requeue", RequeueHandler),
+    (_JOB + "/signal", SignalHandler),
+    (_JOB + "/log", JobLogHandler),
     (r"jupyter-dist/stream", StreamHandler),
 ]

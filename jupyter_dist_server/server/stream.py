@@ -1,4 +1,4 @@
-"""``WS /jupyter-dist/stream``: pool states, cells and GPU samples, pushed to every panel."""
+"""``WS /jupyter-dist/stream``: pool states, cells, GPU samples and jobs, pushed to every panel."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from ..common.errors import DistError
 from ..pools.pool import Pool
 from .base import KernelAuthMixin
+from .jobs.base import JobHandlerBase
+from .jobs.news import JobNews
 from .viewer import Viewer, read_watch
 
 FRAME_INTERVAL = 0.03
@@ -28,6 +30,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
     async def get(self, *arguments: Any, **options: Any) -> None:
         """Authorise, then upgrade to a WebSocket."""
         await self.require("read")
+        self._sees_jobs = await self.may("read", JobHandlerBase.auth_resource)
         await super().get(*arguments, **options)
 
     def open(self, *arguments: str, **options: str) -> None:
@@ -40,15 +43,28 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
         settings = self.settings
         feed, cells = settings["jupyter_dist_gpus"], settings["jupyter_dist_cells"]
         self._viewer = Viewer(feed, cells, self._news.set)
+        self._jobs: JobNews | None = None
         self._stop_listening = self.manager.listen(self._on_change, self._on_removal)
         self._sender = asyncio.create_task(self._send())
 
     def on_message(self, message: str | bytes) -> None:
         """Take in what the client looks at."""
         try:
-            self._viewer.look_at(read_watch(message))
+            watch = read_watch(message)
+            self._follow_jobs("jobs" in watch)
+            self._viewer.look_at(watch - {"jobs"})
         except DistError as error:
             self._mistake = error
+            self._news.set()
+
+    def _follow_jobs(self, on: bool) -> None:
+        if on and not self._sees_jobs:
+            raise DistError("http_403", "You are not authorized to read jupyter_dist_jobs.")
+        if self._jobs and not on:
+            self._jobs.close()
+            self._jobs = None
+        elif on and not self._jobs:
+            self._jobs = JobNews(self.settings["jupyter_dist_jobs"], self._news.set)
             self._news.set()
 
     def on_close(self) -> None:
@@ -56,6 +72,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
         if hasattr(self, "_sender"):
             self._stop_listening()
             self._viewer.close()
+            self._follow_jobs(False)
             self._sender.cancel()
         super().on_close()
 
@@ -85,6 +102,8 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type:
                 if mistake:
                     await self.write_message(json.dumps({"type": "error"} | mistake.to_json()))
                 for frame in await self._viewer.take():
+                    await self.write_message(frame)
+                for frame in await self._jobs.take() if self._jobs else ():
                     await self.write_message(frame)
         except WebSocketClosedError:
             self.on_close()

@@ -10,7 +10,7 @@ from ..pools.cell_history import CellHistory
 from .bodies import read_json
 from .gpus.feed import GpuFeed
 
-_WATCHABLE = ("gpus", "pcie", "cells")
+_WATCHABLE = ("gpus", "pcie", "cells", "jobs")
 """What a client can look at. `"pcie"` is the rates of PCIe and NVLink: each reading takes 20 ms."""
 _KINDS = ("gpus", "history", "usage", "processes")
 """In the order in which a client is told; samples come last, as they need the others."""
@@ -33,7 +33,7 @@ def read_watch(message: str | bytes) -> frozenset[str]:
         raise DistError(
             "bad_request",
             "A message to the stream must be a JSON object with “watch” only.",
-            'Send {"watch": ["gpus"]}, {"watch": ["gpus", "pcie", "cells"]} or {"watch": []}.',
+            'Send {"watch": ["gpus"]}, {"watch": ["gpus", "pcie", "cells", "jobs"]} or {"watch": []}.',
             field="watch",
         )
     return frozenset(map(str, watch))

@@ -22,7 +22,7 @@ from jupyter_server.auth import Authorizer
 
 class Permit(Authorizer):
     def is_authorized(self, handler, user, action, resource):
-        return resource != "jupyter_dist" or action in {actions}
+        return not resource.startswith("jupyter_dist") or action in {actions}
 
 c.ServerApp.authorizer_class = Permit
 """

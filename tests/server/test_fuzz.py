@@ -121,6 +121,8 @@ def body_of(case: Any) -> bytes | None:
         return body
     if isinstance(body, dict) and case.path.endswith("/pools"):
         body = body | {"python": "/no/such/python", "wait": None}
+    if isinstance(body, dict) and case.path.endswith("/jobs"):
+        body = body | {"command": ["true"], "hold": True, "chdir": None, "array": None}
     if isinstance(body, dict) and isinstance(body.get("code"), str):
         body = body | {"code": "pass"}
     try:

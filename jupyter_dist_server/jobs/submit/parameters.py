@@ -17,6 +17,8 @@ def read_parameter_file(path: Path) -> list[dict[str, str]]:
         If it cannot be read, has no rows, or rows of different lengths.
     """
     try:
+        if not path.is_file():  # of a pipe, there may never be anything to read
+            raise FileNotFoundError("there is no such file")
         with path.open(newline="") as file:
             names, *rows = [row for row in csv.reader(file) if row] or [[]]
     except (OSError, ValueError, csv.Error) as error:

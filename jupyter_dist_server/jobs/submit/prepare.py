@@ -23,6 +23,8 @@ from .options import Parser, add_job_options
 from .parameters import read_parameter_file
 from .request import JobRequest
 
+_LONGEST_SCRIPT = 4 * 2**20
+"""Bytes; Slurm's limit, too."""
 _NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB", "JDIST_")
 """Variables of whoever submits that are not for a job."""
 
@@ -143,14 +145,14 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
 def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
     """Read the directives of a script; return it if a copy of it is what runs."""
     path = Path(folder, request.command[0])
-    if path.is_file() and not _is_binary(path):
+    if os.path.isfile(path) and not _is_binary(path):
         given, unused = read_directives(path)
         parser = Parser(prog=request.command[0], add_help=False)
         add_job_options(parser)
         request.complete(parser.parse_args(given))
         notices = [f"#SBATCH {option} has no meaning on one machine." for option in unused]
         return None if request.torchrun else path, notices
-    if "/" in request.command[0] and not path.exists():
+    if "/" in request.command[0] and not os.path.exists(path):
         raise DistError("bad_script", f"{request.command[0]} does not exist.")
     return None, []
 
@@ -160,6 +162,8 @@ def _check(job: Job) -> None:
         raise DistError("bad_option", "A number of GPUs or cores cannot be negative.")
     if job.cpus > (cores := os.cpu_count() or 1):
         raise DistError("too_large", f"The job needs {job.cpus} cores, and there are {cores}.")
+    if abs(job.priority) >= 2**31:
+        raise DistError("bad_option", "A priority has at most 9 digits.")
     if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
         raise DistError("bad_option", "--max-jobs must be at least 1.")
 
@@ -217,7 +221,11 @@ def signal_number(name: str) -> int:
         If there is none.
     """
     known = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
-    number = int(name) if name.isdecimal() else known.get(name.upper().removeprefix("SIG"), 0)
+    number = (
+        int(name)
+        if name.isdecimal() and len(name) < 4
+        else known.get(name.upper().removeprefix("SIG"), 0)
+    )
     if number not in known.values():
         raise DistError("bad_option", f"“{name}” is not a signal.", "Such as USR1@120.")
     return number
@@ -225,7 +233,7 @@ def signal_number(name: str) -> int:
 
 def _signal_before(text: str) -> tuple[int, float]:
     name, _, seconds = text.removeprefix("B:").partition("@")
-    if seconds and not seconds.isdecimal():
+    if seconds and not (seconds.isdecimal() and len(seconds) < 10):
         raise DistError("bad_option", f"“{text}” is not a signal.", "Such as USR1@120.")
     return signal_number(name), float(seconds or 60)
 
@@ -254,13 +262,22 @@ def _environment(request: JobRequest) -> dict[str, str]:
 
 
 def _is_binary(path: Path) -> bool:
-    with path.open("rb") as file:
-        return b"\0" in file.read(1024)
+    try:
+        with path.open("rb") as file:
+            return b"\0" in file.read(1024)
+    except OSError as error:
+        raise DistError("bad_script", f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _keep_script(store: Store, script: Path) -> str:
     """Copy a script, so that what runs is what was submitted; return the copy's path."""
-    body = script.read_bytes()
+    try:
+        with script.open("rb") as file:
+            body = file.read(_LONGEST_SCRIPT + 1)
+    except OSError as error:
+        raise DistError("bad_script", f"{script} cannot be read: {error.strerror}.") from error
+    if len(body) > _LONGEST_SCRIPT:
+        raise DistError("bad_script", f"{script} is longer than a script of a job may be: 4 MiB.")
     if not body.startswith(b"#!"):
         shell = b"#!/usr/bin/env python\n" if script.suffix == ".py" else b"#!/bin/bash\n"
         body = shell + body

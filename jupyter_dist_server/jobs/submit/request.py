@@ -53,7 +53,9 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, options: argparse.Namespace) -> JobRequest:
         """Read a command's options."""
-        given: dict[str, Any] = {name: getattr(options, name, None) for name in cls.__struct_fields__}
+        given: dict[str, Any] = {
+            name: getattr(options, name, None) for name in cls.__struct_fields__
+        }
         return cls(**given | {"command": options.command})
 
     @classmethod
@@ -65,6 +67,11 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         DistError
             If a field is unknown, or has another type.
         """
+        for name, value in body.items():
+            for text in value if isinstance(value, list) else [value]:
+                if isinstance(text, str) and not _is_plain(text):
+                    message = f"{name} has characters that no command, file or variable can have."
+                    raise DistError("bad_request", message, field=name)
         try:
             return msgspec.convert(body, cls)
         except msgspec.ValidationError as error:
@@ -80,3 +87,10 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         for name in self.__struct_fields__:
             if getattr(self, name) is None:
                 setattr(self, name, getattr(others, name, None))
+
+
+def _is_plain(text: str) -> bool:
+    try:
+        return b"\0" not in text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,50 @@
+"""``jdist info``: the GPUs, and who has them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+
+from ..common.units import format_bytes
+from ..gpus.gpu_state import read_gpu_state
+from ..jobs.lease import holders
+from ..jobs.store import Store
+from ..jobs.words import write_moment
+from .table import table
+
+
+def add_info_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``jdist info``."""
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run_info(options: argparse.Namespace, store: Store) -> int:
+    """Print the GPUs: how busy, and who has them."""
+    seen = asyncio.run(read_gpu_state())
+    leases = holders(seen.inventory)
+    if options.json:
+        gpus = [
+            {"uuid": gpu.uuid, "index": gpu.label, "name": gpu.name, "holder": leases.get(gpu.uuid)}
+            for gpu in seen.inventory.gpus
+        ]
+        print(json.dumps({"gpus": gpus, "reason": seen.inventory.reason}))
+        return 0
+    if not seen.inventory.gpus:
+        print(seen.inventory.reason)
+        return 0
+    rows = []
+    for gpu in seen.inventory.gpus:
+        sample = seen.samples.get(gpu.uuid, {})
+        used, load = sample.get("memory_used"), sample.get("utilization")
+        who = leases.get(gpu.uuid)
+        holder = (
+            f"{who['user'] or 'another program'} {who.get('notebook') or ''}" if who else "free"
+        )
+        since = write_moment(who.get("since")) if who else ""
+        memory = f"{format_bytes(int(used or 0))} / {format_bytes(gpu.memory_total)}"
+        rows.append(
+            (gpu.label, gpu.name, "" if load is None else f"{load} %", memory, since, holder)
+        )
+    print(table(("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "HOLDER"), rows))
+    return 0

@@ -1,0 +1,129 @@
+"""``jdist queue``: what waits and runs, own and others'."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from ..common.errors import DistError
+from ..gpus.gpu_state import read_gpu_state
+from ..jobs.overview import Row, overview
+from ..jobs.recovery import recover
+from ..jobs.start_dispatcher import ensure
+from ..jobs.states import LETTERS, PENDING
+from ..jobs.store import Store
+from ..jobs.wake import Wake
+from ..jobs.words import write_limit, write_moment
+from .table import table
+
+_COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
+    "id": ("JOBID", lambda row: row.id),
+    "user": ("USER", lambda row: row.user),
+    "name": ("NAME", lambda row: row.name),
+    "kind": ("KIND", lambda row: row.kind),
+    "state": ("ST", lambda row: LETTERS.get(row.state, row.state)),
+    "time": ("TIME", lambda row: _time(row)),
+    "limit": ("LIMIT", lambda row: write_limit(row.limit)),
+    "gpus": ("GPUS", lambda row: str(row.gpus)),
+    "start": ("START", lambda row: _start(row)),
+    "priority": ("PRIORITY", lambda row: str(row.job.priority) if row.job else ""),
+    "submitted": ("SUBMITTED", lambda row: write_moment(row.job.submitted) if row.job else ""),
+    "folder": ("FOLDER", lambda row: row.job.spec.cwd if row.job else ""),
+    "comment": ("COMMENT", lambda row: row.job.spec.comment if row.job else ""),
+    "where": ("WHERE(REASON)", lambda row: _where(row)),
+}
+_USUAL = ["id", "name", "state", "time", "limit", "gpus", "where"]
+
+
+def refresh(store: Store) -> None:
+    """Tell the truth about jobs whose runner was killed while no dispatcher was there."""
+    recover(store)
+    ensure(store)
+
+
+def add_queue_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``jdist queue``."""
+    parser.add_argument("-u", "--user", help="of this user only; all: of all users")
+    parser.add_argument("-t", "--states", help="only these: PD,R")
+    parser.add_argument("-n", "--name", help="only jobs of this name")
+    parser.add_argument("--start", action="store_true", help="also when jobs are expected to start")
+    parser.add_argument("-o", "--columns", metavar="LIST", help=", ".join(_COLUMNS))
+    parser.add_argument("-w", "--watch", action="store_true", help="again whenever it changes")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run_queue(options: argparse.Namespace, store: Store) -> int:
+    """Print the jobs that wait or run."""
+    columns = _columns(options)
+    wake = Wake([store.watched]) if options.watch else None
+    while True:
+        refresh(store)
+        rows = _rows(options, store)
+        if options.json:
+            print(json.dumps([row.to_json() for row in rows]))
+        else:
+            head, cells = zip(*(_COLUMNS[name] for name in columns), strict=True)
+            print(table(head, [[cell(row) for cell in cells] for row in rows]))
+        if wake is None:
+            return 0
+        sys.stdout.flush()
+        wake.wait(10.0)
+        print()
+
+
+def _columns(options: argparse.Namespace) -> list[str]:
+    if options.columns:
+        names = [name.strip() for name in options.columns.split(",")]
+        if unknown := [name for name in names if name not in _COLUMNS]:
+            raise DistError(
+                "bad_option",
+                f"There is no column {unknown[0]}.",
+                f"There are: {', '.join(_COLUMNS)}.",
+            )
+        return names
+    names = list(_USUAL)
+    if options.user:
+        names.insert(1, "user")
+    if options.start:
+        names.insert(-1, "start")
+    return names
+
+
+def _rows(options: argparse.Namespace, store: Store) -> list[Row]:
+    waits = any(job.gpus for job in store.pending()) if options.start or options.user else False
+    gpus = asyncio.run(read_gpu_state()) if options.user or (options.start and waits) else None
+    rows: Sequence[Row] = overview(store, gpus, start=options.start)
+    if options.user not in (None, "all"):
+        rows = [row for row in rows if row.user == options.user]
+    elif options.user is None:
+        rows = [row for row in rows if row.job]
+    if options.states:
+        wanted = {text.strip().upper() for text in options.states.split(",")}
+        rows = [row for row in rows if {row.state, LETTERS.get(row.state)} & wanted]
+    return [row for row in rows if options.name in (None, row.name)]
+
+
+def _time(row: Row) -> str:
+    if row.state == PENDING or row.since is None:
+        return "0:00"
+    return write_limit(max(0.0, time.time() - row.since))
+
+
+def _start(row: Row) -> str:
+    if row.state != PENDING:
+        return ""
+    if row.expected is None:
+        return "N/A"
+    when = write_moment(row.expected.start)
+    return f"by {when}" if row.expected.certain else f"about {when}"
+
+
+def _where(row: Row) -> str:
+    if row.state == PENDING:
+        return f"({row.reason}) {row.detail}"
+    idle = f"  idle since {write_moment(row.idle_since)}" if row.idle_since else ""
+    return (",".join(row.gpu_uuids) or "CPU") + idle

@@ -1,0 +1,222 @@
+"""``/jupyter-dist/jobs``, what belongs to one job, and ``/jupyter-dist/queue``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from ...common.errors import DistError
+from ...gpus.gpu_state import read_gpu_state
+from ...jobs import control
+from ...jobs.job import Job
+from ...jobs.overview import overview
+from ...jobs.recovery import recover
+from ...jobs.start_dispatcher import ensure
+from ...jobs.states import LETTERS
+from ...jobs.store import Store
+from ...jobs.submission import select
+from ...jobs.submit.dry_run import dry_run
+from ...jobs.submit.prepare import Submission, prepare, signal_number
+from ...jobs.submit.request import JobRequest
+from .base import MOST, JobHandlerBase, in_store, jobs_json
+
+_FIELDS = JobRequest.__struct_fields__
+
+
+class _Change(msgspec.Struct, forbid_unknown_fields=True):
+    """What ``PATCH`` may change."""
+
+    time: str | None = None
+    name: str | None = None
+    priority: int | None = None
+
+
+def _refresh(store: Store) -> None:
+    recover(store)
+    ensure(store)
+
+
+class SubmittingHandler(JobHandlerBase):
+    """Handlers whose body asks for jobs."""
+
+    def read_request(self) -> Callable[[Store], Submission]:
+        """Check the body; return what makes it ready for the store, in a thread."""
+        request = JobRequest.from_json(self.body(_FIELDS))
+        folder = self.serverapp.root_dir
+        return lambda store: prepare(request, store, folder)
+
+
+class JobsHandler(SubmittingHandler):
+    """List jobs, submit some."""
+
+    async def get(self) -> None:
+        """List one's own jobs, the newest first: ``?states=R,FAILED&name=NAME&last=100``."""
+        await self.require("read")
+        condition, values = _condition(
+            self.get_query_argument("states", ""), self.get_query_argument("name", "")
+        )
+        last = _whole("last", self.get_query_argument("last", "100"), 1, MOST)
+
+        def look(store: Store) -> str:
+            _refresh(store)
+            return jobs_json(store.select(condition, *values, order=f"id DESC LIMIT {last}"))
+
+        self.answer(await in_store(look))
+
+    async def post(self) -> None:
+        """Submit jobs: 201, and the first of them."""
+        await self.require("execute")
+        ready = self.read_request()
+
+        def work(store: Store) -> str:
+            asked = ready(store)
+            return jobs_json(asked.submit(store), notices=asked.notices)
+
+        self.answer(await in_store(work), 201)
+
+
+class PlanHandler(SubmittingHandler):
+    """What would become of jobs."""
+
+    async def post(self) -> None:
+        """Tell whether a job would start now, and if not, when; queue nothing."""
+        await self.require("execute")
+        ready = self.read_request()
+        told = await in_store(lambda store: dry_run(ready(store), store))
+        self.finish(told.to_json())
+
+
+class QueueHandler(JobHandlerBase):
+    """All that runs and waits on this machine."""
+
+    async def get(self) -> None:
+        """List own jobs, pools and what other users show, in order: ``?start=1`` also when."""
+        await self.require("read")
+        start = self.get_query_argument("start", "0") == "1"
+
+        def look(store: Store) -> str:
+            _refresh(store)
+            gpus = asyncio.run(read_gpu_state())
+            rows = overview(store, gpus, start=start)
+            told = [row.to_json() for row in rows[:MOST]]
+            return json.dumps({"rows": told, "count": len(rows)})
+
+        self.answer(await in_store(look))
+
+
+class OneJobHandler(JobHandlerBase):
+    """Handlers of a job, or of all tasks of an array."""
+
+    async def change(self, label: str, work: Callable[[Store, list[Job]], Sequence[str]]) -> None:
+        """Do something to the jobs of a label; answer how they are then, and what was left."""
+        await self.require("execute")
+
+        def run(store: Store) -> str:
+            jobs = select(store, [label])
+            left = work(store, jobs)
+            return jobs_json(select(store, [label]), left=list(left))
+
+        self.answer(await in_store(run), 202)
+
+
+class JobHandler(OneJobHandler):
+    """One job, or an array."""
+
+    async def get(self, job: str) -> None:
+        """Show all about it."""
+        await self.require("read")
+
+        def look(store: Store) -> str:
+            _refresh(store)
+            return jobs_json(select(store, [job]))
+
+        self.answer(await in_store(look))
+
+    async def patch(self, job: str) -> None:
+        """Change the time limit, the name or the priority."""
+        await self.require("execute")
+        change = _convert(self.body(("time", "name", "priority")), _Change)
+
+        def work(store: Store, jobs: list[Job]) -> Sequence[str]:
+            return control.update(
+                store, jobs, limit=change.time, name=change.name, priority=change.priority
+            )
+
+        await self.change(job, work)
+
+    async def delete(self, job: str) -> None:
+        """Cancel it; with ``?now=1`` without a grace time."""
+        now = self.get_query_argument("now", "0") == "1"
+        await self.change(job, lambda store, jobs: control.cancel(store, jobs, now))
+
+
+class HoldHandler(OneJobHandler):
+    """Keep a job from starting."""
+
+    async def post(self, job: str) -> None:
+        """Hold it."""
+        await self.change(job, control.hold)
+
+
+class ReleaseHandler(OneJobHandler):
+    """Let a held job start."""
+
+    async def post(self, job: str) -> None:
+        """Release it; it counts as submitted now."""
+        await self.change(job, control.release)
+
+
+class RequeueHandler(OneJobHandler):
+    """Start a job again."""
+
+    async def post(self, job: str) -> None:
+        """Requeue it, if it has ended."""
+        await self.change(job, control.requeue)
+
+
+class SignalHandler(OneJobHandler):
+    """Send a signal to a job."""
+
+    async def post(self, job: str) -> None:
+        """Send ``{"signal": "USR1"}`` to all of its processes."""
+        await self.require("execute")
+        name = self.body(("signal",)).get("signal")
+        if not isinstance(name, str):
+            raise DistError("bad_request", "signal is required, such as USR1.", field="signal")
+        number = signal_number(name)
+        await self.change(job, lambda store, jobs: control.send_signal(store, jobs, number))
+
+
+def _convert(body: dict[str, Any], kind: type[_Change]) -> _Change:
+    try:
+        return msgspec.convert(body, kind)
+    except msgspec.ValidationError as error:
+        raise DistError("bad_request", f"{error}.", field=next(iter(body))) from None
+
+
+def _condition(states: str, name: str) -> tuple[str, list[str]]:
+    """Return a condition in SQL, and its values."""
+    by_letters = {letters: state for state, letters in LETTERS.items()}
+    conditions, values = ["1"], []
+    if states:
+        wanted = [by_letters.get(text.strip(), text.strip()) for text in states.split(",")]
+        if unknown := [state for state in wanted if state not in LETTERS]:
+            message = f"“{unknown[0]}” is not a state."
+            raise DistError("bad_request", message, f"Use {', '.join(LETTERS)}.", field="states")
+        conditions.append(f"state IN ({', '.join('?' * len(wanted))})")
+        values += wanted
+    if name:
+        conditions.append("name = ?")
+        values.append(name)
+    return " AND ".join(conditions), values
+
+
+def _whole(field: str, text: str, least: int, most: int) -> int:
+    if not (text.isdecimal() and len(text) < 18 and least <= int(text) <= most):
+        message = f"{field} must be a whole number from {least} to {most}."
+        raise DistError("bad_request", message, field=field)
+    return int(text)

@@ -1,0 +1,85 @@
+"""``/jupyter-dist/jobs/ID/log``: what a job has printed, in bounded pieces."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from tornado.iostream import StreamClosedError
+
+from ...common.errors import DistError
+from ...jobs.command import log_paths
+from ...jobs.control import check_one
+from ...jobs.job import Job
+from ...jobs.log import LogReader, text_of
+from ...jobs.store import Store
+from ...jobs.store_folder import store_folder
+from ...jobs.submission import select
+from ..base import NDJSON
+from .base import JobHandlerBase, in_store
+from .feed import JobFeed
+
+
+class JobLogHandler(JobHandlerBase):
+    """The output of one job."""
+
+    _news: asyncio.Event | None = None
+
+    def on_connection_close(self) -> None:
+        """Wake up if nobody listens any more."""
+        super().on_connection_close()
+        if self._news:
+            self._news.set()
+
+    async def get(self, job: str) -> None:
+        """Answer ``?offset=BYTES&error=1``; with ``follow=1`` a line for each piece to come."""
+        await self.require("read")
+        text = self.get_query_argument("offset", "0")
+        if not (text.removeprefix("-").isdecimal() and len(text) < 18):
+            raise DistError("bad_request", "offset must be a number of bytes.", field="offset")
+        error = self.get_query_argument("error", "0") == "1"
+        found = await in_store(lambda store: check_one(select(store, [job])))
+        log = LogReader(log_paths(found)[error], int(text))
+        if self.get_query_argument("follow", "0") == "1":
+            await self._follow(found.id, log)
+        else:
+            self.finish((await in_store(lambda store: _read(store, found.id, log)))[0])
+
+    async def _follow(self, id: int, log: LogReader) -> None:
+        feed: JobFeed = self.settings["jupyter_dist_jobs"]
+        news = self._news = asyncio.Event()
+        folder, watched = os.path.dirname(log.path), False
+        self.set_header("Content-Type", NDJSON)
+        with suppress(StreamClosedError), ExitStack() as watches:
+            watches.enter_context(feed.watch(store_folder() / "running", news.set))
+            while True:
+                news.clear()
+                if not watched and os.path.isdir(folder):
+                    watched = True
+                    watches.enter_context(feed.watch(folder, news.set))
+                piece, job = await in_store(lambda store: _read(store, id, log))
+                if piece["text"] or job.is_ended or piece["replaced"]:
+                    self.write(json.dumps(piece) + "\n")
+                await self.flush()  # also tells whether the caller has left
+                if piece["text"]:
+                    continue
+                if job.is_ended:
+                    break
+                await news.wait()
+            await self.finish(set_content_type=NDJSON)
+
+
+def _read(store: Store, id: int, log: LogReader) -> tuple[dict[str, Any], Job]:
+    job = store.get(id)  # before its output: when it has ended, all is there
+    piece = log.read() if job.started is not None or job.is_ended else None
+    if piece is None:
+        place = max(0, log.place)
+        told = {"offset": place, "next": place, "size": 0, "replaced": False, "text": ""}
+    else:
+        text, log.place = text_of(piece)
+        told = {"offset": piece.start, "next": log.place, "size": piece.size}
+        told |= {"replaced": piece.replaced, "text": text}
+    return told | {"state": job.state}, job

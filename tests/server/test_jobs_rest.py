@@ -1,0 +1,155 @@
+"""The queue over REST and the stream: the same jobs as ``jdist``'s, and no secret of theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..server_driver import Server
+from .client import NDJSON, Client
+from .openapi import answer_schema, validate
+from .stream import connect, read, read_until
+
+
+def submit(client: Client, *command: str, **options: Any) -> str:
+    body = {"command": list(command), "cpus": 0} | options
+    label: str = client.post("jobs", body, 201)["jobs"][0]["label"]
+    return label
+
+
+def job(client: Client, label: str) -> dict[str, Any]:
+    (found,) = client.get(f"jobs/{label}")["jobs"]
+    return dict(found)
+
+
+def follow(client: Client, label: str) -> list[dict[str, Any]]:
+    """Return all pieces of a job's output, until it has ended."""
+    answer = client.call("GET", f"jobs/{label}/log?follow=1")
+    assert answer.status == 200, answer.body
+    return list(answer.body)
+
+
+def test_a_job_runs_and_its_secrets_stay(client: Client, server: Server) -> None:
+    secret = "swordfish"
+    code = "echo got ${#SECRET}; exit 3"
+    label = submit(client, "sh", "-c", code, env=[f"SECRET={secret}"], name="fails")
+    assert "".join(piece["text"] for piece in follow(client, label)) == "got 9\n"
+    ended = job(client, label)
+    assert (ended["state"], ended["reason"], ended["exit_code"]) == ("FAILED", "NonZeroExitCode", 3)
+    told = [client.get(route) for route in ("jobs?name=fails&states=F", "queue", f"jobs/{label}")]
+    assert told[0]["count"] == 1
+    assert secret not in json.dumps(told)
+    (store,) = Path(server.env["XDG_STATE_HOME"]).glob("jupyter-dist/*/queue.db")
+    assert store.stat().st_mode & 0o77 == 0
+    with sqlite3.connect(store) as db:
+        (body,) = db.execute("SELECT body FROM environments").fetchone()
+        assert secret in body.decode()  # it was there to be told
+        assert secret not in str(db.execute("SELECT * FROM events").fetchall())
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, "bad_request"),
+        ({"command": []}, "bad_option"),
+        ({"command": "true"}, "bad_request"),
+        ({"command": ["true"], "color": "red"}, "bad_request"),
+        ({"command": ["true"], "time": "soon"}, "bad_time"),
+        ({"command": ["true"], "cpus": 9999}, "too_large"),
+        ({"command": ["true"], "gpus": "2"}, "bad_request"),
+        ({"command": ["true"], "priority": 2**70}, "bad_option"),
+        ({"command": ["true"], "mem": "much"}, "bad_size"),
+        ({"command": ["true"], "begin": "now+999999999999weeks"}, "bad_time"),
+        ({"command": ["true"], "dependency": "afterok:99999"}, "unknown_job"),
+        ({"command": ["true"], "array": "1-3%0"}, "bad_array"),
+        ({"command": ["true"], "array": "99999999999999999999"}, "bad_array"),
+        ({"command": ["echo", "{lr}"], "param": ["seed=1"]}, "bad_parameter"),
+        ({"command": ["./no-such-script"]}, "bad_script"),
+        ({"command": ["a\0b"]}, "bad_request"),
+        ({"command": ["true"], "name": "\ud800"}, "bad_request"),
+    ],
+)
+def test_bad_input_is_said_as_in_a_terminal(client: Client, body: Any, code: str) -> None:
+    before = client.get("jobs")["count"]
+    for route in ("jobs", "jobs/plan"):
+        answer = client.call("POST", route, body=body)
+        assert (answer.status, answer.body["code"]) == (404 if code == "unknown_job" else 400, code)
+        assert answer.body["message"].endswith(".")
+    assert client.get("jobs")["count"] == before
+
+
+def test_everything_that_can_be_done_to_a_job(client: Client, server: Server) -> None:
+    code = "trap 'echo saved' USR1; echo up $JDIST_ATTEMPT; while [ ! -e go ]; do sleep 0.05; done"
+    label = submit(client, "sh", "-c", code, hold=True, key="all")
+    assert submit(client, "sh", "-c", code, hold=True, key="all") == label
+    client.call("PATCH", f"jobs/{label}", body={"time": "2:00:00", "priority": 4, "name": "new"})
+    changed = job(client, label)
+    assert (changed["limit"], changed["priority"], changed["name"]) == (7200.0, 4, "new")
+    assert client.call("PATCH", f"jobs/{label}", body={"time": "soon"}).status == 400
+    client.post(f"jobs/{label}/release", status=202)
+    seen = ""
+    with client.open("GET", f"jupyter-dist/jobs/{label}/log?follow=1") as pieces:
+        schema = answer_schema("GET", f"jupyter-dist/jobs/{label}/log", 200, NDJSON)
+        while line := pieces.readline():
+            piece = json.loads(line)
+            validate(schema or {}, piece)
+            if piece["text"].startswith("up"):
+                assert client.post(f"jobs/{label}/hold", status=202)["left"]
+                assert not client.post(f"jobs/{label}/signal", {"signal": "USR1"}, 202)["left"]
+            if "saved" in piece["text"]:
+                (server.root / "go").touch()
+            seen += piece["text"]
+    assert seen.startswith("up 1\n") and seen.endswith("saved\n")
+    (server.root / "go").unlink()
+    client.post(f"jobs/{label}/requeue", status=202)
+    assert client.call("DELETE", f"jobs/{label}?now=1").status == 202
+    follow(client, label)
+    assert job(client, label)["state"] == "CANCELLED"
+    assert client.call("DELETE", f"jobs/{label}").body["left"] == [
+        f"Job {label} had ended: CANCELLED."
+    ]
+    assert client.call("POST", f"jobs/{label}/signal", body={"signal": "NO"}).status == 400
+
+
+def test_output_comes_in_bounded_pieces_whatever_it_is(client: Client) -> None:
+    code = "import sys; sys.stdout.buffer.write(b'\\xff\\x00' + 'ä'.encode() * 100_000)"
+    label = submit(client, "python", "-c", code)
+    pieces = follow(client, label)
+    assert "".join(piece["text"] for piece in pieces) == "\ufffd\0" + "ä" * 100_000
+    assert max(len(piece["text"]) for piece in pieces) <= 65536
+    last = client.get(f"jobs/{label}/log?offset=-4")
+    assert (last["text"], last["next"], last["size"]) == ("ää", 200_002, 200_002)
+    assert client.get(f"jobs/{label}/log?offset={last['next']}")["text"] == ""
+    assert client.call("GET", f"jobs/{label}/log?offset=x").status == 400
+
+
+def test_what_would_become_of_a_job(client: Client) -> None:
+    now = client.post("jobs/plan", {"command": ["true"], "cpus": 0})
+    assert (now["starts_now"], now["count"], now["commands"]) == (True, 1, ["true"])
+    cores = os.cpu_count() or 1
+    running = submit(client, "sleep", "1000", cpus=cores, time="10")
+    later = client.post("jobs/plan", {"command": ["true"], "param": []})
+    client.call("DELETE", f"jobs/{running}?now=1")
+    assert (later["starts_now"], later["place"], later["reason"]) == (False, 1, "Resources")
+    held = client.post("jobs/plan", {"command": ["true"], "hold": True})
+    assert (held["starts_now"], held["reason"]) == (False, "JobHeldUser")
+
+
+async def test_the_stream_tells_what_happens_to_jobs(client: Client) -> None:
+    stream = await connect(client)
+    await stream.write_message(json.dumps({"watch": ["jobs"]}))
+    first = (await read_until(stream, lambda frame: frame["type"] == "jobs"))[-1]
+    assert first["events"] == []
+    label = submit(client, "true")
+    events: list[dict[str, Any]] = []
+    while not events or events[-1]["state"] != "COMPLETED":
+        frame = await read(stream)
+        events += [one for one in frame.get("events", ()) if one["label"] == label]
+    assert [one["state"] for one in events] == ["PENDING", "CONFIGURING", "RUNNING", "COMPLETED"]
+    assert events[0]["seq"] > first["seq"]
+    stream.close()
