@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import psutil
 
 from ..common.errors import DistError
+from .eligible import HELD
 from .job import AGAIN, Job
 from .start_dispatcher import ensure
 from .states import ACTIVE, CANCELLED, ENDED, PENDING
@@ -58,14 +59,16 @@ def poke(job: Job) -> None:
 
 def hold(store: Store, jobs: Sequence[Job]) -> list[str]:
     """Keep jobs from starting; return a sentence on each that does not wait."""
-    store.change([job.id for job in jobs], "state = 'PENDING'", held=True)
+    fields = {"held": True, "reason": HELD[0], "detail": HELD[1]}
+    store.change([job.id for job in jobs], "state = 'PENDING'", **fields)
     return _not_pending(store, jobs, "cannot be held")
 
 
 def release(store: Store, jobs: Sequence[Job]) -> list[str]:
     """Let held jobs start; they count as submitted now."""
     ids = [job.id for job in jobs]
-    store.change(ids, "state = 'PENDING' AND held", held=False, queued=time.time(), reason="None")
+    fields = {"held": False, "queued": time.time(), "reason": "None", "detail": ""}
+    store.change(ids, "state = 'PENDING' AND held", **fields)
     ensure(store)
     return _not_pending(store, jobs, "was not held")
 

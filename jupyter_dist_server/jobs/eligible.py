@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from .job import Job
 from .states import COMPLETED
 
+HELD = "JobHeldUser", "Held; “jdist release” lets it start."
+"""Reason and detail of a held job."""
 SATISFIED, NOT_YET, NEVER = "satisfied", "not yet", "never"
 
 
@@ -82,7 +84,7 @@ def _obstacle(
     now: float,
 ) -> Obstacle | None:
     if job.held:
-        return Obstacle("JobHeldUser", f"Held; “jdist release {job.label}” lets it start.")
+        return Obstacle(*HELD)
     for other, kind in others:
         state = dependency_state(other, kind)
         if state == NEVER:

@@ -320,8 +320,9 @@ class Store:
             (self.watched / "changed").touch()
 
     def is_idle(self) -> bool:
-        """Tell that no job waits to be started."""
-        return not self._db.execute("SELECT 1 FROM jobs WHERE state = 'PENDING' LIMIT 1").fetchone()
+        """Tell that no job waits to be started: who releases a held one starts a dispatcher."""
+        waits = "SELECT 1 FROM jobs WHERE state = 'PENDING' AND NOT held LIMIT 1"
+        return not self._db.execute(waits).fetchone()
 
     def run_lock(self, job: Job) -> Path:
         """Return the file that a job's runner has locked, and before it the one who starts it."""

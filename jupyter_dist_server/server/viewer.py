@@ -33,7 +33,7 @@ def read_watch(message: str | bytes) -> frozenset[str]:
         raise DistError(
             "bad_request",
             "A message to the stream must be a JSON object with “watch” only.",
-            'Send {"watch": ["gpus"]}, {"watch": ["gpus", "pcie", "cells", "jobs"]} or {"watch": []}.',
+            'Send {"watch": ["gpus", "pcie", "cells", "jobs"]}, some of these, or {"watch": []}.',
             field="watch",
         )
     return frozenset(map(str, watch))

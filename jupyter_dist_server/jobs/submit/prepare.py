@@ -14,6 +14,7 @@ import msgspec
 
 from ...common.errors import DistError
 from ...gpus.gpu_state import read_gpu_state
+from ..eligible import HELD
 from ..job import LOG_MAX, REQUEUES, Job, Spec
 from ..store import Store
 from ..submission import check_parameters, read_array, read_dependencies, submit, sweep
@@ -129,6 +130,8 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         priority=request.priority or 0,
         begin=read_moment(request.begin, time.time()) if request.begin else None,
         held=bool(request.hold),
+        reason=HELD[0] if request.hold else "None",
+        detail=HELD[1] if request.hold else "",
         gpus=gpus,
         gpu_ids=gpu_ids,
         share=share,
