@@ -14,6 +14,7 @@ from jupyter_dist_server.jobs.shared_folder import FOLDER
 
 from ..environment import environment
 from ..fake_nvml.build import State
+from ..libraries.program import PROGRAMS
 from ..notebook_driver import Notebook, plain_notebook
 from ..result import Result
 
@@ -38,7 +39,7 @@ def people(tmp_path_factory: pytest.TempPathFactory, fake_nvml_folder: Path) -> 
     variables[FOLDER] = str(tmp_path_factory.mktemp("leases"))
     env = environment(tmp_path_factory.mktemp("home"), **variables)
     folder = tmp_path_factory.mktemp("folder")
-    shutil.copy(HERE / "scripts/example_ddp.py", folder)
+    shutil.copy(PROGRAMS / "windows.py", folder / "example_ddp.py")
     notebook = plain_notebook(env, folder)
     yield notebook
     notebook.close()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
+from ..libraries.program import PROGRAMS
 from ..notebook_driver import Notebook
 
 PLAIN_ONLY = True
 """The server has no part in it."""
 
-SCRIPTS = Path(__file__).parent / "scripts"
 REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t))"
 
 
@@ -20,7 +19,7 @@ REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t))"
 def scripts(ranks: Notebook, tmp_path_factory: pytest.TempPathFactory) -> Notebook:
     """Return a notebook whose ranks find the scripts."""
     folder = tmp_path_factory.mktemp("scripts")
-    shutil.copytree(SCRIPTS, folder, dirs_exist_ok=True)
+    shutil.copytree(PROGRAMS, folder, dirs_exist_ok=True)
     ranks.ok(
         f"%%distributed\n%cd -q {folder}\nimport os, sys\nsys.path.insert(0, '')\n"
         "port = os.environ['MASTER_PORT']"
@@ -42,24 +41,20 @@ def reduces(pool: Notebook) -> bool:
 
 
 def test_a_script_for_torchrun_runs_again_and_again(pool: Notebook) -> None:
-    for _ in range(6):
-        assert pool.ok("%%distributed\n%run elastic_ddp.py --epochs 1").lines == ["[0-1] trained"]
-    assert pool.ok("%%distributed\nfor _ in range(6):\n    %run elastic_ddp.py").lines == (
-        ["[0-1] trained"] * 6
-    )
+    for _ in range(3):
+        once = pool.ok("%%distributed\n%run uneven.py").lines
+    assert once[-1].endswith("after 4 steps")
+    assert pool.ok("%%distributed\nfor _ in range(3):\n    %run uneven.py").lines == once * 3
     pool.ok("%sync")
 
 
 def test_functions_that_set_up_and_clean_up(pool: Notebook) -> None:
-    calls = "".join(
-        f"ddp_tutorial.{name}(rank, world_size)\n"
-        for name in ("demo_basic", "demo_checkpoint", "demo_own_groups")
-    )
+    names = ("demo_basic", "demo_checkpoint", "demo_no_sync")
+    calls = "".join(f"ddp.{name}(rank, world_size)\n" for name in names)
     for _ in range(3):
-        pool.ok(f"%%distributed\nimport ddp_tutorial\n{calls}")
-    names = ("run_point_to_point", "run_immediate", "run_collective", "run_ring")
-    calls = "".join(f"apps.init_process(rank, world_size, apps.{name})\n" for name in names)
-    pool.ok(f"%%distributed\nimport distributed_apps as apps\n{calls * 2}")
+        pool.ok(f"%%distributed\nimport ddp\n{calls}")
+    call = "applications.init_process(rank, world_size, applications.run)\n"
+    pool.ok(f"%%distributed\nimport applications\n{call * 2}")
     pool.ok("%sync")
 
 
@@ -162,9 +157,9 @@ def test_a_forked_child_makes_a_group_of_its_own(pool: Notebook) -> None:
 
 
 def test_a_script_that_ranks_start_has_a_rendezvous_of_its_own(pool: Notebook) -> None:
-    cell = "%%distributed\nimport sys\n!{sys.executable} elastic_ddp.py"
+    cell = "%%distributed\nimport sys\n!{sys.executable} windows.py"
     for _ in range(2):
-        assert pool.ok(cell).lines == ["[0-1] trained"]
+        assert "[0]   SUCCESS: 16 outputs, the first is (3, 4)" in pool.ok(cell).lines
     assert reduces(pool)
 
 

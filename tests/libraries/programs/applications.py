@@ -41,6 +41,10 @@ def sum_in_a_group(rank, size):
     if rank < 2:
         dist.all_reduce(tensor, op=dist.ReduceOp.SUM, group=group)
     assert tensor.item() == (2 if rank < 2 else 1)
+    if rank < 2:  # which alone need to know of this one
+        local = dist.new_group([0, 1], use_local_synchronization=True)
+        dist.all_reduce(tensor, group=local)
+        assert tensor.item() == 4
 
 
 def ring_all_reduce(sent):

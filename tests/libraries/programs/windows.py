@@ -5,7 +5,6 @@ import os
 
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
@@ -28,9 +27,7 @@ def main() -> None:
     print(
         f"{world_size} ranks, {each} windows each, batches of {options.batch_size}, debug {debug}"
     )
-    model: torch.nn.Module = torch.nn.Linear(3, 12)
-    if debug != "DETAIL":  # with which torch 2.13 crashes there, under torchrun too
-        model = DistributedDataParallel(model)
+    model = torch.nn.Linear(3, 12)
     with torch.no_grad():
         own = [model(batch).reshape(-1, 3, 4) for (batch,) in loader]
     every: list[list[torch.Tensor]] = [[] for _ in range(world_size)]
