@@ -310,8 +310,8 @@ class Served(Front):
 
 
 def proportional_set_size(pid: int) -> float:
-    """Return a process's memory in MB, pages that it shares counted in part."""
-    return float(psutil.Process(pid).memory_full_info().pss) / 1e6
+    """Return a process's memory in MiB, pages that it shares counted in part."""
+    return float(psutil.Process(pid).memory_full_info().pss) / 2**20
 
 
 def path_with(python: str) -> str:

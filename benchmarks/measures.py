@@ -26,7 +26,7 @@ class Sizes:
     """Printed by each rank."""
     growth_lines: int = 40_000
     """Printed by all ranks together."""
-    megabytes: int = 100
+    mebibytes: int = 100
     blocked: float = 2.0
     """Seconds for which the server is held up."""
 
@@ -52,8 +52,8 @@ def memory(system: System, sizes: Sizes) -> Values:
         raise RuntimeError(f"{len(ranks)} of {system.size} ranks told their pid")
     others = {process.pid for process in tagged(system.environment)} - ranks
     return {
-        "ranks_mb": sum(map(proportional_set_size, ranks)),
-        "rest_mb": sum(map(proportional_set_size, others)),
+        "ranks_mib": sum(map(proportional_set_size, ranks)),
+        "rest_mib": sum(map(proportional_set_size, others)),
     }
 
 
@@ -90,10 +90,10 @@ def blocked(system: System, sizes: Sizes) -> Values:
 
 
 def moving(system: System, sizes: Sizes) -> Values:
-    """An array from rank 0 to the notebook, and from there to all ranks; in MB a second."""
+    """An array from rank 0 to the notebook, and from there to all ranks; in MiB a second."""
     if not system.pull_cell:
         return {}
-    length = sizes.megabytes * 250_000
+    length = sizes.mebibytes * 2**18
     system.run(f"import numpy as np\nbig = np.ones({length}, dtype='float32')")
     pull = system.front.run(system.pull_cell, 120)
     push = system.front.run(system.push_cell, 120)
@@ -103,8 +103,8 @@ def moving(system: System, sizes: Sizes) -> Values:
     if said.ranks_that_said("BIG") != dict.fromkeys(range(system.size), "True"):
         raise RuntimeError(f"the array did not arrive: {pull.errors} {push.errors}")
     return {
-        "pull_mb_s": sizes.megabytes / pull.seconds,
-        "push_mb_s": sizes.megabytes * system.size / push.seconds,
+        "pull_mib_s": sizes.mebibytes / pull.seconds,
+        "push_mib_s": sizes.mebibytes * system.size / push.seconds,
     }
 
 

@@ -11,7 +11,7 @@ from benchmarks.case import run_case
 from benchmarks.goals import ROWS, Columns
 from benchmarks.measures import Sizes, wrong_lines
 
-SMALL = Sizes(trials=1, lines=50, growth_lines=100, megabytes=1, blocked=0.1)
+SMALL = Sizes(trials=1, lines=50, growth_lines=100, mebibytes=1, blocked=0.1)
 PEERS = ["ray", "monarch", "ipyparallel", "jupyter-distributed", "nbdistributed"]
 
 
@@ -26,9 +26,9 @@ def test_a_system_is_measured(name: str) -> None:
     if name != "ours, served":
         expected -= {"blocked_ratio", "blocked_worst_ms"}
     if name == "N kernels":
-        expected -= {"warm_s", "pull_mb_s", "push_mb_s", "death_ms", "replace_s"}
+        expected -= {"warm_s", "pull_mib_s", "push_mib_s", "death_ms", "replace_s"}
     assert set(values) == expected
-    assert all(value > 0 for key, value in values.items() if key not in ("wrong_lines", "rest_mb"))
+    assert all(value > 0 for key, value in values.items() if key not in ("wrong_lines", "rest_mib"))
 
 
 def test_a_system_that_does_not_start_is_reported() -> None:
