@@ -40,7 +40,9 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
         rows = [
             ("Job", f"{job.label}  {job.name}"),
             ("State", f"{state}  {job.detail}".rstrip()),
-            ("Command", shlex.join(job_command(job))),
+            ("Notebook", job.spec.notebook)
+            if job.spec.notebook
+            else ("Command", shlex.join(job_command(job))),
             ("Folder", job.spec.cwd),
             ("Output", log_paths(job)[0]),
             ("GPUs", f"{job.gpus}  {' '.join(job.gpu_uuids)}".rstrip()),

@@ -31,6 +31,7 @@ from .look import (
     run_show,
     run_wait,
 )
+from .notebook import add_notebook_options, run_notebook
 from .parser import build
 from .queue import add_queue_options, run_queue
 from .submit import add_run_options, add_submit_options, run_run, run_submit
@@ -38,6 +39,7 @@ from .submit import add_run_options, add_submit_options, run_run, run_submit
 COMMANDS = {
     "submit": (add_submit_options, "Queue a command or a script.", run_submit),
     "run": (add_run_options, "Queue a command, wait for it, and show what it prints.", run_run),
+    "notebook": (add_notebook_options, "Queue a notebook.", run_notebook),
     "queue": (add_queue_options, "Show the jobs that wait or run.", run_queue),
     "show": (add_job, "Show all about a job.", run_show),
     "logs": (add_logs_options, "Show what a job has printed.", run_logs),

@@ -6,8 +6,10 @@ import getpass
 import os
 import re
 import socket
+from pathlib import Path
 
 from .job import Job
+from .shared_folder import FOLDER
 from .store import Store
 
 JOB = "JUPYTER_DIST_JOB"
@@ -52,11 +54,20 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
         environment["JDIST_ARRAY_JOB_ID"] = str(job.array)
         environment["JDIST_ARRAY_TASK_ID"] = str(job.task)
         environment["SLURM_ARRAY_TASK_ID"] = str(job.task)  # scripts read it
+    if job.gpus:  # pools in it lease its GPUs from each other, as it has them already
+        own = lease_folder(job, store)
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        environment[FOLDER] = str(own)
     environment |= {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(job.gpu_uuids),
     }
     return environment
+
+
+def lease_folder(job: Job, store: Store) -> Path:
+    """Return where leases within a job are, for as long as it runs."""
+    return store.folder / "leases" / str(job.id)
 
 
 def log_paths(job: Job) -> tuple[str, str]:
@@ -66,15 +77,13 @@ def log_paths(job: Job) -> tuple[str, str]:
 
 
 def _path(job: Job, pattern: str) -> str:
-    values = {
-        "%": "%",
-        "j": str(job.id),
-        "J": str(job.id),
-        "A": str(job.array if job.array is not None else job.id),
-        "a": str(job.task if job.task is not None else 0),
-        "x": job.name.replace("/", "_"),
-        "u": getpass.getuser(),
-        "N": socket.gethostname(),
-    }
-    name = _PATTERN.sub(lambda match: values[match[2]].zfill(int(match[1] or 0)), pattern)
-    return os.path.join(job.spec.cwd, name)
+    array = str(job.array if job.array is not None else job.id)
+    task = str(job.task if job.task is not None else 0)
+    return os.path.join(job.spec.cwd, fill_pattern(pattern, str(job.id), array, task, job.name))
+
+
+def fill_pattern(pattern: str, id: str, array: str, task: str, name: str) -> str:
+    """Return the name of a file, from a pattern such as ``%x-%j.out``."""
+    values = {"%": "%", "j": id, "J": id, "A": array, "a": task, "x": name.replace("/", "_")}
+    values |= {"u": getpass.getuser(), "N": socket.gethostname()}
+    return _PATTERN.sub(lambda match: values[match[2]].zfill(int(match[1] or 0)), pattern)

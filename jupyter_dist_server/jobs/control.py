@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
 from collections.abc import Sequence
 
@@ -45,16 +44,9 @@ def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
     store.change(ids, "state = 'PENDING'", **ends)  # it was just given back by who started it
     for job in map(store.get, ids):
         if job.state in ACTIVE:
-            poke(job)
+            job.poke()
     ensure(store)  # others may start now, and nobody may be there to do that
     return left
-
-
-def poke(job: Job) -> None:
-    """Have a job's runner look at what is wanted of it."""
-    if job.runner and (process := job.runner.find()):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.send_signal(signal.SIGUSR1)
 
 
 def hold(store: Store, jobs: Sequence[Job]) -> list[str]:
@@ -118,7 +110,7 @@ def update(
             if job.state in ACTIVE:
                 ends_by = None if seconds is None else (job.started or time.time()) + seconds
                 store.change([job.id], ends_by=ends_by)
-                poke(job)
+                job.poke()
             elif job.is_ended:
                 left.append(f"Job {job.label} had ended: {job.state}.")
     if name:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import psutil
 
 from ..common.processes import ProcessRef
 from .states import ENDED, PENDING
@@ -49,6 +52,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     notify: str | None = None
     """A command that is run at its end."""
     comment: str = ""
+    notebook: str = ""
+    """The notebook that it runs."""
 
 
 AGAIN: dict[str, Any] = dict.fromkeys(
@@ -116,6 +121,12 @@ class Job:
         if self.runner_pid is None or self.runner_start is None or self.boot is None:
             return None
         return ProcessRef(self.runner_pid, self.runner_start, self.boot)
+
+    def poke(self) -> None:
+        """Have its runner look at what is wanted of it."""
+        if self.runner and (process := self.runner.find()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGUSR1)
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``--json`` and REST tell: never the environment's values."""

@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import select
+import shutil
 import signal
 import sys
 import time
@@ -23,9 +24,9 @@ from ..common.errors import DistError
 from ..common.files.inherited_lease import inherit
 from ..common.files.own_files import own
 from ..common.processes import ProcessRef, adopt_descendants, boot_id, call_ourselves
-from .command import job_command, job_environment, log_paths
+from .command import job_command, job_environment, lease_folder, log_paths
 from .job import Job
-from .start_dispatcher import ensure
+from .start_dispatcher import DISPATCHER, ensure
 from .states import (
     CANCELLED,
     COMPLETED,
@@ -163,6 +164,7 @@ class Runner:
                 self._end(CANCELLED)
             if fresh.kill and self._kill_at is not None:
                 self._kill_at = min(self._kill_at, time.monotonic())
+            ensure(self._store)  # the job may have submitted jobs
         if self._asked_to_end and self._ended_by is None:
             self._end(NODE_FAIL)
 
@@ -286,8 +288,19 @@ def _become_job(
 
 
 def _descendants() -> list[psutil.Process]:
-    """Return all that the job has started and is still there, orphans included: we adopt them."""
-    return [process for process in psutil.Process().children(recursive=True) if _is_alive(process)]
+    """Return all that the job has started and is still there, orphans included: we adopt them.
+
+    A dispatcher that we have started for jobs which it has submitted, and theirs, are left out.
+    """
+    others: set[int] = set()
+    found = []
+    for process in psutil.Process().children(recursive=True):  # parents come first
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.ppid() in others or DISPATCHER in process.environ():
+                others.add(process.pid)
+            elif _is_alive(process):
+                found.append(process)
+    return found
 
 
 def _is_alive(process: psutil.Process) -> bool:
@@ -330,6 +343,7 @@ def run(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
         Runner(store, job).run()
     for file in lease:
         file.close()
+    shutil.rmtree(lease_folder(job, store), ignore_errors=True)
     lock.close()
     ensure(store)
     store.close()

@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 from ..common.interpreter import python_command
+from .command import JOB
 from .store import Store
 
+DISPATCHER = "JUPYTER_DIST_DISPATCHER"
+"""Environment variable of dispatchers and their runners: they are no part of a job."""
 _DISPATCHER = "jupyter_dist_server.jobs.dispatcher"
 
 
@@ -28,7 +31,7 @@ def is_running(folder: Path) -> bool:
 
 def ensure(store: Store) -> None:
     """Start a dispatcher if jobs wait and none runs."""
-    if store.is_idle() or is_running(store.folder):
+    if store.is_idle() or is_running(store.folder) or _asks_runner(store):
         return
     with open(store.folder / "dispatcher.log", "ab") as log:
         subprocess.Popen(
@@ -37,5 +40,15 @@ def ensure(store: Store) -> None:
             stdout=log,
             stderr=log,
             cwd="/",
+            env=os.environ | {DISPATCHER: "1"},
             start_new_session=True,
         )
+
+
+def _asks_runner(store: Store) -> bool:
+    """Have the runner of the job that we are in start it: what a job starts ends with the job."""
+    id, _, launch = os.environ.get(JOB, "").partition(".")
+    found = store.select("id = ? AND launch = ?", id, launch) if id.isdecimal() else []
+    for job in found:
+        job.poke()
+    return bool(found)

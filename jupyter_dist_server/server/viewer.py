@@ -33,7 +33,7 @@ def read_watch(message: str | bytes) -> frozenset[str]:
         raise DistError(
             "bad_request",
             "A message to the stream must be a JSON object with “watch” only.",
-            'Send {"watch": ["gpus", "pcie", "cells", "jobs"]}, some of these, or {"watch": []}.',
+            'Send {"watch": ["gpus"]}, also with "pcie", "cells" or "jobs", or {"watch": []}.',
             field="watch",
         )
     return frozenset(map(str, watch))

@@ -45,6 +45,13 @@ class Queue:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
+    def program(self) -> Path:
+        """Return the program ``jdist``, for jobs and shells."""
+        path = self.folder / "jdist"
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{JDIST}" "$@"\n')
+        path.chmod(0o755)
+        return path
+
     def submit(self, *args: str) -> str:
         return self.run("submit", "--parsable", *args).strip()
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from ..fake_nvml.build import State
@@ -24,6 +25,10 @@ def test_every_block_of_the_page(
     programs.mkdir()
     (programs / "jdist").write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{JDIST}" "$@"\n')
     (programs / "python").write_text('#!/bin/sh\necho ran "$@"\n')
+    cells = [nbformat.v4.new_code_cell("lr = 1")]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    nbformat.write(notebook, queue.folder / "train.ipynb")
     for program in programs.iterdir():
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(programs), prepend=":")

@@ -55,7 +55,7 @@ def test_a_job_runs_and_its_secrets_stay(client: Client, server: Server) -> None
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        ({}, "bad_request"),
+        ({}, "bad_option"),
         ({"command": []}, "bad_option"),
         ({"command": "true"}, "bad_request"),
         ({"command": ["true"], "color": "red"}, "bad_request"),

@@ -20,12 +20,12 @@ from ..store import Store
 from ..submission import check_parameters, read_array, read_dependencies, submit, sweep
 from ..words import read_limit, read_moment, read_size
 from .directives import read_directives
+from .notebooks import notebook_command
 from .options import Parser, add_job_options
 from .parameters import read_parameter_file
 from .request import JobRequest
 
-_LONGEST_SCRIPT = 4 * 2**20
-"""Bytes; Slurm's limit, too."""
+_LONGEST_COPY = 64 * 2**20
 _NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB", "JDIST_")
 """Variables of whoever submits that are not for a job."""
 
@@ -41,8 +41,8 @@ class Submission:
     dependencies: list[tuple[int, str]]
     environment: dict[str, str]
     key: str | None
-    script: Path | None
-    """A script, which is copied when the jobs are submitted, so that you can edit it then."""
+    copies: dict[int, Path]
+    """Files in the command, by their place; what runs is a copy, so that you can edit them."""
     notices: list[str] = field(default_factory=list)
     """Sentences about options that have no meaning here."""
 
@@ -55,8 +55,10 @@ class Submission:
         """Put them into the queue, see `submission.submit`."""
         check_parameters(self.job.spec.argv, self.rows)
         job = self.job
-        if self.script:
-            argv = [_keep_script(store, self.script), *job.spec.argv[1:]]
+        if self.copies:
+            argv = list(job.spec.argv)
+            for place, path in self.copies.items():
+                argv[place] = _keep(store, path, is_script=place == 0)
             job = replace(job, spec=msgspec.structs.replace(job.spec, argv=argv))
         return submit(
             store,
@@ -86,11 +88,18 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     DistError
         If something is wrong with it.
     """
+    copies = {}
+    if request.notebook:
+        request.name = request.name or os.path.basename(request.notebook)
+        request.command, notebook = notebook_command(request, folder)
+        copies[request.command.index(str(notebook))] = notebook
     if not request.command:
         raise DistError(
             "bad_option", "There is no command.", "Such as jdist submit python train.py"
         )
-    script, notices = _script(request, folder)
+    script, notices = (None, []) if request.notebook else _script(request, folder)
+    if script:
+        copies[0] = script
     rows = sweep(request.param or [])
     if request.param_file:
         listed = read_parameter_file(Path(folder, request.param_file))
@@ -118,6 +127,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         singleton=singleton,
         notify=request.notify,
         comment=request.comment or "",
+        notebook=request.notebook or "",
     )
     gpus, gpu_ids = _gpus(request)
     share = read_size(request.gpu_memory) if request.gpu_memory else None
@@ -142,7 +152,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     )
     _check(job)
     environment = _environment(request)
-    return Submission(job, rows, tasks, dependencies, environment, request.key, script, notices)
+    return Submission(job, rows, tasks, dependencies, environment, request.key, copies, notices)
 
 
 def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
@@ -272,16 +282,16 @@ def _is_binary(path: Path) -> bool:
         raise DistError("bad_script", f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _keep_script(store: Store, script: Path) -> str:
-    """Copy a script, so that what runs is what was submitted; return the copy's path."""
+def _keep(store: Store, script: Path, is_script: bool) -> str:
+    """Copy a file, so that what runs is what was submitted; return the copy's path."""
     try:
         with script.open("rb") as file:
-            body = file.read(_LONGEST_SCRIPT + 1)
+            body = file.read(_LONGEST_COPY + 1)
     except OSError as error:
         raise DistError("bad_script", f"{script} cannot be read: {error.strerror}.") from error
-    if len(body) > _LONGEST_SCRIPT:
-        raise DistError("bad_script", f"{script} is longer than a script of a job may be: 4 MiB.")
-    if not body.startswith(b"#!"):
+    if len(body) > _LONGEST_COPY:
+        raise DistError("bad_script", f"{script} is longer than 64 MiB.")
+    if is_script and not body.startswith(b"#!"):
         shell = b"#!/usr/bin/env python\n" if script.suffix == ".py" else b"#!/bin/bash\n"
         body = shell + body
     folder = store.folder / "scripts"

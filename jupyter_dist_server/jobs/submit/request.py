@@ -13,7 +13,10 @@ from ...common.errors import DistError
 class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The options of ``jdist submit`` by their names; those that are not given are `None`."""
 
-    command: list[str]
+    command: list[str] = []
+    notebook: str | None = None
+    parameter: list[str] | None = None
+    output_notebook: str | None = None
     gpus: int | None = None
     gpu_ids: str | None = None
     min_gpu_memory: str | None = None
@@ -56,7 +59,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         given: dict[str, Any] = {
             name: getattr(options, name, None) for name in cls.__struct_fields__
         }
-        return cls(**given | {"command": options.command})
+        return cls(**given | {"command": getattr(options, "command", [])})
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> JobRequest:

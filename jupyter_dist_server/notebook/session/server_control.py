@@ -18,6 +18,7 @@ from typing import Any
 from ...common.errors import DistError
 from ...common.peers import CAN_TELL, listener_uid, user_name
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
+from ...jobs.command import JOB
 from .control import Record, kernel_id
 
 _TIMEOUT = 30.0
@@ -32,7 +33,7 @@ def find_server(other_than: object = None) -> ServerControl | None:
     A server that is known not to answer need not be asked again: `other_than` that.
     """
     kernel = kernel_id()
-    if not kernel:
+    if not kernel or JOB in os.environ:  # a pool in a job has the job's GPUs, and ends with it
         return None
     for known in read_discovery_files():
         server = ServerControl(known["url"], known["secret"], known["certfile"], kernel)

@@ -1,0 +1,54 @@
+"""Runs a notebook in a job, by papermill; the output is saved after each cell.
+
+Arguments: the notebook, the pattern of the output's name, and parameters as ``NAME=VALUE``.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import sys
+from typing import Any
+
+from .command import fill_pattern
+
+_WORDS = {"true": True, "false": False, "none": None, "null": None}
+
+
+def read_value(text: str) -> Any:
+    """Return a parameter's value: a Python literal or, if it is none, the text itself."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def main() -> None:
+    """Run the notebook; end with exit code 1 if a cell fails."""
+    import papermill  # an extra
+
+    # A cancel ends the kernel, too; what the cell has printed until then is still saved.
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    notebook, pattern, *given = sys.argv[1:]
+    job = os.environ["JDIST_JOB_ID"]
+    array, task = os.environ.get("JDIST_ARRAY_JOB_ID", job), os.environ.get("JDIST_ARRAY_TASK_ID")
+    name = os.environ["JDIST_JOB_NAME"]
+    output = os.path.abspath(fill_pattern(pattern, job, array, task or "0", name))
+    print(f"Writing {output}")
+    parameters = {name: read_value(text) for name, _, text in (one.partition("=") for one in given)}
+    try:
+        papermill.execute_notebook(
+            notebook,
+            output,
+            parameters,
+            progress_bar=False,
+            stdout_file=sys.stdout,
+            stderr_file=sys.stderr,
+        )
+    except papermill.PapermillExecutionError as error:
+        sys.exit(f"Cell {error.exec_count} failed: {error.ename}: {error.evalue}")
+    except Exception as error:  # no kernel of that name, or it died
+        sys.exit(f"The notebook failed: {type(error).__name__}: {error}")
