@@ -7,30 +7,26 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from ..client.agent_link import AgentLink
-from ..client.execution import Execution
-from ..client.interrupt import interrupter_of
 from ..client.reasons import agent_ended, agent_silent, broken, too_slow
 from ..common.errors import DistError
 from ..common.folder import create_folder
-from ..common.protocol.agent_messages import Kill, Restart, Snapshot
+from ..common.protocol.agent_messages import Snapshot
 from ..common.protocol.attachment import Owner
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord, PoolState, Progress
-from ..common.rank_specs import check_ranks
 from ..common.tasks import Tasks, any_of
 from .activity import Activity
 from .agent_process import AgentProcess
-from .diagnostics import check_running
 from .discovery import Found, sweep
 from .launch import Launch
 from .pool_agent import PoolAgent
+from .rank_commands import RankCommands
 from .zygote_registry import ZygoteEnded
 
 _LOG = logging.getLogger(__name__)
@@ -54,6 +50,11 @@ class Pool:
         Whether to follow which ranks are busy (the server shows it in the panel).
     timeout : float
         Seconds that the start may take.
+
+    Attributes
+    ----------
+    commands : RankCommands
+        To its ranks.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Pool:
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
         self.record = record
-        self.timeout = timeout
+        self._timeout = timeout
         self.ended = asyncio.Event()
         self._on_change = on_change
         self._owner = owner
@@ -76,6 +77,9 @@ class Pool:
         self._ending = asyncio.Event()
         """Set when its agent is not waited for any more, whether or not that hears of it."""
         self._tasks = Tasks()
+        self.commands = RankCommands(
+            record, self._agent, self._tasks, timeout, self.change, self._give_up
+        )
         self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
         self._why_stopped: Reason | None = None
@@ -104,7 +108,7 @@ class Pool:
         self._life = self._tasks.add(self._live())
 
     def adopt(self) -> None:
-        """Begin to hold a pool that runs already."""
+        """Attach to a pool that runs already."""
         self._life = self._tasks.add(self._live())
 
     def change(self, **fields: Any) -> None:
@@ -145,80 +149,6 @@ class Pool:
             await self._activity.close()
         await self._link.close()
 
-    async def interrupt(self, ranks: Iterable[int] | None = None) -> None:
-        """Interrupt some ranks; or begin to stop whatever all of them run, as Stop does.
-
-        Raises
-        ------
-        DistError
-            If the pool is not running, or lacks one of `ranks`, or one of them can be interrupted
-            by the pool's agent alone, and that does not answer.
-        """
-        self._check_running("interrupt")
-        if ranks is None:
-            self._tasks.add(self._stop_cells())
-            return
-        chosen = list(ranks)
-        check_ranks(chosen, self.record.world_size)
-        silent: set[int] = set()
-        with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
-            async with interrupter_of(Path(self.record.folder), self._link) as interrupter:
-                silent = await interrupter.interrupt(Execution(chosen, lambda *_: None))
-        if silent:
-            await self._check_heard()
-
-    async def _stop_cells(self) -> None:
-        with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
-            async with interrupter_of(Path(self.record.folder), self._link) as interrupter:
-                await interrupter.stop_all()
-
-    async def kill(self, ranks: Iterable[int]) -> None:
-        """End some ranks at once, whatever they do; their variables are lost.
-
-        Raises
-        ------
-        DistError
-            If the pool is not running, or one of `ranks` is dead or unknown, or its agent does not
-            answer.
-        """
-        self._check_running("kill ranks")
-        chosen = list(ranks)
-        check_ranks(chosen, self.record.world_size)
-        for rank in chosen:
-            check_running(self.record.ranks[rank])
-        pids = [self.record.ranks[rank].pid for rank in chosen]
-        self._link.send(Kill([pid for pid in pids if pid]))
-        await self._check_heard()
-
-    def restart(self, ranks: Iterable[int] | None = None) -> None:
-        """Replace some or all ranks; their variables are lost.
-
-        Raises
-        ------
-        DistError
-            If the pool is not running, or lacks one of `ranks`.
-        """
-        self._check_running("restart")
-        chosen = list(range(self.record.world_size) if ranks is None else ranks)
-        check_ranks(chosen, self.record.world_size)
-        self._await_ranks()
-        self._link.send(Restart(chosen))
-
-    def _await_ranks(self) -> None:
-        self.change(state=PoolState.CONFIGURING, progress=Progress("restarting ranks"))
-        self._tasks.add(self._limit_restart())
-
-    async def _limit_restart(self) -> None:
-        """End a pool whose new ranks are not ready in time."""
-        generation = self.record.generation
-        if await self._agent.is_silent():
-            self._give_up(agent_silent(self._agent.pid))
-            return
-        await asyncio.sleep(self.timeout)
-        stuck = self.record.generation in (generation, generation + 1)
-        if stuck and self.record.state is PoolState.CONFIGURING:
-            self._give_up(too_slow(self.record, self.timeout))
-
     def _give_up(self, why: Reason) -> None:
         self._late = why
         self._end()
@@ -226,19 +156,6 @@ class Pool:
     def _end(self) -> None:
         self._agent.end()
         self._ending.set()
-
-    async def _check_heard(self) -> None:
-        """Make sure that the agent has heard a command."""
-        if await self._agent.is_silent():
-            raise agent_silent(self._agent.pid).error()
-
-    def _check_running(self, what: str) -> None:
-        if self.record.state is not PoolState.RUNNING:
-            raise DistError(
-                "pool_not_running",
-                f"The pool cannot {what}: its state is {self.record.state.value}.",
-                "Start a pool with %dist_init." if self.record.state.ended else "",
-            )
 
     # -- life -------------------------------------------------------------------------------
 
@@ -273,7 +190,7 @@ class Pool:
         allocation = await launch.allocation()
         if allocation is None:
             return None
-        self._deadline = time.monotonic() + self.timeout
+        self._deadline = time.monotonic() + self._timeout
         with contextlib.closing(allocation):
             await asyncio.to_thread(sweep)
             folder = await asyncio.to_thread(create_folder)
@@ -284,14 +201,14 @@ class Pool:
                 **allocation.fields,
             )
             try:
-                work = launch(folder, self.record, self.timeout, allocation)
-                await self._agent.start(work, self._ending, self.timeout)
+                work = launch(folder, self.record, self._timeout, allocation)
+                await self._agent.start(work, self._ending, self._timeout)
             except ZygoteEnded as error:
                 return agent_ended(self.record, error.code)
         if self._ending.is_set():
             return None
         if not self._agent.process:
-            return too_slow(self.record, self.timeout)
+            return too_slow(self.record, self._timeout)
         try:
             await self._agent.connect(self._owner)
         except OSError:
@@ -302,7 +219,7 @@ class Pool:
         self.change(progress=Progress("waiting for GPUs", reason=reason))
 
     async def _reconnect(self) -> None:
-        self._deadline = time.monotonic() + self.timeout
+        self._deadline = time.monotonic() + self._timeout
         self.change(state=PoolState.CONFIGURING, progress=Progress("connecting"))
         try:
             await self._agent.connect(self._owner)
@@ -312,7 +229,7 @@ class Pool:
     def _note_silence(self, silent: bool) -> None:
         """Tell of an agent that does not answer, for as long as that is so."""
         notice = agent_silent(self._agent.pid).message
-        others = [known for known in self.record.notices if known != notice]
+        others = [other for other in self.record.notices if other != notice]
         notices = [*others, notice] if silent else others
         if notices != self.record.notices:
             self.change(notices=notices)
@@ -322,7 +239,7 @@ class Pool:
         while not self._all_settled():
             left = self._deadline - time.monotonic()
             if left <= 0:
-                return too_slow(self.record, self.timeout)
+                return too_slow(self.record, self._timeout)
             await any_of(self._changed, closed, ending, within=left)
             if closed.is_set() or ending.is_set():
                 return await self._unexpected_end()
@@ -349,7 +266,7 @@ class Pool:
         if said and said.failure:
             return said.failure
         if said and said.stopping:
-            self._cancelled = True  # by somebody else who holds it, or as nobody did
+            self._cancelled = True  # by another client, or as nobody was attached
             return None
         return await self._agent.why_ended()
 
@@ -366,7 +283,7 @@ class Pool:
         self.record.take(snapshot)
         self._agent.note_ranks()
         if new_generation and self.record.state is PoolState.RUNNING:
-            self._await_ranks()  # somebody else who holds the pool replaces ranks
+            self.commands.expect_new_ranks()  # another client of the agent replaces ranks
         ready = sum(record.state == "idle" for record in self.record.ranks)
         if new_generation or self.record.progress.phase == "starting ranks":
             self.record.progress = Progress("starting ranks", ready)

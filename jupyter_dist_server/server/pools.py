@@ -104,7 +104,7 @@ class InterruptHandler(DistHandler):
         """Interrupt some ranks, or stop what all run: none is left waiting in a collective."""
         await self.require("execute")
         pool = self.manager.get(pool_id)
-        await pool.interrupt(check_rank_list(self.body(("ranks",))))
+        await pool.commands.interrupt(check_rank_list(self.body(("ranks",))))
         accept(self, pool)
 
 
@@ -115,7 +115,7 @@ class RestartHandler(DistHandler):
         """Replace some ranks, or all; their variables are lost."""
         await self.require("execute")
         pool = self.manager.get(pool_id)
-        pool.restart(check_rank_list(self.body(("ranks",))))
+        pool.commands.restart(check_rank_list(self.body(("ranks",))))
         accept(self, pool)
 
 
@@ -129,7 +129,7 @@ class KillHandler(DistHandler):
         ranks = check_rank_list(self.body(("ranks",)))
         if ranks is None:
             raise DistError("bad_request", "ranks is required, such as [2].", field="ranks")
-        await pool.kill(ranks)
+        await pool.commands.kill(ranks)
         accept(self, pool)
 
 

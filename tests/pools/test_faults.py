@@ -33,9 +33,9 @@ async def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_pat
         (found,) = await asyncio.to_thread(lambda: list(find_pools()))
         guest = guests.adopt(found)
         await follow(guest)
-        guest.timeout = 1
+        guest.commands._timeout = 1
         psutil.Process(pool.record.ranks[1].pid).suspend()  # so that it is not ready in time
-        pool.restart([1])
+        pool.commands.restart([1])
         while guest.record.state is not PoolState.CONFIGURING:
             await asyncio.wait_for(guest.changed_since(guest.record.version, 60), 60)
         await guests.release(guest.record.id)
@@ -56,7 +56,7 @@ async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
         activity = pool._activity
         assert activity
         watcher = activity._watcher
-        pool.restart([1])
+        pool.commands.restart([1])
         await follow(pool)
         assert activity._watcher is not watcher and activity._watcher
         begun = time.monotonic()
@@ -69,7 +69,7 @@ async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
 async def test_a_pool_may_end_before_its_cells_are_stopped(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool:
         await pool.stop()
-        await pool._stop_cells()
+        await pool.commands._stop_cells()
 
 
 async def test_no_ranks_is_no_error(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ async def test_an_agent_that_dies_in_a_restart_is_not_called_silent(tmp_path: Pa
     agent = psutil.Process(pool.record.ranks[0].pid).parent()
     assert agent
     agent.suspend()
-    pool.restart([1])
+    pool.commands.restart([1])
     agent.kill()
     await asyncio.wait_for(pool.ended.wait(), 60)
     assert pool.record.reason and pool.record.reason.code == "agent_failed"

@@ -64,7 +64,7 @@ async def test_a_fork_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) ->
         await until(lambda: zygotes(env))
         (zygote,) = zygotes(env)
         zygote.suspend()
-        (known,) = manager.zygotes._known.values()
+        (known,) = manager.zygotes._zygotes.values()
         forking = asyncio.create_task(known.start_agent(Path(first.record.folder), []))
         await asyncio.sleep(0)
         forking.cancel()
@@ -91,14 +91,14 @@ async def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) 
         for pool in (stopped, restarted):
             agent_of(pool).suspend()
         pid = agent_of(stopped).pid
-        restarted.restart([1])
+        restarted.commands.restart([1])
         while not stopped.record.notices:
             await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
         (notice,) = stopped.record.notices
         assert f"The pool's agent (pid {pid}) does not respond" in notice
         with pytest.raises(DistError, match=rf"agent \(pid {pid}\) does not respond"):
-            await stopped.kill([0])
-        await stopped.interrupt()  # which needs no agent, as the rank answers
+            await stopped.commands.kill([0])
+        await stopped.commands.interrupt()  # which needs no agent, as the rank answers
         assert (await asyncio.wait_for(hanging, 60))[0].status == "error"
         await client.close()
         agent_of(stopped).resume()
@@ -122,7 +122,7 @@ async def test_stopped_ranks_are_replaced_and_stopped(tmp_path: Path, victims: l
         pool = await start(manager, env, tmp_path)
         for rank in victims:
             psutil.Process(pool.record.ranks[rank].pid).suspend()
-        pool.restart(victims)
+        pool.commands.restart(victims)
         while pool.record.state is not PoolState.RUNNING:
             assert not pool.record.state.ended, pool.record.reason
             await asyncio.wait_for(pool.changed_since(pool.record.version, 60), 60)

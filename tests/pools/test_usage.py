@@ -82,7 +82,7 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     assert begun < waits < time.time()
     assert (place(0), place(1), since(1)) == ((4, "all_reduce"), (5, None), None)
     assert (count(0), count(1)) == (1, None)
-    await pool.interrupt()
+    await pool.commands.interrupt()
     client.group.break_up()  # at once: rank 0 may be in a collective
     await running
     await news(usage, lambda: place(0) == place(1) == (None, None) and since(0) is None)
@@ -93,7 +93,7 @@ async def check_waits(usage: RankUsage, pool: Pool, client: PoolClient) -> None:
     another = news(usage, lambda: since(0) not in (None, first))
     await asyncio.wait_for(another, PATIENCE)  # at the same line all the time, but not stuck there
     assert number is not None and (count(0) or 0) > number
-    await pool.interrupt()
+    await pool.commands.interrupt()
     client.group.break_up()  # at once: rank 0 may be in a collective
     await running
 
@@ -123,7 +123,7 @@ async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -
         assert busy.line in (3, 4)
         assert busy.call is busy.calls is busy.waiting_since is None
         assert idle.line is idle.call is idle.waiting_since is None
-        await pool.interrupt()
+        await pool.commands.interrupt()
         await running
 
         await check_waits(usage, pool, client)
@@ -133,7 +133,7 @@ async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -
         assert silent.memory > 50e6  # which is not the rank's own to tell
         # Nor does a server wait for it that finds this pool.
         assert set(await rank_states(Path(pool.record.folder), [0, 1])) == {0}
-        pool.restart([1])
+        pool.commands.restart([1])
         # The old one may still answer, as the signal that ends it wakes it up.
         answer = news(
             usage,

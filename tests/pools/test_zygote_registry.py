@@ -15,7 +15,7 @@ from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.common.tasks import Tasks
 from jupyter_dist_server.placement.request import PoolRequest
-from jupyter_dist_server.pools.zygote_registry import Zygote
+from jupyter_dist_server.pools.zygote_process import ZygoteProcess
 
 from ..environment import environment, tagged
 from ..notebook_driver import Notebook, plain_notebook
@@ -32,7 +32,7 @@ async def test_both_pools_come_from_one_zygote(tmp_path: Path) -> None:
         first = await start(manager, env, tmp_path)
         assert agent_of(first).parent() in zygotes(env)
         await first.stop()
-        (owners_end,) = manager.zygotes._known.values()
+        (owners_end,) = manager.zygotes._zygotes.values()
         owners_end._socket.send(b'{"folder": 3}')  # it reports that, and lives on
         second = await start(manager, env | {"JPY_SESSION_NAME": "two.ipynb"}, tmp_path)
         (zygote,) = zygotes(env)
@@ -123,7 +123,7 @@ async def test_what_no_zygote_would_say_is_logged_and_dropped(
     python.write_text(IMPOSTOR.format(python=sys.executable))
     python.chmod(0o700)
     with open(tmp_path / "log", "wb") as log:
-        zygote = Zygote(str(python), dict(os.environ), str(tmp_path), log.fileno(), tasks)
+        zygote = ZygoteProcess(str(python), dict(os.environ), str(tmp_path), log.fileno(), tasks)
         assert await zygote.start_agent(tmp_path, [log.fileno()]) is None
     assert not zygote.is_usable
     assert caplog.text.count("said nothing that is understood") == 5
@@ -157,7 +157,7 @@ def test_a_notebooks_zygote_ends_with_its_kernel_or_is_dropped(warm: Notebook) -
 async def test_an_agent_that_ends_as_soon_as_it_is_forked_has_an_exit_code(tmp_path: Path) -> None:
     async with warm_manager() as manager:
         await start(manager, environment(tmp_path), tmp_path)
-        (zygote,) = manager.zygotes._known.values()
+        (zygote,) = manager.zygotes._zygotes.values()
         agent = await zygote.start_agent(tmp_path / "nowhere", [])
         assert agent and await agent.wait(60) == agent.poll() == 1
 

@@ -148,5 +148,5 @@ class LocalControl:
 
     async def _restart(self, pool_id: str, ranks: list[int]) -> Record:
         pool = self._manager.get(pool_id)
-        pool.restart(ranks)
+        pool.commands.restart(ranks)
         return pool.record.to_json()

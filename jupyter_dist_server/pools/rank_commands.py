@@ -1,0 +1,145 @@
+"""Commands to the ranks of a running pool: interrupt them, kill them, replace them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ..client.execution import Execution
+from ..client.interrupt import interrupter_of
+from ..client.reasons import agent_silent, too_slow
+from ..common.errors import DistError
+from ..common.protocol.agent_messages import Kill, Restart
+from ..common.protocol.reason import Reason
+from ..common.protocol.records import PoolRecord, PoolState, Progress
+from ..common.rank_specs import check_ranks
+from ..common.tasks import Tasks
+from .diagnostics import check_running
+from .pool_agent import PoolAgent
+
+
+class RankCommands:
+    """Commands to the ranks of one pool.
+
+    Parameters
+    ----------
+    record : PoolRecord
+        What is known of the pool.
+    agent : PoolAgent
+        Its agent.
+    tasks : Tasks
+        Owns what goes on after a command.
+    timeout : float
+        Seconds that new ranks may take.
+    change : callable
+        Changes fields of the record, and tells everybody.
+    give_up : callable
+        Ends the pool, for a reason.
+    """
+
+    def __init__(
+        self,
+        record: PoolRecord,
+        agent: PoolAgent,
+        tasks: Tasks,
+        timeout: float,
+        change: Callable[..., None],
+        give_up: Callable[[Reason], None],
+    ) -> None:
+        self._record = record
+        self._agent = agent
+        self._tasks = tasks
+        self._timeout = timeout
+        self._change = change
+        self._give_up = give_up
+
+    async def interrupt(self, ranks: Iterable[int] | None = None) -> None:
+        """Interrupt some ranks; or begin to stop whatever all of them run, as Stop does.
+
+        Raises
+        ------
+        DistError
+            If the pool is not running, or lacks one of `ranks`, or one of them can be interrupted
+            by the pool's agent alone, and that does not answer.
+        """
+        self._check_running("interrupt")
+        if ranks is None:
+            self._tasks.add(self._stop_cells())
+            return
+        chosen = self._checked(ranks)
+        silent: set[int] = set()
+        with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
+            async with interrupter_of(Path(self._record.folder), self._agent.link) as interrupter:
+                silent = await interrupter.interrupt(Execution(chosen, lambda *_: None))
+        if silent:
+            await self._check_heard()
+
+    async def _stop_cells(self) -> None:
+        with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
+            async with interrupter_of(Path(self._record.folder), self._agent.link) as interrupter:
+                await interrupter.stop_all()
+
+    async def kill(self, ranks: Iterable[int]) -> None:
+        """End some ranks at once, whatever they do; their variables are lost.
+
+        Raises
+        ------
+        DistError
+            If the pool is not running, or one of `ranks` is dead or unknown, or its agent does not
+            answer.
+        """
+        self._check_running("kill ranks")
+        chosen = [self._record.ranks[rank] for rank in self._checked(ranks)]
+        for rank in chosen:
+            check_running(rank)
+        self._agent.link.send(Kill([rank.pid for rank in chosen if rank.pid]))
+        await self._check_heard()
+
+    def restart(self, ranks: Iterable[int] | None = None) -> None:
+        """Replace some or all ranks; their variables are lost.
+
+        Raises
+        ------
+        DistError
+            If the pool is not running, or lacks one of `ranks`.
+        """
+        self._check_running("restart")
+        chosen = self._checked(range(self._record.world_size) if ranks is None else ranks)
+        self.expect_new_ranks()
+        self._agent.link.send(Restart(chosen))
+
+    def expect_new_ranks(self) -> None:
+        """Wait for ranks that are being replaced, by us or by another client of the agent."""
+        self._change(state=PoolState.CONFIGURING, progress=Progress("restarting ranks"))
+        self._tasks.add(self._limit_restart())
+
+    async def _limit_restart(self) -> None:
+        """End a pool whose new ranks are not ready in time."""
+        generation = self._record.generation
+        if await self._agent.is_silent():
+            self._give_up(agent_silent(self._agent.pid))
+            return
+        await asyncio.sleep(self._timeout)
+        stuck = self._record.generation in (generation, generation + 1)
+        if stuck and self._record.state is PoolState.CONFIGURING:
+            self._give_up(too_slow(self._record, self._timeout))
+
+    def _checked(self, ranks: Iterable[int]) -> list[int]:
+        chosen = list(ranks)
+        check_ranks(chosen, self._record.world_size)
+        return chosen
+
+    async def _check_heard(self) -> None:
+        """Make sure that the agent has heard a command."""
+        if await self._agent.is_silent():
+            raise agent_silent(self._agent.pid).error()
+
+    def _check_running(self, what: str) -> None:
+        if self._record.state is not PoolState.RUNNING:
+            raise DistError(
+                "pool_not_running",
+                f"The pool cannot {what}: its state is {self._record.state.value}.",
+                "Start a pool with %dist_init." if self._record.state.ended else "",
+            )

@@ -1,0 +1,227 @@
+"""The process of a zygote as its owner sees it, and the connection to it; see `agent.zygote`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from ..common.errors import DistError
+from ..common.interpreter import python_command
+from ..common.processes import UNKNOWN_EXIT, ProcessRef, until_ended
+from ..common.protocol.zygote_messages import (
+    AgentExited,
+    AgentStarted,
+    ForkRefused,
+    StartAgent,
+    ZygoteOrders,
+    ZygoteReady,
+    decode_zygote_news,
+)
+from ..common.tasks import Tasks
+from .agent_process import AgentProcess
+
+_LOG = logging.getLogger(__name__)
+
+_MODULE = "jupyter_dist_server.agent.zygote"
+REAP_PATIENCE = 2.0
+"""Seconds within which zygotes that were killed have ended."""
+_FORK_PATIENCE = 3.0
+"""Seconds within which a zygote that is ready forks an agent; it takes milliseconds."""
+
+
+class ZygoteProcess:
+    """One zygote, which is started.
+
+    Parameters
+    ----------
+    python, environment, cwd
+        How to start it.
+    log : int
+        Descriptor of the file to which it writes.
+    tasks : Tasks
+        Reaps it.
+
+    Raises
+    ------
+    DistError
+        If it cannot be started.
+    """
+
+    def __init__(
+        self, python: str, environment: dict[str, str], cwd: str, log: int, tasks: Tasks
+    ) -> None:
+        self.gone = False
+        self._retired = False
+        self._tasks = tasks
+        self._waiting = 0
+        """Starts of agents that are under way."""
+        self._asked: dict[str, asyncio.Future[AgentProcess | None]] = {}
+        self._exits: dict[int, asyncio.Future[int]] = {}
+        self._ready = asyncio.Event()
+        """Set when it has imported torch, or has gone."""
+        # Messages of one socket must not run together; only Linux's zygotes get more than one.
+        kind = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, kind)
+        orders = ZygoteOrders(theirs.fileno(), ProcessRef.of(os.getpid()))
+        try:
+            self._child: subprocess.Popen[bytes] | None = subprocess.Popen(
+                [*python_command(python, _MODULE), msgspec.json.encode(orders).decode()],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=cwd,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._socket.close()
+            raise DistError(
+                "agent_failed",
+                f"{python} cannot be started in {cwd}: {error.strerror}.",
+                "Check the kernel's interpreter and the notebook's folder.",
+            ) from error
+        finally:
+            theirs.close()
+        self._process = ProcessRef.of(self._child.pid)
+        self._reaping: asyncio.Task[int] | None = None
+        self._socket.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._socket, self._on_message)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether agents can be started from it, perhaps once it has imported torch."""
+        return not self.gone and not self._retired
+
+    async def start_agent(
+        self, folder: Path, passed: list[int], stay: bool = True
+    ) -> AgentProcess | None:
+        """Let the zygote fork an agent, once it can; `None` if it cannot, or does not answer.
+
+        Unless it is to `stay`, it may become the agent itself.
+        """
+        self._waiting += 1
+        try:
+            await self._ready.wait()
+            return None if self.gone else await self._start_agent(folder, passed, stay)
+        finally:
+            self._waiting -= 1
+            self._close_if_done()
+            if self.gone:
+                await self.exit_code()  # when a start is over, nothing of it is left
+
+    async def _start_agent(
+        self, folder: Path, passed: list[int], stay: bool
+    ) -> AgentProcess | None:
+        answer = self._asked[str(folder)] = asyncio.get_running_loop().create_future()
+        request = msgspec.json.encode(StartAgent(str(folder), stay))
+        try:
+            socket.send_fds(self._socket, [request], passed)
+            return await asyncio.wait_for(answer, _FORK_PATIENCE)
+        except OSError:  # killed a moment ago
+            self.close()
+            return None
+        except asyncio.TimeoutError:  # killed: it must not fork a second agent if it goes on
+            _LOG.warning("A zygote did not respond for %g s and was killed", _FORK_PATIENCE)
+            self.close()
+            return None
+        finally:
+            self._asked.pop(str(folder), None)
+
+    def _on_message(self) -> None:
+        try:
+            message = self._socket.recv(65536)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            message = b""
+        if not message:
+            self._note_end()
+            return
+        try:
+            news = decode_zygote_news(message)
+        except ValueError as error:  # whoever waits for an answer kills it
+            _LOG.error("Zygote %d said nothing that is understood: %s", self._process.pid, error)
+            return
+        if isinstance(news, ZygoteReady):
+            self._ready.set()
+        elif isinstance(news, AgentExited):
+            self._on_exit(news)
+        else:
+            self._on_answer(news)
+
+    def _on_exit(self, news: AgentExited) -> None:
+        if told := self._exits.pop(news.pid, None):
+            told.set_result(news.code)
+        self._close_if_done()
+
+    def _on_answer(self, news: AgentStarted | ForkRefused) -> None:
+        if isinstance(news, ForkRefused):
+            agent = None
+            self.retire()
+        elif news.itself:
+            agent = AgentProcess(news.process, child=self._child, silent=self.close)
+            self._child, self._retired = None, True
+        else:
+            # With the answer, as the agent may have ended before that is read.
+            exit = self._exits[news.process.pid] = asyncio.get_running_loop().create_future()
+            agent = AgentProcess(news.process, exit, silent=self.close)
+        asked = self._asked.get(news.folder)
+        if asked and not asked.done():
+            asked.set_result(agent)
+        elif agent:  # whoever asked was cancelled meanwhile
+            agent.kill()
+
+    def retire(self) -> None:
+        """Fork no more, and end once the last agent's exit code has been told."""
+        self._retired = True
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        is_done = self._retired and not self._exits
+        if not self._waiting and (is_done or not self._ready.is_set()):  # its imports may hang
+            self.close()
+
+    def close(self) -> None:
+        """End it now: a stopped one would not notice that its socket is closed."""
+        if not self.gone and self._child:
+            self._child.kill()
+        self._note_end()
+
+    def _note_end(self) -> None:
+        if self.gone:
+            return
+        self.gone = True
+        self._ready.set()
+        asyncio.get_running_loop().remove_reader(self._socket)
+        self._socket.close()
+        if self._child:
+            self._reaping = self._tasks.add(self._reap(self._child))
+        for asked in self._asked.values():
+            if not asked.done():
+                asked.set_result(None)
+        for exit in self._exits.values():
+            exit.set_result(UNKNOWN_EXIT)
+
+    async def _reap(self, child: subprocess.Popen[bytes]) -> int:
+        try:
+            await asyncio.wait_for(until_ended(self._process), REAP_PATIENCE)
+        except asyncio.TimeoutError:  # it hangs at its exit
+            child.kill()
+            await until_ended(self._process)
+        return child.wait()
+
+    async def exit_code(self) -> int:
+        """Return how a zygote that is gone has ended."""
+        if self._reaping:
+            await asyncio.wait([self._reaping], timeout=2 * REAP_PATIENCE)
+            if self._reaping.done():
+                return self._reaping.result()
+        return UNKNOWN_EXIT
