@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import zmq
 from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics
 
 from ..common.errors import DistError
 from .api import NotebookPool
 from .completion import Introspection
 from .custom_placement import Place
+from .magics.base import DistMagics
 from .magics.cell_magics import CellMagics
 from .magics.compatibility import CompatibilityMagics
 from .magics.export_magics import ExportMagics
@@ -22,16 +22,18 @@ from .output.replay import Replay
 from .session.current_pool import CurrentPool
 from .widgets import Comms
 
-MAGICS: tuple[type[Magics], ...] = (
+M = TypeVar("M", bound=DistMagics)
+
+MAGICS: tuple[type[DistMagics], ...] = (
     PoolMagics,
     CellMagics,
     ValueMagics,
     ExportMagics,
     CompatibilityMagics,
 )
-"""All of ours; each takes the shell and the notebook's pool."""
+"""All of ours."""
 
-_loaded: dict[type[Magics], Magics] = {}
+_loaded: dict[type[DistMagics], DistMagics] = {}
 _hooks: list[Introspection | Comms | Replay] = []
 """What is installed in the notebook's kernel."""
 
@@ -56,9 +58,7 @@ def start_pool(place: Place | None, request: dict[str, Any]) -> NotebookPool:
         if shell is None:
             raise DistError("no_notebook", "This is neither a notebook nor IPython.")
         load(shell)
-    magics = _loaded[PoolMagics]
-    assert isinstance(magics, PoolMagics)
-    magics.start(request, place)
+    _magics(PoolMagics).start(request, place)
     return current_pool()
 
 
@@ -68,7 +68,7 @@ def load(shell: InteractiveShell) -> None:
         pool = CurrentPool()
         _loaded.update({kind: kind(shell, pool) for kind in MAGICS})
     shell.register_magics(*_loaded.values())
-    cells = _loaded[CellMagics]
+    cells = _magics(CellMagics)
     transforms = shell.input_transformers_cleanup
     for transform in (cells.send_all, cells.find_magic):
         if transform not in transforms:
@@ -76,11 +76,17 @@ def load(shell: InteractiveShell) -> None:
     kernel = getattr(shell, "kernel", None)
     if kernel is not None and not _hooks:  # a terminal has none
         _queue_all_outputs(kernel)
-        _hooks.extend([Introspection(kernel, cells), Comms(shell), Replay(shell)])
+        _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel), Replay(shell, kernel)])
         for hook in _hooks:
             hook.install()
     if record := cells.pool.attach():
         print(f"Attached to this notebook's pool of {record['world_size']} ranks.")
+
+
+def _magics(kind: type[M]) -> M:
+    magics = _loaded[kind]
+    assert isinstance(magics, kind)
+    return magics
 
 
 def _queue_all_outputs(kernel: Any) -> None:
@@ -99,7 +105,7 @@ def unload(shell: InteractiveShell) -> None:
         return
     while _hooks:
         _hooks.pop().remove()
-    cells = _loaded[CellMagics]
+    cells = _magics(CellMagics)
     for transform in (cells.send_all, cells.find_magic):
         if transform in shell.input_transformers_cleanup:
             shell.input_transformers_cleanup.remove(transform)

@@ -81,13 +81,15 @@ class Comms:
     Parameters
     ----------
     shell : InteractiveShell
-        The notebook's, with a kernel.
+        The notebook's.
+    kernel : IPythonKernel
+        Which has it.
     """
 
-    def __init__(self, shell: InteractiveShell) -> None:
+    def __init__(self, shell: InteractiveShell, kernel: Any) -> None:
         self.forwards: dict[str, _Forward] = {}
         self._shell = shell
-        self._kernel = shell.kernel
+        self._kernel = kernel
         self._comms: dict[str, RankComm] = {}
         self._front_ends: set[str] = set()
         """Sessions of the front ends that have sent something to a rank."""

@@ -15,43 +15,45 @@ import sys
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
-from ipykernel.ipkernel import IPythonKernel
-from ipykernel.jsonutil import json_clean
 from IPython.core.compilerop import code_name
 
 from .error_content import error_content
+from .ipykernel_internals import BaseKernel, json_clean
+from .shell import RankShell
 
 
-async def run_cell(kernel: IPythonKernel, code: str, allow_stdin: bool) -> dict[str, Any]:
+async def run_cell(
+    kernel: BaseKernel, shell: RankShell, code: str, allow_stdin: bool
+) -> dict[str, Any]:
     """Run a cell, and return the content of its ``execute_reply``.
 
     Parameters
     ----------
-    kernel : IPythonKernel
-        Whose shell runs it.
+    kernel : BaseKernel
+        Lets it ask for input.
+    shell : RankShell
+        Runs it.
     code : str
         The cell.
     allow_stdin : bool
         Whether ``input()`` may ask.
     """
-    shell = kernel.shell
-    shell._last_traceback = shell.program_error = None
-    shell._last_traceback_during_displayhook = False
-    kernel._forward_input(allow_stdin)
+    shell.program_error = None
+    shell.forget_error()
     result = None
     try:
-        result = await _run(kernel, code)
+        with kernel.input_allowed(allow_stdin):
+            result = await _run(shell, code)
     finally:
-        kernel._restore_input()
         if isinstance(getattr(sys.gettrace(), "__self__", None), bdb.Bdb):
             sys.settrace(None)  # or it would stop in the next cell, if an interrupt cut it off
         shell.events.trigger("post_execute")
         shell.events.trigger("post_run_cell", result)
     _show_pages(shell)
     error = result.error_before_exec or result.error_in_exec
-    if error is None and shell._last_traceback_during_displayhook:
+    if error is None and shell.failed_to_display:
         error = sys.last_value
-    shown = [] if error is None else shell._last_traceback
+    shown = [] if error is None else shell.shown_traceback
     error = error or shell.program_error
     reply = {"status": "error" if error else "ok", "execution_count": shell.execution_count - 1}
     if error:
@@ -60,9 +62,8 @@ async def run_cell(kernel: IPythonKernel, code: str, allow_stdin: bool) -> dict[
     return clean
 
 
-async def _run(kernel: IPythonKernel, code: str) -> Any:
-    shell = kernel.shell
-    shell.compile.get_code_name = _name_of_code
+async def _run(shell: RankShell, code: str) -> Any:
+    shell.compile.get_code_name = _name_of_code  # type: ignore[assignment, method-assign]
     cell: dict[str, Any] = {"transformed_cell": code, "preprocessing_exc_tuple": None}
     try:
         cell["transformed_cell"] = shell.transform_cell(code)

@@ -13,8 +13,6 @@ from functools import partial
 from typing import Any
 
 import zmq
-from ipykernel.ipkernel import IPythonKernel
-from ipykernel.kernelapp import IPKernelApp
 from traitlets.config import Config
 
 from ..common.folder import CHANNELS
@@ -36,6 +34,7 @@ from .cell_runner import run_cell
 from .comm_handlers import CommHandlers
 from .error_content import error_content
 from .group.process_group import GroupHandlers
+from .ipykernel_internals import BaseApp, BaseKernel
 from .output.capture import take_in_everything
 from .output.iopub import PubThread
 from .output.limit import Budget
@@ -52,7 +51,7 @@ class RankKernel(
     CommHandlers,
     GroupHandlers,
     StackHandlers,
-    IPythonKernel,  # type: ignore[misc]
+    BaseKernel,
 ):
     """A conforming kernel that also tells its status while the main thread is stuck.
 
@@ -61,13 +60,12 @@ class RankKernel(
     """
 
     control_msg_types = [  # noqa: RUF012
-        *IPythonKernel.control_msg_types,
+        *BaseKernel.control_msg_types,
         *(form.kind for form in CONTROL_REQUESTS),
     ]
-    msg_types = [*IPythonKernel.msg_types, RegroupRequest.kind]  # noqa: RUF012
+    msg_types = [*BaseKernel.msg_types, RegroupRequest.kind]  # noqa: RUF012
     shell_class = RankShell
     report: Reporter
-    _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options | {"ident": f"rank-{os.environ['RANK']}"})
@@ -83,23 +81,24 @@ class RankKernel(
         """Begin to serve."""
         super().start()
         _let_threads_inherit_context()
-        self.cells = CellChannel(self.parent.cell_socket, self._run_cell_request)
+        app: Any = self.parent
+        self.cells = CellChannel(app.cell_socket, self._run_cell_request)
         self.cells.start()
 
-    def _publish_status(self, status: str, channel: str, parent: Any = None) -> None:
-        if self.iopub_thread.wanted(self._topic("status")):
-            super()._publish_status(status, channel, parent)
+    def has_followers(self) -> bool:
+        """Whether anybody has subscribed to whether this rank is busy."""
+        wanted: bool = self.iopub_thread.wanted(self.status_topic)
+        return wanted
 
     def _publish_cell_status(self, status: Activity, asked: CellRequest) -> None:
         """Say whether a cell of the `CellChannel` runs; whoever shows it learns which one."""
-        topic = self._topic("status")
-        if self.iopub_thread.wanted(topic):
+        if self.has_followers():
             self.session.send(
                 self.iopub_socket,
                 "status",
                 {"execution_state": status},
                 self.get_parent("shell"),
-                topic,
+                self.status_topic,
                 # Where the protocol lets anything be said.
                 metadata={"cell": asked.execution_count, "cell_id": asked.cell_id},
             )
@@ -107,7 +106,7 @@ class RankKernel(
     # -- cells ------------------------------------------------------------------------------
 
     async def _run_cell_request(self, socket: zmq.Socket[bytes], frames: list[bytes]) -> None:
-        async with self._main_asyncio_lock:  # shell cells wait meanwhile
+        async with self.between_cells:  # shell cells wait meanwhile
             await self._run_cell(socket, frames)
 
     async def _run_cell(self, socket: zmq.Socket[bytes], frames: list[bytes]) -> None:
@@ -140,7 +139,7 @@ class RankKernel(
                 self._running = cell
                 if cell in self._cancelled:  # since we looked above
                     raise KeyboardInterrupt
-                reply = await run_cell(self, asked.code, asked.allow_stdin)
+                reply = await run_cell(self, self.shell, asked.code, asked.allow_stdin)
             finally:
                 self._running = ""
         except KeyboardInterrupt:  # not in the cell any more, nor quite out of it
@@ -160,13 +159,10 @@ class RankKernel(
             self.session.send(self.iopub_socket, "execute_reply", reply, request, topic)
         self._publish_cell_status("idle", asked)
 
-    def _input_request(
-        self, prompt: str, ident: Any, parent: dict[str, Any], password: bool = False
-    ) -> str:
+    def ask_user(self, prompt: str, parent: dict[str, Any], password: bool) -> str | None:
         """Ask behind the outputs, on the way that they go: what was printed is shown by then."""
         if not self._running:
-            answer: str = super()._input_request(prompt, ident, parent, password)
-            return answer
+            return None
         sys.stdout.flush()  # it may be the user's own
         take_in_everything(self.iopub_thread.captured)
         while self.stdin_socket.poll(0):  # answers that came too late
@@ -176,7 +172,7 @@ class RankKernel(
         self.session.send(self.iopub_socket, "input_request", question, parent, topic)
         self.stdin_socket.poll()
         _, reply = self.session.recv(self.stdin_socket)
-        answer = reply["content"]["value"]
+        answer: str = reply["content"]["value"]
         if answer == "\x04":
             raise EOFError
         return answer
@@ -268,7 +264,7 @@ def _let_threads_inherit_context() -> None:
     threading.Thread.start = start_in_context  # type: ignore[method-assign,assignment]
 
 
-class RankApp(IPKernelApp):  # type: ignore[misc]
+class RankApp(BaseApp):
     """The application around a `RankKernel`."""
 
     kernel_class = RankKernel
@@ -282,6 +278,7 @@ class RankApp(IPKernelApp):  # type: ignore[misc]
     def init_sockets(self) -> None:
         """Open the kernel's sockets, and the one for cells."""
         super().init_sockets()
+        assert self.context is not None
         self.cell_socket = self.context.socket(zmq.ROUTER)
         self.cell_socket.linger = 1000
         self.cell_socket.set_hwm(0)
@@ -294,7 +291,7 @@ class RankApp(IPKernelApp):  # type: ignore[misc]
         self.iopub_socket.linger = 1000
         self.iopub_socket.setsockopt(zmq.XPUB_VERBOSER, 1)
         self.iopub_socket.set_hwm(0)  # the cells' budgets bound what can pile up
-        self.iopub_port: int = self._bind_socket(self.iopub_socket, self.iopub_port)
+        self.iopub_port: int = self.bind(self.iopub_socket, self.iopub_port)
         self.configure_tornado_logger()
         pipe = f"ipc://{self.ip}-{CHANNELS['pipe']}"
         self.iopub_thread = PubThread(self.iopub_socket, self.session, pipe)
@@ -303,8 +300,7 @@ class RankApp(IPKernelApp):  # type: ignore[misc]
 
     def log_connection_info(self) -> None:
         """Note the ports and say nothing: users read a rank's log, and connect to none by hand."""
-        names = ("shell", "iopub", "stdin", "hb", "control")
-        self._ports = {name: getattr(self, f"{name}_port") for name in names}
+        self.note_ports()
 
     def close(self) -> None:
         """Close the sockets in an orderly fashion."""

@@ -8,19 +8,18 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from ipykernel.jsonutil import json_clean
-from ipykernel.zmqshell import ZMQInteractiveShell
 from IPython.core.autocall import ZMQExitAutocall
 from traitlets import default
 
 from ..common.protocol.cell_messages import ENDS_CELL
 from .error_content import error_content
+from .ipykernel_internals import BaseShell, json_clean
 
 _RUNNERS = (f"{__package__}.kernel", f"{__package__}.cell_runner")
 """Modules whose functions interrupt a cell, and are no part of it."""
 
 
-class CellExit(ZMQExitAutocall):  # type: ignore[misc]
+class CellExit(ZMQExitAutocall):
     """``exit`` and ``quit``: they end the cell, or the script that it runs, not the rank."""
 
     def __call__(self, *code: object) -> NoReturn:
@@ -28,7 +27,7 @@ class CellExit(ZMQExitAutocall):  # type: ignore[misc]
         raise SystemExit(*code)
 
 
-class RankShell(ZMQInteractiveShell):  # type: ignore[misc]
+class RankShell(BaseShell):
     """The shell of a `RankKernel`.
 
     Attributes
@@ -41,7 +40,7 @@ class RankShell(ZMQInteractiveShell):  # type: ignore[misc]
     _within = 0
     """How many cells run within the cell, as that of ``%%capture`` does."""
 
-    @default("exiter")  # type: ignore[untyped-decorator]
+    @default("exiter")
     def _default_exiter(self) -> CellExit:
         return CellExit(self)
 
@@ -79,15 +78,14 @@ class RankShell(ZMQInteractiveShell):  # type: ignore[misc]
         with self._noting_failure():
             super().safe_run_module(*arguments, **options)
 
-    def _get_exc_info(self, exc_tuple: Any = None) -> Any:
-        error = (exc_tuple or sys.exc_info())[1]
+    def on_error(self, error: BaseException | None) -> None:
+        """Show nothing of ours below an interrupted cell."""
         if isinstance(error, KeyboardInterrupt):  # our handler has raised it
             trace = error.__traceback__
             while trace and (inner := trace.tb_next):
                 if inner.tb_frame.f_globals.get("__name__") in _RUNNERS:
                     trace.tb_next = None
                 trace = trace.tb_next
-        return super()._get_exc_info(exc_tuple)
 
     @contextlib.contextmanager
     def _noting_failure(self) -> Iterator[None]:
@@ -97,21 +95,19 @@ class RankShell(ZMQInteractiveShell):  # type: ignore[misc]
         if shown is not before:  # IPython keeps there what it showed last
             self.program_error = shown
 
-    def _showtraceback(self, etype: type, evalue: BaseException, stb: list[str]) -> None:
+    def show_error(self, error: BaseException, kind: type, traceback: list[str]) -> bool:
         """Publish an error, and say whether it is the end of the cell."""
         sys.stdout.flush()
         sys.stderr.flush()
         hook = self.displayhook
         in_display = getattr(hook, "msg", None) is not None  # of the cell's last value
-        if in_display:
-            self._last_traceback_during_displayhook = True
-        self._last_traceback = stb
-        content = error_content(etype.__name__, evalue, stb)
-        content[ENDS_CELL] = (in_display or self._ends_cell(evalue)) and not self.call_pdb
+        content = error_content(kind.__name__, error, traceback)
+        content[ENDS_CELL] = (in_display or self._ends_cell(error)) and not self.call_pdb
         topic = hook.topic and hook.topic.replace(b"execute_result", b"error")
         hook.session.send(
             hook.pub_socket, "error", json_clean(content), hook.parent_header, ident=topic
         )
+        return in_display
 
     def _ends_cell(self, error: BaseException) -> bool:
         result = self.displayhook.exec_result

@@ -38,7 +38,7 @@ _STATUS = {
 }
 
 
-class KernelAuthMixin(JupyterHandler):  # type: ignore[misc]
+class KernelAuthMixin(JupyterHandler):
     """Let in this server's own kernels, which know the secret of the discovery file.
 
     The file is readable by its owner only, so whoever knows the secret runs as the server's user;
@@ -69,7 +69,7 @@ class KernelAuthMixin(JupyterHandler):  # type: ignore[misc]
     async def prepare(self, **options: Any) -> None:
         """Authenticate."""
         if not self.is_kernel:
-            await ensure_async(super().prepare(**options))
+            await super().prepare(**options)
         elif self.check_host():
             self.current_user = self._jupyter_current_user = User("jupyter-dist-kernel")
         else:
@@ -116,7 +116,7 @@ class KernelAuthMixin(JupyterHandler):  # type: ignore[misc]
 
 
 @web.stream_request_body
-class DistHandler(KernelAuthMixin, APIHandler):  # type: ignore[misc]
+class DistHandler(KernelAuthMixin, APIHandler):
     """A REST handler of ours; it reads a body only of who may call, and no more than `MAX_BODY`."""
 
     async def prepare(self, **options: Any) -> None:
@@ -160,5 +160,5 @@ class StatusHandler(DistHandler):
     """A handler whose reads do not count as activity, or an idle server would never be culled."""
 
     @property
-    def _track_activity(self) -> bool:
+    def _track_activity(self) -> bool:  # type: ignore[override]
         return bool(self.request.method != "GET")

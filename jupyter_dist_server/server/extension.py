@@ -30,7 +30,7 @@ from .routes import ROUTES
 from .weak_points import weak_points
 
 
-class JupyterDistApp(ExtensionApp):  # type: ignore[misc]
+class JupyterDistApp(ExtensionApp):
     """Pools of ranks for notebooks."""
 
     name = "jupyter_dist_server"

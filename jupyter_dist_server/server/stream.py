@@ -21,7 +21,7 @@ FRAME_INTERVAL = 0.03
 """Seconds between two states of one pool, at least."""
 
 
-class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):  # type: ignore[misc]
+class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
     """One panel. A client that reads slowly gets fewer, newer states, and costs no more memory."""
 
     _track_activity = False

@@ -7,10 +7,10 @@ import os
 import re
 import sys
 from dataclasses import replace
+from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 from traitlets import Float, Int
 
@@ -21,7 +21,7 @@ from ...common.rank_specs import format_ranks
 from ..cell import Options
 from ..output.results import CellResults
 from ..ran_cells import RanCell
-from ..session.current_pool import CurrentPool
+from .base import DistMagics
 from .options import no_options, parse, plain_usage, unquoted
 
 OUR_MAGICS = re.compile(
@@ -35,7 +35,7 @@ _NO_CODE = re.compile(r"\s*(#.*)?\s*")
 
 
 @magics_class
-class CellMagics(Magics):  # type: ignore[misc]
+class CellMagics(DistMagics):
     """Cells on ranks."""
 
     output_limit = Int(
@@ -52,10 +52,6 @@ class CellMagics(Magics):  # type: ignore[misc]
         config=True,
         help="""Time limit in seconds for ``%sync``.""",
     )
-
-    def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
-        super().__init__(shell)
-        self.pool = pool
 
     @plain_usage
     @magic_arguments()
@@ -180,7 +176,8 @@ class CellMagics(Magics):  # type: ignore[misc]
         kernel = getattr(self.shell, "kernel", None)
         allow_stdin = bool(getattr(kernel, "_allow_stdin", True))
         # The shell's counter is one ahead of the running cell in some versions of IPython.
-        count = len(self.shell.history_manager.input_hist_raw) - 1
+        history: Any = self.shell.history_manager
+        count = len(history.input_hist_raw) - 1
         how = options or Options(limit=self.output_limit)
         record, _ = self.pool.require()
         ran = noted or RanCell(code, self.pool.choose(ranks), count, results=how.results)

@@ -5,21 +5,16 @@ from __future__ import annotations
 import shlex
 
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
+from IPython.core.magic import line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
-from ..session.current_pool import CurrentPool
+from .base import DistMagics
 from .options import no_options, parse, plain_usage
 
 
 @magics_class
-class CompatibilityMagics(Magics):  # type: ignore[misc]
+class CompatibilityMagics(DistMagics):
     """Other names for what our magics do."""
-
-    def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
-        super().__init__(shell)
-        self.pool = pool
 
     @plain_usage
     @magic_arguments()

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from ...common.errors import DistError
-from ..session.current_pool import CurrentPool
 from ..torchrun_script import as_script
+from .base import DistMagics
 from .options import parse, plain_usage
 
 
 @magics_class
-class ExportMagics(Magics):  # type: ignore[misc]
+class ExportMagics(DistMagics):
     """From cells to a script."""
-
-    def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
-        super().__init__(shell)
-        self.pool = pool
 
     @plain_usage
     @magic_arguments()

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
@@ -19,7 +18,7 @@ from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
 from ..reuse import can_reuse
 from ..session.control import Record
-from ..session.current_pool import CurrentPool
+from .base import DistMagics
 from .gpu_table import gpu_rows
 from .options import (
     WITHOUT_END,
@@ -37,12 +36,8 @@ from .status import describe_start, pids, pools_table, status_table
 
 
 @magics_class
-class PoolMagics(Magics):  # type: ignore[misc]
+class PoolMagics(DistMagics):
     """Ranks for this notebook."""
-
-    def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
-        super().__init__(shell)
-        self.pool = pool
 
     @plain_usage
     @magic_arguments()

@@ -7,7 +7,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from ...client.splitting import concatenate
@@ -17,16 +17,17 @@ from ...common.rank_specs import format_ranks
 from ...common.units import format_bytes
 from ..api import NotebookPool
 from ..session.current_pool import CurrentPool
+from .base import DistMagics
 from .options import plain_usage, unquoted
 
 
 @magics_class
-class ValueMagics(Magics):  # type: ignore[misc]
+class ValueMagics(DistMagics):
     """Values between the notebook and ranks."""
 
     def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
-        super().__init__(shell)
-        self.pool = NotebookPool(pool)
+        super().__init__(shell, pool)
+        self.values = NotebookPool(pool)
 
     @plain_usage
     @magic_arguments()
@@ -53,10 +54,10 @@ class ValueMagics(Magics):  # type: ignore[misc]
             name: self._evaluate(expression)
             for name, expression in zip(names, options.names, strict=True)
         }
-        ranks = self.pool.choose(options.ranks)
+        ranks = self.values.choose(options.ranks)
         begun = time.monotonic()
-        moved = self.pool.mover().push(values, ranks)
-        self.pool.note_values("push", names)
+        moved = self.values.mover().push(values, ranks)
+        self.values.note_values("push", names)
         _say("Pushed", names, moved, f"to {_ranks(ranks)}", begun)
 
     @plain_usage
@@ -81,11 +82,11 @@ class ValueMagics(Magics):  # type: ignore[misc]
         """
         options = parse_argstring(self.dist_pull, line)
         expression, target = _name(options)
-        ranks = self.pool.choose(options.ranks or options.rank)
+        ranks = self.values.choose(options.ranks or options.rank)
         if not options.ranks and len(ranks) > 1:
             raise UsageError("--rank must be one rank; use --ranks for several")
         begun = time.monotonic()
-        values, moved = self.pool.mover().pull(expression, ranks)
+        values, moved = self.values.mover().pull(expression, ranks)
         value = list(values.values()) if options.ranks else values[ranks[0]]
         self._keep("Pulled", target, value, moved, ranks, begun)
 
@@ -106,10 +107,10 @@ class ValueMagics(Magics):  # type: ignore[misc]
         options = parse_argstring(self.dist_scatter, line)
         name = options.target or options.name
         value = self._evaluate(options.name)
-        ranks = self.pool.choose(options.ranks)
+        ranks = self.values.choose(options.ranks)
         begun = time.monotonic()
-        moved = self.pool.mover().scatter(name, value, ranks)
-        self.pool.note_values("scatter", [name])
+        moved = self.values.mover().scatter(name, value, ranks)
+        self.values.note_values("scatter", [name])
         _say("Scattered", [name], moved, f"to {_ranks(ranks)}", begun)
 
     @plain_usage
@@ -131,9 +132,9 @@ class ValueMagics(Magics):  # type: ignore[misc]
         """
         options = parse_argstring(self.dist_gather, line)
         expression, target = _name(options)
-        ranks = self.pool.choose(options.ranks)
+        ranks = self.values.choose(options.ranks)
         begun = time.monotonic()
-        values, moved = self.pool.mover().pull(expression, ranks)
+        values, moved = self.values.mover().pull(expression, ranks)
         gathered: Any = list(values.values())
         if options.concat:
             gathered = concatenate(expression, gathered)

@@ -74,12 +74,14 @@ class Replay:
     Parameters
     ----------
     shell : InteractiveShell
-        The notebook's, with a kernel.
+        The notebook's.
+    kernel : IPythonKernel
+        Which has it.
     """
 
-    def __init__(self, shell: InteractiveShell) -> None:
+    def __init__(self, shell: InteractiveShell, kernel: Any) -> None:
         self._shell = shell
-        self._kernel = shell.kernel
+        self._kernel = kernel
         self._cells: OrderedDict[str, Shown] = OrderedDict()
 
     def install(self) -> None:
@@ -117,7 +119,7 @@ class Replay:
                     "output_type": "error",
                     "ename": type(error).__name__,
                     "evalue": str(error),
-                    "traceback": list(self._shell._last_traceback or []),
+                    "traceback": list(getattr(self._shell, "_last_traceback", None) or []),
                 }
             )
         shown.execution_count = result.execution_count

@@ -16,9 +16,8 @@ import threading
 import time
 from typing import Any
 
-from ipykernel.iostream import OutStream
-
 from ...common.files.stderr_file import KEPT, START_BYTES
+from ..ipykernel_internals import BaseStream
 from .outbox import Outbox
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -104,11 +103,11 @@ class Writes:
                 time.sleep(_POLL)
 
 
-class RankStream(OutStream):  # type: ignore[misc]
+class RankStream(BaseStream):
     """`sys.stdout` or `sys.stderr` of a rank, taking in its file descriptor as well."""
 
     def __init__(self, session: Any, pub_thread: Any, name: str, **options: Any) -> None:
-        super().__init__(session, pub_thread, name, **options | {"watchfd": False})
+        super().__init__(session, pub_thread, name, **options)
         self._descriptor = {"stdout": 1, "stderr": 2}[name]
         self.captured = MemoryFile(f"rank-{name}")
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -192,7 +191,7 @@ class RankStream(OutStream):  # type: ignore[misc]
         """
         with self._outbox.lock:
             if text := self._decoder.decode(self.captured.read_new(), final):
-                self._outbox.put(parent or self._parent_header_global, self.name, text)
+                self._outbox.put(parent or self.cell_header, self.name, text)
 
 
 def _follow(streams: list[RankStream]) -> None:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import zmq
-from ipykernel.iostream import IOPubThread
 from jupyter_client.jsonutil import json_default
-from zmq.eventloop.zmqstream import ZMQStream
 
+from ..ipykernel_internals import BasePubThread
 from .outbox import Outbox
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a pair: it may be in a string, but UTF-8 has nothing for it."""
 
 
-class PubThread(IOPubThread):  # type: ignore[misc]
+class PubThread(BasePubThread):
     """Sends a rank's outputs, in a thread of its own.
 
     Parameters
@@ -42,36 +39,18 @@ class PubThread(IOPubThread):  # type: ignore[misc]
     """
 
     def __init__(self, socket: Any, session: Any, pipe: str) -> None:
-        self._pipe = pipe
         self.sent = 0
         self._woken = False
         self._subscriptions: Counter[bytes] = Counter()
-        super().__init__(socket, pipe=True, session=session)
+        super().__init__(socket, session, pipe)
         session.pack = partial(_pack, session.pack)
         self.outbox = Outbox(session, self)
         self.captured: list[Any] = []
         """Both streams, see `RankStream`."""
 
-    def _setup_pipe_in(self) -> None:
-        # Not on a TCP port, as ipykernel does: all users of the machine could write there.
-        self._pipe_uuid = os.urandom(16)
-        pipe = self.socket.context.socket(zmq.PULL)
-        pipe.linger = 0
-        pipe.bind(self._pipe)
-        self._pipe_in = ZMQStream(pipe, self.io_loop)
-        self._pipe_in.on_recv(self._handle_pipe_msg)
-
-    def _setup_pipe_out(self) -> tuple[zmq.Context[Any], zmq.Socket[Any]]:
-        context: zmq.Context[Any] = zmq.Context()  # a forked process cannot use its parent's
-        pipe = context.socket(zmq.PUSH)
-        pipe.linger = 3000
-        pipe.connect(self._pipe)
-        return context, pipe
-
-    def _handle_subscription(self, frames: list[bytes]) -> None:
-        for frame in frames:
-            self._subscriptions[frame[1:]] += 1 if frame[0] else -1
-        super()._handle_subscription(frames)
+    def on_subscription(self, topic: bytes, more: bool) -> None:
+        """Count those who have subscribed to a topic."""
+        self._subscriptions[topic] += 1 if more else -1
 
     def wanted(self, topic: bytes) -> bool:
         """Whether somebody has subscribed to a topic; if not, nobody would get the message."""
@@ -85,14 +64,14 @@ class PubThread(IOPubThread):  # type: ignore[misc]
         if not self.thread.is_alive():
             call()
             return
-        self._events.append(call)
+        self.enqueue(call)
         if not self._woken:
             self._woken = True
-            self._event_pipe.send(b"")
+            self.wake()
 
-    def _handle_event(self, frames: list[bytes]) -> None:
-        self._woken = False  # before the events are counted: later ones wake the thread again
-        super()._handle_event(frames)
+    def on_woken(self) -> None:
+        """Let later calls wake the thread again: those that wait by now are called."""
+        self._woken = False
 
     def send_multipart(self, *arguments: Any, **options: Any) -> None:
         """Send a message after what was printed before it; a display only within its budget."""

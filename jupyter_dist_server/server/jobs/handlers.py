@@ -46,6 +46,7 @@ class SubmittingHandler(JobHandlerBase):
     def read_request(self) -> Callable[[Store], Submission]:
         """Check the body; return what makes it ready for the store, in a thread."""
         request = JobRequest.from_json(self.body(_FIELDS))
+        assert self.serverapp is not None
         folder = self.serverapp.root_dir
         return lambda store: prepare(request, store, folder)
 

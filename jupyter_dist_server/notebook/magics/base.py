@@ -1,0 +1,18 @@
+"""What all classes of magics have in common."""
+
+from __future__ import annotations
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics
+
+from ..session.current_pool import CurrentPool
+
+
+class DistMagics(Magics):
+    """Magics that use the notebook's pool."""
+
+    shell: InteractiveShell
+
+    def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
+        super().__init__(shell)
+        self.pool = pool
