@@ -18,7 +18,7 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from ..common.files.inherited_lease import inherit
+from ..common.files.inherited_lease import InheritedLease
 from ..common.files.open_files import raise_limit
 from ..common.folder import read_config
 from ..common.processes import (
@@ -72,10 +72,15 @@ class Agent:
         The pool's private folder, holding ``pool.json``.
     listener : socket.socket
         The control socket, already bound by the owner.
+    lease : InheritedLease or None
+        Of the pool's GPUs.
     """
 
-    def __init__(self, folder: Path, listener: socket.socket) -> None:
+    def __init__(
+        self, folder: Path, listener: socket.socket, lease: InheritedLease | None = None
+    ) -> None:
         self.folder = folder
+        self._lease = lease
         self.config = read_config(folder)
         self.listener = listener
         self._process = ProcessRef.of(os.getpid())
@@ -279,6 +284,8 @@ class Agent:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         loop.run_until_complete(self._open())
+        if self._lease and (events := self._lease.fileno()) is not None:
+            loop.add_reader(events, self._lease.mend)
         # The loop is paused while forking, so that a child never stands inside a callback.
         while loop.run_until_complete(self._has_next()):
             self.starter.start_next(inherited)  # none, if a restart came in the loop's last pass
@@ -299,12 +306,12 @@ def serve(listener: socket.socket, lease: list[int], failure: Reason | None) -> 
     """
     call_ourselves("dist-agent")
     raise_limit()  # for our ranks too, which have a connection to each other in every group
-    held = inherit(lease) if lease else []  # at once, and by no child of ours
-    agent = Agent(Path(listener.getsockname()).parent, listener)
+    held = InheritedLease(lease) if lease else None  # at once, and by no child of ours
+    agent = Agent(Path(listener.getsockname()).parent, listener, held)
     agent.failure = failure
     if not failure:
         agent.starter.prepare()
     adopt_descendants()
     agent.run()
-    for file in held:
-        file.close()
+    if held:
+        held.close()

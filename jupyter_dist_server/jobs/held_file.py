@@ -11,11 +11,13 @@ import pwd
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from .shared_folder import HIDDEN, READ, is_free, new_file, unusable
+from ..common.files.shared_folder import HIDDEN, READ, is_free, new_file, unusable
+
+T = TypeVar("T")
 
 _LEFT_BEHIND = 60.0
 """Seconds after which a file that never got its name is removed: its maker was killed."""
@@ -48,8 +50,13 @@ class HeldFile:
         DistError
             If that is not possible.
         """
+        return cls.write_new(path, json.dumps(content).encode())
+
+    @classmethod
+    def write_new(cls, path: Path, content: bytes) -> HeldFile:
+        """Do the same with bytes."""
         try:
-            fresh, file = new_file(path.parent, json.dumps(content).encode())
+            fresh, file = new_file(path.parent, content)
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fresh.rename(path)
         except OSError as error:
@@ -60,26 +67,63 @@ class HeldFile:
         """Show that the holder is not only there, but also at work."""
         os.utime(self.file.fileno())
 
+    def write(self, content: bytes) -> None:
+        """Say something else."""
+        os.ftruncate(self.file.fileno(), os.pwrite(self.file.fileno(), content, 0))
+
 
 def held_files(where: Path, suffix: str) -> list[dict[str, Any]]:
     """Return the content of every file that is held, in the order of names.
 
     Each has the fields that its holder wrote, ``gpus`` among them, and ``file``, its name,
-    ``user``, its owner, and ``beat``, when it was last seen at work. Files that nobody holds are
-    removed. Of each user a few hundred count. How long this takes is for other users to decide, so
-    it has no place in an event loop.
+    ``user``, its owner, and ``beat``, when it was last changed.
     """
-    found, counted = [], Counter[int]()
-    for path, about in sorted(_files(where)):
+    found = []
+    for name, about, said in read_held(where, suffix, _decode, _LONGEST):
+        content = said or {}
+        gpus = content.get("gpus")
+        found.append(
+            {key: _plain(value) for key, value in content.items()}
+            | {
+                "gpus": [str(uuid) for uuid in gpus] if isinstance(gpus, list) else [],
+                "user": name_of(about.st_uid),
+                "file": name,
+                "beat": about.st_mtime,
+            }
+        )
+    return found
+
+
+def read_held(
+    where: Path, suffix: str, decode: Callable[[bytes], T], longest: int, most: int = _MOST
+) -> Iterator[tuple[str, os.stat_result, T | None]]:
+    """Yield the name, the state and the content of every file that is held, in the order of names.
+
+    Files that nobody holds are removed. How long this takes is for other users to decide, so it has
+    no place in an event loop.
+
+    Parameters
+    ----------
+    where : Path
+        The folder.
+    suffix : str
+        Of the files.
+    decode : callable
+        Reads the bytes; raises `ValueError` for what is malformed, which is then `None`.
+    longest : int
+        Bytes that are read of each.
+    most : int
+        Files that are read of each user.
+    """
+    counted = Counter[int]()
+    for path, about in sorted(_files(where), key=lambda entry: entry[0]):
         if path.name.startswith(HIDDEN):
             if time.time() - about.st_mtime > _LEFT_BEHIND:
                 _remove(path)
-        elif path.name.endswith(suffix) and counted[about.st_uid] < _MOST:
+        elif path.name.endswith(suffix) and counted[about.st_uid] < most:
             counted[about.st_uid] += 1
             with contextlib.suppress(OSError):  # gone by now, or nothing that we have made
-                if content := _look_at(path):
-                    found.append(content)
-    return found
+                yield from _look_at(path, decode, longest)
 
 
 def _files(where: Path) -> Iterator[tuple[Path, os.stat_result]]:
@@ -97,30 +141,29 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _look_at(path: Path) -> dict[str, Any] | None:
+def _look_at(
+    path: Path, decode: Callable[[bytes], T], longest: int
+) -> Iterator[tuple[str, os.stat_result, T | None]]:
     with io.FileIO(os.open(path, READ), "r") as file:
         about = os.fstat(file.fileno())
         if not is_free(file, fcntl.LOCK_SH):
-            content = _read(file.fileno())
-            gpus = content.get("gpus")
-            return {name: _plain(value) for name, value in content.items()} | {
-                "gpus": [str(uuid) for uuid in gpus] if isinstance(gpus, list) else [],
-                "user": name_of(about.st_uid),
-                "file": path.name,
-                "beat": about.st_mtime,
-            }
-        if stat.S_ISREG(about.st_mode):
+            yield path.name, about, _read(file.fileno(), decode, longest)
+        elif stat.S_ISREG(about.st_mode):
             path.unlink()
+
+
+def _read(descriptor: int, decode: Callable[[bytes], T], longest: int) -> T | None:
+    for _ in range(3):  # it may be changed at this very moment
+        with contextlib.suppress(ValueError, RecursionError):
+            return decode(os.pread(descriptor, longest, 0))
     return None
 
 
-def _read(descriptor: int) -> dict[str, Any]:
-    for _ in range(3):  # it may be changed at this very moment
-        with contextlib.suppress(ValueError, RecursionError):
-            content = json.loads(os.pread(descriptor, _LONGEST, 0))
-            if isinstance(content, dict):
-                return content
-    return {}
+def _decode(content: bytes) -> dict[str, Any]:
+    said = json.loads(content)
+    if not isinstance(said, dict):
+        raise ValueError("no object")
+    return said
 
 
 def _plain(value: Any) -> str | int | float | None:

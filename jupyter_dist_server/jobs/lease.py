@@ -2,7 +2,7 @@
 
 For each GPU there is a file that is locked by whoever leases it: exclusively, or shared with others
 who do so too. A second file says who that is, for everybody to read; it counts while the same
-process holds it. See `shared_folder` for what a lock is.
+process holds it. See `common.files.shared_folder` for what a lock is.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from types import TracebackType
 from typing import Any
 
 from ..common.errors import DistError
+from ..common.files.own_files import OwnFile
+from ..common.files.shared_folder import folder, guard, is_free, lock_file, unusable
 from ..gpus.inventory import Inventory
 from .held_file import HeldFile, held_files, name_of
-from .shared_folder import folder, is_free, lock_file, unusable
 
 _HOLDER = ".holder"
+_CORES = ".cores"
+"""Of a job that has no GPUs."""
 _TOLD = ("user", "pid", "since", "pool", "notebook", "host", "shared")
 
 
@@ -34,15 +37,13 @@ class Lease:
 
     Parameters
     ----------
-    holder : HeldFile
-        Says who holds it.
-    locks : list of io.FileIO
-        One for each GPU.
+    files : list of OwnFile
+        The folder, the lock of each GPU, and, as the last one to be closed, what says who holds it:
+        whoever sees that closed finds the locks free.
     """
 
-    def __init__(self, holder: HeldFile, locks: list[io.FileIO]) -> None:
-        self._holder = holder
-        self._locks = locks
+    def __init__(self, files: list[OwnFile]) -> None:
+        self._files = files
 
     @classmethod
     def take(cls, uuids: Iterable[str], who: dict[str, Any], shared: bool = False) -> Lease:
@@ -67,29 +68,31 @@ class Lease:
         """
         where, mode = folder(), fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         with contextlib.ExitStack() as undo:
-            locks = []
+            folder_lock = guard()
+            undo.callback(folder_lock.close)
+            locks: list[io.FileIO] = []
             # In the same order for all: of those who want the same GPUs, one gets them.
             for uuid in sorted(set(uuids)):
                 locks.append(undo.enter_context(_lock_of(where, uuid)))
                 if not (is_free(locks[-1], mode) and _is_still_there(where, uuid, locks[-1])):
                     raise GpuTaken(uuid)
             content = who | {"gpus": sorted(set(uuids)), "shared": shared}
-            path = where / f"{who['pool']}{_HOLDER}"
+            path = where / f"{who['pool']}{_HOLDER if content['gpus'] else _CORES}"
             holder = HeldFile.create(path, content)
             undo.enter_context(holder.file)
             undo.callback(path.unlink, missing_ok=True)
             _check_others(where, path.name, content)
             undo.pop_all()
-        return cls(holder, locks)
+        return cls([folder_lock, *locks, holder.file])
 
     @property
     def descriptors(self) -> list[int]:
         """What another process has to be given to hold the lease, too."""
-        return [file.fileno() for file in (self._holder.file, *self._locks)]
+        return [file.fileno() for file in self._files]
 
     def close(self) -> None:
         """Leave the lease to those who have inherited it; it ends with the last of them."""
-        for file in (self._holder.file, *self._locks):
+        for file in self._files:
             file.close()
 
     def __enter__(self) -> Lease:
@@ -144,6 +147,19 @@ def _obstacle(path: Path) -> dict[str, Any]:
     except OSError as error:  # nobody can make one
         raise unusable(path, error) from error
     return {"user": owner, "obstacle": str(path), "shared": False, "others": []}
+
+
+def running() -> list[dict[str, Any]]:
+    """Return what every lease says of itself, those of jobs without GPUs, too.
+
+    Returns
+    -------
+    list of dict
+        What was given to `Lease.take`, with ``user``, ``file`` and ``gpus``. Its other users write
+        it, so nothing but `user` and `file` can be relied on.
+    """
+    where = folder()
+    return held_files(where, _HOLDER) + held_files(where, _CORES)
 
 
 def holders(inventory: Inventory) -> dict[str, dict[str, Any]]:

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..gpus.gpu_state import GpuState
+from .board import POOL
 from .eligible import obstacles
 from .held_file import name_of
 from .job import Job
+from .lease import running
 from .plan import Expected, forecast
-from .situation import situation
-from .states import PENDING
+from .situation import others, situation_of, store_name
+from .states import PENDING, RUNNING
 from .store import Store
+from .wants import Want
 
-BATCH, POOL, OTHER = "batch", "pool", "other"
+BATCH, OTHER = "batch", "other"
 
 
 @dataclass(frozen=True)
@@ -65,25 +68,40 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     store : Store
         The user's own jobs.
     gpus : GpuState or None
-        What NVML says; needed for `start` if any job needs GPUs.
+        What NVML says; needed for `start`, for the order between users, and for the reasons of
+        others.
     start : bool
         Whether to tell when what waits is expected to start.
     """
     active, pending = store.active(), store.pending()
-    expected = _expected(store, pending, active, gpus) if start else {}
-    return [_own(job, expected) for job in [*active, *pending]]
+    found = obstacles(pending, active, store.dependencies(), time.time())
+    boards = others(store)
+    eligible = [job for job in pending if job.id not in found]
+    there = situation_of(store, gpus, eligible, active, boards)
+    expected = forecast(there.machine, there.held, there.ordered, there.now) if start else {}
+    rows = [_own(job, None) for job in active]
+    ours = {(name_of(os.getuid()), store_name(store.folder), job.id) for job in active}
+    for said in running():
+        if (said["user"], said.get("store"), said.get("job")) not in ours:
+            rows.append(_runs(said))
+    rows += [
+        Row(id="", user="", name="", kind=OTHER, state=RUNNING, gpus=1, gpu_uuids=(uuid,))
+        for uuid, who in there.leases.items()
+        if who["user"] is None
+    ]
+    wanted = there.plan()
+    by_id = {str(job.id): job for job in pending}
+    kinds = {board.file: board.content.kind for board in boards}
+    for want in there.ordered:
+        if job := by_id.pop(want.id, None):
+            rows.append(_own(job, expected.get(want.id)))
+        else:
+            reason = wanted.reason(want) if gpus else None
+            rows.append(_waits(want, kinds, reason or "", expected.get(want.id)))
+    return rows + [_own(job, None) for job in by_id.values()]
 
 
-def _expected(
-    store: Store, pending: list[Job], active: list[Job], gpus: GpuState | None
-) -> Mapping[str, Expected]:
-    now = time.time()
-    found = obstacles(pending, active, store.dependencies(), now)
-    there = situation([job for job in pending if job.id not in found], active, gpus, {})
-    return forecast(there.machine, there.held, there.ordered, now)
-
-
-def _own(job: Job, expected: Mapping[str, Expected]) -> Row:
+def _own(job: Job, expected: Expected | None) -> Row:
     waits = job.state == PENDING
     return Row(
         id=job.label,
@@ -98,6 +116,45 @@ def _own(job: Job, expected: Mapping[str, Expected]) -> Row:
         ends_by=job.ends_by,
         reason=job.reason if waits else "",
         detail=job.detail,
-        expected=expected.get(str(job.id)) if waits else None,
+        expected=expected,
         job=job,
     )
+
+
+def _runs(said: Mapping[str, Any]) -> Row:
+    """Read what another process says that it has; it may say anything."""
+    is_job = said.get("job") is not None
+    since, ends_by = _number(said.get("since")), _number(said.get("ends_by"))
+    return Row(
+        id=str(said.get("label" if is_job else "pool") or ""),
+        user=said["user"],
+        name=str(said.get("notebook") or ""),
+        kind=BATCH if is_job else POOL,
+        state=RUNNING,
+        gpus=len(said["gpus"]),
+        gpu_uuids=tuple(said["gpus"]),
+        limit=ends_by - since if since is not None and ends_by is not None else None,
+        since=since,
+        ends_by=ends_by,
+        idle_since=_number(said.get("idle_since")),
+    )
+
+
+def _waits(want: Want, kinds: Mapping[str, str], reason: str, expected: Expected | None) -> Row:
+    file, _, id = want.id.partition(" ")
+    return Row(
+        id=id,
+        user=want.user,
+        name=want.name,
+        kind=POOL if kinds.get(file) == POOL else BATCH,
+        state=PENDING,
+        gpus=want.gpus,
+        limit=want.limit,
+        since=want.queued,
+        reason=reason,
+        expected=expected,
+    )
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

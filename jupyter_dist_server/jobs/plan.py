@@ -8,79 +8,14 @@ ANL/IBM SP Scheduling System", 1995, https://doi.org/10.1007/3-540-60153-8_35).
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-HOUR = 3600.0
-_WAITED_HOUR = 2.0
-"""As many GPUs as an hour in line counts for, between users."""
-_LEAST_ASSUMED = HOUR
-"""Seconds for which somebody without a limit is assumed to go on, at least."""
+from .wants import LEAST_ASSUMED, Held, Machine, Want
+
 _HEAD_PATIENCE = 600.0
 """Seconds at the head after which GPUs are kept for an entry though no end is known."""
-
-
-@dataclass(frozen=True)
-class Want:
-    """One entry of a queue: what somebody waits for."""
-
-    id: str
-    user: str
-    queued: float
-    """Seconds since the epoch: when it was submitted, or released."""
-    gpus: int = 0
-    only: frozenset[str] | None = None
-    """UUIDs of the GPUs that will do; `None` if all will."""
-    limit: float | None = None
-    """Seconds for which it runs at most."""
-    cpus: int = 0
-    memory: int = 0
-    """Bytes of the machine's memory."""
-    share: int | None = None
-    """Bytes of each GPU's memory, if it shares GPUs with others."""
-    head_since: float = math.inf
-    """Since when it is the first that does not fit."""
-    shape: tuple[object, ...] = field(init=False, compare=False)
-    """What of it decides whether it fits: if one does not, no other of this shape does."""
-
-    def __post_init__(self) -> None:
-        shape = (self.gpus, self.only, self.limit, self.cpus, self.memory, self.share)
-        object.__setattr__(self, "shape", shape)
-
-
-@dataclass(frozen=True)
-class Held:
-    """What somebody has: a job that runs, a pool, or a lease that only says who holds it."""
-
-    id: str
-    user: str
-    gpus: frozenset[str] = frozenset()
-    since: float = 0.0
-    ends_by: float | None = None
-    """When it ends at the latest, if it has a limit."""
-    cpus: int = 0
-    memory: int = 0
-    share: int | None = None
-
-    def end(self, now: float) -> float:
-        """Return when it ends at the latest, or, without a limit, is assumed to."""
-        if self.ends_by is not None:
-            return max(self.ends_by, now)
-        return now + max(now - self.since, _LEAST_ASSUMED)
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What there is to be given."""
-
-    gpus: Mapping[str, int] = field(default_factory=dict)
-    """Bytes of memory by UUID, in the order in which GPUs are preferred."""
-    blocked: frozenset[str] = frozenset()
-    """GPUs that a process uses without a lease."""
-    cpus: int = 1
-    memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -110,6 +45,10 @@ class Plan:
     reasons: Mapping[tuple[object, ...], str]
     """Why entries of a shape wait, in Slurm's words."""
     head: Reservation | None = None
+    kept: frozenset[str] = frozenset()
+    """GPUs that are kept for the head, from now on."""
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """All GPUs that an entry that starts could be given; a pool chooses among them."""
 
     def reason(self, want: Want) -> str | None:
         """Return why an entry waits, or `None` if it starts."""
@@ -118,39 +57,6 @@ class Plan:
         if self.head and self.head.id == want.id:
             return "Resources"
         return self.reasons.get(want.shape, "Priority")
-
-
-def in_order(held: Iterable[Held], queues: Mapping[str, Sequence[Want]], now: float) -> list[Want]:
-    """Merge the queues of users, each in its own order, into the order of all.
-
-    Of the users' next entries that one comes first whose user holds the fewest GPUs, with those of
-    the own entries ahead, less two for each hour that it has waited. So no user buries another, and
-    waiting wins in the end.
-    """
-    has: dict[str, float] = dict.fromkeys(queues, 0.0)
-    for one in held:
-        if one.user in has:
-            has[one.user] += len(one.gpus)
-    if len(queues) == 1:
-        return list(next(iter(queues.values())))
-
-    def entry(user: str, place: int) -> tuple[float, float, str, int]:
-        want = queues[user][place]
-        return has[user] - (now - want.queued) / HOUR * _WAITED_HOUR, want.queued, user, place
-
-    heads = [entry(user, 0) for user, queue in queues.items() if queue]
-    heapq.heapify(heads)
-    ordered = []
-    while heads:
-        _, _, user, place = heads[0]
-        want = queues[user][place]
-        ordered.append(want)
-        has[user] += want.gpus
-        if place + 1 < len(queues[user]):
-            heapq.heapreplace(heads, entry(user, place + 1))
-        else:
-            heapq.heappop(heads)
-    return ordered
 
 
 class _Room:
@@ -192,7 +98,7 @@ class _Room:
         for uuid, users in self.users.items():
             if want.only is None or uuid in want.only:
                 blocked = uuid in self.machine.blocked
-                end = max([one.end(now) for one in users] + [now + blocked * _LEAST_ASSUMED])
+                end = max([one.end(now) for one in users] + [now + blocked * LEAST_ASSUMED])
                 ends[uuid] = end, not blocked and all(one.ends_by is not None for one in users)
         soonest = sorted(ends, key=lambda uuid: ends[uuid][0])[: want.gpus]
         start = max([ends[uuid][0] for uuid in soonest], default=now)
@@ -225,6 +131,7 @@ def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: f
     """
     room = _Room(machine, held)
     starts: dict[str, tuple[str, ...]] = {}
+    choices: dict[str, tuple[str, ...]] = {}
     reasons: dict[tuple[object, ...], str] = {}
     head: Reservation | None = None
     kept: Reservation | None = None
@@ -232,7 +139,7 @@ def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: f
     for want in ordered:
         if want.shape in reasons:
             continue
-        if reason := _never(machine, want):
+        if reason := never(machine, want):
             reasons[want.shape] = reason
             continue
         free = list(room.free(want))
@@ -245,7 +152,7 @@ def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: f
             free = [uuid for uuid in free if uuid not in kept.gpus]
             fits = fits and spare_cpus >= want.cpus and spare_memory >= want.memory
         if fits and len(free) >= want.gpus:
-            starts[want.id] = tuple(free[: want.gpus])
+            starts[want.id], choices[want.id] = tuple(free[: want.gpus]), tuple(free)
             room.take(_as_held(want, starts[want.id], now))
             if delays:
                 spare_cpus, spare_memory = spare_cpus - want.cpus, spare_memory - want.memory
@@ -256,10 +163,11 @@ def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: f
             # While nobody knows an end, keeping GPUs idle would help nobody for long.
             if head.certain or now - want.head_since >= _HEAD_PATIENCE:
                 kept, spare_cpus, spare_memory = head, head.spare_cpus, head.spare_memory
-    return Plan(tuple(want.id for want in ordered), starts, reasons, head)
+    gpus = kept.gpus if kept else frozenset()
+    return Plan(tuple(want.id for want in ordered), starts, reasons, head, gpus, choices)
 
 
-def _never(machine: Machine, want: Want) -> str | None:
+def never(machine: Machine, want: Want) -> str | None:
     """Say why an entry cannot start on this machine as it is now."""
     there = len(machine.gpus)
     if want.only is not None:
@@ -323,7 +231,7 @@ def forecast(
                 break
             # A process without a lease is assumed to go on for as long as one without a limit.
             machine = replace(machine, blocked=frozenset())
-            clock, certain = clock + _LEAST_ASSUMED, False
+            clock, certain = clock + LEAST_ASSUMED, False
             continue
         first = min(running, key=lambda one: one.end(clock))
         clock, certain = first.end(clock), certain and first.ends_by is not None

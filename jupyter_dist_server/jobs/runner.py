@@ -7,26 +7,26 @@ after RUNNING is in the store, and ends with the runner, however that ends.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
 import shutil
 import signal
-import sys
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import psutil
 
 from ..common.errors import DistError
-from ..common.files.inherited_lease import inherit
+from ..common.files.inherited_lease import InheritedLease
 from ..common.files.own_files import own
 from ..common.processes import ProcessRef, adopt_descendants, boot_id, call_ourselves
 from .command import job_command, job_environment, lease_folder, log_paths
+from .descendants import descendants, send
 from .job import Job
-from .start_dispatcher import DISPATCHER, ensure
+from .job_process import become_job
+from .start_dispatcher import ensure
 from .states import (
     CANCELLED,
     COMPLETED,
@@ -42,7 +42,6 @@ from .store import Store
 
 _COMMIT_FOR = 60.0
 """Seconds for which writing the job's end is tried, before it is left in a file."""
-_PDEATHSIG = 1
 
 
 class Runner:
@@ -54,11 +53,15 @@ class Runner:
         Where the job is.
     job : Job
         In CONFIGURING.
+    lease : InheritedLease or None
+        Of its GPUs and cores.
     """
 
-    def __init__(self, store: Store, job: Job) -> None:
+    def __init__(self, store: Store, job: Job, lease: InheritedLease | None) -> None:
         self._store = store
         self.job = job
+        self._lease = lease
+        self._poll = select.poll()
         self._ended_by: str | None = None
         """The state that ending it ourselves leads to."""
         self._kill_at: float | None = None
@@ -69,6 +72,9 @@ class Runner:
         self._oom_kills = _oom_kills()
         self._wakeup, sender = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
+        self._poll.register(self._wakeup, select.POLLIN)
+        if lease and (events := lease.fileno()) is not None:
+            self._poll.register(events, select.POLLIN)
         for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         self._asked_to_end = False
@@ -130,15 +136,13 @@ class Runner:
         child = os.fork()
         if not child:
             os.close(release)
-            _become_job(waits, out, err, refusal, self.job.spec.cwd, command, environment)
+            become_job(waits, out, err, refusal, self.job.spec.cwd, command, environment)
         for descriptor in {waits, out, err, refusal}:
             os.close(descriptor)
         return child, release
 
     def _watch(self, child: int) -> int:
         """Wait for the job's end, and end it when it is time; return the status of `waitpid`."""
-        poll = select.poll()
-        poll.register(self._wakeup, select.POLLIN)
         while True:
             # Adopted orphans are reaped here, too.
             with contextlib.suppress(ChildProcessError):
@@ -147,11 +151,16 @@ class Runner:
                         return ended[1]
             self._look()
             due = [moment for moment in (self._kill_at, self._signal_at(), self._ends_at) if moment]
-            wait = min(due) - time.monotonic() if due else None
-            poll.poll(None if wait is None else max(0.0, wait * 1000 + 1))
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._wakeup, 4096)
+            self._sleep(min(due) - time.monotonic() if due else None)
             self._on_time()
+
+    def _sleep(self, seconds: float | None) -> None:
+        """Wait for a signal, or until somebody has removed a file of the lease."""
+        ready = self._poll.poll(None if seconds is None else max(0.0, seconds * 1000 + 1))
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wakeup, 4096)
+        if self._lease and any(descriptor != self._wakeup for descriptor, _ in ready):
+            self._lease.mend()
 
     def _look(self) -> None:
         """Read what others want of the job: its end, or another limit."""
@@ -159,6 +168,10 @@ class Runner:
             fresh = self._store.get(self.job.id)
             if fresh.limit != self.job.limit and self._ended_by is None:
                 self._ends_at = None if fresh.limit is None else self._started + fresh.limit
+                if self._lease:
+                    since = fresh.started or time.time()
+                    ends_by = None if fresh.limit is None else since + fresh.limit
+                    self._lease.tell(ends_by=ends_by)
             self.job = fresh
             if fresh.cancel_at is not None:
                 self._end(CANCELLED)
@@ -177,13 +190,13 @@ class Runner:
         now = time.monotonic()
         if (moment := self._signal_at()) and now >= moment and self.job.spec.signal:
             self._signal_sent = True
-            _send(_descendants(), self.job.spec.signal[0])
+            send(descendants(), self.job.spec.signal[0])
         if self._ends_at is not None and now >= self._ends_at and self._ended_by is None:
             self._ends_at = None
             self._end(TIMEOUT)
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + 1.0  # again, for what was started meanwhile
-            _send(_descendants(), signal.SIGKILL)
+            send(descendants(), signal.SIGKILL)
 
     def _end(self, state: str) -> None:
         if self._ended_by is None:
@@ -191,15 +204,15 @@ class Runner:
             self._kill_at = self._kill_at or time.monotonic() + self.job.spec.grace
             self._store.move(self.job, COMPLETING)
             self.job = self._store.get(self.job.id)
-            processes = _descendants()
-            _send(processes, signal.SIGTERM)
-            _send(processes, signal.SIGCONT)
+            processes = descendants()
+            send(processes, signal.SIGTERM)
+            send(processes, signal.SIGCONT)
 
     def _end_leftovers(self) -> None:
         """End what the job has left behind, and wait until it is gone."""
         told = False
-        while processes := _descendants():
-            _send(processes, signal.SIGKILL)
+        while processes := descendants():
+            send(processes, signal.SIGKILL)
             _, alive = psutil.wait_procs(processes, timeout=2.0)
             if alive and not told:
                 told = True
@@ -253,67 +266,7 @@ class Runner:
                     path = self._store.folder / f"{self.job.id}.{self.job.attempt}.exit.json"
                     path.write_text(json.dumps({"state": state} | fields))
                     return
-                time.sleep(1.0)
-
-
-def _become_job(
-    waits: int,
-    out: int,
-    err: int,
-    refusal: int,
-    cwd: str,
-    command: list[str],
-    environment: dict[str, str],
-) -> NoReturn:
-    """Run the job's command in this process, once there is a byte to read."""
-    try:
-        os.setsid()
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        null = os.open(os.devnull, os.O_RDONLY)
-        if not os.read(waits, 1):
-            os._exit(0)
-        for source, target in ((null, 0), (out, 1), (err, 2)):
-            os.dup2(source, target)
-        os.chdir(cwd)
-        os.execvpe(command[0], command, environment)
-    except BaseException as error:
-        os.write(refusal, f"{command[0]}: {error}".encode(errors="replace"))
-    os._exit(127)
-
-
-def _descendants() -> list[psutil.Process]:
-    """Return all that the job has started and is still there, orphans included: we adopt them.
-
-    A dispatcher that we have started for jobs which it has submitted, and theirs, are left out.
-    """
-    others: set[int] = set()
-    found = []
-    for process in psutil.Process().children(recursive=True):  # parents come first
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if process.ppid() in others or DISPATCHER in process.environ():
-                others.add(process.pid)
-            elif _is_alive(process):
-                found.append(process)
-    return found
-
-
-def _is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _send(processes: list[psutil.Process], number: int) -> None:
-    for process in processes:
-        with contextlib.suppress(psutil.Error):  # gone by now, or another user's (sudo)
-            process.send_signal(number)
+                self._sleep(1.0)
 
 
 def _oom_kills() -> int:
@@ -336,13 +289,13 @@ def run(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
     call_ourselves("dist-runner")
     adopt_descendants()
     lock = own(descriptors[0])  # tells that the job has a runner, until this process ends
-    lease = inherit(descriptors[1:]) if descriptors[1:] else []
+    lease = InheritedLease(descriptors[1:]) if descriptors[1:] else None
     store = Store(folder)
     job = store.get(id)
     if (job.state, job.launch) == (CONFIGURING, launch) and job.boot == boot_id():
-        Runner(store, job).run()
-    for file in lease:
-        file.close()
+        Runner(store, job, lease).run()
+    if lease:
+        lease.close()
     shutil.rmtree(lease_folder(job, store), ignore_errors=True)
     lock.close()
     ensure(store)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
 
 from ..gpus.gpu_state import GpuState
+from .board import POOL, Posted, posted, wants_of
 from .held_file import name_of
 from .job import Job
-from .lease import holders
-from .line import in_line
-from .plan import Held, Machine, Want, in_order
+from .lease import holders, running
+from .plan import Plan, never, plan
+from .store import Store
+from .wants import Held, Machine, Want, in_order
 
 REAL_MEMORY = 64 * 2**20
 """Bytes on a GPU above which a process uses it; less is what a desktop or a monitor has there."""
@@ -28,55 +32,168 @@ class Situation:
     machine: Machine
     held: list[Held]
     ordered: list[Want]
+    leases: dict[str, dict[str, Any]]
+    """Who leases GPUs, see `lease.holders`."""
+    now: float
+
+    def plan(self) -> Plan:
+        """Decide what starts now."""
+        return plan(self.machine, self.held, self.ordered, self.now)
 
 
 def situation(
-    eligible: Iterable[Job],
-    active: Iterable[Job],
     gpus: GpuState | None,
-    head_since: Mapping[int, float],
+    wants: Sequence[Want],
+    others: Iterable[Posted],
+    *,
+    active: Iterable[Job] = (),
+    store: str = "",
+    strangers: Collection[str] | None = None,
 ) -> Situation:
-    """Look at leases and at the line, and bring them together with the user's own jobs.
+    """Look at leases, and bring them together with who waits.
 
     Parameters
     ----------
-    eligible : iterable of Job
-        The user's jobs that may start, in order.
-    active : iterable of Job
-        Those that have a runner.
     gpus : GpuState or None
-        What NVML said, if any job needs that.
-    head_since : mapping
-        Since when jobs have been the first that does not fit.
+        What NVML said, if anybody here needs that.
+    wants : sequence of Want
+        Our own entries.
+    others : iterable of Posted
+        The boards that count, without our own.
+    active : iterable of Job
+        Our jobs that have a runner.
+    store : str
+        See `store_name`; what leases of this store say is in `active`.
+    strangers : collection of str or None
+        UUIDs of GPUs that processes without a lease use; by default as NVML said.
     """
     now, user = time.time(), name_of(os.getuid())
     leases = holders(gpus.inventory) if gpus else {}
     held = [_held(job, user) for job in active]
-    ours = {uuid for one in held for uuid in one.gpus}
-    held += [_leased(uuid, who, now) for uuid, who in leases.items() if uuid not in ours]
-    queues = {user: [_want(job, user, head_since) for job in eligible]}
-    for ticket in in_line() if gpus else ():
-        if not str(ticket.get("pool")).startswith(ticket_name(os.getuid())):
-            # Of a pool, as of a job: what it waits for is not in our store.
-            queues.setdefault(f"{ticket['user']}'s line", []).append(_ticket(ticket, now))
-    ordered = in_order(held, queues, now)
-    return Situation(_machine(gpus, leases), held, ordered)
+    ours = {one.id for one in held}
+    for said in running():
+        if said["user"] != user or said.get("store") != store or str(said.get("job")) not in ours:
+            held.append(_leased(said, now))
+    known = {uuid for one in held for uuid in one.gpus}
+    held += [Held(f"lock {uuid}", "", frozenset([uuid]), now) for uuid in leases.keys() - known]
+    if gpus and strangers is None:
+        strangers = {
+            gpu.uuid
+            for gpu in gpus.inventory.gpus
+            if any((row["memory"] or 0) > REAL_MEMORY for row in gpus.processes.get(gpu.uuid, []))
+        }
+    machine = Machine(
+        {gpu.uuid: gpu.memory_total for gpu in gpus.inventory.gpus} if gpus else {},
+        frozenset(strangers or ()) - leases.keys(),
+        os.cpu_count() or 1,
+        psutil.virtual_memory().total,
+    )
+    possible: list[Want] = []
+    impossible: list[Want] = []
+    for want in [*wants, *wants_of(others)]:
+        (impossible if never(machine, want) else possible).append(want)
+    return Situation(machine, held, in_order(held, possible, now) + impossible, leases, now)
 
 
-def ticket_name(uid: int, job: Job | None = None) -> str:
-    """Return how a user's dispatcher calls itself in the line, with the job that waits there."""
-    return f"jobs-{uid}-" + (str(job.id) if job else "")
+def others(store: Store) -> list[Posted]:
+    """Return all boards but that of our own dispatcher: the store says more."""
+    ours = os.getuid(), store_name(store.folder)
+    return [board for board in posted() if (board.uid, board.content.store) != ours]
 
 
-def _machine(gpus: GpuState | None, leases: Mapping[str, Any]) -> Machine:
-    sizes, blocked = {}, set()
-    for gpu in gpus.inventory.gpus if gpus else ():
-        sizes[gpu.uuid] = gpu.memory_total
-        rows = gpus.processes.get(gpu.uuid, []) if gpus else []
-        if gpu.uuid not in leases and any((row["memory"] or 0) > REAL_MEMORY for row in rows):
-            blocked.add(gpu.uuid)
-    cpus, memory = os.cpu_count() or 1, psutil.virtual_memory().total
-    return Machine(sizes, frozenset(blocked), cpus, memory)
+def situation_of(
+    store: Store,
+    gpus: GpuState | None,
+    eligible: Iterable[Job],
+    active: Iterable[Job],
+    boards: Iterable[Posted] | None = None,
+    head_since: Mapping[int, float] | None = None,
+) -> Situation:
+    """Look at all as a queue's dispatcher does.
+
+    Parameters
+    ----------
+    store : Store
+        The queue.
+    gpus : GpuState or None
+        What NVML said.
+    eligible, active : iterable of Job
+        Its jobs that may start, in order, and those that have a runner.
+    boards : iterable of Posted or None
+        Those of others that count; by default all.
+    head_since : mapping or None
+        Since when jobs have been the first that does not fit.
+    """
+    return situation(
+        gpus,
+        wants_of_jobs(eligible, head_since or {}),
+        others(store) if boards is None else boards,
+        active=active,
+        store=store_name(store.folder),
+    )
+
+
+def store_name(folder: Path) -> str:
+    """Return what others are told of a queue, to tell it from another one of the same user."""
+    return hashlib.sha256(os.fsencode(folder.absolute())).hexdigest()[:12]
+
+
+def wants_of_jobs(jobs: Iterable[Job], head_since: Mapping[int, float]) -> list[Want]:
+    """Return the entries of jobs that may start.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+        In the user's order.
+    head_since : mapping
+        Since when jobs have been the first that does not fit.
+    """
+    user = name_of(os.getuid())
+    return [
+        Want(
+            str(job.id),
+            user,
+            job.queued,
+            gpus=job.gpus,
+            only=frozenset(job.gpu_ids) if job.gpu_ids else None,
+            limit=job.limit,
+            cpus=job.cpus,
+            memory=job.memory,
+            share=job.share,
+            priority=job.priority,
+            head_since=head_since.get(job.id, float("inf")),
+            name=job.name,
+        )
+        for job in jobs
+    ]
+
+
+def first(there: Situation, wanted: Plan, want: Want) -> list[dict[str, Any]]:
+    """Tell who comes before an entry, and gets which of the GPUs that are free.
+
+    Returns
+    -------
+    list of dict
+        ``{user, pool, notebook, since, gpus}``; `gpus` are UUIDs.
+    """
+    free = there.machine.gpus.keys() - {uuid for one in there.held for uuid in one.gpus}
+    free -= set(wanted.choices.get(want.id, ()))
+    by_id = {one.id: one for one in there.ordered}
+    found = []
+    for id, uuids in wanted.starts.items():
+        if id != want.id:
+            found.append(_told(by_id[id], free.intersection(uuids)))
+            free = free.difference(uuids)
+    if wanted.head and wanted.head.id != want.id:
+        found.append(_told(by_id[wanted.head.id], free & wanted.kept))
+    return [who for who in found if who["gpus"]]
+
+
+def _told(want: Want, uuids: Collection[str]) -> dict[str, Any]:
+    file, _, id = want.id.partition(" ")
+    pool = id if file.startswith(POOL) else f"job-{id}"
+    told = {"user": want.user, "pool": pool, "notebook": want.name, "since": want.queued}
+    return told | {"gpus": sorted(uuids)}
 
 
 def _held(job: Job, user: str) -> Held:
@@ -89,42 +206,27 @@ def _held(job: Job, user: str) -> Held:
         cpus=job.cpus,
         memory=job.memory,
         share=job.share,
+        name=job.name,
     )
 
 
-def _leased(uuid: str, who: Mapping[str, Any], now: float) -> Held:
-    ends_by, since = who.get("ends_by"), who.get("since")
+def _leased(said: Mapping[str, Any], now: float) -> Held:
+    """Read what another process says that it has; it may say anything."""
+    ends_by, since = _number(said, "ends_by"), _number(said, "since")
+    shared = said.get("shared") is True
     return Held(
-        f"lease {uuid}",
-        who["user"] or "",
-        frozenset([uuid]),
-        since=float(since) if isinstance(since, int | float) else now,
-        ends_by=float(ends_by) if isinstance(ends_by, int | float) else None,
+        said["file"],
+        said["user"],
+        frozenset(said["gpus"]),
+        since=now if since is None else min(since, now),
+        ends_by=ends_by,
+        cpus=max(0, int(_number(said, "cpus") or 0)),
+        memory=max(0, int(_number(said, "memory_mib") or 0)) << 20,
+        share=max(0, int(_number(said, "share_mib") or 0)) << 20 if shared else None,
+        name=str(said.get("notebook") or ""),
     )
 
 
-def _want(job: Job, user: str, head_since: Mapping[int, float]) -> Want:
-    return Want(
-        str(job.id),
-        user,
-        job.queued,
-        gpus=job.gpus,
-        only=frozenset(job.gpu_ids) if job.gpu_ids else None,
-        limit=job.limit,
-        cpus=job.cpus,
-        memory=job.memory,
-        share=job.share,
-        head_since=head_since.get(job.id, float("inf")),
-    )
-
-
-def _ticket(ticket: Mapping[str, Any], now: float) -> Want:
-    """Read what another process says that it waits for; it may say anything."""
-    gpus, count, since = frozenset(ticket["gpus"]), ticket.get("count"), ticket.get("since")
-    return Want(
-        ticket["file"],
-        ticket["user"],
-        min(now, float(since)) if isinstance(since, int | float) else now,
-        gpus=min(count, len(gpus)) if isinstance(count, int) and count >= 0 else len(gpus),
-        only=gpus,
-    )
+def _number(said: Mapping[str, Any], name: str) -> float | None:
+    value = said.get(name)
+    return float(value) if isinstance(value, int | float) else None

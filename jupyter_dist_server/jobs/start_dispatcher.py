@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 from ..common.interpreter import python_command
 from .command import JOB
+from .dispatcher_lock import is_running
 from .store import Store
 
 DISPATCHER = "JUPYTER_DIST_DISPATCHER"
 """Environment variable of dispatchers and their runners: they are no part of a job."""
 _DISPATCHER = "jupyter_dist_server.jobs.dispatcher"
-
-
-def is_running(folder: Path) -> bool:
-    """Tell whether a dispatcher has the lock of a folder."""
-    lock = os.open(folder / "dispatcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
 
 
 def ensure(store: Store) -> None:

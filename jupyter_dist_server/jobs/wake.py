@@ -1,20 +1,29 @@
-"""Waiting until files in folders change, without looking again and again: Linux's inotify.
+"""Waiting until files in folders change, without looking again and again.
 
-See https://man7.org/linux/man-pages/man7/inotify.7.html. Where it cannot be had, waits are short.
+Where inotify cannot be had, waits are short.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import ctypes
-import os
 import select
-import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
-_MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED_TO, _DELETE = 0x2, 0x4, 0x8, 0x80, 0x200
-_EVENTS = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_TO | _DELETE
+from ..common.files.inotify import (
+    ATTRIB,
+    CLOSE_WRITE,
+    DELETE,
+    DELETE_SELF,
+    MODIFY,
+    MOVED_TO,
+    Inotify,
+)
+from ..common.files.shared_folder import HIDDEN
+
+_EVENTS = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_TO | DELETE | DELETE_SELF
 _WITHOUT = 1.0
 """Seconds between two looks where no inotify instance or watch is left."""
 
@@ -30,41 +39,52 @@ class Wake:
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self._poll = select.poll()
+        self._folders = dict.fromkeys(folders)
+        self._watches: dict[Path, int] = {}
         self.watches = False
         """Whether changes wake us, or only time does."""
-        self._events = -1
-        self._watched: dict[str, int] = {}
-        if sys.platform == "linux":
-            self._libc = ctypes.CDLL(None, use_errno=True)
-            self._events = self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
-            self.watches = self._events >= 0 and all(map(self.watch, folders))
-            if self._events >= 0:
-                self._poll.register(self._events, select.POLLIN)
+        self._events: Inotify | None = None
+        with contextlib.suppress(OSError):
+            self._events = Inotify()
+            self._poll.register(self._events, select.POLLIN)
+        self._watch()
 
     def watch(self, folder: Path | str) -> bool:
         """Wake when something changes in another folder, too; tell whether that is possible."""
-        if self._events < 0:
+        self._folders[Path(folder)] = None
+        self._watch()
+        if Path(folder) not in self._watches:
+            self.unwatch(folder)
             return False
-        watch: int = self._libc.inotify_add_watch(self._events, os.fsencode(folder), _EVENTS)
-        if watch >= 0:
-            self._watched[str(folder)] = watch
-        return watch >= 0
+        return True
 
     def unwatch(self, folder: Path | str) -> None:
         """Wake no longer when something changes in a folder."""
-        if (watch := self._watched.pop(str(folder), None)) is not None:
-            self._libc.inotify_rm_watch(self._events, watch)  # fails if the folder is gone
+        self._folders.pop(Path(folder), None)
+        watch = self._watches.pop(Path(folder), None)
+        if self._events and watch is not None:
+            self._events.unwatch(watch)
+        self._watch()
 
     @property
     def descriptor(self) -> int | None:
         """What can be read after a change, for an event loop; `None` where only time wakes."""
-        return self._events if self._events >= 0 else None
+        return self._events.fileno() if self._events else None
 
     def drain(self) -> None:
         """Take note of all changes so far."""
-        with contextlib.suppress(BlockingIOError):
-            while os.read(self._events, 65536):
-                pass
+        self._has_news()
+
+    def _watch(self) -> bool:
+        """Watch all folders as they are now; tell whether one is another than before."""
+        before = dict(self._watches)
+        self._watches.clear()
+        if self._events:
+            for folder in self._folders:
+                with contextlib.suppress(OSError):
+                    self._watches[folder] = self._events.watch(folder, _EVENTS)
+        self.watches = self._watches.keys() == self._folders.keys()
+        return any(before.get(folder, number) != number for folder, number in self._watches.items())
 
     def add(self, descriptor: int) -> None:
         """Wake when a descriptor can be read, too."""
@@ -76,16 +96,44 @@ class Wake:
 
     def wait(self, seconds: float | None) -> set[int]:
         """Wait for a change; return the descriptors that can be read."""
-        if not self.watches:
-            seconds = _WITHOUT if seconds is None else min(seconds, _WITHOUT)
-        timeout = None if seconds is None else max(0, round(seconds * 1000) + 1)
-        ready = {descriptor for descriptor, _ in self._poll.poll(timeout)}
-        if self._events in ready:
-            ready.discard(self._events)
-            self.drain()
-        return ready
+        deadline = None if seconds is None else time.monotonic() + seconds
+        events = self._events.fileno() if self._events else -1
+        while not self._watch():
+            left = self._left(deadline)
+            timeout = None if left is None else max(0, round(left * 1000) + 1)
+            ready = {descriptor for descriptor, _ in self._poll.poll(timeout)}
+            if ready - {events} or not ready or self._has_news():
+                return ready - {events}
+        return set()
+
+    async def changed(self, seconds: float | None) -> None:
+        """Wait for a change in an event loop."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        loop, readable = asyncio.get_running_loop(), asyncio.Event()
+        if self._events:
+            loop.add_reader(self._events, readable.set)
+        try:
+            while not self._watch() and not self._has_news():
+                readable.clear()
+                await asyncio.wait_for(readable.wait(), self._left(deadline))
+        except asyncio.TimeoutError:
+            return
+        finally:
+            if self._events:
+                loop.remove_reader(self._events)
+
+    def _left(self, deadline: float | None) -> float | None:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if self.watches:
+            return left
+        return _WITHOUT if left is None else min(left, _WITHOUT)
+
+    def _has_news(self) -> bool:
+        """Read what has changed; files without a name yet are no news."""
+        events = self._events.read() if self._events else []
+        return any(not name.startswith(HIDDEN) for _, _, name in events)
 
     def close(self) -> None:
         """Stop to watch."""
-        if self._events >= 0:
-            os.close(self._events)
+        if self._events:
+            self._events.close()

@@ -10,11 +10,9 @@ from typing import Any
 from ..common.errors import DistError
 from ..gpus.gpu_state import read_gpu_state
 from ..gpus.inventory import Gpu
-from ..jobs.lease import holders
-from ..jobs.line import in_line
-from ..placement.conflicts import taken
+from ..placement.allocation import Allocator
 from ..placement.policies import find, free_memory
-from ..placement.pool_record import allowed
+from ..placement.pool_record import allowed, new_record
 from ..placement.request import GpuId, PoolRequest
 
 
@@ -60,7 +58,7 @@ async def custom_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
     inventory = allowed(checked, seen.inventory)
     if not inventory.gpus:
         return request | {"placement": "cycle"}
-    reasons = taken(checked, holders(inventory), seen.processes, in_line())
+    reasons = Allocator(checked, new_record(checked)).why_taken(seen)
     free = []
     for gpu in inventory.gpus:
         if gpu.uuid not in reasons or checked.wait is not None:

@@ -7,24 +7,32 @@ import math
 import os
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+import psutil
+
 from ..common.errors import DistError
+from ..common.files.shared_folder import folder, owner_notice
+from ..common.processes import ProcessRef, until_ended
 from ..common.protocol.records import PoolRecord
 from ..gpus.gpu_state import GpuState, read_gpu_state
 from ..gpus.inventory import Inventory
+from ..jobs.board import POOL, Board, posted
+from ..jobs.held_file import name_of
 from ..jobs.lease import GpuTaken, Lease, holders
-from ..jobs.line import Ticket, in_line
-from ..jobs.shared_folder import owner_notice
+from ..jobs.order_lock import our_turn
+from ..jobs.patience import Patience
+from ..jobs.situation import first, situation
+from ..jobs.wake import Wake
+from ..jobs.wants import Want
 from .assignment import GpusTaken, Placement, counts_differ
 from .conflicts import Processes, foreign, may_be_ending, taken
 from .policies import candidates
-from .pool_record import allowed, assigned, place_ranks
+from .pool_record import allowed, assigned, number_of_ranks, place_ranks
 from .request import PoolRequest
 
-_ASK_EVERY = 0.25
-"""Seconds between two looks at leases and line, while waiting."""
 _READ_EVERY = 3.0
 """Seconds between two readings of NVML, while only processes outside of pools are waited for."""
 _LOOKS, _ENDING = 4, 0.3
@@ -33,9 +41,10 @@ _TRIES, _PAUSE = 5, 0.05
 """How often GPUs are asked for that somebody takes, or looks at, at the same moment, and seconds in
 between."""
 
+_LONGEST_WAIT = 1e6
+"""Seconds; event loops cannot count much further."""
+
 Read = Callable[[], Awaitable[GpuState]]
-Line = Callable[[], list[dict[str, Any]]]
-"""Returns who comes first."""
 
 
 @dataclass
@@ -80,6 +89,8 @@ class Allocator:
         self, request: PoolRequest, record: PoolRecord, read: Read = read_gpu_state
     ) -> None:
         self._request = request
+        self._record = record
+        self._queued = record.created
         self._read = read
         self._who = {
             "pid": os.getpid(),
@@ -90,6 +101,10 @@ class Allocator:
         }
         self._inventory = Inventory()
         self._seen = GpuState(self._inventory)
+        self._board = Board(POOL)
+        self._patience = Patience()
+        self._late: float | None = None
+        """Seconds after which somebody before us who takes nothing is passed over."""
 
     async def now(self) -> Allocation:
         """Get GPUs at once.
@@ -102,10 +117,13 @@ class Allocator:
             If the request can never be met.
         """
         await self._look()
-        return await self._get(in_line)
+        return await self._get()
 
     async def in_line(self, tell: Callable[[str], None]) -> Allocation:
-        """Wait behind all who came before, for as long as the request says; after `now` has failed.
+        """Wait for our turn, for as long as the request says; after `now` has failed.
+
+        Our entry is among those of all who wait, see `jobs.plan`. It is gone with the notebook's
+        kernel, too.
 
         Parameters
         ----------
@@ -117,37 +135,57 @@ class Allocator:
         GpusTaken
             If they can't be had in time.
         DistError
-            If the request can never be met.
+            If the request can never be met, or the kernel has ended.
         """
+        waiting = asyncio.create_task(self._wait(tell))
+        ended = asyncio.create_task(_until_ended(self._request.kernel_pid))
+        try:
+            await asyncio.wait((waiting, ended), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise DistError(
+                    "start_cancelled", "The notebook's kernel ended while its pool waited for GPUs."
+                )
+            return waiting.result()
+        finally:
+            ended.cancel()
+            if not waiting.done():
+                waiting.cancel()
+                await asyncio.wait((waiting,))
+
+    async def _wait(self, tell: Callable[[str], None]) -> Allocation:
         assert self._request.wait is not None
         until, read_at = time.monotonic() + self._request.wait, -math.inf
         reason = ""
-        wanted = {gpu.uuid for gpu in candidates(self._request, self._inventory)}
-        with Ticket(self._who | {"since": time.time()}, wanted) as ticket:
+        self._queued = time.time()
+        wake = Wake([folder()])
+        with self._board, closing(wake):
             while True:
+                self._board.show([self._want()], self._all_gpus())
+                pause = None
                 try:
                     # NVML is read only when nobody leases them; what it said before is old by now.
-                    await self._place(
-                        ticket.ahead, {}, replace(self._request, min_free_memory=None)
-                    )
-                    if time.monotonic() > read_at + _READ_EVERY:
-                        read_at = time.monotonic()
+                    await self._place({}, replace(self._request, min_free_memory=None), False)
+                    pause = read_at + _READ_EVERY - time.monotonic()
+                    if pause <= 0:
+                        read_at, pause = time.monotonic(), _READ_EVERY
                         await self._look()
                         if not self._inventory.gpus:
                             raise DistError(
                                 "no_gpu", f"Timed out waiting for GPUs. {self._inventory.reason}"
                             )
-                        return await self._get(ticket.ahead)
+                        return await self._get()
                 except GpusTaken as error:
                     if error.message != reason:
                         reason = error.message
                         tell(reason)
-                if time.monotonic() > until:
+                left = until - time.monotonic()
+                if left <= 0:
                     raise GpusTaken(
                         f"Timed out after {self._request.wait:g} s waiting for GPUs. {reason}",
                         "Choose other GPUs, or wait longer.",
                     )
-                await asyncio.sleep(_ASK_EVERY)
+                waits = [left, *(wait for wait in (pause, self._late) if wait is not None)]
+                await wake.changed(min(min(waits), _LONGEST_WAIT))
 
     async def _look(self) -> None:
         """Read NVML, and again as long as there are processes that may just be ending."""
@@ -165,46 +203,95 @@ class Allocator:
                 break
             await asyncio.sleep(_ENDING)
 
-    async def _place(self, ahead: Line, processes: Processes, request: PoolRequest) -> Placement:
-        # In threads, as these files are also other users', who may have made many.
-        leases = await asyncio.to_thread(holders, self._inventory)
-        line = await asyncio.to_thread(ahead) if self._inventory.gpus else []
-        reasons = taken(request, leases, processes, line)
-        placement = place_ranks(request, self._inventory, self._seen.samples, reasons)
-        # Also where an inherited mask hides what makes CUDA count differently.
-        return replace(placement, by_uuid=counts_differ(self._seen.inventory))
+    def _all_gpus(self) -> list[str]:
+        return [gpu.uuid for gpu in self._seen.inventory.gpus]
 
-    async def _get(self, ahead: Line) -> Allocation:
-        for _ in range(_TRIES):
-            placement = await self._place(ahead, self._seen.processes, self._request)
+    def _want(self) -> Want:
+        """Return our entry in the line of all who wait."""
+        chosen = list(dict.fromkeys(candidates(self._request, self._inventory)))
+        count = number_of_ranks(self._request)
+        if self._request.policy in ("ids", "map"):
+            chosen = chosen[: count or len(chosen)]
+            count = len(chosen)
+        return Want(
+            self._record.id,
+            name_of(os.getuid()),
+            self._queued,
+            gpus=min(count or 1, len(chosen)),
+            only=frozenset(gpu.uuid for gpu in chosen),
+            share=0 if self._request.oversubscribe else None,
+            name=self._record.name,
+        )
+
+    def why_taken(self, seen: GpuState) -> dict[str, str]:
+        """Tell which GPUs cannot be had now, see `conflicts.taken`; no place in an event loop."""
+        self._seen, self._inventory = seen, allowed(self._request, seen.inventory)
+        return self._taken(seen.processes)
+
+    def _taken(self, processes: Processes) -> dict[str, str]:
+        """Look at leases, and at the boards of who comes before us."""
+        want = self._want()
+        boards = self._patience.who_counts(
+            board for board in posted() if board.file != self._board.name
+        )
+        strangers = {uuid for uuid, rows in processes.items() if foreign(self._request, rows)}
+        there = situation(
+            self._seen, [want], boards, strangers=() if self._request.force else strangers
+        )
+        wanted = there.plan()
+        self._late = self._patience.note(boards, wanted.starts)
+        return taken(self._request, there.leases, processes, first(there, wanted, want))
+
+    async def _place(self, processes: Processes, request: PoolRequest, take: bool) -> Allocation:
+        """Decide which GPUs ranks get, and lease them, if they are to be taken."""
+        working = asyncio.ensure_future(asyncio.to_thread(self._turn, processes, request, take))
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            working.add_done_callback(_give_back)
+            raise
+
+    def _turn(self, processes: Processes, request: PoolRequest, take: bool) -> Allocation:
+        # In a thread, as these files are also other users', who may have made many.
+        if not self._inventory.gpus:
+            return Allocation(place_ranks(request, self._inventory, self._seen.samples, {}))
+        with our_turn() if take else nullcontext():
+            reasons = self._taken(processes)
+            placement = place_ranks(request, self._inventory, self._seen.samples, reasons)
+            # Also where an inherited mask hides what makes CUDA count differently.
+            placement = replace(placement, by_uuid=counts_differ(self._seen.inventory))
             uuids = [gpu.uuid for gpu in placement.used]
-            if not uuids:
+            if not uuids or not take:
                 return Allocation(placement)
+            lease = Lease.take(uuids, self._who, request.oversubscribe)
+            self._board.close()
+        if notice := owner_notice():
+            placement = replace(placement, notices=(*placement.notices, notice))
+        return Allocation(placement, lease, "shared" if request.oversubscribe else "exclusive")
+
+    async def _get(self) -> Allocation:
+        for _ in range(_TRIES):
             try:
-                lease = await _take(uuids, self._who, self._request.oversubscribe)
+                return await self._place(self._seen.processes, self._request, True)
             except GpuTaken:  # somebody was faster, and is seen the next time; or just looks at it
                 await asyncio.sleep(_PAUSE)
-            else:
-                if notice := owner_notice():
-                    placement = replace(placement, notices=(*placement.notices, notice))
-                return Allocation(
-                    placement, lease, "shared" if self._request.oversubscribe else "exclusive"
-                )
         raise GpusTaken(
             "Lost a race for these GPUs: other pools lease and release them.", "Try again."
         )
 
 
-async def _take(uuids: list[str], who: dict[str, Any], shared: bool) -> Lease:
-    """Lease GPUs in a thread; if we are cancelled meanwhile, give them back."""
-    taking = asyncio.ensure_future(asyncio.to_thread(Lease.take, uuids, who, shared))
-    try:
-        return await asyncio.shield(taking)
-    except asyncio.CancelledError:
-        taking.add_done_callback(_give_back)
-        raise
+async def _until_ended(pid: int | None) -> None:
+    """Return when the notebook's kernel has ended; without one, never."""
+    if pid is None:
+        await asyncio.Event().wait()
+    else:
+        try:
+            process = ProcessRef.of(pid)
+        except psutil.NoSuchProcess:
+            return
+        await until_ended(process)
 
 
-def _give_back(taken: asyncio.Future[Lease]) -> None:
-    if not taken.exception():
+def _give_back(taken: asyncio.Future[Allocation]) -> None:
+    if not taken.cancelled() and not taken.exception():
         taken.result().close()

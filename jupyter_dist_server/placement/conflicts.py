@@ -35,7 +35,7 @@ def taken(
     processes : mapping
         Which processes are on them.
     line : iterable of mapping
-        Who waits for GPUs and comes first, see `jobs.line.in_line`.
+        Who waits for GPUs and comes first, see `jobs.situation.first`.
 
     Returns
     -------
@@ -90,7 +90,9 @@ def _lease(lease: Mapping[str, Any]) -> str:
 
 def _who(who: Mapping[str, Any]) -> str:
     notebook = f" of {who['notebook']}" if who.get("notebook") else ""
-    return f"{who['user']} (pool {who.get('pool')}{notebook}, since {clock(who.get('since'))})"
+    pool = str(who.get("pool"))
+    name = f"job {pool.split('-')[1]}" if pool.startswith("job-") else f"pool {pool}"
+    return f"{who['user']} ({name}{notebook}, since {clock(who.get('since'))})"
 
 
 def clock(moment: object) -> str:

@@ -43,8 +43,7 @@ def place_ranks(
     DistError
         If the request cannot be placed.
     """
-    named = request.num_ranks or request.gpu_ids or request.map
-    tasks = None if named else slurm.number_of_ranks(environment_of(request))
+    tasks = _tasks(request)
     placement = place(
         replace(request, num_ranks=tasks or request.num_ranks), inventory, samples, taken
     )
@@ -52,6 +51,16 @@ def place_ranks(
         notice = f"Starting {tasks} ranks, as set by SLURM_NTASKS."
         placement = replace(placement, notices=(notice, *placement.notices))
     return placement
+
+
+def number_of_ranks(request: PoolRequest) -> int | None:
+    """Return how many ranks are asked for, by the request or by Slurm, if that is said."""
+    return request.num_ranks or _tasks(request)
+
+
+def _tasks(request: PoolRequest) -> int | None:
+    named = request.num_ranks or request.gpu_ids or request.map
+    return None if named else slurm.number_of_ranks(environment_of(request))
 
 
 def new_record(request: PoolRequest) -> PoolRecord:

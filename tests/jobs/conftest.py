@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.jobs.shared_folder import FOLDER
+from jupyter_dist_server.common.files.shared_folder import FOLDER
 
 from .queue_driver import Queue
 

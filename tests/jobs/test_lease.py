@@ -7,21 +7,26 @@ import mmap
 import os
 import pwd
 import random
+import select
+import shutil
 import signal
 import stat
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.common.files.inherited_lease import inherit
+from jupyter_dist_server.common.files.inherited_lease import InheritedLease
+from jupyter_dist_server.common.files.shared_folder import FOLDER, folder
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
-from jupyter_dist_server.jobs.shared_folder import FOLDER, folder
 
+from ..waiting import wait_for
 from .conftest import Child
 
 NOBODY = 65534
@@ -106,10 +111,10 @@ def test_a_lease_is_inherited_by_descriptors_and_outlives_its_taker(leases: Path
     lease = take(0, 1, pool="p-1")
     given = [os.dup(descriptor) for descriptor in lease.descriptors]
 
-    held = []
+    held: list[InheritedLease] = []
 
     def hold() -> None:
-        held.extend(inherit(given))
+        held.append(InheritedLease(given))
 
     child = Child(hold)
     for descriptor in given:
@@ -120,6 +125,64 @@ def test_a_lease_is_inherited_by_descriptors_and_outlives_its_taker(leases: Path
     assert try_to_take(1) == "GPU-1"
     child.kill()
     assert try_to_take(0, 1) == "got it"
+
+
+def hold(*indices: int, pool: str = "p-1") -> None:
+    """Hold a lease as a runner does."""
+    lease = take(*indices, pool=pool)
+    held = InheritedLease([os.dup(descriptor) for descriptor in lease.descriptors])
+    lease.close()
+    events = held.fileno()
+    assert events is not None
+    while True:
+        select.select([events], [], [])
+        held.mend()
+
+
+def begin_to_hold(*indices: int) -> int:
+    """Have another process hold a lease; return its pid."""
+    if not (pid := os.fork()):
+        hold(*indices)
+    wait_for(lambda: holders(MACHINE).get("GPU-0", {}).get("pid") == pid, "its lease")
+    return pid
+
+
+@pytest.mark.parametrize("wiped", ["file", "holder", "all", "folder"])
+def test_what_is_removed_of_a_lease_is_made_anew(leases: Path, wiped: str) -> None:
+    pid = begin_to_hold(0, 1)
+    try:
+        for path in leases.iterdir():
+            which = {"file": path.name == "GPU-0.lease", "holder": path.suffix == ".holder"}
+            if which.get(wiped, True):
+                path.unlink()
+        if wiped == "folder":
+            shutil.rmtree(leases)
+        names = ("GPU-0.lease", "GPU-1.lease", "p-1.holder")
+        wait_for(lambda: all((leases / name).exists() for name in names), "the files")
+        assert try_to_take(0) == "GPU-0"
+        told = holders(MACHINE)
+        assert {told[gpu]["pid"] for gpu in ("GPU-0", "GPU-1")} == {pid}
+        for name in ("GPU-0", "GPU-1"):
+            with open(leases / f"{name}.lease") as file, pytest.raises(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert try_to_take(0, 1) == "got it"
+
+
+def test_a_folder_with_leases_is_locked_so_that_it_is_not_cleaned_up(leases: Path) -> None:
+    with take(0), open_folder(leases) as folder, pytest.raises(BlockingIOError):
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as systemd-tmpfiles does
+    with open_folder(leases) as folder:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def open_folder(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    yield descriptor
+    os.close(descriptor)
 
 
 def test_what_something_else_has_locked_is_taken_too(leases: Path) -> None:

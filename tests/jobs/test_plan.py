@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist_server.jobs.plan import Held, Machine, Want, forecast, in_order, plan
+from jupyter_dist_server.jobs.plan import forecast, plan
+from jupyter_dist_server.jobs.wants import Held, Machine, Want, in_order
 
 NOW = 1_000_000.0
 FOUR = Machine({f"GPU-{n}": 80 * 2**30 for n in range(4)}, cpus=8, memory=64 * 2**30)
@@ -96,13 +97,13 @@ def test_cores_bound_jobs_without_gpus_and_are_kept_for_a_large_one() -> None:
 def test_no_user_buries_another_and_waiting_wins() -> None:
     many = [Want(f"a{n}", "ada", NOW - 10, gpus=1) for n in range(100)]
     one = Want("b", "bob", NOW, gpus=1)
-    order = [entry.id for entry in in_order([], {"ada": many, "bob": [one]}, NOW)]
+    order = [entry.id for entry in in_order([], [*many, one], NOW)]
     assert order.index("b") == 1
     holds_all = [Held("x", "bob", frozenset(FOUR.gpus))]
-    order = [entry.id for entry in in_order(holds_all, {"ada": many[:3], "bob": [one]}, NOW)]
+    order = [entry.id for entry in in_order(holds_all, [*many[:3], one], NOW)]
     assert order[-1] == "b"
     waits = replace(one, queued=NOW - 10 * 3600)
-    order = [entry.id for entry in in_order(holds_all, {"ada": many[:3], "bob": [waits]}, NOW)]
+    order = [entry.id for entry in in_order(holds_all, [*many[:3], waits], NOW)]
     assert order[0] == "b"
 
 
@@ -143,7 +144,7 @@ _held = st.lists(
 
 @given(_jobs, _held)
 def test_a_plan_never_gives_what_is_not_there(jobs: list[Want], running: list[Held]) -> None:
-    ordered = in_order(running, {"all": jobs}, NOW)
+    ordered = in_order(running, jobs, NOW)
     found = plan(FOUR, running, ordered, NOW)
     assert plan(FOUR, running, ordered, NOW) == found
     by_id = {job.id: job for job in jobs}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.jobs.shared_folder import FOLDER
+from jupyter_dist_server.common.files.shared_folder import FOLDER
 
 from ..environment import environment
 from ..fake_nvml.build import State

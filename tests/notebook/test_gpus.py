@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_dist_server.common.files.shared_folder import FOLDER
 from jupyter_dist_server.jobs.lease import Lease
-from jupyter_dist_server.jobs.shared_folder import FOLDER
 
 from ..environment import environment, tagged
 from ..fake_nvml.build import State
@@ -193,7 +193,7 @@ def test_waiting_can_be_interrupted_shut_down_and_limited(
     served.ok("%dist_shutdown")
     ended = gpu_server.api("GET", f"jupyter-dist/pools/{pool['id']}")
     assert ended["state"] == "CANCELLED"
-    assert not list(leases.glob("*.ticket"))
+    assert not list(leases.glob("*.board"))
 
 
 def test_a_function_of_the_users_places_ranks(notebook: Notebook, served: Notebook) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.gpus.gpu_state import read_gpu_state
-from jupyter_dist_server.jobs.line import in_line
+from jupyter_dist_server.jobs.board import posted, wants_of
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
 from jupyter_dist_server.placement.allocation import Allocator
 from jupyter_dist_server.placement.pool_record import new_record
@@ -111,13 +111,13 @@ async def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> No
         while not reasons[number]:
             await asyncio.sleep(0.01)
     assert "GPUs 0, 1, 2, 3 are leased by" in reasons[0][0]
-    assert [len(who["gpus"]) for who in in_line()] == [4, 4]
+    assert [want.gpus for want in wants_of(posted())] == [3, 3]
     holder.close()
     with pytest.raises(DistError, match="who is waiting for it"):
-        await ask(num_ranks=1).now()  # nobody gets past them
+        await ask(num_ranks=2, one_rank_per_gpu=True).now()  # nobody gets past them
     await asyncio.gather(*waiting)
     assert got == [0, 1]
-    assert in_line() == []
+    assert posted() == []
 
 
 async def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_dist_server.common.files.shared_folder import FOLDER, folder, owner_notice
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
+from jupyter_dist_server.jobs.board import posted, wants_of
 from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
-from jupyter_dist_server.jobs.line import in_line
-from jupyter_dist_server.jobs.shared_folder import FOLDER, folder, owner_notice
 from jupyter_dist_server.placement.conflicts import taken
 from jupyter_dist_server.placement.request import PoolRequest
 
@@ -39,7 +39,7 @@ held.flush()
 fcntl.flock(held, fcntl.LOCK_EX)
 for i in range(count):
     os.link(folder + "/p-evil.holder", f"{folder}/p-{i}.holder")
-    open(f"{folder}/{i}.ticket", "w")
+    open(f"{folder}/{i}.board", "w")
 kept = []
 for i in range(300):
     kept.append(open(f"{folder}/x-{i}.holder", "w"))
@@ -121,7 +121,7 @@ def test_ten_thousands_of_files_stall_nobody(shared: Path) -> None:
         told = holders(MACHINE)
         assert told.keys() == {"GPU-1"}, "a file of many names is nobody's"
         assert len(told["GPU-1"]["others"]) == 255
-        assert in_line() == []
+        assert list(wants_of(posted())) == []
         with take(2):
             assert holders(MACHINE)["GPU-2"]["pool"] == "p-1"
     finally:

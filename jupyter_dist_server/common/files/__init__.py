@@ -1,1 +1,1 @@
-"""The open files of a process: inherited, kept for itself, in memory, and how many there may be."""
+"""Open files of a process: its own, inherited, in memory, or locked for all users to see."""

@@ -2,18 +2,112 @@
 
 from __future__ import annotations
 
-import io
+import contextlib
+import fcntl
 import json
+import logging
 import os
+import sys
+from pathlib import Path
+from typing import Any
 
-from .own_files import own
+from ..errors import DistError
+from .inotify import ATTRIB, DELETE_SELF, MOVE_SELF, Inotify
+from .own_files import OwnFile, own_any
+from .shared_folder import guard, is_free, lock_file, new_file
+
+_LOG = logging.getLogger(__name__)
 
 
-def inherit(descriptors: list[int]) -> list[io.FileIO]:
-    """Hold a lease until its files are closed, and say in the first of them that it is us."""
-    files = [own(descriptor) for descriptor in descriptors]
-    holder = files[0].fileno()
-    content = json.loads(os.pread(holder, os.fstat(holder).st_size, 0)) | {"pid": os.getpid()}
-    size = os.pwrite(holder, json.dumps(content).encode(), 0)
-    os.ftruncate(holder, size)
-    return files
+class InheritedLease:
+    """The files of a lease, held until they are closed; they say that it is us.
+
+    If somebody removes them, they are made anew: others must go on to see the lease.
+
+    Parameters
+    ----------
+    descriptors : list of int
+        Of a `jobs.lease.Lease`; the last one says who holds it.
+    """
+
+    def __init__(self, descriptors: list[int]) -> None:
+        self._files = [own_any(descriptor) for descriptor in descriptors]
+        self._content: dict[str, Any] = json.loads(_read(self._files[-1]))
+        self._events: Inotify | None = None
+        self._paths: list[Path] = []
+        if sys.platform == "linux":
+            self._paths = [_path_of(file) for file in self._files]
+            with contextlib.suppress(OSError):  # no instance left: then files stay removed
+                self._events = Inotify()
+            self._watch()
+            self.mend()  # what was removed before that
+        self.tell(pid=os.getpid())
+
+    def fileno(self) -> int | None:
+        """Return what can be read once the files have changed, for `mend` to be called."""
+        return self._events.fileno() if self._events else None
+
+    def tell(self, **fields: Any) -> None:
+        """Tell others something else of the holder."""
+        self._content |= fields
+        holder = self._files[-1].fileno()
+        os.ftruncate(holder, os.pwrite(holder, json.dumps(self._content).encode(), 0))
+
+    def mend(self) -> None:
+        """Make files anew that somebody has removed."""
+        if self._events:
+            self._events.read()
+        for place, path in enumerate(self._paths):
+            if not _is_there(path, self._files[place]):
+                try:
+                    fresh = self._make(path, is_holder=place == len(self._paths) - 1)
+                except (DistError, OSError) as error:
+                    _LOG.warning("The lease file %s was removed: %s", path, error)
+                    continue
+                self._files[place].close()
+                self._files[place] = fresh
+                _LOG.warning("The lease file %s was removed, and made anew", path)
+        self._watch()
+
+    def _make(self, path: Path, is_holder: bool) -> OwnFile:
+        if path == self._paths[0]:
+            return guard()
+        mode = fcntl.LOCK_SH if self._content.get("shared") else fcntl.LOCK_EX
+        if not is_holder:
+            file = lock_file(path)
+            if not is_free(file, mode):
+                file.close()
+                raise FileExistsError(0, "another process has locked its successor")
+            return file
+        fresh, file = new_file(path.parent, json.dumps(self._content).encode())
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fresh.rename(path)
+        return file
+
+    def _watch(self) -> None:
+        if self._events:
+            for file in self._files:
+                with contextlib.suppress(OSError):
+                    path = f"/proc/self/fd/{file.fileno()}"
+                    self._events.watch(path, ATTRIB | DELETE_SELF | MOVE_SELF)
+
+    def close(self) -> None:
+        """Hold it no longer; what says so comes last, so that all is free for who sees that."""
+        for file in self._files:
+            file.close()
+        if self._events:
+            self._events.close()
+
+
+def _read(file: OwnFile) -> bytes:
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
+
+def _path_of(file: OwnFile) -> Path:
+    return Path(os.readlink(f"/proc/self/fd/{file.fileno()}").removesuffix(" (deleted)"))
+
+
+def _is_there(path: Path, file: OwnFile) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
+    return False

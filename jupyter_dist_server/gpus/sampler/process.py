@@ -11,7 +11,8 @@ seconds since 1970:
   ``{"type": "processes", "processes": {uuid: [row]}}`` when they have changed
 
 What it is told, as its argument and later: ``{"interval": seconds, "pcie": bool}``. With
-``"once": true`` it says everything once, and ends.
+``"once": true`` it says everything once, and ends. With ``"on_request": true`` it does so at once
+and at each line, with ``{"type": "complete"}`` at the end, and sleeps in between.
 """
 
 from __future__ import annotations
@@ -94,6 +95,12 @@ class SamplerProcess:
         if self._pcie and not self._pcie_due and self._is_due(PCIE.tier, _PCIE_LAG):
             self._pcie_due = list(self._readers)
         self._ticks += 1
+
+    def tell_all(self) -> None:
+        """Read everything now, whatever was read before."""
+        self._ticks = 0
+        self.tick()
+        self._say("complete")
 
     def read_pcie(self, until: float) -> None:
         """Read the PCIe rates of as many GPUs as there is time for, and go on at the next tick."""
@@ -198,6 +205,9 @@ def main() -> None:
     threading.Thread(target=_follow_input, args=[commands], daemon=True).start()
     settings = json.loads(sys.argv[1])
     process = SamplerProcess(settings)
+    while settings.get("on_request"):
+        process.tell_all()
+        commands.get()
     due = time.monotonic()
     while True:
         process.tick()

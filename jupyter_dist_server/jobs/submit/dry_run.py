@@ -10,8 +10,8 @@ from typing import Any
 from ...gpus.gpu_state import GpuState, read_gpu_state
 from ..eligible import Obstacle, obstacles
 from ..job import Job
-from ..plan import forecast, plan
-from ..situation import Situation, situation
+from ..plan import forecast
+from ..situation import Situation, situation_of
 from ..store import Store
 from ..submission import check_parameters, commands
 from ..words import write_moment
@@ -60,7 +60,7 @@ def dry_run(asked: Submission, store: Store) -> DryRun:
         return DryRun(*told, False, [], None, None, False, *_held_up(obstacle))
     eligible = sorted([*eligible, job], key=lambda one: (-one.priority, one.queued, one is job))
     gpus = asyncio.run(read_gpu_state()) if any(one.gpus for one in eligible) else None
-    return _look_ahead(told, job, situation(eligible, active, gpus, {}), gpus, now)
+    return _look_ahead(told, job, situation_of(store, gpus, eligible, active), gpus, now)
 
 
 def _held_up(obstacle: Obstacle) -> tuple[str, str]:
@@ -70,7 +70,7 @@ def _held_up(obstacle: Obstacle) -> tuple[str, str]:
 def _look_ahead(
     told: tuple[int, list[str]], job: Job, there: Situation, gpus: GpuState | None, now: float
 ) -> DryRun:
-    wanted = plan(there.machine, there.held, there.ordered, now)
+    wanted = there.plan()
     if _NEW in wanted.starts:
         uuids = list(wanted.starts[_NEW])
         labels = [gpu.label for gpu in gpus.inventory.gpus if gpu.uuid in uuids] if gpus else []

@@ -16,8 +16,8 @@ import stat
 import tempfile
 from pathlib import Path
 
-from ..common.errors import DistError
-from ..common.files.own_files import own
+from ..errors import DistError
+from .own_files import OwnFile, own, own_any
 
 FOLDER = "JUPYTER_DIST_LEASES"
 """Environment variable: the folder, the same for everybody who shares the host's GPUs."""
@@ -27,7 +27,7 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """How files of others are opened: never through a link, never waiting."""
 
 
-def is_free(file: io.FileIO, mode: int) -> bool:
+def is_free(file: OwnFile, mode: int) -> bool:
     """Try to lock a file, without waiting; tell whether that went well."""
     try:
         fcntl.flock(file, mode | fcntl.LOCK_NB)
@@ -55,6 +55,16 @@ def folder() -> Path:
     except OSError as error:
         raise unusable(path, error) from error
     return path
+
+
+def guard() -> OwnFile:
+    """Open the folder, locked as others lock it too: programs that clean up leave it alone then.
+
+    See https://www.freedesktop.org/software/systemd/man/latest/tmpfiles.d.html.
+    """
+    file = own_any(os.open(folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    is_free(file, fcntl.LOCK_SH)  # if somebody has locked it alone, it is not cleaned up either
+    return file
 
 
 def owner_notice() -> str:

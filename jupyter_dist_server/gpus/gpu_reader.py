@@ -1,0 +1,112 @@
+"""NVML read again and again, whenever it is asked for, by a process that waits in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from typing import Any
+
+from ..common.interpreter import python_command
+from .gpu_state import GpuState
+from .inventory import Inventory
+from .sampling import read_message
+
+_END = 2.0
+"""Seconds within which a process that was killed has ended, unless it hangs in the driver."""
+_MODULE = "jupyter_dist_server.gpus.sampler.process"
+
+
+class GpuReader:
+    """Reads GPUs and their processes without an event loop.
+
+    Parameters
+    ----------
+    timeout : float
+        Seconds after which a hanging driver is given up on; the inventory then says so.
+    """
+
+    def __init__(self, timeout: float = 15.0) -> None:
+        self._timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._hangs: subprocess.Popen[bytes] | None = None
+        self._said: dict[str, dict[str, Any]] = {}
+
+    def read(self) -> GpuState:
+        """Return what NVML says now."""
+        if self._hangs and self._hangs.poll() is None:
+            pid = self._hangs.pid
+            return _nothing(
+                f"The NVIDIA driver hangs: process {pid} waits for it and cannot be killed."
+            )
+        try:
+            if self._process is None:
+                self._start()
+            else:
+                self._ask(self._process)
+            assert self._process
+            self._hear(self._process)
+        except TimeoutError:
+            self.close()
+            return _nothing(f"The NVIDIA driver did not respond within {self._timeout:g} s.")
+        except OSError as error:
+            self.close()
+            return _nothing(f"Listing the GPUs failed: {error.strerror}.")
+        if "inventory" not in self._said:
+            return _nothing("Listing the GPUs failed: its process wrote no output.")
+        return GpuState(
+            Inventory.from_json(self._said["inventory"]["inventory"]),
+            processes=self._said.get("processes", {}).get("processes", {}),
+        )
+
+    def _start(self) -> None:
+        self._said = {}
+        settings = {"interval": 1.0, "pcie": False, "host_pids": None, "on_request": True}
+        self._process = subprocess.Popen(
+            [*python_command(sys.executable, _MODULE), json.dumps(settings)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def _ask(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin
+        process.stdin.write(b"{}\n")
+        process.stdin.flush()
+
+    def _hear(self, process: subprocess.Popen[bytes]) -> None:
+        """Read what the process says until it has said all, or has ended."""
+        assert process.stdout
+        deadline, rest = time.monotonic() + self._timeout, b""
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+                raise TimeoutError
+            data = os.read(process.stdout.fileno(), 1 << 16)
+            *lines, rest = (rest + data).split(b"\n")
+            for message in filter(None, map(read_message, lines)):
+                if message["type"] == "complete":
+                    return
+                self._said[message["type"]] = message
+            if not data:  # it has ended: the next one may find another driver
+                self.close()
+                return
+
+    def close(self) -> None:
+        """End the process."""
+        if process := self._process:
+            self._process = None
+            process.kill()
+            for pipe in filter(None, (process.stdin, process.stdout)):
+                pipe.close()
+            try:
+                process.wait(_END)
+            except subprocess.TimeoutExpired:
+                self._hangs = process
+
+
+def _nothing(reason: str) -> GpuState:
+    return GpuState(Inventory(reason=reason))

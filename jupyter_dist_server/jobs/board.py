@@ -1,0 +1,231 @@
+"""Boards: what those who wait for GPUs or cores show each other, across users.
+
+A board is a file in the folder that all users share; it counts while its process lives. The
+dispatcher of a user's queue has one, with the first of its entries, and each pool that waits. What
+a board says decides on the order alone, never on who has a GPU, so a board that lies delays at
+most.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from types import TracebackType
+from typing import Annotated
+
+import msgspec
+
+from ..common.files.shared_folder import folder
+from .held_file import HeldFile, name_of, read_held
+from .wants import Want
+
+JOBS, POOL = "jobs", "pool"
+_SUFFIX = ".board"
+_LONGEST = 1 << 16
+"""Bytes of a board; a longer one is cut at whole entries."""
+_MOST_BOARDS = 64
+"""Boards of one user that count."""
+_MOST = 256
+"""Entries of one user that count, for others."""
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**20)]
+_Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+_Moment = Annotated[float, msgspec.Meta(ge=0, lt=2**32)]
+_Word = Annotated[str, msgspec.Meta(max_length=200)]
+_Uuids = Annotated[list[_Word], msgspec.Meta(max_length=1024)]
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What somebody waits for; `count` times the same, one after the other."""
+
+    id: _Word
+    queued: _Moment
+    gpus: _Count = 0
+    count: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 1
+    only: _Uuids | None = None
+    limit: Annotated[float, msgspec.Meta(gt=0, lt=2**32)] | None = None
+    cpus: _Count = 0
+    memory: _Bytes = 0
+    share: _Bytes | None = None
+    priority: Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)] = 0
+    head_since: _Moment | None = None
+    name: _Word = ""
+
+
+class Content(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The file."""
+
+    kind: _Word
+    """``jobs`` for a dispatcher, ``pool`` for a pool."""
+    pid: int
+    store: _Word = ""
+    """Which queue the dispatcher serves."""
+    sees: _Uuids = []
+    """UUIDs of the GPUs that its owner sees; in a container these are not all."""
+    queue: list[Entry] = []
+
+
+@dataclass(frozen=True)
+class Posted:
+    """A board as others read it."""
+
+    file: str
+    user: str
+    uid: int
+    changed: int
+    """Nanoseconds since the epoch: its file's time."""
+    content: Content
+
+    @property
+    def wants(self) -> Iterator[Want]:
+        """Its entries, each by itself."""
+        now = time.time()
+        for entry in self.content.queue:
+            only = entry.only if entry.only is not None else self.content.sees
+            want = Want(
+                f"{self.file} {_printable(entry.id)}",
+                self.user,
+                min(entry.queued, now),
+                gpus=entry.gpus,
+                only=frozenset(only) if entry.gpus else None,
+                limit=entry.limit,
+                cpus=entry.cpus,
+                memory=entry.memory,
+                share=entry.share,
+                priority=entry.priority,
+                head_since=float("inf") if entry.head_since is None else entry.head_since,
+                name=_printable(entry.name),
+            )
+            for place in range(min(entry.count, _MOST)):
+                yield replace(want, id=f"{want.id}+{place}") if place else want
+
+
+def posted() -> list[Posted]:
+    """Return all boards, in the order of their names; what is malformed is left out."""
+    found = []
+    decode = msgspec.json.Decoder(Content).decode
+    for name, about, content in read_held(folder(), _SUFFIX, decode, _LONGEST, _MOST_BOARDS):
+        if content is not None and " " not in name:
+            user = name_of(about.st_uid)
+            found.append(Posted(name, user, about.st_uid, about.st_mtime_ns, content))
+    return found
+
+
+def wants_of(boards: Iterable[Posted]) -> Iterator[Want]:
+    """Yield the entries of boards; of each user the first few hundred."""
+    counted = Counter[int]()
+    for board in boards:
+        for want in board.wants:
+            if counted[board.uid] >= _MOST:
+                break
+            counted[board.uid] += 1
+            yield want
+
+
+class Board:
+    """A board of ours, from the first entry until it is taken down, or this process ends.
+
+    Parameters
+    ----------
+    kind : str
+        ``jobs`` or ``pool``.
+    store : str
+        Which queue it is of.
+    """
+
+    def __init__(self, kind: str, store: str = "") -> None:
+        self._kind = kind
+        self._store = store
+        self._said = b""
+        self._file: HeldFile | None = None
+        self.name = f"{kind}-{secrets.token_hex(8)}{_SUFFIX}"
+
+    def show(self, wants: Sequence[Want], sees: Collection[str] = ()) -> None:
+        """Show what is waited for; without entries, nothing is shown.
+
+        Parameters
+        ----------
+        wants : sequence of Want
+            In their order.
+        sees : collection of str
+            UUIDs of the GPUs that there are, as far as we see.
+        """
+        if not wants:
+            self.close()
+            return
+        said = self._encode(wants, sees)
+        if self._file and os.fstat(self._file.file.fileno()).st_nlink == 0:
+            self._file.file.close()  # somebody has wiped the folder
+            self._file = None
+        if self._file is None:
+            self._file = HeldFile.write_new(folder() / self.name, said)
+        elif said != self._said:
+            self._file.write(said)
+        self._said = said
+
+    def beat(self) -> None:
+        """Show others that we are at work, though nothing has changed."""
+        if self._file:
+            self._file.beat()
+
+    def close(self) -> None:
+        """Take it down."""
+        if self._file:
+            (folder() / self.name).unlink(missing_ok=True)
+            self._file.file.close()
+            self._file = None
+
+    def __enter__(self) -> Board:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _encode(self, wants: Sequence[Want], sees: Collection[str]) -> bytes:
+        room = _LONGEST - 1024 - sum(len(uuid) + 3 for uuid in sees)
+        queue = []
+        for entry in _grouped(wants):
+            room -= len(msgspec.json.encode(entry)) + 1
+            if room < 0:
+                break
+            queue.append(entry)
+        content = Content(self._kind, os.getpid(), self._store, sorted(sees), queue)
+        return msgspec.json.encode(content)
+
+
+def _printable(text: str) -> str:
+    return "".join(filter(str.isprintable, text))
+
+
+def _grouped(wants: Iterable[Want]) -> Iterator[Entry]:
+    """Put entries together that nothing but their place tells apart."""
+
+    def same(want: Want) -> tuple[object, ...]:
+        return want.shape, want.priority, want.queued, want.head_since
+
+    for _, group in groupby(wants, key=same):
+        first, *others = group
+        yield Entry(
+            first.id[:200],
+            first.queued,
+            first.gpus,
+            1 + len(others),
+            None if first.only is None else sorted(first.only),
+            first.limit,
+            first.cpus,
+            first.memory,
+            first.share,
+            first.priority,
+            None if first.head_since == float("inf") else first.head_since,
+            first.name[:200],
+        )

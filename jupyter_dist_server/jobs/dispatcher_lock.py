@@ -1,0 +1,68 @@
+"""The lock that makes one dispatcher of many, and tells who it is.
+
+An open file description lock, as whoever only looks need not lock anything, and so is in nobody's
+way. See https://man7.org/linux/man-pages/man2/fcntl_locking.2.html.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+from pathlib import Path
+
+import psutil
+
+from ..common.processes import ProcessRef, boot_id
+
+_FLOCK = "hhqqi4x"
+"""``struct flock``: type, whence, start, length, pid."""
+
+
+def take_lock(folder: Path) -> int | None:
+    """Become the dispatcher of a folder; return the open lock, or `None` if there is one."""
+    lock = _open(folder)
+    try:
+        fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, 0, 0, 0, 0))
+    except (BlockingIOError, PermissionError):
+        os.close(lock)
+        return None
+    us = ProcessRef.of(os.getpid())
+    os.ftruncate(lock, os.pwrite(lock, f"{us.pid} {us.start_ticks} {us.boot}".encode(), 0))
+    return lock
+
+
+def is_running(folder: Path) -> bool:
+    """Tell whether a folder has a dispatcher."""
+    lock = _open(folder)
+    try:
+        return _is_locked(lock)
+    finally:
+        os.close(lock)
+
+
+def stopped(folder: Path) -> psutil.Process | None:
+    """Return the dispatcher if it was stopped (SIGSTOP), and so starts nothing; else `None`."""
+    lock = _open(folder)
+    try:
+        if not _is_locked(lock):
+            return None
+        with contextlib.suppress(ValueError, psutil.NoSuchProcess):
+            pid, start, boot = os.pread(lock, 256, 0).decode().split()
+            found = ProcessRef(int(pid), int(start), boot).find() if boot == boot_id() else None
+            if found and found.status() == psutil.STATUS_STOPPED:
+                return found
+        return None
+    finally:
+        os.close(lock)
+
+
+def _open(folder: Path) -> int:
+    return os.open(folder / "dispatcher.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _is_locked(lock: int) -> bool:
+    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, 0, 0, 0, 0)
+    kind: int = struct.unpack(_FLOCK, fcntl.fcntl(lock, fcntl.F_OFD_GETLK, asked))[0]
+    return kind != fcntl.F_UNLCK

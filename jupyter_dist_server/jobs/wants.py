@@ -1,0 +1,124 @@
+"""Who waits for what, who has what, and in which order the machine's users take turns.
+
+Only what is published now counts, no history: so all who look come to the same order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+HOUR = 3600.0
+_WAITED_HOUR = 2.0
+"""As many GPUs as an hour in line counts for, between users."""
+_MOST_WAITED = 24 * HOUR
+"""Seconds in line that count: what others say of theirs cannot be checked."""
+LEAST_ASSUMED = HOUR
+"""Seconds for which somebody without a limit is assumed to go on, at least."""
+
+
+@dataclass(frozen=True)
+class Want:
+    """One entry of a queue: what somebody waits for."""
+
+    id: str
+    user: str
+    queued: float
+    """Seconds since the epoch: when it was submitted, or released."""
+    gpus: int = 0
+    only: frozenset[str] | None = None
+    """UUIDs of the GPUs that will do; `None` if all will."""
+    limit: float | None = None
+    """Seconds for which it runs at most."""
+    cpus: int = 0
+    memory: int = 0
+    """Bytes of the machine's memory."""
+    share: int | None = None
+    """Bytes of each GPU's memory, if it shares GPUs with others."""
+    priority: int = 0
+    """Orders the entries of one user."""
+    head_since: float = math.inf
+    """Since when it is the first that does not fit."""
+    name: str = ""
+    shape: tuple[object, ...] = field(init=False, compare=False)
+    """What of it decides whether it fits: if one does not, no other of this shape does."""
+
+    def __post_init__(self) -> None:
+        shape = (self.gpus, self.only, self.limit, self.cpus, self.memory, self.share)
+        object.__setattr__(self, "shape", shape)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What somebody has: a job that runs, a pool, or a lease that only says who holds it."""
+
+    id: str
+    user: str
+    gpus: frozenset[str] = frozenset()
+    since: float = 0.0
+    ends_by: float | None = None
+    """When it ends at the latest, if it has a limit."""
+    cpus: int = 0
+    memory: int = 0
+    share: int | None = None
+    """Bytes of each GPU's memory, if others may share it."""
+    name: str = ""
+
+    def end(self, now: float) -> float:
+        """Return when it ends at the latest, or, without a limit, is assumed to."""
+        if self.ends_by is not None:
+            return max(self.ends_by, now)
+        return now + max(now - self.since, LEAST_ASSUMED)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What there is to be given."""
+
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of memory by UUID, in the order in which GPUs are preferred."""
+    blocked: frozenset[str] = frozenset()
+    """GPUs that a process uses without a lease."""
+    cpus: int = 1
+    memory: int = 0
+
+
+def in_order(held: Iterable[Held], wants: Iterable[Want], now: float) -> list[Want]:
+    """Bring the entries of all users into one order.
+
+    A user's own entries come by priority, then by age. Of the users' next entries that one comes
+    first whose user holds the fewest GPUs, with those of the own entries ahead, less two for each
+    hour that it has waited. So no user buries another, and waiting wins in the end.
+    """
+    queues: dict[str, list[Want]] = {}
+    for want in wants:
+        queues.setdefault(want.user, []).append(want)
+    for queue in queues.values():
+        queue.sort(key=lambda want: (-want.priority, want.queued))
+    if len(queues) == 1:
+        return next(iter(queues.values()))
+    has: dict[str, float] = dict.fromkeys(queues, 0.0)
+    for one in held:
+        if one.user in has:
+            has[one.user] += len(one.gpus)
+
+    def entry(user: str, place: int) -> tuple[float, float, str, int]:
+        want = queues[user][place]
+        waited = min(max(now - want.queued, 0.0), _MOST_WAITED) / HOUR * _WAITED_HOUR
+        return has[user] - waited, want.queued, user, place
+
+    heads = [entry(user, 0) for user in queues]
+    heapq.heapify(heads)
+    ordered = []
+    while heads:
+        _, _, user, place = heads[0]
+        want = queues[user][place]
+        ordered.append(want)
+        has[user] += want.gpus
+        if place + 1 < len(queues[user]):
+            heapq.heapreplace(heads, entry(user, place + 1))
+        else:
+            heapq.heappop(heads)
+    return ordered

@@ -1,0 +1,40 @@
+"""Why a job waits, in a sentence."""
+
+from __future__ import annotations
+
+from ..gpus.inventory import Inventory
+from .job import Job
+from .plan import Plan
+from .situation import Situation
+from .words import write_moment
+
+
+def detail(job: Job, reason: str, there: Situation, wanted: Plan, found: Inventory | None) -> str:
+    """Say more about a reason of `plan`."""
+    gpus = len(there.machine.gpus)
+    if reason == "BadConstraints" and job.gpus > gpus:
+        why = found.reason if found and not gpus else None
+        return f"It needs {job.gpus} GPUs. {why or f'This machine has {gpus}.'}"
+    if reason == "BadConstraints":
+        return "This machine does not have the cores or the memory that it asks for."
+    if reason == "ReqNodeNotAvail":
+        lost = sorted(set(job.gpu_ids) - there.machine.gpus.keys())
+        return f"GPU {', '.join(lost)}, which it asks for, is not available."
+    if reason == "Resources" and job.gpus:
+        used = set().union(*(one.gpus for one in there.held)) | there.machine.blocked
+        free = len(there.machine.gpus.keys() - used)
+        return f"It needs {job.gpus} GPUs; {free} are free." + _by_when(job, wanted)
+    if reason == "Resources":
+        return "It waits for cores or memory."
+    head = next((want for want in there.ordered if wanted.head and want.id == wanted.head.id), None)
+    if head and wanted.kept and head.id != str(job.id):
+        whose = f"{head.name} of {head.user}" if " " in head.id else f"job {head.id}"
+        return f"GPUs are kept for {whose}, which comes first."
+    return ""
+
+
+def _by_when(job: Job, wanted: Plan) -> str:
+    head = wanted.head
+    if head is None or head.id != str(job.id) or not head.certain:
+        return ""
+    return f" It starts by {write_moment(head.start)} at the latest."

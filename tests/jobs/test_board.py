@@ -1,0 +1,205 @@
+"""Boards: what those who wait show each other, and what becomes of it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_dist_server.jobs import patience
+from jupyter_dist_server.jobs.board import JOBS, POOL, Board, posted, wants_of
+from jupyter_dist_server.jobs.order_lock import our_turn
+from jupyter_dist_server.jobs.patience import Patience
+from jupyter_dist_server.jobs.wake import Wake
+from jupyter_dist_server.jobs.wants import Want
+
+from .conftest import Child
+
+SEEN = ["GPU-0", "GPU-1"]
+
+
+def want(id: str, gpus: int = 1, **fields: Any) -> Want:
+    return Want(id, "me", 1000.0, gpus=gpus, **fields)
+
+
+def show(*wants: Want) -> Board:
+    board = Board(JOBS, "store")
+    board.show(wants, SEEN)
+    return board
+
+
+def names(*said: Want) -> list[str]:
+    return [one.id.split()[-1] for one in said or wants_of(posted())]
+
+
+def test_others_read_what_a_board_shows(leases: Path) -> None:
+    wants = [
+        *(want(str(n), cpus=1, name="train") for n in range(3)),
+        want("9", 2, only=frozenset(["GPU-1"]), limit=60.0, memory=2**40, share=2**35, priority=-5),
+    ]
+    board = show(*wants)
+    (told,) = posted()
+    assert (told.uid, told.content.store, told.content.sees) == (os.getuid(), "store", SEEN)
+    assert len(told.content.queue) == 2, "the same again is one entry"
+    said = list(told.wants)
+    assert names(*said) == ["0", "0+1", "0+2", "9"]
+    for mine, theirs in zip(wants, said, strict=True):
+        assert theirs.shape == (mine.gpus, mine.only or frozenset(SEEN), *mine.shape[2:])
+        assert (theirs.priority, theirs.queued, theirs.name) == (mine.priority, 1000.0, mine.name)
+    before = told.changed
+    board.show(wants, SEEN)
+    assert posted()[0].changed == before, "what is the same wakes nobody"
+    board.show([], SEEN)
+    assert posted() == []
+    assert [*leases.iterdir()] == []
+
+
+def test_a_board_counts_while_its_process_lives(leases: Path) -> None:
+    child = Child(lambda: show(want("1")))
+    assert names() == ["1"]
+    os.kill(child.pid, signal.SIGSTOP)
+    assert names() == ["1"]
+    child.kill()
+    assert names() == []
+    assert [*leases.iterdir()] == []
+
+
+def test_a_long_board_is_cut_at_a_whole_entry(leases: Path) -> None:
+    board = show(*(want(str(n), priority=-n) for n in range(10_000)))
+    (file,) = leases.iterdir()
+    assert 60_000 < file.stat().st_size <= 65_536
+    assert names() == [str(n) for n in range(256)], "of one user a few hundred count"
+    board.close()
+
+
+def test_a_board_that_was_removed_is_shown_again(leases: Path) -> None:
+    board = show(want("1"))
+    next(leases.iterdir()).unlink()
+    assert posted() == []
+    board.show([want("1")], SEEN)
+    assert names() == ["1"]
+    board.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no JSON",
+        b"[" * 60_000,
+        b'{"kind": "jobs"}',
+        b'{"kind": "jobs", "pid": "1"}',
+        b'{"kind": "jobs", "pid": 1, "queue": [{"id": "1"}]}',
+        b'{"kind": "jobs", "pid": 1, "queue": [{"id": "1", "queued": NaN}]}',
+        b'{"kind": "jobs", "pid": 1, "queue": [{"id": "1", "queued": 1e300}]}',
+        b'{"kind": "jobs", "pid": 1, "queue": [{"id": "1", "queued": 1, "gpus": -1}]}',
+        b'{"kind": "jobs", "pid": 1, "queue": [{"id": "1", "queued": 1, "gpus": 1e9}]}',
+        b'{"kind": "jobs", "pid": 1, "queue": [{"id": "1", "queued": 1, "only": [1]}]}',
+        b'{"kind": "jobs", "pid": 1, "queue": [{"id": "1", "queued": 1, "limit": 0}]}',
+        b'{"kind": "jobs", "pid": 1, "queue": [{"id": "1", "queued": 1, "count": 0}]}',
+        json.dumps({"kind": "jobs", "pid": 1, "queue": [{"id": "x" * 70_000}]}).encode(),
+    ],
+)
+def test_what_is_malformed_is_left_out(leases: Path, content: bytes) -> None:
+    board = show(want("1"))
+    path = leases / "evil.board"
+    with open(path, "w+b") as file:
+        file.write(content)
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert names() == ["1"]
+    board.close()
+
+
+def test_a_lie_is_bounded(leases: Path) -> None:
+    entry = {"id": "\x1b[2J 7", "queued": 2**31, "count": 10**6, "head_since": 0.0}
+    path = leases.parent / "x"
+    board = show(want("1"))
+    path = leases / "evil.board"
+    with open(path, "w") as file:
+        json.dump({"kind": "jobs", "pid": 1, "queue": [entry]}, file)
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        lies = [one for one in wants_of(posted()) if one.id.startswith("evil")]
+    assert len(lies) <= 256
+    assert all(one.queued <= time.time() and one.id.isprintable() for one in lies)
+    board.close()
+
+
+def test_who_takes_nothing_is_passed_over_until_it_shows_something(
+    leases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(patience, "monotonic", lambda: clock[0])
+    board, ours = show(want("1")), Patience()
+    (told,) = ours.who_counts(posted())
+    start = f"{told.file} 1"
+    assert ours.note([told], {"5"}) is None, "our own entries are not waited for"
+    assert ours.note([told], {start}) == 5.0
+    clock[0] += 4.0
+    assert ours.note(ours.who_counts(posted()), {start}) == 1.0
+    assert ours.note(ours.who_counts(posted()), set()) is None, "its GPUs are taken meanwhile"
+    assert ours.note(ours.who_counts(posted()), {start}) == 5.0
+    clock[0] += 5.0
+    assert ours.who_counts(posted()) == []
+    board.beat()
+    assert len(ours.who_counts(posted())) == 1
+    board.close()
+
+
+def test_the_order_lock_is_waited_for_and_then_done_without(leases: Path) -> None:
+    with our_turn() as got:
+        assert got
+
+    def hold() -> Any:
+        turn = our_turn()
+        turn.__enter__()
+        return turn
+
+    child = Child(hold)
+    with our_turn(limit=0.05) as got:
+        assert not got
+    child.kill()
+    with our_turn() as got:
+        assert got
+
+
+def test_a_change_wakes_and_a_wiped_folder_is_watched_again(leases: Path) -> None:
+    board = show(want("1"))
+    wake = Wake([leases])
+    assert wake.watches
+    wake.wait(0)
+    child = Child(lambda: show(want("2")))
+    assert wake.wait(60) == set()
+    child.kill()  # the end of a process wakes, too
+    assert wake.wait(60) == set()
+    board.close()
+    for path in leases.iterdir():
+        path.unlink()
+    leases.rmdir()
+    wake.wait(0.01)
+    assert not wake.watches
+    board = show(want("3"))
+    wake.wait(60)
+    assert wake.watches
+    board.close()
+    wake.close()
+
+
+async def test_a_change_wakes_an_event_loop(leases: Path) -> None:
+    board = Board(POOL)
+    board.show([want("1")])
+    wake = Wake([leases])
+    begun = time.monotonic()
+    await wake.changed(0.01)
+    board.show([want("2")])
+    await wake.changed(600)
+    assert time.monotonic() - begun < 300
+    board.close()
+    wake.close()
