@@ -84,7 +84,7 @@ class Wake:
                 with contextlib.suppress(OSError):
                     self._watches[folder] = self._events.watch(folder, _EVENTS)
         self.watches = self._watches.keys() == self._folders.keys()
-        return any(before.get(folder, number) != number for folder, number in self._watches.items())
+        return bool(self._watches.items() - before.items())
 
     def add(self, descriptor: int) -> None:
         """Wake when a descriptor can be read, too."""
