@@ -8,8 +8,8 @@ import re
 import socket
 from pathlib import Path
 
+from ..common.files.shared_folder import FOLDER
 from .job import Job
-from .shared_folder import FOLDER
 from .store import Store
 
 JOB = "JUPYTER_DIST_JOB"
