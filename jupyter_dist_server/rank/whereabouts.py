@@ -8,22 +8,13 @@ from types import FrameType
 
 from ..common.protocol.collectives import DDP
 from ..common.protocol.rank_messages import Whereabouts
-
-_WAITS = (
-    "torch.distributed.distributed_c10d",
-    "torch.distributed._functional_collectives",
-    "torch.distributed.rendezvous",
-    "torch.distributed.rpc",
-    "torch.distributed.rpc.api",
+from .torch_internals import (
+    BACKWARD,
+    DDP_INNER_MODULES,
+    DDP_MODULE,
+    WAITING_MODULES,
+    WRAPPER,
 )
-"""Modules whose functions wait for other ranks. More of torch does, but by these."""
-_WRAPPER = "wrapper"
-"""What torch calls the functions around its own."""
-_OF_DDP = "torch.nn.parallel.distributed"
-_INNER = ("torch.distributed.utils", _OF_DDP)
-"""Modules out of which `DistributedDataParallel` calls the C code that waits."""
-_ENGINE = "_engine_run_backward"
-"""torch's function in which gradients are computed, and exchanged if a model is wrapped."""
 
 
 def whereabouts() -> Whereabouts:
@@ -33,10 +24,10 @@ def whereabouts() -> Whereabouts:
     call, backward = None, False
     while frame is not None:
         caller, name = frame.f_back, frame.f_code.co_name
-        backward |= name == _ENGINE
-        if _module(frame) in _WAITS and name != _WRAPPER:
+        backward |= name == BACKWARD
+        if _module(frame) in WAITING_MODULES and name != WRAPPER:
             call = name
-        if _module(frame) == _OF_DDP and innermost in _INNER:
+        if _module(frame) == DDP_MODULE and innermost in DDP_INNER_MODULES:
             call = DDP
         if caller is not None and caller.f_code.co_name == "run_code":  # IPython runs a cell there
             return Whereabouts(frame.f_lineno, call, backward)

@@ -19,6 +19,7 @@ from typing import Any
 from ...common.errors import DistError
 from ...common.packet_filter import admit_all, admit_none
 from ...common.peers import CAN_TELL, stranger_at
+from ..torch_internals import wrap_gloo
 
 Connection = tuple[tuple[Any, ...], tuple[Any, ...]]
 """Local and remote address: they name a connection; a descriptor may be used again."""
@@ -61,13 +62,7 @@ class GlooGuard:
         """Inodes of connections that were checked."""
         self._making = 0
         if CAN_TELL:
-            from torch.distributed import distributed_c10d
-
-            gloo, group = distributed_c10d.ProcessGroupGloo, distributed_c10d.ProcessGroup
-            gloo.__init__ = self._guarded(gloo.__init__)
-            for name in ("split_group", "merge_remote_group"):
-                if hasattr(group, name):  # not in every torch
-                    setattr(group, name, self._guarded(getattr(group, name), opened=True))
+            wrap_gloo(self._guarded)
 
     def _guarded(self, make: Callable[..., Any], opened: bool = False) -> Callable[..., Any]:
         """Return what makes a group and checks it; `opened` says that others' listeners serve."""

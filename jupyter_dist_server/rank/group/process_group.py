@@ -17,8 +17,8 @@ from typing import Any
 
 from ...common.protocol.rank_messages import BreakRequest, RegroupReply, RegroupRequest
 from ..requests import Asked, hears
+from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
-from .rpc import end_rpc
 from .user_group import UserGroup, no_group
 
 HOST = "127.0.0.1"
@@ -65,20 +65,20 @@ class ProcessGroup:
 
     def _remember_connections(self) -> None:
         """Notice what every group opens, also those that the user makes with `new_group`."""
-        from torch.distributed import distributed_c10d
 
-        make = distributed_c10d._new_process_group_helper
+        def noticing(make: Make) -> Make:
+            @wraps(make)
+            def noticed(*arguments: Any, **options: Any) -> Any:
+                __tracebackhide__ = True  # IPython then leaves it out
+                before = {connection for connection, _ in connections()}
+                try:
+                    return make(*arguments, **options)
+                finally:
+                    self._connections |= {connection for connection, _ in connections()} - before
 
-        @wraps(make)
-        def noticed(*arguments: Any, **options: Any) -> Any:
-            __tracebackhide__ = True  # IPython then leaves it out
-            before = {connection for connection, _ in connections()}
-            try:
-                return make(*arguments, **options)
-            finally:
-                self._connections |= {connection for connection, _ in connections()} - before
+            return noticed
 
-        distributed_c10d._new_process_group_helper = noticed
+        wrap_maker(noticing)
 
     def serve(self, listener: int) -> None:
         """Be the store's server, on a descriptor that listens already (rank 0)."""
@@ -151,13 +151,11 @@ class ProcessGroup:
         """
         if self.name is None or self._users.standing is None:
             return self.name
-        return f"{self.name}:{_begun_in(self._users.standing)}"
+        return f"{self.name}:{begun_in(self._users.standing)}"
 
     def calls(self) -> int:
         """Count the collectives that this rank has begun, in groups of the user's too."""
-        from torch.distributed import distributed_c10d
-
-        return sum(map(_begun_in, list(distributed_c10d._world.pg_map)))
+        return sum(map(begun_in, groups()))
 
     def bring_back(self) -> None:
         """Undo a program's `destroy_process_group`."""
@@ -185,13 +183,11 @@ class ProcessGroup:
         generation : int
             How often ranks had been replaced when the need arose; a newer group is left alone.
         """
-        from torch.distributed import distributed_c10d
-
         if generation < self._generation:
             return
         self.name = None
         if "nccl" in self._backend:
-            for group in list(distributed_c10d._world.pg_map):
+            for group in groups():
                 group.abort()
         stores = {self.port, _port_of_programs()}
         for connection, sock in connections():
@@ -223,15 +219,6 @@ class GroupHandlers:
             except (Exception, KeyboardInterrupt) as error:
                 failure = f"{type(error).__name__}: {error}"
         asked.reply(RegroupReply(failure))
-
-
-def _begun_in(group: Any) -> int:
-    """Count the collectives that this rank has begun in a group, whatever device they are on."""
-    count = 0
-    for backend in {group._get_backend(device) for device in group._device_types}:
-        with contextlib.suppress(RuntimeError):  # not every backend counts
-            count += backend._get_sequence_number_for_group()
-    return count
 
 
 def _port_of_programs() -> int | None:

@@ -17,6 +17,20 @@ from functools import wraps
 from typing import Any
 
 from ...common.errors import DistError
+from ..torch_internals import (
+    Make,
+    TimeLimits,
+    default_group,
+    forget_groups,
+    group_count,
+    groups,
+    restore_time_limits,
+    set_default_group,
+    set_group_count,
+    set_time_limit,
+    time_limits,
+    wrap_maker,
+)
 
 _KEPT: list[object] = []
 """Groups of the process that a child was forked from: there, their end would wait for threads."""
@@ -59,9 +73,8 @@ class UserGroup:
         self._rank = rank
         self._world_size = world_size
         self._pid = os.getpid()
-        self._timeouts: list[tuple[Any, Any]] = []
-        """The backends of the group, and the time limits that they began with."""
-        self._c10d = distributed_c10d
+        self._time_limits: TimeLimits = []
+        """What the group began with."""
         self._init, self._destroy = (
             distributed_c10d.init_process_group,
             distributed_c10d.destroy_process_group,
@@ -71,15 +84,14 @@ class UserGroup:
         """How often a group of each name was made beside the pool's group."""
         self._first_name = 0
         """The first group that a program makes is named so, by its number."""
-        self._give_each_group_fresh_keys()
+        wrap_maker(self._with_fresh_keys)
         _replace(self._init, self._on_init)
         _replace(self._destroy, self._on_destroy)
 
-    def _give_each_group_fresh_keys(self) -> None:
+    def _with_fresh_keys(self, make: Make) -> Make:
         """Let no group find in the store what an earlier one of the same name has left there."""
-        import torch.distributed as dist
+        from torch.distributed import distributed_c10d
 
-        make = self._c10d._new_process_group_helper
         signature = inspect.signature(make)
 
         @wraps(make)
@@ -88,39 +100,33 @@ class UserGroup:
             name, before = asked.arguments["group_name"], self._made[asked.arguments["group_name"]]
             self._made[name] += 1
             if before:
-                store = dist.PrefixStore(f"again/{before}", asked.arguments["store"])
+                store = distributed_c10d.PrefixStore(f"again/{before}", asked.arguments["store"])
                 asked.arguments["store"] = store
             return make(*asked.args, **asked.kwargs)
 
-        self._c10d._new_process_group_helper = made_afresh
+        return made_afresh
 
     def make(self, *arguments: Any, **options: Any) -> None:
         """Make the pool's group, as `init_process_group` does."""
         self._made.clear()  # a rank that is started later has made none
         self._init(*arguments, **options)
-        self._first_name = self._c10d._world.group_count
-        self.standing = group = self._c10d.GroupMember.WORLD
-        backends = {group._get_backend(device) for device in group._device_types}
-        # With TORCH_DISTRIBUTED_DEBUG=DETAIL each is in a wrapper, which takes no time limit.
-        backends = {getattr(backend, "wrapped_pg", backend) for backend in backends}
-        self._timeouts = [
-            (backend, backend.options._timeout)
-            for backend in backends
-            if hasattr(backend, "options")  # not every backend tells
-        ]
+        self._first_name = group_count()
+        self.standing = default_group()
+        assert self.standing is not None
+        self._time_limits = time_limits(self.standing)
 
     def end(self) -> None:
         """Destroy the pool's group, and those that the user made."""
         if self.standing is not None:
-            self._c10d._update_default_pg(self.standing)
-            self._timeouts.clear()
+            set_default_group(self.standing)
+            self._time_limits.clear()
             self._destroy()
             self.standing = None
 
     def bring_back(self) -> None:
         """Let a program begin as the first one did, if an earlier one destroyed the group."""
         if self.standing is not None:
-            self._c10d._update_default_pg(self.standing)
+            set_default_group(self.standing)
 
     def require(self) -> Any:
         """Return the pool's group, or say why there is none."""
@@ -143,27 +149,25 @@ class UserGroup:
         standing = self.require()
         self._check_place(asked)
         self._check_backend(asked.get("backend"))
-        self._c10d._update_default_pg(standing)
+        set_default_group(standing)
         if timeout := asked.get("timeout"):
-            self._c10d._set_pg_timeout(timeout, self.standing)
+            set_time_limit(standing, timeout)
 
     def _on_destroy(self, group: Any = None) -> None:
-        c10d = self._c10d
-        default = c10d.GroupMember.WORLD
+        default = default_group()
         if default is None or default is not self.standing or group not in (None, default):
             self._destroy(group)
             return
         if os.getpid() != self._pid:
             self._forget_parents_groups()
             return
-        for own in list(c10d._world.pg_map):
+        for own in groups():
             if own is not default:
                 self._destroy(own)
         # As after torch's own: what DTensor keeps of a mesh names its groups.
-        c10d._world.group_count = self._first_name
-        c10d._update_default_pg(None)
-        for backend, timeout in self._timeouts:
-            backend._set_default_timeout(timeout)
+        set_group_count(self._first_name)
+        set_default_group(None)
+        restore_time_limits(self._time_limits)
 
     def _check_place(self, asked: dict[str, Any]) -> None:
         """Refuse another world size or rank: what the program computes would be wrong."""
@@ -206,22 +210,9 @@ class UserGroup:
 
     def _forget_parents_groups(self) -> None:
         """In a forked child: leave the parent's connections alone, and have no group."""
-        world = self._c10d._world
         if self.standing is not None:
-            _KEPT.extend([self.standing, *world.pg_map])
+            _KEPT.extend([self.standing, *forget_groups()])
             self.standing = None
-            self._c10d._update_default_pg(None)
-            for known in (
-                world.pg_map,
-                world.pg_names,
-                world.pg_group_ranks,
-                world.pg_backend_config,
-                world.pg_to_tag,
-                world.tags_to_pg,
-            ):
-                known.clear()
-            world.group_count = 0
-            self._c10d._unregister_all_process_groups()
 
 
 def _names(backend: str) -> set[str]:

@@ -1,0 +1,182 @@
+"""What a rank uses of torch that is private there, under public names of ours.
+
+torch is imported when something is called: an agent imports this module where there may be none.
+`tests/rank/test_internals.py` says what needs each name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
+Make = Callable[..., Any]
+"""Makes a process group."""
+TimeLimits = list[tuple[Any, datetime.timedelta]]
+"""The backends of a group, and the time limit of each."""
+
+WAITING_MODULES = (
+    "torch.distributed.distributed_c10d",
+    "torch.distributed._functional_collectives",
+    "torch.distributed.rendezvous",
+    "torch.distributed.rpc",
+    "torch.distributed.rpc.api",
+)
+"""Modules whose functions wait for other ranks. More of torch does, but by these."""
+WRAPPER = "wrapper"
+"""What torch calls the functions around its own."""
+DDP_MODULE = "torch.nn.parallel.distributed"
+DDP_INNER_MODULES = ("torch.distributed.utils", DDP_MODULE)
+"""Modules out of which `DistributedDataParallel` calls the C code that waits."""
+BACKWARD = "_engine_run_backward"
+"""torch's function in which gradients are computed, and exchanged if a model is wrapped."""
+
+_RPC = "torch.distributed.rpc.api"
+
+# -- all groups of this process ---------------------------------------------------------------
+
+
+def _world() -> Any:
+    from torch.distributed import distributed_c10d
+
+    return distributed_c10d._world
+
+
+def groups() -> list[ProcessGroup]:
+    """Return all groups that there are."""
+    return list(_world().pg_map)
+
+
+def group_count() -> int:
+    """Return how many groups were made; the next one is named so."""
+    count: int = _world().group_count
+    return count
+
+
+def set_group_count(count: int) -> None:
+    """Choose how the next group is named."""
+    _world().group_count = count
+
+
+def default_group() -> ProcessGroup | None:
+    """Return the group that collectives use unless told otherwise."""
+    from torch.distributed import distributed_c10d
+
+    return distributed_c10d.GroupMember.WORLD
+
+
+def set_default_group(group: ProcessGroup | None) -> None:
+    """Choose that group; `None` is as after `destroy_process_group`."""
+    from torch.distributed import distributed_c10d
+
+    distributed_c10d._update_default_pg(group)
+
+
+def forget_groups() -> list[ProcessGroup]:
+    """Have no group any more, but end none; return them, for somebody to keep."""
+    import torch.distributed.distributed_c10d as c10d
+
+    world, kept = _world(), groups()
+    set_default_group(None)
+    for known in (
+        world.pg_map,
+        world.pg_names,
+        world.pg_group_ranks,
+        world.pg_backend_config,
+        world.pg_to_tag,
+        world.tags_to_pg,
+    ):
+        known.clear()
+    world.group_count = 0
+    vars(c10d)["_unregister_all_process_groups"]()
+    return kept
+
+
+def wrap_maker(wrap: Callable[[Make], Make]) -> None:
+    """Put something around the function that makes any group."""
+    from torch.distributed import distributed_c10d
+
+    maker = "_new_process_group_helper"
+    setattr(distributed_c10d, maker, wrap(getattr(distributed_c10d, maker)))
+
+
+def wrap_gloo(wrap: Callable[..., Make]) -> None:
+    """Put something around whatever makes a gloo group; ``opened`` is what splits or joins some."""
+    from torch.distributed import distributed_c10d
+
+    gloo: Any = distributed_c10d.ProcessGroupGloo
+    group: Any = distributed_c10d.ProcessGroup
+    gloo.__init__ = wrap(gloo.__init__)
+    for name in ("split_group", "merge_remote_group"):
+        if hasattr(group, name):  # not in every torch
+            setattr(group, name, wrap(getattr(group, name), opened=True))
+
+
+# -- one group --------------------------------------------------------------------------------
+
+
+def _backends(group: Any) -> set[Any]:
+    return {group._get_backend(device) for device in group._device_types}
+
+
+def begun_in(group: ProcessGroup) -> int:
+    """Count the collectives that this rank has begun in a group, whatever device they are on."""
+    count = 0
+    for backend in _backends(group):
+        with contextlib.suppress(RuntimeError):  # not every backend counts
+            count += backend._get_sequence_number_for_group()
+    return count
+
+
+def time_limits(group: ProcessGroup) -> TimeLimits:
+    """Return how long collectives of a group may take."""
+    # With TORCH_DISTRIBUTED_DEBUG=DETAIL each is in a wrapper, which takes no time limit.
+    backends = {getattr(backend, "wrapped_pg", backend) for backend in _backends(group)}
+    return [
+        (backend, backend.options._timeout)
+        for backend in backends
+        if hasattr(backend, "options")  # not every backend tells
+    ]
+
+
+def restore_time_limits(limits: TimeLimits) -> None:
+    """Set what `time_limits` has returned."""
+    for backend, limit in limits:
+        backend._set_default_timeout(limit)
+
+
+def set_time_limit(group: ProcessGroup, limit: datetime.timedelta) -> None:
+    """Bound all collectives of a group."""
+    from torch.distributed import distributed_c10d
+
+    distributed_c10d._set_pg_timeout(limit, group)
+
+
+# -- torch.distributed.rpc --------------------------------------------------------------------
+
+
+def end_rpc() -> None:
+    """Shut this rank's agent down, if the user has started one; `init_rpc` starts another then.
+
+    Waiting in `torch.distributed.rpc` hears no interrupt, and has no group to break; when the agent
+    is shut down, whatever waits for an answer fails. That waits for the calls that this rank
+    serves, so it has a thread, which ends with them.
+    """
+    api: Any = sys.modules.get(_RPC)
+    if api and api._is_current_rpc_agent_set():
+        threading.Thread(target=_end_rpc, args=(api,), name="rpc's end", daemon=True).start()
+
+
+def _end_rpc(api: Any) -> None:
+    # As `rpc.shutdown(graceful=False)` does.
+    api._get_current_rpc_agent().shutdown()
+    with contextlib.suppress(RuntimeError):  # references that nobody will ever ask for
+        api._destroy_rref_context(True)
+    api._cleanup_python_rpc_handler()
+    api._reset_current_rpc_agent()

@@ -1,0 +1,133 @@
+"""The private names of ipykernel, IPython and torch that ranks use are there, as they are used.
+
+When a new version changes one, this test fails with a sentence on what would break.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from typing import Any
+
+import pytest
+import torch
+from ipykernel.iostream import IOPubThread, OutStream
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+from ipykernel.zmqshell import ZMQInteractiveShell
+from torch.distributed import distributed_c10d as c10d
+from torch.distributed.rpc import api as rpc
+
+from jupyter_dist_server.rank.torch_internals import DDP_INNER_MODULES, WAITING_MODULES
+
+INPUT = "input() in a cell on ranks does not ask the user"
+WORKERS = "what forked workers display is lost"
+RPC = "a rank that waits in torch.distributed.rpc cannot be stopped"
+COUNT = "a group in which ranks are at different collectives is not re-created after a stop"
+DESTROY = "a script that calls destroy_process_group cannot run twice"
+CHILD = "a worker that a rank forks cannot have a process group of its own"
+
+FUNCTIONS: list[tuple[Any, str, list[str], str]] = [
+    (IPythonKernel, "_publish_status", ["status", "channel", "parent"], "cells become slower"),
+    (IPythonKernel, "_topic", ["topic"], "nobody learns which ranks are busy"),
+    (IPythonKernel, "_input_request", ["prompt", "ident", "parent", "password"], INPUT),
+    (IPythonKernel, "_forward_input", ["allow_stdin"], INPUT),
+    (IPythonKernel, "_restore_input", [], INPUT),
+    (IPKernelApp, "_bind_socket", ["s", "port"], "a rank does not start"),
+    (
+        ZMQInteractiveShell,
+        "_showtraceback",
+        ["etype", "evalue", "stb"],
+        "an error is not known to end its cell",
+    ),
+    (ZMQInteractiveShell, "_get_exc_info", ["exc_tuple"], "interrupts show frames of ours"),
+    (IOPubThread, "_setup_pipe_in", [], "all users of the machine can write to a rank's TCP port"),
+    (IOPubThread, "_setup_pipe_out", [], WORKERS),
+    (IOPubThread, "_handle_pipe_msg", ["msg"], WORKERS),
+    (IOPubThread, "_handle_subscription", ["frames"], "nobody learns which ranks are busy"),
+    (IOPubThread, "_handle_event", ["msg"], "what is printed stays in the rank"),
+    (c10d, "_update_default_pg", ["pg"], DESTROY),
+    (c10d, "_set_pg_timeout", ["timeout", "group"], "init_process_group ignores its time limit"),
+]
+"""Owner, name, parameters, and what breaks without."""
+
+ATTRIBUTES: list[tuple[Any, str, str]] = [
+    (IPythonKernel, "_main_asyncio_lock", "two cells run at the same time"),
+    (IPKernelApp, "_ports", "a rank does not start"),
+    (ZMQInteractiveShell, "_last_traceback", "a failed cell has no traceback"),
+    (ZMQInteractiveShell, "_last_traceback_during_displayhook", "a failing repr fails no cell"),
+    (IOPubThread, "_events", "what is printed stays in the rank"),
+    (IOPubThread, "_event_pipe", "what is printed stays in the rank"),
+    (IOPubThread, "_pipe_uuid", WORKERS),
+    (IOPubThread, "_pipe_in", WORKERS),
+    (OutStream, "_parent_header_global", "what C code prints is shown in no cell"),
+]
+"""Owner, attribute of its objects, and what breaks without."""
+
+NAMES: list[tuple[Any, str, str]] = [
+    *[(c10d._world, f"pg_{name}", CHILD) for name in ("map", "names", "group_ranks", "to_tag")],
+    *[(c10d._world, name, CHILD) for name in ("pg_backend_config", "tags_to_pg")],
+    (c10d, "_unregister_all_process_groups", CHILD),
+    (c10d._world, "group_count", "DTensor does not find its groups after a destroy"),
+    (c10d.GroupMember, "WORLD", DESTROY),
+    (c10d.ProcessGroup, "_get_backend", COUNT),
+    (c10d.ProcessGroup, "_device_types", COUNT),
+    (c10d.ProcessGroupGloo, "_get_sequence_number_for_group", COUNT),
+    (c10d.ProcessGroupGloo, "_set_default_timeout", "a script's time limit stays after it"),
+    (c10d.ProcessGroupGloo, "options", "a script's time limit stays after it"),
+    (c10d.ProcessGroupGloo._Options, "_timeout", "a script's time limit stays after it"),
+    (torch.autograd.graph, "_engine_run_backward", "a stop does not know ranks in backward()"),
+    *[(rpc, f"_{name}_current_rpc_agent", RPC) for name in ("get", "reset")],
+    (rpc, "_is_current_rpc_agent_set", RPC),
+    (rpc, "_destroy_rref_context", RPC),
+    (rpc, "_cleanup_python_rpc_handler", RPC),
+]
+"""Owner, name, and what breaks without."""
+
+
+def says(owner: Any, name: str, breaks: str) -> str:
+    return f"{getattr(owner, '__name__', owner)}.{name} is not what it was: {breaks}."
+
+
+@pytest.mark.parametrize(("owner", "name", "parameters", "breaks"), FUNCTIONS)
+def test_functions(owner: Any, name: str, parameters: list[str], breaks: str) -> None:
+    function = getattr(owner, name, None)
+    found = list(inspect.signature(function).parameters) if function else None
+    assert found in (parameters, ["self", *parameters]), says(owner, name, breaks)
+
+
+@pytest.mark.parametrize(("owner", "name", "breaks"), ATTRIBUTES)
+def test_attributes_of_objects(owner: Any, name: str, breaks: str) -> None:
+    bases = [base for base in owner.__mro__ if base.__module__.partition(".")[0] == "ipykernel"]
+    source = "".join(map(inspect.getsource, bases))
+    assert re.search(rf"\b{name}\b( =|:|\(self\))", source), says(owner, name, breaks)
+
+
+@pytest.mark.parametrize(("owner", "name", "breaks"), NAMES)
+def test_names(owner: Any, name: str, breaks: str) -> None:
+    assert hasattr(owner, name), says(owner, name, breaks)
+
+
+def test_groups_are_made_by_one_function() -> None:
+    parameters = inspect.signature(c10d._new_process_group_helper).parameters
+    assert {"group_name", "store"} <= set(parameters), says(
+        c10d, "_new_process_group_helper", "groups that hang cannot be broken"
+    )
+
+
+def test_the_short_sleep_of_a_cell_is_an_attribute() -> None:
+    assert "self._execute_sleep" in inspect.getsource(IPythonKernel.__mro__[1]), says(
+        IPythonKernel, "_execute_sleep", "each cell takes half a millisecond longer"
+    )
+
+
+def test_storages_are_made_without_a_warning() -> None:
+    parameters = inspect.signature(torch.storage.TypedStorage.__init__).parameters
+    assert "_internal" in parameters, says(torch.storage, "TypedStorage", "pulling tensors warns")
+
+
+@pytest.mark.parametrize("module", [*WAITING_MODULES, *DDP_INNER_MODULES])
+def test_modules_in_which_ranks_wait(module: str) -> None:
+    there = importlib.util.find_spec(module)
+    assert there, f"There is no {module}: it is not known in which collective a rank waits."
