@@ -12,10 +12,16 @@ PATIENCE = 120.0
 generous: the machine may be busy with other work."""
 
 
+_SHARE = 5
+"""How many times as long as a look takes we pause after it: others need the processor."""
+
+
 def wait_for(condition: Callable[[], Any], what: str, timeout: float = PATIENCE) -> Any:
     """Return the first true value of `condition`, asked often."""
     deadline = time.monotonic() + timeout
-    while not (value := condition()):
+    while True:
+        begun = time.thread_time()
+        if value := condition():
+            return value
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout:g} s"
-        threading.Event().wait(0.02)
-    return value
+        threading.Event().wait(max(0.02, _SHARE * (time.thread_time() - begun)))

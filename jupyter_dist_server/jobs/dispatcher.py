@@ -25,7 +25,7 @@ from ..common.processes import boot_id, call_ourselves
 from ..gpus.gpu_reader import GpuReader
 from ..gpus.gpu_state import GpuState
 from .board import JOBS, Board, Posted
-from .dispatcher_lock import take_lock
+from .dispatcher_lock import sign, take_lock
 from .eligible import Obstacle, obstacles
 from .job import AGAIN, Job
 from .lease import GpuTaken, Lease
@@ -241,20 +241,22 @@ def _locked(path: Path) -> io.FileIO:
 
 
 def main() -> None:
-    """Be the dispatcher of a folder, unless there is one."""
+    """Be the dispatcher of a folder, whose lock we are given."""
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     folder = Path(sys.argv[1])
+    lock: io.FileIO | None = own(int(sys.argv[2]))  # which the zygote must not keep
     zygote = RunnerZygote()
     call_ourselves("dist-dispatcher")
-    store = None
-    while (lock := take_lock(folder)) is not None:
-        store = store or Store(folder)
+    store = Store(folder)
+    while lock:
+        sign(lock)
         try:
             Dispatcher(store, zygote).run()
         except DistError:
             _LOG.exception("The dispatcher ends")
             raise
-        os.close(lock)
+        lock.close()
         # Whoever submits a job now starts a dispatcher; whoever did so before saw our lock.
         if store.is_idle():
             return
+        lock = take_lock(folder)

@@ -8,38 +8,36 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import struct
 from pathlib import Path
 
 import psutil
 
+from ..common.files.own_files import own
 from ..common.processes import ProcessRef, boot_id
 
 _FLOCK = "hhqqi4x"
 """``struct flock``: type, whence, start, length, pid."""
 
 
-def take_lock(folder: Path) -> int | None:
-    """Become the dispatcher of a folder; return the open lock, or `None` if there is one."""
-    lock = _open(folder)
+def take_lock(folder: Path) -> io.FileIO | None:
+    """Lock a folder for a dispatcher, ourselves or one to be started; `None` if there is one."""
+    lock = own(_open(folder))
     try:
         fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, 0, 0, 0, 0))
     except (BlockingIOError, PermissionError):
-        os.close(lock)
+        lock.close()
         return None
-    us = ProcessRef.of(os.getpid())
-    os.ftruncate(lock, os.pwrite(lock, f"{us.pid} {us.start_ticks} {us.boot}".encode(), 0))
     return lock
 
 
-def is_running(folder: Path) -> bool:
-    """Tell whether a folder has a dispatcher."""
-    lock = _open(folder)
-    try:
-        return _is_locked(lock)
-    finally:
-        os.close(lock)
+def sign(lock: io.FileIO) -> None:
+    """Tell whoever looks that this process is the dispatcher."""
+    us = ProcessRef.of(os.getpid())
+    file = lock.fileno()
+    os.ftruncate(file, os.pwrite(file, f"{us.pid} {us.start_ticks} {us.boot}".encode(), 0))
 
 
 def stopped(folder: Path) -> psutil.Process | None:

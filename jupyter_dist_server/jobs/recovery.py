@@ -34,8 +34,8 @@ def recover(store: Store) -> None:
         elif job.attempt <= job.spec.requeue:
             told = "Started again: its runner or the machine had failed."
             fields = {"attempt": job.attempt + 1, "queued": time.time()} | AGAIN
-            store.move(job, NODE_FAIL, ended=time.time())
-            store.move(store.get(job.id), PENDING, reason="None", detail=told, **fields)
+            if store.move(job, NODE_FAIL, ended=time.time()):  # else somebody else was faster
+                store.move(store.get(job.id), PENDING, reason="None", detail=told, **fields)
         else:
             what = "The machine was restarted" if job.boot != boot_id() else "Its runner was killed"
             store.move(job, NODE_FAIL, ended=time.time(), reason="None", detail=f"{what}.")

@@ -8,7 +8,7 @@ import sys
 
 from ..common.interpreter import python_command
 from .command import JOB
-from .dispatcher_lock import is_running
+from .dispatcher_lock import take_lock
 from .store import Store
 
 DISPATCHER = "JUPYTER_DIST_DISPATCHER"
@@ -17,12 +17,17 @@ _DISPATCHER = "jupyter_dist_server.jobs.dispatcher"
 
 
 def ensure(store: Store) -> None:
-    """Start a dispatcher if jobs wait and none runs."""
-    if store.is_idle() or is_running(store.folder) or _asks_runner(store):
+    """Start a dispatcher if jobs wait and none runs.
+
+    It is given its lock, so that nobody starts a second one while it imports.
+    """
+    if store.is_idle() or _asks_runner(store) or not (lock := take_lock(store.folder)):
         return
-    with open(store.folder / "dispatcher.log", "ab") as log:
+    with lock, open(store.folder / "dispatcher.log", "ab") as log:
+        descriptor = lock.fileno()
         subprocess.Popen(
-            [*python_command(sys.executable, _DISPATCHER), str(store.folder)],
+            [*python_command(sys.executable, _DISPATCHER), str(store.folder), str(descriptor)],
+            pass_fds=[descriptor],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
