@@ -4,7 +4,7 @@ import type { Cell } from '@jupyterlab/cells';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
-import { CellMark } from '../notebook/cells/cellEdges';
+import { CellEdge } from '../notebook/cells/cellEdges';
 import {
   listedRanks,
   sayWhere,
@@ -80,21 +80,21 @@ describe('toggled', () => {
   });
 });
 
-describe('CellMark', () => {
+describe('CellEdge', () => {
   let cell: Widget;
   let source: YCodeCell;
   const moved = jest.fn();
 
   let isMode = false;
 
-  function makeCell(text: string): CellMark {
+  function makeCell(text: string): CellEdge {
     source = createStandaloneCell({
       cell_type: 'code',
       source: text
     }) as YCodeCell;
     cell = new Widget();
     Object.assign(cell, { model: { sharedModel: source } });
-    return new CellMark(cell as Cell, trans, () => isMode, moved);
+    return new CellEdge(cell as Cell, trans, () => isMode, moved);
   }
 
   const label = () =>

@@ -48,7 +48,7 @@ describe('Client', () => {
     server.answers.set('GET gpus', { status: 502, body: '<html>' });
     await expect(client.gpus()).rejects.toMatchObject({
       code: 'http_502',
-      message: 'The server answered with 502.',
+      message: 'The server responded with status 502.',
       hint: ''
     });
   });
@@ -60,7 +60,7 @@ describe('Client', () => {
     expect(error).toMatchObject({ code: 'unreadable', status: 200 });
   });
 
-  it('says when the server does not answer', async () => {
+  it('says when the server does not respond', async () => {
     const gone = new Client(server.settings, nullTranslator.load(''));
     await server.stop();
     await expect(gone.status()).rejects.toMatchObject({

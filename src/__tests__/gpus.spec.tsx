@@ -61,7 +61,7 @@ describe('GpuList', () => {
     expect(card('GPU 1').textContent).toBe(
       'GPU 1H100 80GB0 %0.0 / 80 GiB80 / 700 W · 30 °CDetails'
     );
-    expect(meter('Utilisation of GPU 0')?.getAttribute('aria-valuenow')).toBe(
+    expect(meter('Utilization of GPU 0')?.getAttribute('aria-valuenow')).toBe(
       '91'
     );
     expect(meter('Memory of GPU 0')?.getAttribute('aria-valuetext')).toBe(
@@ -123,7 +123,7 @@ describe('GpuList', () => {
       'No reading'
     ]);
     expect(card('GPU 0').textContent).not.toMatch('0 %');
-    expect(meter('Utilisation of GPU 0')).toBeNull();
+    expect(meter('Utilization of GPU 0')).toBeNull();
   });
 
   it('divides the memory into ranks and others, in the colour of the rank', () => {

@@ -36,7 +36,7 @@ describe('PoolView', () => {
     expect(input?.value).toBe('2');
     press('One rank more');
     press('One rank more');
-    press('One rank less');
+    press('One rank fewer');
     press('Start');
     expect(executed).toEqual([
       { id: CommandIDs.startPool, choice: { num_ranks: 3 } }
@@ -45,7 +45,7 @@ describe('PoolView', () => {
 
   it('keeps the stepper between 1 and 128', () => {
     show({ defaultRanks: 1 });
-    expect(button('One rank less').disabled).toBe(true);
+    expect(button('One rank fewer').disabled).toBe(true);
     show({
       notebook: { path: 'b', kernelId: 'k2', sessionId: 'sk2', isPython: true },
       defaultRanks: 128

@@ -1,54 +1,19 @@
-import type { Contents } from '@jupyterlab/services';
 import { act } from 'react';
 
 import { ApiError } from '../model/client';
-import type { IStartField, IStartSchema } from '../model/contract';
 import { withoutValues } from '../model/draft';
 import { CommandIDs } from '../model/tokens';
-import { makeGpu, makeGpusMessage, makeInventory } from './gpuSamples';
-import { makeTelemetry } from './gpuSamples';
-import { makeModel, makeStart } from './samples';
+import {
+  makeGpu,
+  makeGpusMessage,
+  makeInventory,
+  makeTelemetry
+} from './gpuSamples';
 import type { IFakeModel } from './samples';
 import { button, executed, host, press, show, start } from './screen';
+import { SCHEMA } from './startSchema';
 
 const GB = 2 ** 30;
-
-function makeField(
-  widget: IStartField['x-widget'],
-  title: string,
-  changes: Partial<IStartField> = {}
-): IStartField {
-  const description = `About ${title}.`;
-  return { type: '', title, description, 'x-widget': widget, ...changes };
-}
-
-const advanced = { 'x-advanced': true };
-const schema: IStartSchema = {
-  type: 'object',
-  properties: {
-    num_ranks: makeField('ranks', 'Ranks', {
-      type: 'integer',
-      minimum: 1,
-      maximum: 128
-    }),
-    gpu_ids: makeField('gpus', 'GPUs'),
-    placement: makeField('choice', 'Placement', {
-      default: 'cycle',
-      oneOf: [
-        { const: 'cycle', title: 'In turn' },
-        { const: 'free-memory', title: 'Emptiest first' }
-      ]
-    }),
-    oversubscribe: makeField('flag', 'Share', { default: false }),
-    min_free_memory: makeField('bytes', 'Free memory', {
-      minimum: 1,
-      ...advanced
-    }),
-    timeout: makeField('number', 'Time limit', { default: 120, ...advanced }),
-    env: makeField('env', 'Environment', advanced),
-    later: makeField('hologram' as 'env', 'Later')
-  }
-};
 
 const bob = { user: 'bob', notebook: 'a/sum.ipynb', pool: 'p9', since: 50 };
 const message = makeGpusMessage({
@@ -68,7 +33,7 @@ async function showForm(changes: Partial<IFakeModel> = {}): Promise<void> {
   });
   await act(async () =>
     show({
-      startSchema: () => Promise.resolve(schema),
+      startSchema: () => Promise.resolve(SCHEMA),
       gpus: message.inventory,
       telemetry,
       defaultRanks: 3,
@@ -246,7 +211,7 @@ describe('StartForm', () => {
     await showForm({ defaultRanks: null });
     expect(input('Ranks').value).toBe('');
     expect(input('Ranks').placeholder).toBe('auto');
-    expect(button('One rank less').disabled).toBe(true);
+    expect(button('One rank fewer').disabled).toBe(true);
     press('Start');
     press('One rank more');
     expect(input('Ranks').value).toBe('1');
@@ -297,93 +262,8 @@ describe('StartForm', () => {
 
   it('says while it waits for the server, and can be used already', () => {
     show({});
-    expect(host.textContent).toMatch('Asking the server');
+    expect(host.textContent).toMatch('Loading options');
     press('Start');
     expect(choices()).toEqual([{ num_ranks: 2 }]);
-  });
-});
-
-describe('StartModel', () => {
-  it('has a draft for each notebook, which goes with its name', async () => {
-    const notebook = {
-      path: 'a.ipynb',
-      kernelId: 'k1',
-      sessionId: 'sk1',
-      isPython: true
-    };
-    const model = makeModel({
-      notebook,
-      startSchema: () => Promise.resolve(schema)
-    });
-    const start = makeStart(model);
-    start.change('a.ipynb', 'oversubscribe', true);
-    start.change('a.ipynb', 'unknown', 1);
-    start.change('b.ipynb', 'num_ranks', 4);
-    expect(await start.choice('a.ipynb', 2)).toEqual({
-      num_ranks: 2,
-      oversubscribe: true
-    });
-    expect(await start.choice('b.ipynb', 2)).toEqual({ num_ranks: 4 });
-    const signal = model.changed as unknown as { emit: () => void };
-    signal.emit();
-    Object.assign(model, { notebook: { ...notebook, path: 'c.ipynb' } });
-    signal.emit();
-    expect(start.draft('a.ipynb')).toEqual({});
-    expect(start.draft('c.ipynb')).toMatchObject({ oversubscribe: true });
-    // Another notebook with the same kernel has its own.
-    const other = {
-      ...notebook,
-      path: 'b.ipynb',
-      sessionId: 'sk2',
-      isPython: true
-    };
-    Object.assign(model, { notebook: other });
-    signal.emit();
-    expect(start.draft('c.ipynb')).toMatchObject({ oversubscribe: true });
-    expect(start.draft('b.ipynb')).toEqual({ num_ranks: 4 });
-  });
-
-  it('does not hand on what was chosen for a file to another one of its name', () => {
-    const start = makeStart(makeModel());
-    const file = (path: string) => ({ path }) as Contents.IModel;
-    start.change('d/a.ipynb', 'oversubscribe', true);
-    start.follow({
-      type: 'rename',
-      oldValue: file('d'),
-      newValue: file('e')
-    });
-    expect(start.isChosen('e/a.ipynb')).toBe(true);
-    start.follow({
-      type: 'save',
-      oldValue: null,
-      newValue: file('e/a.ipynb')
-    });
-    expect(start.isChosen('e/a.ipynb')).toBe(true);
-    start.follow({ type: 'delete', oldValue: file('e'), newValue: null });
-    expect(start.isChosen('e/a.ipynb')).toBe(false);
-    // It may have been deleted where nobody could tell.
-    start.change('Untitled.ipynb', 'oversubscribe', true);
-    start.follow({
-      type: 'new',
-      oldValue: null,
-      newValue: file('Untitled.ipynb')
-    });
-    expect(start.isChosen('Untitled.ipynb')).toBe(false);
-  });
-
-  it('asks again after the server could not say what can be chosen', async () => {
-    const startSchema = jest
-      .fn()
-      .mockRejectedValueOnce(
-        new ApiError({ code: 'http_502', message: '', hint: '' }, 502)
-      )
-      .mockResolvedValue(schema);
-    const start = makeStart(makeModel({ startSchema }));
-    await start.load();
-    expect(Object.keys(start.schema.properties)).toEqual(['num_ranks']);
-    await start.load();
-    await start.load();
-    expect(start.schema).toBe(schema);
-    expect(startSchema).toHaveBeenCalledTimes(2);
   });
 });

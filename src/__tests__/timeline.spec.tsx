@@ -153,13 +153,17 @@ describe('the GPU timeline', () => {
     ]);
     expect(urls[0]).toMatch(/jupyter-dist\/gpus\/history\?since=-900&step=1\b/);
     await until(
-      () => labels()[0] === 'GPU 0, rank 0: Utilisation 20 %, memory – / 80 GiB'
+      () =>
+        labels()[0] ===
+        'GPU 0 · rank 0 · utilization: 20 % · memory: – / 80 GiB'
     );
     await tell(1001, [55, 4]);
     await until(
-      () => labels()[0] === 'GPU 0, rank 0: Utilisation 55 %, memory – / 80 GiB'
+      () =>
+        labels()[0] ===
+        'GPU 0 · rank 0 · utilization: 55 % · memory: – / 80 GiB'
     );
-    expect(labels()[1]).toBe('GPU 1: Utilisation 4 %, memory – / 80 GiB');
+    expect(labels()[1]).toBe('GPU 1 · utilization: 4 % · memory: – / 80 GiB');
   });
 
   it('is opened once, as it was left', async () => {
@@ -169,7 +173,9 @@ describe('the GPU timeline', () => {
     );
     expect(widget.content.model.metric).toBe('power');
     expect(urls.at(-1)).toMatch(/since=-3600&step=4\b/);
-    await until(() => labels()[0] === 'GPU 0: Power 71 W, memory – / 80 GiB');
+    await until(
+      () => labels()[0] === 'GPU 0 · power: 71 W · memory: – / 80 GiB'
+    );
     expect(await commands.execute(CommandIDs.openTimeline)).toBe(widget);
     const choice = (name: string) =>
       document.querySelector<HTMLSelectElement>(`select[aria-label=${name}]`);
@@ -181,7 +187,7 @@ describe('the GPU timeline', () => {
     const { widget } = await open();
     const { model } = widget.content;
     await until(
-      () => labels()[0] === 'GPU 0: Utilisation 20 %, memory – / 80 GiB'
+      () => labels()[0] === 'GPU 0 · utilization: 20 % · memory: – / 80 GiB'
     );
     const press = (key: string) =>
       act(() => {

@@ -118,7 +118,7 @@ describe('what is said of a cell', () => {
     const { parts, title } = say(makeCell('a', span, { cell: 7, name }));
     expect(parts).toEqual(['[7]', 'running 41 s', 'rank 0 waits for 1']);
     expect(title).toMatch(
-      /^Cell \[7\] runs on ranks 0–1 since .* rank 0 waits for 1\. .* in work\/train\.ipynb\.$/
+      /^Cell \[7\] has been running on ranks 0–1 since .* Rank 0 waits for 1\. .* in work\/train\.ipynb\.$/
     );
   });
 });

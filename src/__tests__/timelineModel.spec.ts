@@ -2,7 +2,7 @@ import { Signal } from '@lumino/signaling';
 
 import { Telemetry } from '../model/telemetry';
 import { TimelineModel } from '../timeline/model';
-import type { IHistory } from '../timeline/recording';
+import type { IGpuHistory } from '../model/gpuContract';
 import { makeTable } from '../timeline/table';
 import type { IPoolsModel } from '../model/tokens';
 import { FakeStream, makeGpusMessage, makeInventory } from './gpuSamples';
@@ -16,9 +16,9 @@ function makeTimeline() {
   const changed = new Signal<IPoolsModel, void>({} as IPoolsModel);
   const pools = makeModel({ changed, telemetry, gpus: makeInventory() });
   const asked: [number, number][] = [];
-  const answers: ((history: IHistory | Error) => void)[] = [];
+  const answers: ((history: IGpuHistory | Error) => void)[] = [];
   const model = new TimelineModel(pools, pools, {
-    load: (since, step) => {
+    gpuHistory: (since, step) => {
       asked.push([since, step]);
       return new Promise((resolve, reject) =>
         answers.push(answer =>
@@ -34,7 +34,7 @@ function makeTimeline() {
       time,
       values: { utilization: [value, 0] }
     });
-  const answer = async (history: IHistory | Error) => {
+  const answer = async (history: IGpuHistory | Error) => {
     answers.shift()?.(history);
     await new Promise(process.nextTick);
   };
@@ -42,7 +42,7 @@ function makeTimeline() {
   return { model, stream, asked, sample, answer, values };
 }
 
-const PAST: IHistory = {
+const PAST: IGpuHistory = {
   step: 1,
   times: [NOW - 2, NOW - 1],
   gpus: { 'GPU-0': { utilization: [10, 20] } }

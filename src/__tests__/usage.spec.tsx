@@ -87,7 +87,7 @@ describe('a rank tile', () => {
       )
     ).not.toBeNull();
     expect(
-      meter('Utilisation of the GPU of rank 0')?.getAttribute('aria-valuenow')
+      meter('Utilization of the GPU of rank 0')?.getAttribute('aria-valuenow')
     ).toBe('91');
   });
 });

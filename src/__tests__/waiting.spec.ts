@@ -67,7 +67,7 @@ it.each<[Doing[], string]>([
   ],
   [
     ['silent', 'silent', waits],
-    'Ranks 0–1 never joined all_reduce. Ranks 0–1 do not answer. Rank 2 waits at cell [7], line 12.'
+    'Ranks 0–1 never joined all_reduce. Ranks 0–1 do not respond. Rank 2 waits at cell [7], line 12.'
   ],
   [
     ['idle', 'dead', 'busy', waits],

@@ -11,7 +11,7 @@ import type {
   IStartRequest,
   IStartSchema
 } from './contract';
-import type { IInventory } from './gpuContract';
+import type { IGpuHistory, IInventory } from './gpuContract';
 
 const NAMESPACE = 'jupyter-dist';
 
@@ -59,6 +59,15 @@ export class Client {
 
   gpus(): Promise<IInventory> {
     return this._request('GET', 'gpus');
+  }
+
+  /**
+   * What the GPUs did, from `since` on: in Unix seconds, or, if negative, in seconds before now by the
+   * server's clock. A row of the answer sums up `step` seconds.
+   */
+  gpuHistory(since: number, step: number): Promise<IGpuHistory> {
+    const query = URLExt.objectToQueryString({ since, step });
+    return this._request('GET', `gpus/history${query}`);
   }
 
   start(body: IStartRequest): Promise<IPool> {
@@ -132,7 +141,7 @@ export class Client {
       throw new ApiError(
         {
           code: 'unreachable',
-          message: this._trans.__('The Jupyter server does not answer.'),
+          message: this._trans.__('The Jupyter server does not respond.'),
           hint: this._trans.__('Check that it is still running.')
         },
         0
@@ -169,7 +178,10 @@ export class Client {
         code: body.code ?? `http_${response.status}`,
         message:
           body.message ||
-          this._trans.__('The server answered with %1.', response.status),
+          this._trans.__(
+            'The server responded with status %1.',
+            response.status
+          ),
         hint: body.hint ?? '',
         field: body.field
       },

@@ -125,12 +125,16 @@ export interface IGpusMessage {
   leases: ByGpu<ILease>;
 }
 
-export interface IHistoryMessage {
-  type: 'history';
+/** What the GPUs did. */
+export interface IGpuHistory {
   /** Seconds between two times. */
   step: number;
   times: number[];
   gpus: ByGpu<{ [M in NumberMetric]?: (number | null)[] }>;
+}
+
+export interface IHistoryMessage extends IGpuHistory {
+  type: 'history';
 }
 
 export interface ISampleMessage {

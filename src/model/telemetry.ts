@@ -34,7 +34,7 @@ export interface IReading {
   /** Null until they are known. */
   readonly processes: readonly IProcess[] | null;
   readonly lease: ILease | null;
-  /** Utilisation over `SPAN`. */
+  /** Utilization over `SPAN`. */
   readonly curve: readonly (number | null)[];
 }
 

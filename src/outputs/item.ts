@@ -5,15 +5,15 @@ import type { IOwner, Owners } from './labels';
 import { Lines } from './lines';
 
 /** What the kernel puts before the outputs of a cell on several ranks. */
-export const MARK = 'application/vnd.jupyter-dist.ranks+json';
+export const HEADER = 'application/vnd.jupyter-dist.ranks+json';
 /** Keys of metadata, as the kernel has them. */
 const STREAM = 'jupyter_dist_stream';
 const KIND = 'jupyter_dist_kind';
 
 const STDERR = 'application/vnd.jupyter.stderr';
 
-/** The content of the mark. */
-export interface IMark {
+/** The content of the header. */
+export interface IHeader {
   /** Where the cell ran, such as `0-3`. */
   ranks: string;
   world_size: number;
@@ -22,11 +22,13 @@ export interface IMark {
 }
 
 /**
- * What is in a mark, in the form that we count on; null if it is something else, as in a notebook that
+ * What is in a header, in the form that we count on; null if it is something else, as in a notebook that
  * nobody here has written.
  */
-export function readMark(data: unknown): IMark | null {
-  const { ranks, world_size, failed } = { ...(data as Partial<IMark> | null) };
+export function readHeader(data: unknown): IHeader | null {
+  const { ranks, world_size, failed } = {
+    ...(data as Partial<IHeader> | null)
+  };
   if (typeof ranks !== 'string' || typeof world_size !== 'number') {
     return null;
   }
@@ -42,13 +44,13 @@ export function readMark(data: unknown): IMark | null {
 }
 
 /**
- * One output of a marked cell: text with labels, the label of the display below it, or something
+ * One output of a cell with a header: text with labels, the label of the display below it, or something
  * else, which is that display if there is one.
  */
 export type Item =
   | { kind: 'text'; model: IOutputModel; lines: Lines }
   | { kind: 'label'; model: IOutputModel; owner: IOwner | null }
-  | { kind: 'mark' | 'other'; model: IOutputModel };
+  | { kind: 'header' | 'other'; model: IOutputModel };
 
 export function kindOf(model: IOutputModel): Item['kind'] {
   if (model.type === 'stream') {
@@ -61,7 +63,7 @@ export function kindOf(model: IOutputModel): Item['kind'] {
   if (model.metadata[KIND] === 'label') {
     return 'label';
   }
-  return MARK in model.data ? 'mark' : 'other';
+  return HEADER in model.data ? 'header' : 'other';
 }
 
 export function makeItem(

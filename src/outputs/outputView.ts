@@ -5,7 +5,7 @@ import { Signal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 
 import { kindOf, makeItem, textOf } from './item';
-import type { IMark, Item } from './item';
+import type { IHeader, Item } from './item';
 import { Owners, ranksOf } from './labels';
 import type { IOwner } from './labels';
 import { Layout } from './layout';
@@ -66,12 +66,12 @@ export class OutputView {
     return view ?? null;
   }
 
-  /** Called by the mark's widget, which has the tabs, whenever the mark is drawn. */
-  mark(mark: IMark, bar: ITabBar): void {
+  /** Called by the header's widget, which has the tabs, whenever that is drawn. */
+  begin(header: IHeader, bar: ITabBar): void {
     const isNew = this._bar !== bar;
-    this._mark = mark;
+    this._header = header;
     this._bar = bar;
-    this._ranks = ranksOf(mark.ranks) ?? [];
+    this._ranks = ranksOf(header.ranks) ?? [];
     if (this._tab !== null && !this._ranks.includes(this._tab)) {
       this._tab = null;
     }
@@ -81,10 +81,10 @@ export class OutputView {
     this.update();
   }
 
-  /** Called when the mark's widget goes. */
-  unmark(bar: ITabBar): void {
+  /** Called when the header's widget goes. */
+  end(bar: ITabBar): void {
     if (this._bar === bar) {
-      this._mark = this._bar = null;
+      this._header = this._bar = null;
       this._forget();
     }
   }
@@ -98,7 +98,7 @@ export class OutputView {
 
   /** Whether an output is drawn here, and not by its own renderer. */
   draws(model: IOutputModel): boolean {
-    return this._mark !== null && ['text', 'label'].includes(kindOf(model));
+    return this._header !== null && ['text', 'label'].includes(kindOf(model));
   }
 
   /** The text of the current tab. */
@@ -119,8 +119,8 @@ export class OutputView {
       cancelAnimationFrame(this._frame);
       this._frame = null;
     }
-    if (this._mark && this._bar && !this._area.isDisposed) {
-      const { failed } = this._mark;
+    if (this._header && this._bar && !this._area.isDisposed) {
+      const { failed } = this._header;
       const width = Math.min(this._owners.longest, WIDEST);
       this._area.node.style.setProperty('--jp-dist-gutter', `${width}`);
       const isEmpty = !this._layout.draw(this._items, this._tab, failed);
@@ -139,7 +139,7 @@ export class OutputView {
     _: IOutputAreaModel,
     change: IOutputAreaModel.ChangedArgs
   ): void {
-    if (!this._mark) {
+    if (!this._header) {
       return;
     }
     if (change.type === 'add') {
@@ -171,7 +171,7 @@ export class OutputView {
   }
 
   private _follow(model: IOutputModel): Item {
-    const size = this._mark?.world_size ?? 1;
+    const size = this._header?.world_size ?? 1;
     const item = makeItem(model, this._owners, size);
     if (item.kind === 'text' && model.streamText) {
       const append = (_: unknown, { type, start, value }: ITextChange) => {
@@ -191,7 +191,7 @@ export class OutputView {
 
   private _read(): void {
     this._forget();
-    this._owners.of(this._mark?.ranks ?? '0');
+    this._owners.of(this._header?.ranks ?? '0');
     const { model } = this._area;
     for (let index = 0; index < model.length; index++) {
       this._items.push(this._follow(model.get(index)));
@@ -231,14 +231,14 @@ export class OutputView {
 
   private _onDisposed(): void {
     window.clearTimeout(this._calm);
-    this._mark = this._bar = null;
+    this._header = this._bar = null;
     this._forget();
     Signal.clearData(this);
     views.delete(this._area);
   }
 
   private readonly _layout: Layout;
-  private _mark: IMark | null = null;
+  private _header: IHeader | null = null;
   private _bar: ITabBar | null = null;
   private _ranks: number[] = [];
   private _tab: Tab = null;

@@ -13,7 +13,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Widget } from '@lumino/widgets';
 
 import { TRANSLATION_DOMAIN } from '../model/tokens';
-import { kindOf, MARK } from './item';
+import { kindOf, HEADER } from './item';
 import { OutputView } from './outputView';
 import { areaOf, TabBar } from './tabBar';
 
@@ -34,8 +34,8 @@ export const outputsPlugin: JupyterFrontEndPlugin<void> = {
 
 /** What the text of a cell on several ranks begins with. */
 const LABELLED = /^\[\d/;
-/** Before HTML, which is what others see of the mark. */
-const MARK_RANK = 10;
+/** Before HTML, which is what others see of the header. */
+const HEADER_RANK = 10;
 
 /** Text that a view draws instead, where there is one; everywhere else as it ever was. */
 class RankText extends RenderedText {
@@ -69,7 +69,7 @@ function mayBeOurs(model: IRenderMime.IMimeModel): boolean {
 }
 
 /**
- * An output area makes a renderer before it puts it into itself. The mark, which comes first, waits
+ * An output area makes a renderer before it puts it into itself. The header, which comes first, waits
  * as long, and so has been read by then.
  */
 function placed(): Promise<void> {
@@ -82,14 +82,18 @@ function isDrawnByView(widget: Widget, model: IRenderMime.IMimeModel): boolean {
   return view?.draws(model as IOutputModel) ?? false;
 }
 
-/** Draw the mark as tabs, and put our renderers of text in the place of JupyterLab's. */
+/** Draw the header as tabs, and put our renderers of text in the place of JupyterLab's. */
 export function addRenderers(
   rendermime: IRenderMimeRegistry,
   trans: TranslationBundle
 ): void {
   rendermime.addFactory(
-    { safe: true, mimeTypes: [MARK], createRenderer: () => new TabBar(trans) },
-    MARK_RANK
+    {
+      safe: true,
+      mimeTypes: [HEADER],
+      createRenderer: () => new TabBar(trans)
+    },
+    HEADER_RANK
   );
   const replace = (
     mimeType: string,

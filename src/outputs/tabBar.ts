@@ -5,7 +5,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { copyIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 
-import { MARK, readMark } from './item';
+import { HEADER, readHeader } from './item';
 import type { Tab } from './lines';
 import { OutputView } from './outputView';
 import type { ITabBar, ITabs } from './outputView';
@@ -16,7 +16,7 @@ const FAILED = '●';
 const ODD = '○';
 
 /**
- * The tabs above the outputs of a cell on several ranks: what the mark looks like.
+ * The tabs above the outputs of a cell on several ranks: what the header looks like.
  */
 export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
   constructor(private readonly _trans: TranslationBundle) {
@@ -47,22 +47,22 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     // An output area makes us before it puts us into itself.
     await Promise.resolve();
     const area = areaOf(this);
-    const mark = readMark(model.data[MARK]);
-    // Without a mark that can be read, the outputs below it are text like any other.
-    this.node.hidden = mark === null;
+    const header = readHeader(model.data[HEADER]);
+    // Without a header that can be read, the outputs below it are text like any other.
+    this.node.hidden = header === null;
     if (!area) {
       return;
     }
-    this._view = mark && OutputView.of(area, this._trans);
-    if (mark) {
-      this._view?.mark(mark, this);
+    this._view = header && OutputView.of(area, this._trans);
+    if (header) {
+      this._view?.begin(header, this);
     } else {
-      OutputView.of(area)?.unmark(this);
+      OutputView.of(area)?.end(this);
     }
   }
 
   dispose(): void {
-    this._view?.unmark(this);
+    this._view?.end(this);
     super.dispose();
   }
 
@@ -100,7 +100,7 @@ export class TabBar extends Widget implements IRenderMime.IRenderer, ITabBar {
     this._note.hidden = !isEmpty || tab === null;
     this._note.textContent = this._note.hidden
       ? ''
-      : this._trans.__('Rank %1 has shown nothing.', tab);
+      : this._trans.__('Rank %1 has no output.', tab);
   }
 
   /** Say how many ranks are marked. */

@@ -118,7 +118,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
             : trans.__('Restart Ranks…'),
       caption: args =>
         hasRank(args)
-          ? trans.__('Replace this rank by a new one.')
+          ? trans.__('Replace this rank with a new one.')
           : trans.__('Replace all ranks of the current notebook.'),
       isEnabled: isRunning,
       execute: async args => {

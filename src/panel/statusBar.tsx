@@ -202,10 +202,10 @@ function explain(
   const gpus = gpusOf(pool).length;
   const meaning =
     gpus > 1
-      ? trans.__('Load and memory are the means of %1 GPUs.', gpus)
+      ? trans.__('Utilization and memory, averaged over %1 GPUs.', gpus)
       : gpus === 1
-        ? trans.__('Load and memory of the GPU.')
-        : trans.__('Mean CPU of the ranks, and the memory of all.');
+        ? trans.__('Utilization and memory of the GPU.')
+        : trans.__('Mean CPU use of the ranks, and their total memory.');
   const words = wait && sayLongWait(wait, trans);
   const news = words
     ? joinSentences([words.head, words.rest])

@@ -1,7 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { findLongWait } from '../model/waiting';
-import { formatRanks, formatStopwatch } from '../words/format';
+import { formatRanks, formatStopwatch, joinSentences } from '../words/format';
 import type { IPoolsModel } from '../model/tokens';
 import type { ICellRun } from '../model/cells';
 import { formatClock } from './scale';
@@ -24,44 +24,97 @@ export function sayCell(
   pools: IPoolsModel,
   trans: TranslationBundle
 ): ICellWords {
-  const { cell: number, start, end } = run;
+  const { cell, start, end, stretches, name } = run;
   const took = sayTook((end ?? now) - start, trans);
-  const ranks = sayRanks(
-    run.stretches.map(({ rank }) => rank),
-    trans
-  );
-  const wait = end === null ? sayWait(run, now, pools, trans) : '';
-  const cell =
-    number === null ? trans.__('A cell') : trans.__('Cell [%1]', `${number}`);
-  const since = formatClock(start, true);
-  const sentences =
-    end === null
-      ? // Without how long: whoever hears it would hear it anew each second.
-        [trans.__('%1 runs on %2 since %3.', cell, ranks, since)]
-      : [
-          trans.__(
-            '%1 ran for %2 on %3, %4–%5.',
-            cell,
-            took,
-            ranks,
-            since,
-            formatClock(end, true)
-          )
-        ];
+  const list = formatRanks(stretches.map(({ rank }) => rank));
+  const wait = end === null ? findWait(run, now, pools) : null;
   return {
     parts: [
-      number === null ? '' : `[${number}]`,
+      cell === null ? '' : `[${cell}]`,
       end === null ? trans.__('running %1', took) : took,
-      wait || ranks
+      wait
+        ? trans._n(
+            'rank %2 waits for %3',
+            'ranks %2 wait for %3',
+            wait.count,
+            wait.waiting,
+            wait.missing
+          )
+        : trans._n('rank %2', 'ranks %2', stretches.length, list)
     ].filter(Boolean),
-    title: [
-      ...sentences,
-      wait && trans.__('Now %1.', wait),
-      run.name && trans.__('Click to go to it in %1.', run.name)
-    ]
-      .filter(Boolean)
-      .join(' ')
+    title: joinSentences([
+      end === null
+        ? // Without how long: whoever hears it would hear it anew each second.
+          sayRunning(run, list, trans)
+        : sayOver(run, list, took, formatClock(end, true), trans),
+      wait
+        ? trans._n(
+            'Rank %2 waits for %3.',
+            'Ranks %2 wait for %3.',
+            wait.count,
+            wait.waiting,
+            wait.missing
+          )
+        : '',
+      name && trans.__('Click to go to it in %1.', name)
+    ])
   };
+}
+
+function sayRunning(
+  { cell, start, stretches }: ICellRun,
+  ranks: string,
+  trans: TranslationBundle
+): string {
+  const count = stretches.length;
+  const since = formatClock(start, true);
+  return cell === null
+    ? trans._n(
+        'A cell has been running on rank %2 since %3.',
+        'A cell has been running on ranks %2 since %3.',
+        count,
+        ranks,
+        since
+      )
+    : trans._n(
+        'Cell [%2] has been running on rank %3 since %4.',
+        'Cell [%2] has been running on ranks %3 since %4.',
+        count,
+        cell,
+        ranks,
+        since
+      );
+}
+
+function sayOver(
+  { cell, start, stretches }: ICellRun,
+  ranks: string,
+  took: string,
+  until: string,
+  trans: TranslationBundle
+): string {
+  const count = stretches.length;
+  const since = formatClock(start, true);
+  return cell === null
+    ? trans._n(
+        'A cell ran for %2 on rank %3, %4–%5.',
+        'A cell ran for %2 on ranks %3, %4–%5.',
+        count,
+        took,
+        ranks,
+        since,
+        until
+      )
+    : trans._n(
+        'Cell [%2] ran for %3 on rank %4, %5–%6.',
+        'Cell [%2] ran for %3 on ranks %4, %5–%6.',
+        count,
+        cell,
+        took,
+        ranks,
+        since,
+        until
+      );
 }
 
 /** What is said of cells that are too narrow to tell apart. */
@@ -69,13 +122,13 @@ export function sayCells(
   runs: readonly ICellRun[],
   trans: TranslationBundle
 ): ICellWords {
-  const cells = trans._n('%1 cell', '%1 cells', runs.length);
   const last = runs[runs.length - 1];
   return {
-    parts: [cells],
-    title: trans.__(
-      '%1, %2–%3. Click to zoom in.',
-      cells,
+    parts: [trans._n('%1 cell', '%1 cells', runs.length)],
+    title: trans._n(
+      '%1 cell, %2–%3. Click to zoom in.',
+      '%1 cells, %2–%3. Click to zoom in.',
+      runs.length,
       formatClock(runs[0].start, true),
       formatClock(last.end ?? last.start, true)
     )
@@ -86,31 +139,22 @@ function sayTook(seconds: number, trans: TranslationBundle): string {
   return seconds < 1 ? trans.__('< 1 s') : formatStopwatch(seconds, trans);
 }
 
-function sayRanks(ranks: number[], trans: TranslationBundle): string {
-  return trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks));
-}
-
-/** `ranks 0–2 wait for 3`, where that is known. */
-function sayWait(
+/** Who waits for whom, where that is known: `0–2` for `3`. */
+function findWait(
   { pool: id }: ICellRun,
   now: number,
-  { pools, telemetry }: IPoolsModel,
-  trans: TranslationBundle
-): string {
+  { pools, telemetry }: IPoolsModel
+): { count: number; waiting: string; missing: string } | null {
   const pool = pools.get(id);
   const wait = pool && findLongWait(pool, telemetry, now, PATIENCE);
-  if (!wait) {
-    return '';
+  if (!wait?.absences.length) {
+    return null;
   }
   const waiting = wait.waits.flatMap(({ ranks }) => ranks);
   const missing = wait.absences.flatMap(({ ranks }) => ranks);
-  return missing.length
-    ? trans._n(
-        'rank %2 waits for %3',
-        'ranks %2 wait for %3',
-        waiting.length,
-        formatRanks(waiting),
-        formatRanks(missing)
-      )
-    : '';
+  return {
+    count: waiting.length,
+    waiting: formatRanks(waiting),
+    missing: formatRanks(missing)
+  };
 }

@@ -2,21 +2,17 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { CellStrip } from './cellStrip';
 import type { ICellStripOptions } from './cellStrip';
+import { joinFacts } from '../words/format';
 import type { IColours } from './colours';
-import {
-  AXIS_HEIGHT,
-  Drawing,
-  fullHeight,
-  LABEL_WIDTH,
-  stripHeight
-} from './draw';
-import type { IScene } from './draw';
+import { Drawing } from './draw';
 import { element } from './element';
 import { nameMetric } from './metrics';
 import type { TimelineModel } from './model';
 import { Pointer } from './pointer';
 import { Row } from './row';
 import { formatClock, nearest, Scale } from './scale';
+import { AXIS_HEIGHT, fullHeight, LABEL_WIDTH, stripHeight } from './scene';
+import type { IScene } from './scene';
 
 /** The page's pixels: a row is as high as there is room for, within these. */
 const [LOWEST, HIGHEST] = [62, 150];
@@ -41,7 +37,7 @@ export class Chart {
     this.body.setAttribute(
       'aria-label',
       _trans.__(
-        'Curves of the GPUs. Plus and minus zoom, arrow keys move, with Shift they read values, 0 shows all.'
+        'GPU curves. Plus and minus zoom, arrow keys pan, Shift with arrow keys reads values, 0 resets the zoom.'
       )
     );
     const zoom = (from: number, to: number) => _model.zoomTo(from, to);
@@ -70,7 +66,8 @@ export class Chart {
   readonly body: HTMLElement;
   readonly pointer: Pointer;
 
-  draw(colours: IColours): void {
+  /** Draw all, a part of it at a time. */
+  *draw(colours: IColours): Generator<void, void> {
     const { clientWidth, clientHeight, scrollTop } = this.body;
     if (!clientWidth) {
       return;
@@ -93,25 +90,24 @@ export class Chart {
     }
     const scrolled = Math.round(scrollTop * ratio);
     const scene = this._scene(colours, scrolled);
-    this._image = drawOn(this._canvas, scene, colours, this._image);
+    const drawing = drawingOn(this._canvas, scene, colours);
+    this._image = drawing && (yield* drawing.draw(this._image));
   }
 
   /** All that is seen and what is scrolled away, as a picture. */
   picture(colours: IColours): HTMLCanvasElement {
     const { metric, view } = this._model;
     const [begin, end] = view;
-    const title = this._trans.__(
-      '%1 · %2–%3 · %4',
+    const title = joinFacts([
       nameMetric(metric, this._trans),
-      formatClock(begin, true),
-      formatClock(end, true),
+      `${formatClock(begin, true)}–${formatClock(end, true)}`,
       new Date(end * 1000).toLocaleDateString()
-    );
+    ]);
     const scene = { ...this._scene(colours, 0), title };
     const picture = document.createElement('canvas');
     picture.width = this._canvas.width;
     picture.height = fullHeight(scene);
-    drawOn(picture, scene, colours, null);
+    finish(drawingOn(picture, scene, colours)?.draw(null));
     return picture;
   }
 
@@ -183,12 +179,16 @@ export class Chart {
   private _image: ImageData | null = null;
 }
 
-function drawOn(
+function drawingOn(
   canvas: HTMLCanvasElement,
   scene: IScene,
-  colours: IColours,
-  image: ImageData | null
-): ImageData | null {
+  colours: IColours
+): Drawing | null {
   const ctx = canvas.getContext('2d', { alpha: false });
-  return ctx && new Drawing(ctx, scene, colours).draw(image);
+  return ctx && new Drawing(ctx, scene, colours);
+}
+
+/** Draw all that is left, at once. */
+export function finish(drawing: Iterator<void, unknown> | undefined): void {
+  while (drawing && !drawing.next().done);
 }

@@ -24,7 +24,7 @@ export interface ICurves {
   grid: readonly number[];
   /** With the line below. */
   rowHeight: number;
-  /** How much of the first rows is out of sight. */
+  /** How much of the first rows is out of sight; less than 0 if there are other rows above them. */
   scrolled: number;
   /** The screen's own pixels in one of the page's. */
   ratio: number;
@@ -32,7 +32,7 @@ export interface ICurves {
 
 /**
  * Draw curves, with their corner at a place of a context: the image is what shows all of them but the
- * lines.
+ * lines. Answers from where to where, in the image.
  *
  * What is behind and below the lines is filled pixel by pixel: shapes with as many corners take a
  * browser without a GPU several times longer, and would be blurred between two pixels.
@@ -43,18 +43,21 @@ export function paintCurves(
   [left, top]: readonly [number, number],
   all: ICurves,
   colours: Pick<IColours, 'behind' | 'edge'>
-): void {
+): readonly [number, number] {
   const { width, height } = image;
+  const { rowHeight, scrolled } = all;
+  const begin = Math.max(0, -scrolled);
+  const end = Math.min(height, all.curves.length * rowHeight - scrolled);
   const pixels = new Uint32Array(image.data.buffer);
   const { xs, start } = placesOf(all, width);
-  const lines: { ys: number[]; colour: string }[] = [];
+  const lines: { ys: Float64Array; colour: string }[] = [];
   all.curves.forEach((curve, row) => {
-    const above = row * all.rowHeight - all.scrolled;
-    const bottom = above + all.rowHeight - 1;
+    const above = row * rowHeight - scrolled;
+    const bottom = above + rowHeight - 1;
     if (bottom < 0 || above >= height) {
       return;
     }
-    const ys = heightsOf(curve, xs.length, start, bottom, all.rowHeight);
+    const ys = heightsOf(curve, xs.length, start, bottom, rowHeight);
     lines.push({ ys, colour: curve.colours.line });
     const layers = layersOf(curve, all, width);
     const behind = colourPixels(layers, colours.behind);
@@ -66,10 +69,10 @@ export function paintCurves(
       pixels.fill(colours.edge, bottom * width, (bottom + 1) * width);
     }
   });
-  ctx.putImageData(image, left, top);
+  ctx.putImageData(image, left, top, 0, begin, width, end - begin);
   ctx.save();
   ctx.beginPath();
-  ctx.rect(left, top, width, height);
+  ctx.rect(left, top + begin, width, end - begin);
   ctx.clip();
   ctx.translate(left, top);
   ctx.lineJoin = 'round';
@@ -92,6 +95,7 @@ export function paintCurves(
     ctx.stroke();
   }
   ctx.restore();
+  return [begin, end];
 }
 
 /** What is behind each pixel of a curve. */
@@ -161,14 +165,14 @@ function heightsOf(
   start: number,
   bottom: number,
   rowHeight: number
-): number[] {
+): Float64Array {
   const height = rowHeight - 1;
-  const ys: number[] = [];
-  for (let index = start; index < start + count; index++) {
-    const value = values[index] ?? NaN;
+  const ys = new Float64Array(count);
+  for (let index = 0; index < count; index++) {
+    const value = values[start + index] ?? NaN;
     // At the edges one half of the line would not be seen.
     const up = Math.min(Math.max((value / top) * height, 0.5), height - 0.5);
-    ys.push(bottom - up);
+    ys[index] = bottom - up;
   }
   return ys;
 }
@@ -176,7 +180,7 @@ function heightsOf(
 /** Where the area below a curve begins, for each pixel from the left; `bottom` where nothing is known. */
 function edgesOf(
   xs: readonly number[],
-  ys: readonly number[],
+  ys: Float64Array,
   bottom: number,
   width: number
 ): Int32Array {

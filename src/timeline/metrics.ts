@@ -21,13 +21,31 @@ export function nameMetric(
 ): string {
   switch (metric) {
     case 'utilization':
-      return trans.__('Utilisation');
+      return trans.__('Utilization');
     case 'memory_used':
       return trans.__('Memory');
     case 'power':
       return trans.__('Power');
     case 'temperature':
       return trans.__('Temperature');
+  }
+}
+
+/** A value and what it is of: `utilization: 64 %`. */
+export function sayMetric(
+  metric: ChartMetric,
+  value: string,
+  trans: TranslationBundle
+): string {
+  switch (metric) {
+    case 'utilization':
+      return trans.__('utilization: %1', value);
+    case 'memory_used':
+      return trans.__('memory in use: %1', value);
+    case 'power':
+      return trans.__('power: %1', value);
+    case 'temperature':
+      return trans.__('temperature: %1', value);
   }
 }
 

@@ -10,10 +10,10 @@ import type {
   ICurrentNotebook,
   IPoolsModel
 } from '../model/tokens';
-import type { IPast } from './history';
 import type { ChartMetric } from './metrics';
 import type { Recording } from './recording';
 import { Records } from './records';
+import type { IPast } from './records';
 
 const MINUTE = 60;
 /** Seconds: no closer than this. */

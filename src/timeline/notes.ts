@@ -1,6 +1,6 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { formatTime } from '../words/format';
+import { formatTime, joinSentences } from '../words/format';
 import type { IPoolsModel } from '../model/tokens';
 import type { TimelineModel } from './model';
 
@@ -28,7 +28,7 @@ export function sayNothing(
     case 'missing':
       return say(
         trans.__('The server extension is not enabled'),
-        trans.__('The panel “Ranks & GPUs” tells how to enable it.')
+        trans.__('The panel “Ranks & GPUs” shows how to enable it.')
       );
     case 'refused':
       return say(connection.error.message, connection.error.hint);
@@ -44,7 +44,7 @@ export function sayNothing(
     trans.__('No GPUs to show'),
     gpus.reason ?? '',
     ...gpus.problems,
-    trans.__('What ranks use of the CPU is in the panel “Ranks & GPUs”.')
+    trans.__('The panel “Ranks & GPUs” shows the CPU use of ranks.')
   );
 }
 
@@ -75,5 +75,5 @@ export function sayTrouble(
   }
   return error === null
     ? ''
-    : trans.__('What was before could not be loaded: %1', error);
+    : joinSentences([trans.__('GPU history could not be loaded.'), error]);
 }

@@ -14,6 +14,7 @@ import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 import { LabIcon } from '@jupyterlab/ui-components';
 
+import { Client } from '../model/client';
 import { addToPalette } from '../ui/palette';
 import {
   CommandIDs,
@@ -21,7 +22,6 @@ import {
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../model/tokens';
-import { Past } from './history';
 import { jumpTo } from './jump';
 import { METRICS, RANGES } from './metrics';
 import { TimelineModel } from './model';
@@ -42,7 +42,8 @@ const timelineIcon = new LabIcon({
  */
 export const timelinePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:timeline',
-  description: 'Shows what the GPUs did and do, as curves.',
+  description:
+    'Shows utilization, memory, power and temperature of the GPUs over time.',
   autoStart: true,
   requires: [IPoolsModel, ICurrentNotebook, ITranslator, INotebookTracker],
   optional: [
@@ -65,14 +66,14 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
-    const past = new Past(app.serviceManager.serverSettings, trans);
+    const client = new Client(app.serviceManager.serverSettings, trans);
     const tracker = new WidgetTracker<MainAreaWidget<Timeline>>({
       namespace: 'jupyter-dist-timeline'
     });
     const command = CommandIDs.openTimeline;
 
     const make = (): MainAreaWidget<Timeline> => {
-      const model = new TimelineModel(pools, current, past);
+      const model = new TimelineModel(pools, current, client);
       const content = new Timeline(model, trans, themes, cell => {
         void jumpTo(cell, app, notebooks, trans);
       });
@@ -87,7 +88,9 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
 
     app.commands.addCommand(command, {
       label: trans.__('GPU Timeline'),
-      caption: trans.__('Show what the GPUs did and do, as curves.'),
+      caption: trans.__(
+        'Show utilization, memory, power and temperature of the GPUs over time.'
+      ),
       icon: timelineIcon,
       execute: async ({ metric, minutes }) => {
         let widget = tracker.currentWidget;

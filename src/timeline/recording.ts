@@ -1,9 +1,6 @@
-import type { IHistoryMessage, Values } from '../model/gpuContract';
+import type { IGpuHistory, Values } from '../model/gpuContract';
 import { METRICS } from './metrics';
 import type { ChartMetric } from './metrics';
-
-/** The past as the server has it. */
-export type IHistory = Omit<IHistoryMessage, 'type'>;
 
 /** One value a row, null where nothing is known. */
 export type Column = (number | null)[];
@@ -58,7 +55,7 @@ export class Recording {
     return this._gpus.get(uuid)?.[metric] ?? [];
   }
 
-  addHistory({ times, gpus }: IHistory): void {
+  addHistory({ times, gpus }: IGpuHistory): void {
     times.forEach((time, row) =>
       this._add(time, (uuid, metric) => gpus[uuid]?.[metric]?.[row] ?? null)
     );

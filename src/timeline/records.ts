@@ -1,11 +1,13 @@
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import type { Values } from '../model/gpuContract';
+import type { Client } from '../model/client';
+import type { IGpuHistory, Values } from '../model/gpuContract';
 import type { IPoolsModel } from '../model/tokens';
-import type { IPast } from './history';
 import { Recording, stepOf } from './recording';
-import type { IHistory } from './recording';
+
+/** Where the past comes from. */
+export type IPast = Pick<Client, 'gpuHistory'>;
 
 /**
  * What the GPUs did: the past as the server has it, and from there on what is told of them.
@@ -39,10 +41,10 @@ export class Records {
     const samples: [number, Map<string, Values>][] = [];
     this._late = samples;
     const since = end === null ? -span : end - span;
-    let history: IHistory | null = null;
+    let history: IGpuHistory | null = null;
     let error: string | null = null;
     try {
-      history = await this._past.load(since, stepOf(span));
+      history = await this._past.gpuHistory(since, stepOf(span));
     } catch (reason) {
       error = reason instanceof Error ? reason.message : String(reason);
     }

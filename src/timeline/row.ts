@@ -3,12 +3,17 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { labelOf, shortName } from '../model/cards';
 import type { IGpu } from '../model/gpuContract';
 import { seatsOn } from '../model/gpuUse';
-import { formatMemory, formatRanks, formatUsed } from '../words/format';
+import {
+  formatMemory,
+  formatRanks,
+  formatUsed,
+  joinFacts
+} from '../words/format';
 import { sayLeaseholder } from '../words/gpuWords';
 import type { IColours } from './colours';
-import type { IRowWords } from './draw';
+import type { IRowWords } from './scene';
 import { element } from './element';
-import { formatTop, nameMetric, topOf, valueFormat } from './metrics';
+import { formatTop, sayMetric, topOf, valueFormat } from './metrics';
 import type { TimelineModel } from './model';
 
 /**
@@ -58,13 +63,12 @@ export class Row {
     this._set('title', `${shortName(this._gpu)}\n${who}`.trim());
     this._set(
       'aria-label',
-      this._trans.__(
-        '%1: %2 %3, memory %4',
-        [this._name, who].filter(Boolean).join(', '),
-        nameMetric(metric, this._trans),
-        latest,
-        memory
-      )
+      joinFacts([
+        this._name,
+        who,
+        sayMetric(metric, latest, this._trans),
+        this._trans.__('memory: %1', memory)
+      ])
     );
     return {
       name: this._name,

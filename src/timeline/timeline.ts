@@ -6,7 +6,7 @@ import { Widget } from '@lumino/widgets';
 import type { ICellStripOptions } from './cellStrip';
 import { readColours } from './colours';
 import type { IColours } from './colours';
-import { Chart } from './chart';
+import { Chart, finish } from './chart';
 import { element } from './element';
 import type { TimelineModel } from './model';
 import { sayNothing, sayTrouble } from './notes';
@@ -18,8 +18,8 @@ const [ZOOM, MOVE] = [2, 0.25];
 const STEP = 10;
 
 /**
- * The curves of all GPUs, or why there are none; it draws only while it can be seen, once a frame
- * at most.
+ * The curves of all GPUs, or why there are none; it draws only while it can be seen, and no more in a
+ * frame than is done within it.
  */
 export class Timeline extends Widget {
   constructor(
@@ -57,7 +57,8 @@ export class Timeline extends Widget {
 
   /** All that is seen, as a picture. */
   picture(): HTMLCanvasElement {
-    this._draw();
+    this._drawing = null;
+    finish(this._draw());
     return this._chart.picture(this._colours ?? readColours(this.node));
   }
 
@@ -105,17 +106,31 @@ export class Timeline extends Widget {
 
   /** Draw when the browser does; it does not in a page that nobody sees. */
   private _schedule(): void {
+    this._isOld = true;
     if (this.model.isShown && !this._frame) {
-      this._frame = requestAnimationFrame(() => {
-        this._frame = 0;
-        if (this.model.isShown) {
-          this._draw();
-        }
-      });
+      this._frame = requestAnimationFrame(this._onFrame);
     }
   }
 
-  private _draw(): void {
+  private readonly _onFrame = (): void => {
+    this._frame = 0;
+    if (!this.model.isShown) {
+      this._drawing = null;
+      return;
+    }
+    if (!this._drawing) {
+      this._isOld = false;
+      this._drawing = this._draw();
+    }
+    if (this._drawing.next().done) {
+      this._drawing = null;
+    }
+    if (this._drawing || this._isOld) {
+      this._frame = requestAnimationFrame(this._onFrame);
+    }
+  };
+
+  private *_draw(): Generator<void, void> {
     const { pools } = this.model;
     const trouble = sayTrouble(this.model, this._trans);
     if (this._note.textContent !== trouble) {
@@ -134,7 +149,7 @@ export class Timeline extends Widget {
       (pools.telemetry.trouble?.since ?? null) !== null;
     this.toggleClass('jp-mod-stale', isStale);
     this._colours ??= readColours(this.node);
-    this._chart.draw(this._colours);
+    yield* this._chart.draw(this._colours);
   }
 
   private _sayNothing({ title, more }: INothing): void {
@@ -202,4 +217,8 @@ export class Timeline extends Widget {
   /** Why there is nothing, if there was nothing. */
   private _said = '';
   private _frame = 0;
+  /** What is drawn, until all of it is. */
+  private _drawing: Generator<void, void> | null = null;
+  /** Whether there is something newer to be drawn. */
+  private _isOld = false;
 }

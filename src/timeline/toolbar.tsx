@@ -63,8 +63,8 @@ export function fillToolbar(
       label={model.isPaused ? trans.__('Resume') : trans.__('Pause')}
       tooltip={
         model.isPaused
-          ? trans.__('Go on with what the GPUs do now')
-          : trans.__('Keep the curves as they are')
+          ? trans.__('Resume live view')
+          : trans.__('Pause live updates')
       }
       onClick={() => (model.isPaused = !model.isPaused)}
     />
@@ -74,7 +74,7 @@ export function fillToolbar(
       label={trans.__('Reset zoom')}
       tooltip={
         model.isZoomed
-          ? trans.__('Show all again (double-click, or 0)')
+          ? trans.__('Show the whole range (double-click, or 0)')
           : trans.__('Drag over the curves to zoom, or press +')
       }
       enabled={model.isZoomed}
@@ -87,7 +87,7 @@ export function fillToolbar(
   add('png', () => (
     <ToolbarButtonComponent
       label={trans.__('PNG')}
-      tooltip={trans.__('Save a picture of the curves')}
+      tooltip={trans.__('Save the chart as an image')}
       enabled={model.gpus.length > 0}
       onClick={() =>
         timeline.picture().toBlob(blob => {
@@ -101,7 +101,7 @@ export function fillToolbar(
   add('csv', () => (
     <ToolbarButtonComponent
       label={trans.__('CSV')}
-      tooltip={trans.__('Save the values that are shown as a table')}
+      tooltip={trans.__('Save the visible values as a table')}
       enabled={model.gpus.length > 0}
       onClick={() =>
         save(

@@ -10,7 +10,7 @@ export function askKill(
   return ask(
     trans.__('Kill rank %1?', rank),
     trans.__(
-      'Its variables will be lost, and collectives would wait for it until it is restarted.'
+      'Its variables will be lost, and collectives will hang until it is restarted.'
     ),
     trans.__('Kill'),
     trans

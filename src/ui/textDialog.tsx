@@ -73,7 +73,7 @@ export function Texts({ load, trans }: ITextProps): JSX.Element {
       <div className="jp-dist-Texts-bar">
         <span className="jp-dist-quiet" role="status">
           {isLoading
-            ? trans.__('Asking…')
+            ? trans.__('Loading…')
             : loaded && trans.__('As of %1', formatTime(loaded.time))}
         </span>
         <Button small disabled={isLoading} onClick={() => setRound(round + 1)}>

@@ -120,8 +120,8 @@ function sayAbsence(
       );
     case 'silent':
       return trans._n(
-        'Rank %2 does not answer.',
-        'Ranks %2 do not answer.',
+        'Rank %2 does not respond.',
+        'Ranks %2 do not respond.',
         count,
         list
       );

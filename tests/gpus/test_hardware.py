@@ -74,7 +74,7 @@ async def test_memory_is_what_cuda_says(gpu: Gpu) -> None:
             assert "python" in row["command"]
 
 
-async def test_utilisation_rises_under_load_and_the_sampler_costs_little(gpu: Gpu) -> None:
+async def test_utilization_rises_under_load_and_the_sampler_costs_little(gpu: Gpu) -> None:
     telemetry = Telemetry(interval=1.0)
     seen: dict[str, float] = {}
 

@@ -13,7 +13,7 @@ START = 1_700_000_000.0
 
 
 def filled(seconds: int, keep: float = 900.0, start: float = START) -> History:
-    """Return a history of one GPU whose utilisation is the number of the second, modulo 100."""
+    """Return a history of one GPU whose utilization is the number of the second, modulo 100."""
     history = History(keep)
     for second in range(seconds):
         of_gpu: dict[str, Value] = {"utilization": second % 100, "energy": second}

@@ -4,7 +4,7 @@ import { expect, test } from '../tests/support';
 import { measureTasks, sayTasks } from './mainThread';
 import { Tape } from './tape';
 
-const MARK = 'application/vnd.jupyter-dist.ranks+json';
+const HEADER = 'application/vnd.jupyter-dist.ranks+json';
 const CELL = `%%distributed
 for i in range(20_000):
     print('step', i, 'rank', rank, 'loss', 1 / (i + 1 + rank))`;
@@ -79,7 +79,7 @@ test('8 ranks print 20,000 different lines each', async ({
   await page.evaluate(mark => {
     const panel = window.jupyterapp.shell.currentWidget as NotebookPanel;
     panel.content.rendermime.removeMimeType(mark);
-  }, MARK);
+  }, HEADER);
   const stock = await measureTasks(browser, page, () => run(3));
   sayTasks(
     "JupyterLab's own renderers, which show 50 of about 240 parts, replayed",

@@ -9,7 +9,7 @@ type Part = Parameters<AxeBuilder['include']>[0];
 export const AROUND: readonly Part[] = [
   '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-dist-RanksItem',
   '.jp-dist-StatusItem',
-  '.jp-dist-CellMark',
+  '.jp-dist-CellEdge',
   // JupyterLab says of any switch that it is pressed, on a node that may not be.
   { fromShadowDom: ['[data-jp-item-name="dist-run-on-ranks"] > *', 'button'] }
 ];

@@ -138,9 +138,9 @@ test('nothing of ours is a barrier in any state, in the light and in the dark th
   await expect(status).toContainText('rank 3 died');
   await check('a rank is dead');
 
-  pretended.sayStale('nvidia-smi does not answer.');
+  pretended.sayStale('nvidia-smi does not respond.');
   await expect(
-    panel.gpus.getByText(/^Stale since .*nvidia-smi does not answer\.$/)
+    panel.gpus.getByText(/^Stale since .*nvidia-smi does not respond\.$/)
   ).toBeVisible();
   await check('stale readings');
 

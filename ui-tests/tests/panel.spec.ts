@@ -38,12 +38,12 @@ while not os.path.exists("go"):
   await test.step('choose the number of ranks', async () => {
     await expect(panel.state('No ranks run for this notebook.')).toBeVisible();
     await panel.stepper.fill('1');
-    await expect(panel.button('One rank less')).toBeDisabled();
+    await expect(panel.button('One rank fewer')).toBeDisabled();
     await panel.button('One rank more').click();
     await expect(panel.stepper).toHaveValue('2');
     await panel.stepper.press('ArrowUp');
     await expect(panel.stepper).toHaveValue('3');
-    await panel.button('One rank less').click();
+    await panel.button('One rank fewer').click();
     await expect(panel.stepper).toHaveValue('2');
     await panel.stepper.fill('');
     await expect(panel.button('Start')).toBeDisabled();

@@ -8,7 +8,7 @@ import { expect, test } from './support';
 
 const TITLE = `# Digits on four ranks
 
-Each rank is a Python process of its own. A cell that begins with \`%%distributed\` runs on all of them.`;
+Each rank is a separate Python process. A cell that begins with \`%%distributed\` runs on all of them.`;
 
 const INIT = `%load_ext jupyter_dist_server
 %dist_init -n 4`;

@@ -11,7 +11,7 @@ function card(panel: Panel, gpu: number): Locator {
 }
 
 function utilization(panel: Panel, gpu: number): Locator {
-  return panel.gpus.getByRole('meter', { name: `Utilisation of GPU ${gpu}` });
+  return panel.gpus.getByRole('meter', { name: `Utilization of GPU ${gpu}` });
 }
 
 async function percent(meter: Locator): Promise<number> {

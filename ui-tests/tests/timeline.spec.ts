@@ -16,7 +16,7 @@ const RAN = /^Cell \[2\] ran for \d+ s on ranks 0–1, .*train.ipynb/;
 class Timeline {
   constructor(private readonly _page: IJupyterLabPageFixture) {
     this.root = _page.locator('#jupyter-dist-timeline');
-    this.curves = this.root.getByRole('group', { name: /^Curves of the GPUs/ });
+    this.curves = this.root.getByRole('group', { name: /^GPU curves/ });
   }
 
   readonly root: Locator;
@@ -31,7 +31,7 @@ class Timeline {
 
   chart(gpu: number): Locator {
     return this.curves.getByRole('img', {
-      name: new RegExp(`^GPU ${gpu}[,:]`)
+      name: new RegExp(`^GPU ${gpu} ·`)
     });
   }
 
@@ -59,11 +59,11 @@ test.describe('on a pretend machine', () => {
     await timeline.open();
     await expect(timeline.chart(7)).toBeVisible();
     await expect(timeline.chart(6)).toHaveAccessibleName(
-      /Utilisation 64 %, memory /
+      /utilization: 64 % · memory: /
     );
     await timeline.root.getByLabel('Metric').selectOption('Temperature');
     await expect(timeline.chart(6)).toHaveAccessibleName(
-      /Temperature 84 °C, memory /
+      /temperature: 84 °C · memory: /
     );
     await timeline.root.getByLabel('Range').selectOption('last 1 minute');
 
@@ -121,7 +121,7 @@ test.describe('on a pretend machine', () => {
     await test.step('it is there again after a reload', async () => {
       await page.reload();
       await expect(timeline.chart(6)).toHaveAccessibleName(
-        /Temperature 84 °C, memory /
+        /temperature: 84 °C · memory: /
       );
       await page.theme.setLightTheme();
     });
@@ -149,7 +149,7 @@ test.describe('on a pretend machine', () => {
     await expect.poll(() => asked.at(-1)).toBe('{"watch":["cells","gpus"]}');
   });
 
-  test('cells are bands that lead to them', async ({ page, notebooks }) => {
+  test('a click on a cell leads to it', async ({ page, notebooks }) => {
     await notebooks.open('train.ipynb', [
       '1',
       '%%distributed\nimport time; time.sleep(4)'
@@ -172,7 +172,9 @@ test.describe('on a pretend machine', () => {
 
     await test.step('while it runs, and after', async () => {
       await expect(
-        timeline.cell(/^Cell \[2\] runs on ranks 0–1 since .*train.ipynb/)
+        timeline.cell(
+          /^Cell \[2\] has been running on ranks 0–1 since .*train.ipynb/
+        )
       ).toBeVisible();
       const chip = timeline.cell(RAN);
       await expect(chip).toBeVisible();

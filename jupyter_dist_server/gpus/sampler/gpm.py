@@ -1,6 +1,6 @@
 """How busy the parts of a GPU are: NVML's GPU performance monitoring, from Hopper on.
 
-"Utilisation" is only the share of time in which some kernel ran, be it on one of 132 SMs. GPM
+"Utilization" is only the share of time in which some kernel ran, be it on one of 132 SMs. GPM
 counts, between two samples of ours, how many SMs were busy, and tensor cores and DRAM besides.
 See https://docs.nvidia.com/deploy/nvml-api/group__GPM.html.
 Only the sampler's process imports this.

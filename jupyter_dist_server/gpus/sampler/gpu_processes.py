@@ -107,7 +107,7 @@ def _ask(function: str, handle: Any) -> list[Any]:
 
 
 def _sm(handle: Any) -> dict[int, int] | None:
-    """Return the SM utilisation of processes that did anything lately; `None` if not supported.
+    """Return the SM utilization of processes that did anything lately; `None` if not supported.
 
     The driver adds rows of pid 0, rows with impossible percentages, and rows of long ago.
     """

@@ -8,9 +8,9 @@ import { headLength, listedRanks, sayWhere, whereRuns } from './magic';
 import type { Where } from './magic';
 
 /**
- * Keeps a mark on each code cell of a notebook, also on those that come later.
+ * Keeps an edge on each code cell of a notebook, also on those that come later.
  */
-export class CellMarks {
+export class CellEdges {
   constructor(
     private readonly _notebook: Notebook,
     private readonly _trans: TranslationBundle,
@@ -26,30 +26,30 @@ export class CellMarks {
     const isMode = this._isMode();
     if (isMode !== this._wasMode) {
       this._wasMode = isMode;
-      this._marks.forEach(mark => mark.look());
+      this._edges.forEach(edge => edge.look());
     }
   }
 
   private _follow(): void {
-    this._cells?.changed.disconnect(this._markNew, this);
+    this._cells?.changed.disconnect(this._addNew, this);
     this._cells = this._notebook.model?.cells ?? null;
-    this._cells?.changed.connect(this._markNew, this);
-    this._markNew();
+    this._cells?.changed.connect(this._addNew, this);
+    this._addNew();
   }
 
-  private _markNew(): void {
+  private _addNew(): void {
     for (const cell of this._notebook.widgets as readonly Cell<ICellModel>[]) {
-      if (cell.model.type === 'code' && !this._marked.has(cell)) {
-        const mark = new CellMark(cell, this._trans, this._isMode, this._moved);
-        this._marked.add(cell);
-        this._marks.add(mark);
-        cell.disposed.connect(() => this._marks.delete(mark));
+      if (cell.model.type === 'code' && !this._known.has(cell)) {
+        const edge = new CellEdge(cell, this._trans, this._isMode, this._moved);
+        this._known.add(cell);
+        this._edges.add(edge);
+        cell.disposed.connect(() => this._edges.delete(edge));
       }
     }
   }
 
-  private readonly _marked = new WeakSet<Cell>();
-  private readonly _marks = new Set<CellMark>();
+  private readonly _known = new WeakSet<Cell>();
+  private readonly _edges = new Set<CellEdge>();
   private _wasMode = false;
   private _cells: CellList | null = null;
 }
@@ -62,14 +62,14 @@ interface IChange {
 /**
  * The coloured edge of a code cell that runs on ranks.
  */
-export class CellMark {
+export class CellEdge {
   constructor(
     private readonly _cell: Cell,
     private readonly _trans: TranslationBundle,
     private readonly _isMode: () => boolean,
     private readonly _moved: () => void
   ) {
-    this._node.className = 'jp-dist-CellMark';
+    this._node.className = 'jp-dist-CellEdge';
     this._node.setAttribute('role', 'img');
     _cell.model.sharedModel.changed.connect(this._onChanged, this);
     _cell.disposed.connect(() => Signal.clearData(this));

@@ -16,7 +16,7 @@ import {
 } from '../../model/tokens';
 import { ranksIcon } from '../../ui/icons';
 import { addToPalette } from '../../ui/palette';
-import { CellMarks } from './cellEdges';
+import { CellEdges } from './cellEdges';
 import { MAGIC, toggled, whereRuns } from './magic';
 
 /**
@@ -85,19 +85,19 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
     });
 
     addToPalette(palette, trans, [command]);
-    const mark = (panel: NotebookPanel) => {
+    const addEdges = (panel: NotebookPanel) => {
       const isMode = () => {
         const kernel = panel.sessionContext.session?.kernel?.id;
         return hasMode(poolOf(kernel, model.pools.values()), kernel);
       };
-      const marks = new CellMarks(panel.content, trans, isMode, notify);
-      const follow = () => marks.follow();
+      const edges = new CellEdges(panel.content, trans, isMode, notify);
+      const follow = () => edges.follow();
       model.changed.connect(follow);
       panel.sessionContext.kernelChanged.connect(follow);
       panel.disposed.connect(() => model.changed.disconnect(follow));
     };
-    tracker.forEach(mark);
-    tracker.widgetAdded.connect((_, panel) => mark(panel));
+    tracker.forEach(addEdges);
+    tracker.widgetAdded.connect((_, panel) => addEdges(panel));
     tracker.activeCellChanged.connect(notify);
     tracker.selectionChanged.connect(notify);
   }

@@ -24,7 +24,7 @@ total.item()`;
 export function firstCells(trans: TranslationBundle): ICell[] {
   const title = trans.__('Distributed notebook');
   const words = trans.__(
-    'Each rank is a Python process of its own. A cell that begins with %1 runs on all of them.',
+    'Each rank is a separate Python process. A cell that begins with %1 runs on all of them.',
     '`%%distributed`'
   );
   return [

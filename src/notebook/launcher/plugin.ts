@@ -34,7 +34,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
         args.isPalette
           ? trans.__('New Distributed Notebook')
           : trans.__('Distributed Notebook'),
-      caption: trans.__('Make a notebook whose first cells start ranks.'),
+      caption: trans.__('Create a notebook whose first cells start ranks.'),
       icon: args => (args.isPalette ? undefined : launcherIcon),
       execute: async ({ cwd }) => {
         const folder = typeof cwd === 'string' ? cwd : browser?.model.path;
@@ -50,7 +50,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
         } catch (error) {
           // Menus and the palette would say nothing.
           await showErrorMessage(
-            trans.__('The notebook cannot be made'),
+            trans.__('The notebook could not be created'),
             error instanceof Error ? error : String(error)
           );
         }

@@ -37,7 +37,7 @@ export function CpuList(services: IPanelServices): JSX.Element | null {
     <>
       <ul
         className="jp-dist-Cards"
-        aria-label={trans.__('Use of the CPU')}
+        aria-label={trans.__('CPU use')}
         // A long list scrolls, and has nothing else that the keyboard could reach.
         tabIndex={0}
       >

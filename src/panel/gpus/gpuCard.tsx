@@ -51,7 +51,7 @@ export function GpuCard(props: Props): JSX.Element {
           {shortName(gpu)}
         </span>
         <Percent
-          label={trans.__('Utilisation of GPU %1', label)}
+          label={trans.__('Utilization of GPU %1', label)}
           title={trans.__('Share of time a CUDA kernel was running')}
           value={reading.values.utilization ?? null}
           trans={trans}
@@ -101,7 +101,7 @@ function Load(props: IPartProps): JSX.Element | null {
   }
   return (
     <Sparkline
-      label={trans.__('Utilisation of GPU %1 in the last 15 minutes', label)}
+      label={trans.__('Utilization of GPU %1 in the last 15 minutes', label)}
       curve={curve}
       rank={seats[0]?.rank}
     />

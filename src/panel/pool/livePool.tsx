@@ -49,10 +49,10 @@ export function OrphanNote(props: IOrphanNoteProps): JSX.Element {
       <p>
         {isOwn
           ? trans.__(
-              'Stop them, restart the kernel to go on with them, or run this in another notebook:'
+              'Stop them, restart the kernel to keep using them, or run this in another notebook:'
             )
           : trans.__(
-              'Stop them, or run this in a notebook to go on with them:'
+              'Stop them, or run this in a notebook to keep using them:'
             )}
       </p>
       <pre className="jp-dist-Log">{magics}</pre>

@@ -47,7 +47,9 @@ export const ranksPlugin: JupyterFrontEndPlugin<void> = {
 
     commands.addCommand(CommandIDs.killRank, {
       label: trans.__('Kill…'),
-      caption: trans.__('End this rank at once; the others go on without it.'),
+      caption: trans.__(
+        'End this rank immediately; the other ranks keep running.'
+      ),
       isVisible,
       isEnabled: args => isAlive(find(args)),
       execute: async args => {

@@ -93,7 +93,7 @@ function describe(props: IRankProps): string {
     load === null
       ? ''
       : isOnGpu
-        ? trans.__('Utilisation of the GPU: %1 %', Math.round(load))
+        ? trans.__('Utilization of the GPU: %1 %', Math.round(load))
         : trans.__('CPU use: %1 %', Math.round(load)),
     typeof memory !== 'number'
       ? ''

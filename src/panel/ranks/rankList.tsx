@@ -1,12 +1,13 @@
 import React, { useCallback, useRef, useState } from 'react';
 
-import type { IPool } from '../../model/contract';
+import type { IPool, IRank } from '../../model/contract';
 import { useModel } from '../../ui/useModel';
 import { isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { RankCell } from './rankCell';
 import { RankCounts } from './rankCounts';
 import { RankTile } from './rankTile';
+import type { IRankProps } from './rankTile';
 
 /** As many ranks have a tile; of more each has a small cell. */
 const MOST_TILES = 16;
@@ -15,7 +16,7 @@ const MOST_TILES = 16;
  * Every rank of a pool.
  */
 export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
-  const { pool, model, commands, clock, trans } = props;
+  const { pool, model, trans } = props;
   const className = useModel(model, isStale)
     ? 'jp-dist-Ranks jp-mod-stale'
     : 'jp-dist-Ranks';
@@ -25,16 +26,7 @@ export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
   return (
     <ul className={className} aria-label={trans.__('Ranks')}>
       {pool.ranks.map(rank => (
-        <RankTile
-          key={rank.rank}
-          poolId={pool.id}
-          rank={rank}
-          isEnding={pool.state !== 'RUNNING'}
-          telemetry={model.telemetry}
-          commands={commands}
-          clock={clock}
-          trans={trans}
-        />
+        <RankTile key={rank.rank} {...propsOf(rank, props)} />
       ))}
     </ul>
   );
@@ -46,7 +38,7 @@ export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
 function RankGrid(
   props: IPanelServices & { pool: IPool; className: string }
 ): JSX.Element {
-  const { pool, model, commands, clock, trans } = props;
+  const { pool, model, trans } = props;
   const list = useRef<HTMLUListElement>(null);
   const [current, setCurrent] = useState(0);
   const choose = useCallback((rank: number) => setCurrent(rank), []);
@@ -81,13 +73,7 @@ function RankGrid(
         {pool.ranks.map((rank, index) => (
           <RankCell
             key={rank.rank}
-            poolId={pool.id}
-            rank={rank}
-            isEnding={pool.state !== 'RUNNING'}
-            telemetry={model.telemetry}
-            commands={commands}
-            clock={clock}
-            trans={trans}
+            {...propsOf(rank, props)}
             isCurrent={index === current}
             choose={choose}
           />
@@ -95,6 +81,17 @@ function RankGrid(
       </ul>
     </>
   );
+}
+
+/** What is shown of a rank, and by what means. */
+function propsOf(
+  rank: IRank,
+  props: IPanelServices & { pool: IPool }
+): IRankProps {
+  const { pool, model, commands, clock, trans } = props;
+  const isEnding = pool.state !== 'RUNNING';
+  const { telemetry } = model;
+  return { poolId: pool.id, rank, isEnding, telemetry, commands, clock, trans };
 }
 
 /** Where a key leads from a cell; null if it is no key that leads anywhere. */

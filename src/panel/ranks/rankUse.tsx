@@ -32,7 +32,7 @@ export function RankUse(props: IRankUseProps): JSX.Element {
       <Meter
         label={
           gpu
-            ? trans.__('Utilisation of the GPU of rank %1', rank.rank)
+            ? trans.__('Utilization of the GPU of rank %1', rank.rank)
             : trans.__('CPU use of rank %1', rank.rank)
         }
         value={load ?? null}

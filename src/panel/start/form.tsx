@@ -89,7 +89,7 @@ export function StartForm(props: IStartFormProps): JSX.Element {
       {fields.filter(({ field }) => !isAdvanced(field)).map(draw)}
       {isLoading && (
         <p className="jp-dist-quiet jp-dist-loading">
-          {trans.__('Asking the server what can be chosen…')}
+          {trans.__('Loading options…')}
         </p>
       )}
       {more.length > 0 && (

@@ -71,7 +71,7 @@ function sayFree(
   const used = values.memory_used;
   return typeof used === 'number' && memory_total > 0
     ? trans.__('%1 free', formatBytes(Math.max(0, memory_total - used), trans))
-    : trans.__('free memory not known');
+    : trans.__('free memory unknown');
 }
 
 /** `leased to bob, train.ipynb`, since when; or whose processes are there. */

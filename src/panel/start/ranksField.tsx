@@ -28,7 +28,7 @@ export function RanksField(props: IWidgetProps): JSX.Element {
           <Button
             small
             type="button"
-            aria-label={trans.__('One rank less')}
+            aria-label={trans.__('One rank fewer')}
             disabled={!(count > minimum)}
             onClick={() => choose(count - 1)}
           >

@@ -1,0 +1,39 @@
+import type { IStartField, IStartSchema } from '../model/contract';
+
+function makeField(
+  widget: IStartField['x-widget'],
+  title: string,
+  changes: Partial<IStartField> = {}
+): IStartField {
+  const description = `About ${title}.`;
+  return { type: '', title, description, 'x-widget': widget, ...changes };
+}
+
+const advanced = { 'x-advanced': true };
+/** What a pool can be asked for. */
+export const SCHEMA: IStartSchema = {
+  type: 'object',
+  properties: {
+    num_ranks: makeField('ranks', 'Ranks', {
+      type: 'integer',
+      minimum: 1,
+      maximum: 128
+    }),
+    gpu_ids: makeField('gpus', 'GPUs'),
+    placement: makeField('choice', 'Placement', {
+      default: 'cycle',
+      oneOf: [
+        { const: 'cycle', title: 'In turn' },
+        { const: 'free-memory', title: 'Emptiest first' }
+      ]
+    }),
+    oversubscribe: makeField('flag', 'Share', { default: false }),
+    min_free_memory: makeField('bytes', 'Free memory', {
+      minimum: 1,
+      ...advanced
+    }),
+    timeout: makeField('number', 'Time limit', { default: 120, ...advanced }),
+    env: makeField('env', 'Environment', advanced),
+    later: makeField('hologram' as 'env', 'Later')
+  }
+};
