@@ -38,8 +38,8 @@ class RankLogs:
         `descriptors` are those of the file in memory, and of the one that tells where in it the
         last cell began; none, if the rank did not start.
         """
-        for known in self._stderr.pop(rank, ())[:2]:
-            os.close(known)
+        for old in self._stderr.pop(rank, ())[:2]:
+            os.close(old)
         if descriptors:
             written, cell = descriptors
             self._stderr[rank] = written, cell, os.fstat(written).st_size

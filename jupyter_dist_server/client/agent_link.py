@@ -26,6 +26,7 @@ from ..common.protocol.agent_messages import (
     decode_news,
     encode,
 )
+from ..common.protocol.reason import Reason
 from .execution_lock import ExecutionLock
 
 _LOG = logging.getLogger(__name__)
@@ -73,6 +74,16 @@ def look_at_agent(folder: Path, patience: float) -> Snapshot | None:
     if not isinstance(snapshot, Snapshot):
         raise ValueError("the agent began with something else than a snapshot")
     return snapshot
+
+
+def agent_silent(pid: int | None) -> Reason:
+    """Say that an agent does not answer; its ranks may be well, but nobody looks after them."""
+    which = f" (pid {pid})" if pid else ""
+    return Reason(
+        "agent_silent",
+        f"The pool's agent{which} does not respond: it is stopped, or hangs.",
+        "Stop the pool with %dist_shutdown, and start a new one with %dist_init.",
+    )
 
 
 class AgentLink:

@@ -15,13 +15,13 @@ from ..common.processes import POOL_ENDED
 from ..common.protocol.agent_messages import Snapshot
 from ..common.protocol.rank_messages import CellRequest
 from ..common.tasks import Tasks
-from .agent_link import AgentLink
+from .agent_link import AgentLink, agent_silent
 from .comms import CommListener, NobodyListens, is_of_comms
 from .execution import Execution, OnOutput, Reply
 from .group_recovery import GroupRecovery
 from .interrupt import Interrupter
-from .rank_connection import Message, RankConnection
-from .reasons import agent_silent, rank_silent
+from .rank_connection import RankConnection, rank_silent
+from .rank_sockets import Message
 
 _OUTPUTS = frozenset(
     ["stream", "display_data", "update_display_data", "execute_result", "error", "clear_output"]
@@ -106,7 +106,7 @@ class PoolClient(RankConnection):
         snapshot = self.link.snapshot
         return agent_silent(snapshot.process.pid if snapshot else None).error()
 
-    def on_message(self, rank: int, channel: str, message: Message) -> None:
+    def on_news(self, rank: int, channel: str, message: Message) -> None:
         """Take what a rank shows, says over comms, or how a cell ended."""
         kind, content = message["header"]["msg_type"], message["content"]
         parent = message["parent_header"].get("msg_id", "")
@@ -268,9 +268,9 @@ class PoolClient(RankConnection):
             self._executions.pop(execution.id, None)
 
     def _forget_a_finished_one(self) -> None:
-        for known, execution in self._executions.items():
+        for request, execution in self._executions.items():
             if execution.done.is_set():
-                del self._executions[known]
+                del self._executions[request]
                 return
 
     async def _end_queries_when_closed(self) -> None:

@@ -26,7 +26,7 @@ class GroupRecovery:
 
     Parameters
     ----------
-    ranks : RankConnection
+    connection : RankConnection
         To their control and shell channels.
     link : AgentLink
         To their agent.
@@ -39,17 +39,17 @@ class GroupRecovery:
         Whether the process group was unusable after the last cell, and was re-created.
     """
 
-    def __init__(self, ranks: RankConnection, link: AgentLink) -> None:
+    def __init__(self, connection: RankConnection, link: AgentLink) -> None:
         self.repaired = False
         self._busy: set[int] = set()
         self.suspect = True  # whoever used the pool before us may have left it so
-        self._ranks = ranks
+        self._connection = connection
         self._link = link
 
     def break_up(self) -> None:
         """End every collective, on all ranks: some of those that it waits for will not come."""
         self.suspect = True
-        self._ranks.tell(BreakRequest(self._link.generation))
+        self._connection.tell(BreakRequest(self._link.generation))
 
     async def check(self, replies: dict[int, Reply]) -> None:
         """Look at the group after a cell, and repair it if the cell did not end well."""
@@ -77,13 +77,13 @@ class GroupRecovery:
         self._busy = set()
         if not self.suspect:
             return True
-        if self._ranks.dead:
+        if self._connection.dead:
             return False
-        status = await self._ranks.status(timeout=_ANSWER)
+        status = await self._connection.status(timeout=_ANSWER)
         idle = {rank for rank, said in status.items() if said.state == "idle"}
-        self._busy = set(range(self._ranks.world_size)) - idle
+        self._busy = set(range(self._connection.world_size)) - idle
         names = {said.group for said in status.values()}
-        if len(status) == self._ranks.world_size and len(names) == 1 and None not in names:
+        if len(status) == self._connection.world_size and len(names) == 1 and None not in names:
             self.suspect = False
         elif not self._busy:
             self.repaired = await self._make(patience)
@@ -92,8 +92,8 @@ class GroupRecovery:
 
     async def _make(self, patience: float) -> bool:
         request = RegroupRequest(uuid.uuid4().hex, self._link.generation, time.time() + patience)
-        replies = await self._ranks.request(
+        replies = await self._connection.request(
             request, RegroupReply, channel="shell", timeout=patience
         )
         failures = [reply.failure for reply in replies.values()]
-        return len(replies) == self._ranks.world_size and not any(failures)
+        return len(replies) == self._connection.world_size and not any(failures)

@@ -34,7 +34,7 @@ class Interrupter:
 
     Parameters
     ----------
-    ranks : RankConnection
+    connection : RankConnection
         To their control channels.
     link : AgentLink
         To their agent, which signals those that do not answer.
@@ -42,8 +42,8 @@ class Interrupter:
         Breaks the process group.
     """
 
-    def __init__(self, ranks: RankConnection, link: AgentLink, group: GroupRecovery) -> None:
-        self._ranks = ranks
+    def __init__(self, connection: RankConnection, link: AgentLink, group: GroupRecovery) -> None:
+        self._connection = connection
         self._link = link
         self._group = group
 
@@ -71,17 +71,17 @@ class Interrupter:
         OSError
             If the pool has ended.
         """
-        execution = Execution(range(self._ranks.world_size), lambda *_: None)
+        execution = Execution(range(self._connection.world_size), lambda *_: None)
 
         def note(rank: int, state: str, *_: object) -> None:
             if state == "idle":
                 execution.finish(rank, {"status": "ok"})
 
         # A rank that is asked may not answer: it may be in the C code of the next cell by then.
-        watcher = Watcher(self._ranks.folder, note)
+        watcher = Watcher(self._connection.folder, note)
         following = asyncio.create_task(self._follow(execution))
         try:
-            await watcher.ready(set(execution.outstanding) - set(self._ranks.dead), _ANSWER)
+            await watcher.ready(set(execution.outstanding) - set(self._connection.dead), _ANSWER)
             await self.stop(execution)
         finally:
             following.cancel()
@@ -91,9 +91,9 @@ class Interrupter:
     async def _follow(self, execution: Execution) -> None:
         """See for ourselves which ranks are idle, or in another cell than the one to be stopped."""
         while execution.outstanding:
-            for rank in set(execution.outstanding) & self._ranks.dead.keys():
-                execution.lose(rank, self._ranks.dead[rank])
-            status = await self._ranks.status(_ANSWER, execution.outstanding)
+            for rank in set(execution.outstanding) & self._connection.dead.keys():
+                execution.lose(rank, self._connection.dead[rank])
+            status = await self._connection.status(_ANSWER, execution.outstanding)
             for rank, said in status.items():
                 interrupted = execution.places.get(rank)
                 is_next = interrupted and said.since != interrupted.since
@@ -113,13 +113,13 @@ class Interrupter:
         """
         asked = set(execution.outstanding)
         cancel = CancelRequest(execution.id)
-        answers = await self._ranks.request(cancel, CancelReply, asked, timeout=_ANSWER)
+        answers = await self._connection.request(cancel, CancelReply, asked, timeout=_ANSWER)
         for rank, said in answers.items():
             if said.running:
                 execution.begun.add(rank)
                 execution.places.setdefault(rank, said)
         # A rank whose threads are all stuck in C code is not asked: its subprocesses may hear it.
-        silent = asked - set(answers) - set(self._ranks.dead)
+        silent = asked - set(answers) - set(self._connection.dead)
         execution.begun |= silent
         execution.stopped = set(self._link.stopped(silent))
         self._link.interrupt(silent)
@@ -135,8 +135,8 @@ async def interrupter_of(folder: Path, link: AgentLink) -> AsyncIterator[Interru
     OSError
         If the pool has ended.
     """
-    async with RankConnection(folder) as ranks:
+    async with RankConnection(folder) as connection:
         for rank in link.snapshot.ranks if link.snapshot else []:
             if rank.state == "dead":
-                ranks.note_death(rank.rank, rank.exit or "")
-        yield Interrupter(ranks, link, GroupRecovery(ranks, link))
+                connection.note_death(rank.rank, rank.exit or "")
+        yield Interrupter(connection, link, GroupRecovery(connection, link))

@@ -8,27 +8,27 @@ from typing import Any
 from .rank_connection import RankConnection
 
 
-async def subshell_of(ranks: RankConnection, rank: int) -> str:
+async def subshell_of(connection: RankConnection, rank: int) -> str:
     """Return the id of a rank's subshell; empty if it has none."""
-    if rank not in ranks.subshells:
+    if rank not in connection.subshells:
         # Clients share one: each is a thread, and a pool outlives many a notebook's kernel.
-        known = await ranks.ask("list_subshell_request", {}, [rank])
-        ids = known[rank]["content"]["subshell_id"] if rank in known else []
+        listed = await connection.ask("list_subshell_request", {}, [rank])
+        ids = listed[rank]["content"]["subshell_id"] if rank in listed else []
         if not ids:
-            made = await ranks.ask("create_subshell_request", {}, [rank])
+            made = await connection.ask("create_subshell_request", {}, [rank])
             ids = [made[rank]["content"]["subshell_id"]] if rank in made else [""]
-        ranks.subshells[rank] = ids[0]
-    return ranks.subshells[rank]
+        connection.subshells[rank] = ids[0]
+    return connection.subshells[rank]
 
 
 async def ask_beside(
-    ranks: RankConnection, kind: str, content: dict[str, Any], rank: int, timeout: float
+    connection: RankConnection, kind: str, content: dict[str, Any], rank: int, timeout: float
 ) -> dict[str, Any] | None:
     """Ask a rank something.
 
     Parameters
     ----------
-    ranks : RankConnection
+    connection : RankConnection
         To the rank, among others.
     kind : str
         The message type, such as ``complete_request``.
@@ -46,8 +46,8 @@ async def ask_beside(
     """
 
     async def answer() -> dict[str, Any] | None:
-        header = {"subshell_id": await subshell_of(ranks, rank) or None}
-        replies = await ranks.ask(kind, content, [rank], channel="shell", header=header)
+        header = {"subshell_id": await subshell_of(connection, rank) or None}
+        replies = await connection.ask(kind, content, [rank], channel="shell", header=header)
         return replies[rank]["content"] if rank in replies else None
 
     try:
@@ -55,18 +55,18 @@ async def ask_beside(
     except asyncio.TimeoutError:
         return None
     if said and said["status"] != "ok":
-        ranks.subshells.pop(rank, None)  # whoever made it may have ended it
+        connection.subshells.pop(rank, None)  # whoever made it may have ended it
     return said
 
 
-async def forward(ranks: RankConnection, rank: int, message: dict[str, Any]) -> None:
+async def forward(connection: RankConnection, rank: int, message: dict[str, Any]) -> None:
     """Pass a front end's message to a comm on to a rank, under the front end's own header.
 
     It goes to a subshell if it came to one.
     """
     header = dict(message["header"])
-    if header.pop("subshell_id", None) and (subshell := await subshell_of(ranks, rank)):
+    if header.pop("subshell_id", None) and (subshell := await subshell_of(connection, rank)):
         header["subshell_id"] = subshell
     passed = {"header": header, "parent_header": {}, "metadata": message["metadata"]}
     passed["content"] = message["content"]
-    ranks.send(passed, [rank], "shell", message["buffers"])
+    connection.send(passed, [rank], "shell", message["buffers"])

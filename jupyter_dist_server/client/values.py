@@ -32,8 +32,7 @@ from ..common.protocol.rank_messages import (
 )
 from ..common.rank_specs import format_ranks
 from .client import PoolClient
-from .rank_connection import read_reply
-from .reasons import rank_silent
+from .rank_connection import rank_silent, read_reply
 from .splitting import split
 
 RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_id", "device"])
@@ -297,10 +296,10 @@ def _arrivals(expression: str, replies: _Replies) -> list[str]:
     return _arrival(f"`{expression}`", devices, _name(sorted(on_gpu)) if on_gpu else "")
 
 
-def _arrival(names: str, devices: list[str], whose: str) -> list[str]:
+def _arrival(names: str, devices: list[str], owner: str) -> list[str]:
     if not devices:
         return []
-    return [f"{names} was on {', '.join(devices)} of {whose} and is now on the CPU."]
+    return [f"{names} was on {', '.join(devices)} of {owner} and is now on the CPU."]
 
 
 def _why(error: BaseException) -> str:

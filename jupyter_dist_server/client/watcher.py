@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..common.protocol.rank_messages import CellRequest, RankStatus
-from .rank_connection import Message, RankConnection, status_topics
+from .rank_connection import RankConnection
+from .rank_sockets import Message, RankSockets, status_topics
 
 _CELLS = ("execute_request", CellRequest.kind)
 """What runs a cell, from any Jupyter client or from one of ours."""
@@ -18,7 +19,7 @@ _PATIENCE = 5.0
 OnState = Callable[[int, str, int | None, str | None, str], None]
 
 
-class Watcher(RankConnection):
+class Watcher(RankSockets):
     """Follows when cells begin and end on the ranks of one pool.
 
     Parameters

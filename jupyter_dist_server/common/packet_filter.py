@@ -42,5 +42,5 @@ def admit(listener: socket.socket, host: str, ports: Collection[int]) -> None:
 
 def _attach(listener: socket.socket, program: list[tuple[int, int, int, int]]) -> None:
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
-    known = struct.pack("HP", len(program), ctypes.addressof(code))
-    listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, known)
+    filter_program = struct.pack("HP", len(program), ctypes.addressof(code))
+    listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_program)

@@ -69,12 +69,12 @@ def read_discovery_files() -> Iterator[dict[str, Any]]:
     parent = FILE_PREFIX + os.environ.get("JPY_PARENT_PID", "")
     for path in sorted(files, key=lambda path: path.stem != parent):
         try:
-            known = _read(path)
-            alive = ProcessRef(**known["process"]).find()
+            content = _read(path)
+            alive = ProcessRef(**content["process"]).find()
         except (OSError, ValueError, KeyError, TypeError):
             continue  # its server is just writing or removing it, or it is no file of ours
         if alive:
-            yield known
+            yield content
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -82,5 +82,5 @@ def _read(path: Path) -> dict[str, Any]:
         about = os.fstat(file.fileno())
         if about.st_uid != os.getuid() or about.st_mode & 0o077 or not stat.S_ISREG(about.st_mode):
             raise PermissionError(1, f"{path} is not private to this user")
-        known: dict[str, Any] = json.load(file)
-        return known
+        content: dict[str, Any] = json.load(file)
+        return content

@@ -69,7 +69,7 @@ class Telemetry:
         _check(interval)
         self.inventory: Inventory | None = None
         """As the sampler listed the GPUs last."""
-        self.known: dict[str, Gpu] = {}
+        self.all_gpus: dict[str, Gpu] = {}
         """All GPUs that there ever were, by UUID: those in the history."""
         self.latest: Samples = {}
         """The newest values; `None` cannot be had now. Empty when nobody samples."""
@@ -195,7 +195,7 @@ class Telemetry:
             )  # they may well come back
             return
         self.inventory = found
-        self.known |= {gpu.uuid: gpu for gpu in found.gpus}
+        self.all_gpus |= {gpu.uuid: gpu for gpu in found.gpus}
         there = {gpu.uuid for gpu in found.gpus}
         for by_uuid in (self.latest, self.processes, self.errors):
             for uuid in by_uuid.keys() - there:

@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ..client.client import PoolClient
 from ..client.comms import NobodyListens
-from ..client.rank_connection import Message
+from ..client.rank_sockets import Message
 from ..client.subshells import forward
 from ..common.protocol.cell_messages import COMM_STATUS
 

@@ -101,8 +101,8 @@ class CellHistory:
     def _on_change(self, pool: Pool) -> None:
         record = pool.record
         for rank in record.ranks:
-            _, known = self._running.get((record.id, rank.rank), (None, None))
-            if (rank.state == "busy") != bool(known) or (known and known.start != rank.since):
+            _, stretch = self._running.get((record.id, rank.rank), (None, None))
+            if (rank.state == "busy") != bool(stretch) or (stretch and stretch.start != rank.since):
                 self._note_activity(record, rank)
         notebook = record.kernel_id, record.name
         if self._notebooks.setdefault(record.id, notebook) != notebook:

@@ -75,8 +75,8 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
 
 
 async def _ask_for_stack(folder: Path, rank: int) -> StackReply | None:
-    async with RankConnection(folder) as ranks:
-        replies = await ranks.request(StackRequest(), StackReply, [rank], timeout=PATIENCE)
+    async with RankConnection(folder) as connection:
+        replies = await connection.request(StackRequest(), StackReply, [rank], timeout=PATIENCE)
         return replies.get(rank)
 
 

@@ -151,8 +151,8 @@ class PoolManager:
 
     def adopt(self, found: Found) -> Pool:
         """Attach to a pool that runs already; if we are attached, return it as it is."""
-        if (known := self.pools.get(found.id)) and not known.record.state.ended:
-            return known
+        if (ours := self.pools.get(found.id)) and not ours.record.state.ended:
+            return ours
         pool = Pool.found(found, self._on_change, self._owner, self._watch)
         self.pools[found.id] = pool
         pool.adopt()

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ..client.agent_link import AgentLink
-from ..client.reasons import agent_ended, agent_silent, broken, too_slow
+from ..client.agent_link import AgentLink, agent_silent
 from ..common.errors import DistError
 from ..common.folder import create_folder
 from ..common.protocol.agent_messages import Snapshot
@@ -24,6 +23,7 @@ from ..common.tasks import Tasks, any_of
 from .activity import Activity
 from .agent_process import AgentProcess
 from .discovery import Found, sweep
+from .end_reasons import agent_ended, broken, too_slow
 from .launch import Launch
 from .pool_agent import PoolAgent
 from .rank_commands import RankCommands

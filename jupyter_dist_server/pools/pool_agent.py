@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ..client.agent_link import AgentLink
-from ..client.reasons import agent_ended
 from ..common.processes import ProcessRef, ended_now, members_of_pool, session_members
 from ..common.protocol.agent_messages import Attach, Snapshot, Stop
 from ..common.protocol.attachment import Attachment, Owner
@@ -18,6 +17,7 @@ from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord
 from ..common.tasks import any_of
 from .agent_process import AgentProcess
+from .end_reasons import agent_ended
 
 _END_PATIENCE = 5.0
 """Seconds for which an agent that has hung up may take to end."""

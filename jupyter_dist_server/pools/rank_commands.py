@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ..client.agent_link import agent_silent
 from ..client.execution import Execution
 from ..client.interrupt import interrupter_of
-from ..client.reasons import agent_silent, too_slow
 from ..common.errors import DistError
 from ..common.protocol.agent_messages import Kill, Restart
 from ..common.protocol.reason import Reason
@@ -17,6 +17,7 @@ from ..common.protocol.records import PoolRecord, PoolState, Progress
 from ..common.rank_specs import check_ranks
 from ..common.tasks import Tasks
 from .diagnostics import check_running
+from .end_reasons import too_slow
 from .pool_agent import PoolAgent
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from ..client.rank_connection import Message, RankConnection, read_reply
+from ..client.rank_connection import RankConnection, read_reply
+from ..client.rank_sockets import Message
 from ..common.processes import ProcessRef
 from ..common.protocol.collectives import UNCOUNTED
 from ..common.protocol.rank_messages import RankStatus, StatusRequest, Whereabouts
@@ -206,10 +207,10 @@ class RankUsage:
             return None
         # They are counted: in a loop, the next one is another.
         place = said.whereabouts, said.cell, said.calls
-        known = self._waits.get(rank)
-        if known is None or known[0] != place:
-            known = self._waits[rank] = place, time.time()
-        return known[1]
+        seen = self._waits.get(rank)
+        if seen is None or seen[0] != place:
+            seen = self._waits[rank] = place, time.time()
+        return seen[1]
 
     async def _forget(self, kept: set[tuple[str, int]]) -> None:
         for key in set(self._connections) - kept:

@@ -15,11 +15,11 @@ from typing import Any
 
 from jupyter_core.utils import ensure_async
 
-from ..client.reasons import abandoned
 from ..common.errors import DistError
 from ..common.protocol.attachment import KERNEL
 from ..common.tasks import Tasks
 from ..placement.request import PoolRequest
+from ..pools.end_reasons import abandoned
 from ..pools.manager import PoolManager
 from ..pools.pool import Pool
 from .base import StatusHandler

@@ -183,7 +183,7 @@ async def test_one_gpu_of_eight_is_lost_and_comes_back(fake_nvml: State) -> None
         (problem,) = telemetry.inventory.problems
         assert "GPU 3" in plain(problem)
         assert "GPU-fake-3" not in telemetry.latest
-        assert "GPU-fake-3" in telemetry.known
+        assert "GPU-fake-3" in telemetry.all_gpus
         await listener.samples(2)
         assert telemetry.trouble is None  # seven are well
         fake_nvml.update(**{"3.lost": None})

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist_server.client.connection import RankConnection
+from jupyter_dist_server.client.rank_connection import RankConnection
 
 from ..notebook_driver import Notebook
 from ..result import Result

@@ -72,6 +72,6 @@ def decode_pool_file(content: bytes) -> PoolFile:
     """
     version = decode(_any, content).version
     if version != VERSION:
-        whose = "an older" if version < VERSION else "a newer"
-        raise OtherVersion(f"it was started by {whose} version of Jupyter Dist")
+        which = "an older" if version < VERSION else "a newer"
+        raise OtherVersion(f"it was started by {which} version of Jupyter Dist")
     return decode(_ours, content)

@@ -92,8 +92,8 @@ class RankRecord(msgspec.Struct):
         """
         if since is not None and since < self.since:
             return False
-        known = self.state, self.cell, self.cell_id, self.msg_id
-        new = self.state in ("idle", "busy") and known != (state, cell, cell_id, msg_id)
+        last = self.state, self.cell, self.cell_id, self.msg_id
+        new = self.state in ("idle", "busy") and last != (state, cell, cell_id, msg_id)
         if new:
             self.state, self.cell, self.cell_id, self.msg_id = state, cell, cell_id, msg_id
             self.since = since or time.time()

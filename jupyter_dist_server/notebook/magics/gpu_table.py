@@ -79,5 +79,5 @@ def _lessee(lease: dict[str, Any]) -> str:
 
 def _process(row: dict[str, Any]) -> str:
     command, user = row["command"] or "a process outside this container", row["user"]
-    whose = f", user {user}" if user else ""
-    return f"{command}, pid {row['pid']}{whose}, {format_bytes(row['memory'])}"
+    owner = f", user {user}" if user else ""
+    return f"{command}, pid {row['pid']}{owner}, {format_bytes(row['memory'])}"

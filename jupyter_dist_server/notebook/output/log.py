@@ -182,14 +182,14 @@ class MergedLog:
         new: list[Entry] = []
         inserted: list[tuple[int, list[Entry]]] = []
         for item in items:
-            known = places.get(item.key, [])
-            nth = bisect_left(known, at)
-            if nth < len(known) and (not new or self._accepts(known[nth], new)):
+            same = places.get(item.key, [])
+            nth = bisect_left(same, at)
+            if nth < len(same) and (not new or self._accepts(same[nth], new)):
                 if new:
-                    inserted.append((self._place(rank, at, known[nth]), new))
+                    inserted.append((self._place(rank, at, same[nth]), new))
                     new = []
-                joined.append(self.entries[known[nth]])
-                at = known[nth] + 1
+                joined.append(self.entries[same[nth]])
+                at = same[nth] + 1
             else:
                 new.append(item)
         for place, entries in reversed(inserted):

@@ -142,8 +142,8 @@ class Merger:
         return Entry(("display", key), 1 << rank, now, display)
 
     def _add_error(self, rank: int, content: dict[str, Any]) -> None:
-        for ranks, known in self.errors:
-            if known["traceback"] == content["traceback"] and known["ename"] == content["ename"]:
+        for ranks, error in self.errors:
+            if error["traceback"] == content["traceback"] and error["ename"] == content["ename"]:
                 ranks.append(rank)
                 return
         self.errors.append(([rank], content))
@@ -151,8 +151,8 @@ class Merger:
     def _update(self, rank: int, content: dict[str, Any]) -> None:
         own = own_id(rank, content["transient"]["display_id"])
         display = Display(content["data"], content.get("metadata", {}), own, update=True)
-        if known := self._displays.get(own):
-            known.data, known.metadata = display.data, display.metadata
+        if shown := self._displays.get(own):
+            shown.data, shown.metadata = display.data, display.metadata
         self._out.append(display)
 
     def _clear(self, rank: int) -> None:

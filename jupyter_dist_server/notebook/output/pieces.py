@@ -43,13 +43,13 @@ class Labels:
 
     def __init__(self, world_size: int) -> None:
         self._width = len(f"[0-{world_size - 1}]") if world_size > 1 else 3
-        self._known: dict[int, str] = {}
+        self._labels: dict[int, str] = {}
 
     def plain(self, ranks: int) -> str:
         """Return the label of some ranks."""
-        if ranks not in self._known:
-            self._known[ranks] = f"[{format_ranks(members(ranks))}]"
-        return self._known[ranks]
+        if ranks not in self._labels:
+            self._labels[ranks] = f"[{format_ranks(members(ranks))}]"
+        return self._labels[ranks]
 
     def before(self, ranks: int) -> str:
         """Return the label to be put before a line."""

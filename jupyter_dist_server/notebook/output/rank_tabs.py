@@ -53,9 +53,9 @@ class RankTabs:
 
     def fail(self, failed: dict[int, str]) -> list[Publication]:
         """Note why ranks failed; return the mark that tells it, if there is one to draw again."""
-        known = dict(self._failed)
+        before = dict(self._failed)
         self._failed |= {str(rank): why[:_LONGEST] for rank, why in sorted(failed.items())}
-        return [self._draw(update=True)] if self._is_shown and self._failed != known else []
+        return [self._draw(update=True)] if self._is_shown and self._failed != before else []
 
     def _draw(self, update: bool = False) -> Display:
         content: dict[str, Any] = {"ranks": self._ranks, "world_size": self._world_size}

@@ -56,7 +56,7 @@ class PoolOwner:
         self._control, self._is_guest = self._local, True
         return self._local.adopt(pool_id)
 
-    def find(self, known: Record | None) -> Record | None:
+    def find(self, last: Record | None) -> Record | None:
         """Return the notebook's pool, from whoever knows it: the server, we, or its agent."""
         record, silent = None, None
         try:
@@ -68,7 +68,7 @@ class PoolOwner:
             if record:
                 self._control = server
         if record is None and self._control is self._local:
-            record = self._local.adopt_own(known["id"] if known else None)
+            record = self._local.adopt_own(last["id"] if last else None)
         return record
 
     def wait(self, record: Record, seconds: float) -> Record:

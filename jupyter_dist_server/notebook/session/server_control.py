@@ -35,8 +35,8 @@ def find_server(other_than: object = None) -> ServerControl | None:
     kernel = kernel_id()
     if not kernel or JOB in os.environ:  # a pool in a job has the job's GPUs, and ends with it
         return None
-    for known in read_discovery_files():
-        server = ServerControl(known["url"], known["secret"], known["certfile"], kernel)
+    for file in read_discovery_files():
+        server = ServerControl(file["url"], file["secret"], file["certfile"], kernel)
         if server == other_than:
             continue
         try:

@@ -66,13 +66,13 @@ class GpuExportHandler(GpuHandler):
         told = copy.deepcopy(telemetry.history)  # as it is now: it goes on while we send
         try:
             with suppress(StreamClosedError):  # the caller has left, as is usual after `follow`
-                for piece in lines(told, telemetry.known, **vars(question)):
+                for piece in lines(told, telemetry.all_gpus, **vars(question)):
                     await self.send(piece)
                 question = _rest(question, told)
                 while follow:
                     await news.wait()
                     news.clear()
-                    pieces = list(lines(telemetry.history, telemetry.known, **vars(question)))
+                    pieces = list(lines(telemetry.history, telemetry.all_gpus, **vars(question)))
                     question = _rest(question, telemetry.history)
                     # Also without any, we see here whether the caller is still there.
                     await self.send("".join(pieces[1:] if title else pieces))

@@ -63,7 +63,7 @@ def with_owners(
 def _ranks(
     pools: Iterable[PoolRecord], usage: Mapping[str, list[Usage | None]]
 ) -> dict[tuple[str, int], Row]:
-    known: dict[tuple[str, int], Row] = {}
+    owners: dict[tuple[str, int], Row] = {}
     for pool in pools:
         said = usage.get(pool.id, [])
         for rank in pool.ranks:
@@ -72,5 +72,5 @@ def _ranks(
             gpus |= {rank.gpu.uuid} if rank.gpu else set()
             pids = {rank.pid, own.host_pid if own else None} - {None}
             who = {"kind": "rank", "pool": pool.id, "rank": rank.rank}
-            known |= {(gpu, pid): who for gpu in gpus for pid in pids if pid is not None}
-    return known
+            owners |= {(gpu, pid): who for gpu in gpus for pid in pids if pid is not None}
+    return owners

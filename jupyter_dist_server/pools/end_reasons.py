@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..common.errors import DistError
 from ..common.folder import log_tail
 from ..common.processes import UNKNOWN_EXIT
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord
-from ..common.rank_specs import format_ranks
 
 
 def too_slow(record: PoolRecord, seconds: float) -> Reason:
@@ -46,30 +44,6 @@ def agent_ended(record: PoolRecord, code: int) -> Reason:
         f"The pool's agent {how}, and its ranks ended with it.",
         "Start the pool again with %dist_init.",
         stderr=log,
-    )
-
-
-def agent_silent(pid: int | None) -> Reason:
-    """Say that an agent does not answer; its ranks may be well, but nobody looks after them."""
-    which = f" (pid {pid})" if pid else ""
-    return Reason(
-        "agent_silent",
-        f"The pool's agent{which} does not respond: it is stopped, or hangs.",
-        "Stop the pool with %dist_shutdown, and start a new one with %dist_init.",
-    )
-
-
-def rank_silent(ranks: list[int], world_size: int) -> DistError:
-    """Say that ranks do not answer, and who could be used instead."""
-    one = len(ranks) == 1
-    them = format_ranks(ranks)
-    others = format_ranks(set(range(world_size)) - set(ranks))
-    instead = f", or run the cell on the others with %%rank {others}" if others else ""
-    return DistError(
-        "rank_silent",
-        f"{'Rank' if one else 'Ranks'} {them} {'does' if one else 'do'} not respond: stopped "
-        "(SIGSTOP, a debugger), or in C code that holds the GIL.",
-        f"Replace {'it' if one else 'them'} with %dist_restart --ranks {them}{instead}.",
     )
 
 
