@@ -54,11 +54,11 @@ async def test_an_interrupt_from_outside_frees_those_that_wait_for_a_stuck_rank(
         await asyncio.wait_for(waiting.wait(), PATIENCE)
         while 2 in await client.status(timeout=0.2):
             pass  # until it has Python's lock, it would hear an interrupt
-        await pool.interrupt()
+        await pool.commands.interrupt()
         idle: dict[int, str] = {}
         while idle != {0: "idle", 1: "idle"}:  # they may still render a traceback
             status = await client.status(timeout=2)
             idle = {rank: said.state for rank, said in status.items()}
-        await pool.kill([2])
+        await pool.commands.kill([2])
         replies = await running_cell
         assert [replies[rank].status for rank in range(3)] == ["error", "error", "dead"]
