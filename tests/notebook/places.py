@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jupyter_dist_server.client.rank_connection import RankConnection
+from jupyter_dist_server.common.protocol.rank_messages import RankStatus
 
 from ..notebook_driver import Notebook
 from ..result import Result
@@ -49,18 +49,19 @@ def wait_until_at(folder: Path, places: Places) -> None:
     """Return when the ranks of a pool are where they should be."""
 
     async def is_so() -> bool:
-        async with RankConnection(folder) as ranks:
-            said = await ranks.status(PATIENCE, places)
+        async with RankConnection(folder) as connection:
+            said = await connection.status(PATIENCE, places)
         return all(_is_at(said[rank], place) for rank, place in places.items())
 
     wait_for(lambda: asyncio.run(is_so()), f"that ranks are at {places}")
 
 
-def _is_at(said: dict[str, Any], place: str | int | None) -> bool:
+def _is_at(status: RankStatus, place: str | int | None) -> bool:
+    at = status.whereabouts
     if place is None:
         return True
     if place == IDLE:
-        return bool(said["state"] == IDLE)
+        return status.state == IDLE
     if isinstance(place, int):
-        return bool(said["line"] == place and not said["call"])
-    return bool(said["call"] == place or (said["backward"] and place == "backward"))
+        return at.line == place and not at.call
+    return at.call == place or (at.backward and place == "backward")

@@ -25,11 +25,12 @@ def jp_server_config() -> Config:
 
 def test_every_client_is_sent_the_same_bytes(jp_asyncio_loop: Any, jp_serverapp: Any) -> None:
     """However many look, a message is encoded once, and sampling costs the same."""
-    feed = jp_serverapp.web_app.settings["jupyter_dist_gpus"]
+    settings = jp_serverapp.web_app.settings
+    feed, cells = settings["jupyter_dist_gpus"], settings["jupyter_dist_cells"]
 
     async def work() -> None:
         news = asyncio.Event()
-        viewers = [Viewer(feed, news.set) for _ in range(50)]
+        viewers = [Viewer(feed, cells, news.set) for _ in range(50)]
         for viewer in viewers:
             viewer.look_at(frozenset({"gpus"}))
         while "gpus" not in feed.frames:
@@ -53,7 +54,8 @@ def test_gpus_that_are_hidden_from_the_server_are_not_told_of(
     jp_asyncio_loop: Any, jp_serverapp: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-2,GPU-0")
-    feed = jp_serverapp.web_app.settings["jupyter_dist_gpus"]
+    settings = jp_serverapp.web_app.settings
+    feed, cells = settings["jupyter_dist_gpus"], settings["jupyter_dist_cells"]
     gpus = [Gpu(i, f"GPU-{i}", "H100", 1 << 30, f"0000:0{i}:00.0", "9.0") for i in range(4)]
     feed.telemetry.inventory = Inventory(tuple(gpus))
     feed.telemetry.latest = {gpu.uuid: {"utilization": gpu.index} for gpu in gpus}
@@ -61,7 +63,7 @@ def test_gpus_that_are_hidden_from_the_server_are_not_told_of(
     async def work() -> None:
         found = await feed.overview()
         assert [gpu["uuid"] for gpu in found["gpus"]] == ["GPU-2", "GPU-0"]
-        viewer = Viewer(feed, lambda: None)
+        viewer = Viewer(feed, cells, lambda: None)
         viewer.look_at(frozenset({"gpus"}))
         told = [json.loads(frame) for frame in await viewer.take()]
         assert [gpu["uuid"] for gpu in told[0]["inventory"]["gpus"]] == ["GPU-2", "GPU-0"]
