@@ -80,6 +80,8 @@ class Posted:
     changed: int
     """Nanoseconds since the epoch: its file's time."""
     content: Content
+    is_kept: bool = True
+    """Whether GPUs may be kept for it while nobody knows when it can start."""
 
     @property
     def wants(self) -> Iterator[Want]:
@@ -98,11 +100,14 @@ class Posted:
                 memory=entry.memory,
                 share=entry.share,
                 priority=entry.priority,
-                head_since=float("inf") if entry.head_since is None else entry.head_since,
+                head_since=self._head_since(entry),
                 name=_printable(entry.name),
             )
             for place in range(min(entry.count, _MOST)):
                 yield replace(want, id=f"{want.id}+{place}") if place else want
+
+    def _head_since(self, entry: Entry) -> float:
+        return entry.head_since if entry.head_since is not None and self.is_kept else float("inf")
 
 
 def posted() -> list[Posted]:

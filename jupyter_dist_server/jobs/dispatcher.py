@@ -115,7 +115,7 @@ class Dispatcher:
             self._show(eligible, wanted)
         self._tell(pending, found, wanted, there)
         clocks = [one.until - now for one in found.values() if one.until is not None]
-        if (late := self._patience.note(boards, wanted.starts)) is not None:
+        if (late := self._patience.note(boards, wanted)) is not None:
             clocks.append(late)
         if failed:
             self._board.beat()

@@ -1,50 +1,68 @@
-"""Who could start and does not: a process that was stopped, or hangs, holds up nobody for long."""
+"""Who holds up others: a process that was stopped or hangs, or one that says what is not true."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from dataclasses import replace
 from time import monotonic
 
 from .board import Posted
+from .plan import Plan
 
 SECONDS = 5.0
 """For which GPUs are left to an entry of somebody else that could start."""
+KEPT_FOR = 3600.0
+"""Seconds for which GPUs are kept idle for somebody else's entry, if nobody knows how long."""
 
 
 class Patience:
-    """Remembers which boards have an entry that could start, and passes over those that do not."""
+    """Remembers how long we have waited for others, by what we have seen ourselves."""
 
     def __init__(self) -> None:
-        self._since: dict[tuple[str, int], float] = {}
-        """By the board and its change."""
+        self._due: dict[tuple[str, int], float] = {}
+        """Since when an entry of a board could start and has not, by the board and its change."""
+        self._kept: dict[str, float] = {}
+        """Since when GPUs are kept for a board's entry."""
 
     def who_counts(self, boards: Iterable[Posted]) -> list[Posted]:
-        """Return the boards without those that were passed over and have not changed since."""
-        now = monotonic()
-        kept = list(boards)
-        there = {(board.file, board.changed) for board in kept}
-        self._since = {key: since for key, since in self._since.items() if key in there}
-        late = {key for key, since in self._since.items() if now - since >= SECONDS}
-        return [board for board in kept if (board.file, board.changed) not in late]
+        """Return the boards without those that were passed over and have not changed since.
 
-    def note(self, boards: Iterable[Posted], starts: Collection[str]) -> float | None:
-        """Note which entries of others could start now; return when to look again, if so.
+        Those for which GPUs were kept for long come without their claim to that.
+        """
+        now = monotonic()
+        there = list(boards)
+        keys = {(board.file, board.changed) for board in there}
+        self._due = {key: since for key, since in self._due.items() if key in keys}
+        files = {board.file for board in there}
+        self._kept = {file: since for file, since in self._kept.items() if file in files}
+        late = {key for key, since in self._due.items() if now - since >= SECONDS}
+        return [
+            replace(board, is_kept=now - self._kept.get(board.file, now) < KEPT_FOR)
+            for board in there
+            if (board.file, board.changed) not in late
+        ]
+
+    def note(self, boards: Iterable[Posted], wanted: Plan) -> float | None:
+        """Note what a plan leaves to others; return when to look again, if so.
 
         Parameters
         ----------
         boards : iterable of Posted
             Those that count.
-        starts : collection of str
-            Ids of the entries that could start.
+        wanted : Plan
+            Made from them.
         """
         now = monotonic()
-        due = {id.partition(" ")[0] for id in starts if " " in id}
-        wait = math.inf
+        due = {id.partition(" ")[0] for id in wanted.starts if " " in id}
+        waits = [math.inf]
         for board in boards:
             key = board.file, board.changed
-            if board.file not in due:
-                self._since.pop(key, None)
+            if board.file in due:
+                waits.append(self._due.setdefault(key, now) + SECONDS - now)
             else:
-                wait = min(wait, self._since.setdefault(key, now) + SECONDS - now)
-        return None if wait == math.inf else max(0.0, wait)
+                self._due.pop(key, None)
+        if (head := wanted.head) and wanted.kept and not head.certain and " " in head.id:
+            file = head.id.partition(" ")[0]
+            waits.append(self._kept.setdefault(file, now) + KEPT_FOR - now)
+        return None if min(waits) == math.inf else max(0.0, min(waits))

@@ -239,7 +239,7 @@ class Allocator:
             self._seen, [want], boards, strangers=() if self._request.force else strangers
         )
         wanted = there.plan()
-        self._late = self._patience.note(boards, wanted.starts)
+        self._late = self._patience.note(boards, wanted)
         return taken(self._request, there.leases, processes, first(there, wanted, want))
 
     async def _place(self, processes: Processes, request: PoolRequest, take: bool) -> Allocation:

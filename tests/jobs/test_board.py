@@ -16,8 +16,9 @@ from jupyter_dist_server.jobs import patience
 from jupyter_dist_server.jobs.board import JOBS, POOL, Board, posted, wants_of
 from jupyter_dist_server.jobs.order_lock import our_turn
 from jupyter_dist_server.jobs.patience import Patience
+from jupyter_dist_server.jobs.plan import Plan, Reservation, plan
 from jupyter_dist_server.jobs.wake import Wake
-from jupyter_dist_server.jobs.wants import Want
+from jupyter_dist_server.jobs.wants import Held, Machine, Want
 
 from .conftest import Child
 
@@ -131,6 +132,12 @@ def test_a_lie_is_bounded(leases: Path) -> None:
     board.close()
 
 
+def planned(*starts: str, kept_for: str | None = None) -> Plan:
+    head = Reservation(kept_for, frozenset(SEEN), 0.0, False, 0, 0) if kept_for else None
+    kept = frozenset(SEEN) if kept_for else frozenset()
+    return Plan((), dict.fromkeys(starts, ("GPU-0",)), {}, head, kept)
+
+
 def test_who_takes_nothing_is_passed_over_until_it_shows_something(
     leases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,17 +145,42 @@ def test_who_takes_nothing_is_passed_over_until_it_shows_something(
     monkeypatch.setattr(patience, "monotonic", lambda: clock[0])
     board, ours = show(want("1")), Patience()
     (told,) = ours.who_counts(posted())
-    start = f"{told.file} 1"
-    assert ours.note([told], {"5"}) is None, "our own entries are not waited for"
-    assert ours.note([told], {start}) == 5.0
+    start = planned(f"{told.file} 1")
+    assert ours.note([told], planned("5")) is None, "our own entries are not waited for"
+    assert ours.note([told], start) == 5.0
     clock[0] += 4.0
-    assert ours.note(ours.who_counts(posted()), {start}) == 1.0
-    assert ours.note(ours.who_counts(posted()), set()) is None, "its GPUs are taken meanwhile"
-    assert ours.note(ours.who_counts(posted()), {start}) == 5.0
+    assert ours.note(ours.who_counts(posted()), start) == 1.0
+    assert ours.note(ours.who_counts(posted()), planned()) is None, "its GPUs are taken meanwhile"
+    assert ours.note(ours.who_counts(posted()), start) == 5.0
     clock[0] += 5.0
     assert ours.who_counts(posted()) == []
     board.beat()
     assert len(ours.who_counts(posted())) == 1
+    board.close()
+
+
+def test_gpus_are_not_kept_for_ever_for_who_says_to_be_first(
+    leases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(patience, "monotonic", lambda: clock[0])
+    board, ours = show(want("1", 2, head_since=0.0)), Patience()
+    machine = Machine(dict.fromkeys(SEEN, 1), cpus=1)
+    running = [Held("pool", "bob", frozenset(["GPU-0"]), 1000.0)]
+
+    def look() -> Plan:
+        boards = ours.who_counts(posted())
+        mine = Want("2", "ada", 2000.0, gpus=1)
+        found = plan(machine, running, [*wants_of(boards), mine], 3000.0)
+        ours.note(boards, found)
+        return found
+
+    assert not look().starts and look().kept
+    clock[0] += 3599.0
+    board.beat()
+    assert not look().starts
+    clock[0] += 1.0
+    assert look().starts == {"2": ("GPU-1",)}
     board.close()
 
 

@@ -1,0 +1,196 @@
+"""Two users on one machine with eight GPUs: each has a dispatcher, and they take turns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.jobs.board import posted
+from jupyter_dist_server.jobs.lease import Lease, running
+from jupyter_dist_server.jobs.overview import overview
+from jupyter_dist_server.jobs.states import PENDING, RUNNING
+from jupyter_dist_server.jobs.store import Store
+from jupyter_dist_server.jobs.store_folder import store_folder
+from jupyter_dist_server.placement.allocation import Allocator
+from jupyter_dist_server.placement.pool_record import new_record
+from jupyter_dist_server.placement.request import PoolRequest
+
+from ..fake_nvml.build import State
+from ..waiting import PATIENCE, wait_for
+from .queue_driver import JDIST, Queue
+
+OTHER = 64321
+_AS_OTHER = [
+    *("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups"),
+    # Python may lie where only root may read.
+    *("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"),
+]
+UNTIL_GO = ["sh", "-c", "while [ ! -e go ]; do sleep 0.05; done"]
+
+pytestmark = pytest.mark.skipif(
+    os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can be two users"
+)
+
+
+class OtherQueue(Queue):
+    """The queue of another user."""
+
+    def run(self, *args: str, code: int = 0) -> str:
+        environment = os.environ | {"XDG_STATE_HOME": str(self.folder), "HOME": str(self.folder)}
+        done = subprocess.run(
+            [*_AS_OTHER, sys.executable, "-c", JDIST, *args],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def dispatcher(self) -> psutil.Process:
+        (found,) = self.processes("dist-dispatcher")
+        return found
+
+
+@pytest.fixture
+def other(queue: Queue, leases: Path, fake_nvml: State) -> Iterator[OtherQueue]:
+    fake_nvml.write(gpus=8, memory=80 << 30)
+    for path in (fake_nvml.path, fake_nvml.log):
+        path.touch()
+        path.chmod(0o666)
+    folder = leases.parent / "other"
+    folder.mkdir()
+    os.chown(folder, OTHER, OTHER)
+    theirs = OtherQueue(folder)
+    yield theirs
+    for name in ("dist-dispatcher", "dist-zygote", "dist-runner"):
+        for process in theirs.processes(name):
+            process.kill()
+    for log in folder.glob("jupyter-dist/*/dispatcher.log"):
+        print(log.read_text())
+
+
+def take(*gpus: int) -> Lease:
+    """Lease GPUs as a pool does."""
+    who = {"pool": f"p-{gpus[0]}", "pid": os.getpid(), "since": 1.0, "notebook": "a", "host": "h"}
+    return Lease.take([f"GPU-fake-{gpu}" for gpu in gpus], who)
+
+
+def waiting() -> dict[int, int]:
+    """Return how many entries the boards of each user show."""
+    return {board.uid: sum(entry.count for entry in board.content.queue) for board in posted()}
+
+
+def states(queue: Queue) -> list[str]:
+    return [job["state"] for job in json.loads(queue.run("queue", "--json"))]
+
+
+def test_users_take_turns_and_see_each_other(queue: Queue, other: OtherQueue) -> None:
+    with take(*range(8)):
+        queue.submit("-c", "0", "-G", "1", "-a", "1-12", *UNTIL_GO)
+        other.submit("-c", "0", "-G", "1", "-J", "theirs", "-a", "1-12", *UNTIL_GO)
+        wait_for(lambda: waiting() == {0: 12, OTHER: 12}, "both to wait")
+    wait_for(lambda: waiting() == {0: 8, OTHER: 8}, "eight jobs to start")
+    wait_for(lambda: states(queue).count("RUNNING") == 4, "four of each")
+    store = Store(store_folder())
+    try:
+        rows = [row for row in overview(store) if row.user == str(OTHER)]
+    finally:
+        store.close()
+    assert [row.state for row in rows] == [RUNNING] * 4 + [PENDING] * 8
+    assert {row.name for row in rows} == {"theirs"}
+    assert sum(len(row.gpu_uuids) for row in rows) == 4
+
+
+def test_a_dispatcher_that_was_stopped_is_passed_over(queue: Queue, other: OtherQueue) -> None:
+    with take(*range(8)):
+        theirs = other.submit("-c", "0", "-G", "8", "true")
+        wait_for(lambda: waiting() == {OTHER: 1}, "theirs to wait")
+        ours = queue.submit("-c", "0", "-G", "8", "true")
+        wait_for(lambda: waiting() == {0: 1, OTHER: 1}, "both to wait")
+        stopped = other.dispatcher()
+        stopped.send_signal(signal.SIGSTOP)
+        released = time.time()
+    assert queue.ended(ours)["state"] == "COMPLETED"
+    assert queue.show(ours)["started"] - released > 4, "it was theirs to start first"
+    stopped.send_signal(signal.SIGCONT)
+    assert other.ended(theirs)["state"] == "COMPLETED"
+
+
+def test_the_board_of_a_killed_dispatcher_does_not_count(queue: Queue, other: OtherQueue) -> None:
+    with take(*range(8)):
+        theirs = other.submit("-c", "0", "-G", "8", "true")
+        wait_for(lambda: waiting() == {OTHER: 1}, "theirs to wait")
+        ours = queue.submit("-c", "0", "-G", "8", "true")
+        wait_for(lambda: waiting() == {0: 1, OTHER: 1}, "both to wait")
+        for name in ("dist-zygote", "dist-dispatcher"):
+            for process in other.processes(name):
+                process.kill()
+        wait_for(lambda: waiting() == {0: 1}, "its board to go")
+    assert queue.ended(ours)["state"] == "COMPLETED"
+    assert other.ended(theirs)["state"] == "COMPLETED"
+    assert other.show(theirs)["started"] > queue.show(ours)["started"]
+
+
+def test_a_board_that_lies_only_delays(queue: Queue, other: OtherQueue) -> None:
+    lie = (
+        "import fcntl, json, sys, time\n"
+        "file = open(sys.argv[1] + '/lie.board', 'w')\n"
+        "entry = {'id': '1', 'queued': 0, 'gpus': 8, 'head_since': 0, 'count': 1000000}\n"
+        "sees = [f'GPU-fake-{n}' for n in range(8)]\n"
+        "json.dump({'kind': 'jobs', 'pid': 1, 'sees': sees, 'queue': [entry]}, file)\n"
+        "file.flush()\n"
+        "fcntl.flock(file, fcntl.LOCK_EX)\n"
+        "print('up', flush=True)\n"
+        "time.sleep(1000)\n"
+    )
+    assert waiting() == {}
+    folder = os.environ["JUPYTER_DIST_LEASES"]
+    with subprocess.Popen(
+        [*_AS_OTHER, sys.executable, "-c", lie, folder], stdout=subprocess.PIPE
+    ) as liar:
+        assert liar.stdout and liar.stdout.readline() == b"up\n"
+        try:
+            job = queue.submit("-c", "0", "-G", "1", "true")
+            wait_for(lambda: queue.show(job)["state"] == "COMPLETED", "its end")
+        finally:
+            liar.kill()
+
+
+async def test_a_pool_waits_for_a_job_of_another_user(queue: Queue, other: OtherQueue) -> None:
+    theirs = await asyncio.to_thread(other.submit, "-c", "0", "-G", "8", "-J", "x", *UNTIL_GO)
+    with ExitStack() as stack:
+        await asyncio.to_thread(
+            wait_for, lambda: (other.folder / "jupyter-dist").exists() and _holds(OTHER), "its GPUs"
+        )
+        request = PoolRequest.from_json({"num_ranks": 2, "wait": PATIENCE})
+        allocator = Allocator(request, new_record(request))
+        with pytest.raises(DistError, match=f"leased by {OTHER} .job {theirs} of x"):
+            await allocator.now()
+        told: asyncio.Queue[str] = asyncio.Queue()
+        getting = asyncio.create_task(allocator.in_line(told.put_nowait))
+        await told.get()
+        assert waiting()[0] == 1
+        (other.folder / "go").touch()
+        stack.enter_context(closing(await getting))
+        assert waiting() == {}
+
+
+def _holds(uid: int) -> Any:
+    return [said for said in running() if said["user"] == str(uid)]
