@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .common.version import __version__ as __version__
-
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from .notebook.api import NotebookPool
     from .notebook.custom_placement import Place
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from .common.version import version
+
+        return version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:

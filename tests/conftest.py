@@ -20,9 +20,29 @@ from .notebook_driver import Notebook, plain_notebook
 from .pool_driver import warm_session
 from .server_driver import Server
 
+LONGEST = (
+    "notebook/test_chaos.py",
+    "security/test_process_group.py",
+    "pools/test_zygotes.py",
+    "notebook/test_stopped.py",
+    "notebook/test_attach.py",
+    "test_docs.py",
+    "test_examples.py",
+    "pools/test_pool.py",
+    "notebook/test_as_people_write.py",
+    "pools/test_stopped.py",
+    "notebook/test_survival.py",
+    "libraries/test_pytorch.py",
+    "jobs/test_queue_page.py",
+)
+"""Files that come first, so that none of them is left alone at the end of a parallel run."""
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the notebooks with a server where a module says that it makes no difference."""
+    """Put the longest files first.
+
+    Leave out the notebooks with a server where a module says that it makes no difference.
+    """
 
     def is_left_out(item: pytest.Item) -> bool:
         params = getattr(item, "callspec", None) and item.callspec.params  # type: ignore[attr-defined]
@@ -31,7 +51,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     left_out = [item for item in items if is_left_out(item)]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    folder = Path(__file__).parent
+    places = {folder / name: place for place, name in enumerate(LONGEST)}
+    kept = [item for item in items if item not in set(left_out)]
+    items[:] = sorted(kept, key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture(scope="session", autouse=True)

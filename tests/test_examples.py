@@ -21,7 +21,7 @@ from .environment import environment, tagged
 from .fake_nvml.build import State
 from .result import Result
 from .server_driver import Server
-from .waiting import wait_for
+from .waiting import PATIENCE, wait_for
 
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 FIGURES = {"ddp_digits": 1, "quickstart": 0, "sliding_window": 1}
@@ -95,7 +95,7 @@ def test_without_a_server(path: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook,
-        timeout=150,
+        timeout=PATIENCE,
         kernel_name="python3",
         resources={"metadata": {"path": str(EXAMPLES)}},
         on_cell_executed=on_cell,

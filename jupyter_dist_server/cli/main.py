@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from ..common.errors import DistError
-from ..common.version import __version__
+from ..common.version import version
 from ..jobs.store import Store
 from ..jobs.store_folder import store_folder
 from .change import (
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = parser.parse_args(argv)
         if options.version:
-            print(__version__)
+            print(version())
             return 0
         if options.subcommand is None:
             parser.print_help()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 
-try:
-    __version__ = version("jupyter-dist-server")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = "0+unknown"
+def version() -> str:
+    """Return it, as installed."""
+    # Here, as it takes longer to import than most of what we need ourselves.
+    from importlib import metadata
+
+    try:
+        return metadata.version("jupyter-dist-server")
+    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
+        return "0+unknown"

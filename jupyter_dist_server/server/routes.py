@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from ..common.version import __version__
+from ..common.version import version
 from .base import DistHandler, StatusHandler
 from .cells import CellsHandler
 from .execute import ExecuteHandler
@@ -43,7 +43,7 @@ class ServerStatusHandler(StatusHandler):
         """Say that the extension is here, and how many pools are alive."""
         await self.require("read")
         alive = sum(not pool.record.state.ended for pool in self.manager.pools.values())
-        self.finish({"version": __version__, "host": socket.gethostname(), "pools": alive})
+        self.finish({"version": version(), "host": socket.gethostname(), "pools": alive})
 
 
 class ZygotesHandler(DistHandler):

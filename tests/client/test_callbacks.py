@@ -14,6 +14,7 @@ from jupyter_dist_server.server.execute import run_limited
 from jupyter_dist_server.server.outputs import Collected
 
 from ..pool_driver import client_of, request, running
+from ..waiting import PATIENCE
 
 
 async def test_a_callback_that_raises_keeps_no_cell_from_ending(
@@ -26,14 +27,16 @@ async def test_a_callback_that_raises_keeps_no_cell_from_ending(
                 raise RuntimeError("a mistake of ours")
 
             work = client.execute("for i in range(3):\n    display(i)", [0, 1], fail)
-            replies = await asyncio.wait_for(work, 60)
+            replies = await asyncio.wait_for(work, PATIENCE)
             assert {reply.status for reply in replies.values()} == {"ok"}
 
             assert await client.execute("1", [], fail) == {}
 
             client.comm_listener = Faulty()  # type: ignore[misc]
             code = "from ipykernel.comm import Comm\nComm('t')\nprint('later')"
-            replies = await asyncio.wait_for(client.execute(code, [0, 1], lambda *_: None), 60)
+            replies = await asyncio.wait_for(
+                client.execute(code, [0, 1], lambda *_: None), PATIENCE
+            )
             assert {reply.status for reply in replies.values()} == {"ok"}
     assert "Handling an output" in caplog.text and "on channel iopub failed" in caplog.text
 

@@ -18,6 +18,7 @@ from jupyter_dist_server.notebook.loop_thread import LoopThread
 from jupyter_dist_server.notebook.output.outcome import CellFailed
 
 from ..pool_driver import request, running
+from ..waiting import PATIENCE
 
 
 class InterruptedLoop(LoopThread):
@@ -51,15 +52,15 @@ def test_a_stop_before_the_cell_has_begun_stops_it(tmp_path: Path) -> None:
     started: Future[PoolClient] = Future()
     life = loop.submit(live(started))
     try:
-        client = started.result(60)
+        client = started.result(PATIENCE)
         for _ in range(20):
             cell = Cell(client, loop, [0, 1], "cell", Options())
             loop.armed = True
             with pytest.raises(CellFailed, match=r"Interrupted\."):
                 cell.run("while True:\n    pass", 1, False)
             loop.armed = False
-            status = loop.run(client.status(timeout=30))
+            status = loop.run(client.status(PATIENCE))
             assert {said.state for said in status.values()} == {"idle"}
     finally:
         loop.call(ended.set)
-        life.result(60)
+        life.result(PATIENCE)

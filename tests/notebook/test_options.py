@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ..notebook_driver import Notebook
-from ..result import Result
 from ..waiting import PATIENCE
 
 PLAIN_ONLY = True
@@ -29,11 +28,11 @@ def test_per_rank_puts_a_result_below_a_line_without_end(ranks: Notebook) -> Non
     assert ranks.ok(code).lines == ["Rank 0", "no end", "0", "Rank 1", "no end", "1"]
 
 
-def test_per_rank_streams_the_first_rank_while_it_runs(ranks: Notebook) -> None:
-    code = "%%distributed --per-rank\nimport time\nprint('early')\ntime.sleep(0.6)\nprint('late')"
-    result = ranks.ok(code)
-    shown = [(t, m["content"]["text"]) for t, m in result.messages if m["msg_type"] == "stream"]
-    assert shown[0][1] == "Rank 0\nearly\n" and shown[-1][0] - shown[0][0] > 0.4
+def test_per_rank_streams_the_first_rank_while_it_runs(ranks: Notebook, tmp_path: Path) -> None:
+    wait = f"while not os.path.exists({str(tmp_path / 'seen')!r}): time.sleep(0.01)"
+    code = f"%%distributed --per-rank\nimport os, time\nprint('early')\n{wait}\nprint('late')"
+    seen = ranks.ok(code, until=lambda r: "early" in r.text, act=(tmp_path / "seen").touch)
+    assert seen.lines == ["Rank 0", "early", "late", "Rank 1", "early", "late"]
 
 
 def test_quiet_shows_errors_alone(ranks: Notebook) -> None:
@@ -88,21 +87,16 @@ def test_bad_options_are_said(ranks: Notebook, options: str, message: str) -> No
     assert message in error and len(error.splitlines()) <= 2
 
 
-def test_text_of_ranks_that_are_late_joins_its_twin(ranks: Notebook) -> None:
-    code = """%%distributed
-import time
-time.sleep(rank * 0.5)
+def test_text_of_ranks_that_are_late_joins_its_twin(ranks: Notebook, tmp_path: Path) -> None:
+    code = f"""%%distributed
+import os, time
+while rank and not os.path.exists({str(tmp_path / "seen")!r}):
+    time.sleep(0.01)
 print('loaded')
 print('mine', rank)
 """
-    seen: list[str] = []
-
-    def is_shown(result: Result) -> bool:
-        seen.append(result.text)
-        return False
-
-    result = ranks.follow(ranks.send(code), until=is_shown, act=lambda: None)
-    assert "[0]   loaded\n[0]   mine 0\n" in seen, "rank 0 is not shown before rank 1 is there"
+    alone = "[0]   loaded\n[0]   mine 0\n"
+    result = ranks.ok(code, until=lambda r: alone in r.text, act=(tmp_path / "seen").touch)
     assert result.lines == ["[0-1] loaded", "[0]   mine 0", "[1]   mine 1"]
 
 

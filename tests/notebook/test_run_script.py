@@ -175,7 +175,7 @@ def test_classes_of_a_script_can_be_pickled_and_sent_to_processes(
     ranks: Notebook, folder: Path
 ) -> None:
     write(folder / "pickles.py", PICKLES)
-    shown = ranks.ok("%dist_run pickles.py", timeout=30).lines
+    shown = ranks.ok("%dist_run pickles.py").lines
     assert shown == ["[0-1] 3", "[0-1] spawn 8", "[0-1] fork 8"]
 
 

@@ -133,7 +133,7 @@ def test_a_stopped_server_keeps_no_notebook_from_its_pool(
     process.suspend()
     try:
         assert one.ok("%%distributed\nkept = rank\nkept").text
-        one.ok("%dist_restart --ranks 1", timeout=90)
+        one.ok("%dist_restart --ranks 1")
         assert not victim.is_running()
         assert one.ok("%%distributed\ndist.barrier()\n'met'").lines == ["[0-1] 'met'"]
     finally:

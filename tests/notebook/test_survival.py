@@ -188,7 +188,7 @@ def test_a_pool_is_orphaned_when_its_kernel_is_killed_and_ends_after_the_grace_t
         ended = server.api("GET", f"jupyter-dist/pools/{orphan['id']}{query}")
     assert ended["reason"]["code"] == "orphaned"
     assert "had been gone for 7 s" in ended["reason"]["message"]
-    assert 7 <= ended["ended"] - orphan["orphaned"] < 12
+    assert ended["ended"] - orphan["orphaned"] >= 7
 
 
 def test_pools_can_outlive_a_server_that_is_shut_down(serve: Callable[..., Server]) -> None:

@@ -39,7 +39,7 @@ async def test_a_stopped_zygote_delays_a_start_by_seconds_and_no_stop(tmp_path: 
         (zygote,) = zygotes(env)
         assert agent_of(of_zygote).parent() == zygote
         zygote.suspend()
-        await asyncio.wait_for(of_zygote.stop(), 15)
+        await asyncio.wait_for(of_zygote.stop(), PATIENCE)
         assert of_zygote.record.state is PoolState.COMPLETED
         await until(lambda: zygote not in zygotes(env))  # it has not told how its agent ended
         fresh = await start(manager, env, tmp_path)
@@ -93,22 +93,22 @@ async def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) 
         pid = agent_of(stopped).pid
         restarted.commands.restart([1])
         while not stopped.record.notices:
-            await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
+            await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), PATIENCE)
         (notice,) = stopped.record.notices
         assert f"The pool's agent (pid {pid}) does not respond" in notice
         with pytest.raises(DistError, match=rf"agent \(pid {pid}\) does not respond"):
             await stopped.commands.kill([0])
         await stopped.commands.interrupt()  # which needs no agent, as the rank answers
-        assert (await asyncio.wait_for(hanging, 60))[0].status == "error"
+        assert (await asyncio.wait_for(hanging, PATIENCE))[0].status == "error"
         await client.close()
         agent_of(stopped).resume()
         while stopped.record.notices:
-            await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), 60)
+            await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), PATIENCE)
         assert stopped.record.state is PoolState.RUNNING
         agent_of(stopped).suspend()
-        await asyncio.wait_for(stopped.stop(), 20)
+        await asyncio.wait_for(stopped.stop(), PATIENCE)
         assert stopped.record.state is PoolState.COMPLETED
-        await asyncio.wait_for(restarted.ended.wait(), 30)
+        await asyncio.wait_for(restarted.ended.wait(), PATIENCE)
         assert restarted.record.reason
         assert restarted.record.reason.code == "agent_silent"
         assert well.record.state is PoolState.RUNNING
@@ -125,10 +125,10 @@ async def test_stopped_ranks_are_replaced_and_stopped(tmp_path: Path, victims: l
         pool.commands.restart(victims)
         while pool.record.state is not PoolState.RUNNING:
             assert not pool.record.state.ended, pool.record.reason
-            await asyncio.wait_for(pool.changed_since(pool.record.version, 60), 60)
+            await asyncio.wait_for(pool.changed_since(pool.record.version, 60), PATIENCE)
         for rank in victims:
             psutil.Process(pool.record.ranks[rank].pid).suspend()
-        await asyncio.wait_for(pool.stop(), 20)
+        await asyncio.wait_for(pool.stop(), PATIENCE)
         assert pool.record.state is PoolState.COMPLETED
     await until(lambda: not tagged(env))
 

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from ..waiting import PATIENCE
+
 UID = 64321
 _BECOME = f"""
 import datetime, encodings.idna, fcntl, json, os, socket, struct, sys, time
@@ -47,6 +49,6 @@ def said(code: str, *arguments: object, imports: str = "") -> str:
     """Run Python code as the other user, and return what it prints."""
     process = begin(code, *arguments, imports=imports)
     try:
-        return process.communicate(timeout=120)[0].strip()
+        return process.communicate(timeout=PATIENCE)[0].strip()
     finally:
         end(process)

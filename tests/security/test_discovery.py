@@ -19,6 +19,7 @@ from jupyter_dist_server.notebook.session import server_control
 from jupyter_dist_server.notebook.session.server_control import ServerControl, find_server
 
 from ..server_driver import Server
+from ..waiting import PATIENCE
 from . import stranger
 
 TAKE_THE_PORT = """
@@ -61,7 +62,7 @@ def heard_by(fake: subprocess.Popen[str], port: int) -> str:
     """Tell it that this is the end, and return what it had heard."""
     end = f"import socket; socket.create_connection(('127.0.0.1', {port})).sendall(b'the end')"
     subprocess.run([sys.executable, "-c", end], check=True)
-    return fake.communicate(timeout=60)[0]
+    return fake.communicate(timeout=PATIENCE)[0]
 
 
 @pytest.mark.parametrize("whose", ["strangers", "own"])

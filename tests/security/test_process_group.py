@@ -17,6 +17,7 @@ from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 
 from ..pool_driver import client_of, follow, processes, request, running, text_of
+from ..waiting import PATIENCE
 from . import stranger
 
 TORCH = "import torch.distributed as dist"
@@ -134,7 +135,8 @@ async def test_the_store_and_the_listeners_of_a_pool_hear_no_other_user(tmp_path
             port,
         ]
         assert (
-            subprocess.run(own, capture_output=True, text=True, timeout=60).stdout == "set True\n"
+            subprocess.run(own, capture_output=True, text=True, timeout=PATIENCE).stdout
+            == "set True\n"
         )
 
         every = [address for addresses in found.values() for address in addresses]

@@ -16,6 +16,7 @@ from jupyter_dist_server.server.pools import check_rank_list
 
 from ..bad_fields import BAD_FIELDS
 from ..server_driver import Server
+from ..waiting import PATIENCE
 from .client import Client
 from .openapi import validate_named
 
@@ -42,7 +43,7 @@ def test_a_body_that_is_nested_deeply_is_refused(client: Client, route: str, dep
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_sent(client: Client) -> None:
     path = f"{client.base}jupyter-dist/pools"
-    connection = http.client.HTTPConnection("127.0.0.1", client.url.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", client.url.port, timeout=PATIENCE)
     with closing(connection):
         connection.putrequest("POST", path)
         for name, value in {**client.headers, "Content-Length": str(200 << 20)}.items():
@@ -55,7 +56,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_sent(client: Client) ->
 
 
 def test_a_body_without_a_length_is_bounded_too(client: Client) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", client.url.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", client.url.port, timeout=PATIENCE)
     pieces = (b" " * 65536 for _ in range(20))
     with closing(connection):
         path = f"{client.base}jupyter-dist/pools"

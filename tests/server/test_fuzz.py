@@ -23,6 +23,7 @@ from jupyter_dist_server.server.routes import ROUTES
 
 from ..fake_nvml.build import State
 from ..server_driver import Server
+from ..waiting import PATIENCE
 from .client import NDJSON, UPGRADE, Client
 from .conftest import CONFIG, EIGHT_GPUS
 from .openapi import DESCRIPTION
@@ -200,7 +201,7 @@ def test_much_output_holds_nobody_up(fuzzed: Client, pool: str, kind: str) -> No
 
 def connect(client: Client) -> socket.socket:
     """Open the stream, without a library that would refuse to send what is wrong."""
-    connection = socket.create_connection(("127.0.0.1", client.url.port), timeout=30)
+    connection = socket.create_connection(("127.0.0.1", client.url.port), timeout=PATIENCE)
     headers = "".join(f"{name}: {value}\r\n" for name, value in (client.headers | UPGRADE).items())
     request = f"GET {client.base}jupyter-dist/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}\r\n"
     connection.sendall(request.encode())
@@ -261,7 +262,7 @@ def is_open(connection: socket.socket) -> bool:
     except ConnectionError:
         return False
     finally:
-        connection.settimeout(30)
+        connection.settimeout(PATIENCE)
 
 
 def test_no_frame_does_any_harm(fuzzed: Client, pool: str) -> None:
