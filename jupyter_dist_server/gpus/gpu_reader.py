@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import subprocess
 import sys
 import time
-from typing import Any
+
+import msgspec
 
 from ..common.interpreter import python_command
-from .gpu_state import GpuState
+from ..common.protocol.sampler_messages import Complete, News, SamplerNews, SamplerSettings
+from .gpu_state import GpuState, state_of
 from .inventory import Inventory
-from .sampling import read_message
+from .sampling import read_news
 
 _END = 2.0
 """Seconds within which a process that was killed has ended, unless it hangs in the driver."""
@@ -33,7 +34,8 @@ class GpuReader:
         self._timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._hangs: subprocess.Popen[bytes] | None = None
-        self._said: dict[str, dict[str, Any]] = {}
+        self._said: dict[type[SamplerNews], News] = {}
+        """The newest of each kind."""
 
     def read(self) -> GpuState:
         """Return what NVML says now."""
@@ -55,18 +57,15 @@ class GpuReader:
         except OSError as error:
             self.close()
             return _nothing(f"Listing the GPUs failed: {error.strerror}.")
-        if "inventory" not in self._said:
-            return _nothing("Listing the GPUs failed: its process wrote no output.")
-        return GpuState(
-            Inventory.from_json(self._said["inventory"]["inventory"]),
-            processes=self._said.get("processes", {}).get("processes", {}),
+        return state_of(self._said.values()) or _nothing(
+            "Listing the GPUs failed: its process wrote no output."
         )
 
     def _start(self) -> None:
         self._said = {}
-        settings = {"interval": 1.0, "pcie": False, "host_pids": None, "on_request": True}
+        settings = msgspec.json.encode(SamplerSettings(on_request=True)).decode()
         self._process = subprocess.Popen(
-            [*python_command(sys.executable, _MODULE), json.dumps(settings)],
+            [*python_command(sys.executable, _MODULE), settings],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -87,10 +86,12 @@ class GpuReader:
                 raise TimeoutError
             data = os.read(process.stdout.fileno(), 1 << 16)
             *lines, rest = (rest + data).split(b"\n")
-            for message in filter(None, map(read_message, lines)):
-                if message["type"] == "complete":
+            for line in lines:
+                if (news := read_news(line)) is None:
+                    continue
+                if isinstance(news, Complete):
                     return
-                self._said[message["type"]] = message
+                self._said[type(news)] = news
             if not data:  # it has ended: the next one may find another driver
                 self.close()
                 return

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ..common.protocol.sampler_messages import (
+    ErrorsNews,
+    InventoryNews,
+    News,
+    ProcessesNews,
+    SampleNews,
+    SamplerSettings,
+)
 from .inventory import Inventory
 from .metrics import Errors, Processes, Samples
 from .one_child import DriverHangsError, asking_driver
-from .sampling import end_process, last_line, read_message, start_process
+from .sampling import end_process, last_line, read_news, start_process
 
 
 @dataclass(frozen=True)
@@ -20,6 +28,27 @@ class GpuState:
     samples: Samples = field(default_factory=dict)
     processes: Processes = field(default_factory=dict)
     errors: Errors = field(default_factory=dict)
+
+
+def state_of(said: Iterable[News]) -> GpuState | None:
+    """Return what was said last of everything; `None` if that tells of no inventory."""
+    inventory: Inventory | None = None
+    samples: Samples = {}
+    processes: Processes = {}
+    errors: Errors = {}
+    for news in said:
+        if isinstance(news, InventoryNews):
+            inventory = news.inventory
+        elif isinstance(news, SampleNews):
+            samples = {}
+            for name, of_metric in news.values.items():
+                for uuid, value in of_metric.items():
+                    samples.setdefault(uuid, {})[name] = value
+        elif isinstance(news, ProcessesNews):
+            processes = news.processes
+        elif isinstance(news, ErrorsNews):
+            errors = news.errors
+    return GpuState(inventory, samples, processes, errors) if inventory else None
 
 
 async def read_gpu_state(
@@ -46,7 +75,7 @@ async def read_gpu_state(
 async def _read_once(
     timeout: float, environment: Mapping[str, str] | None, host_pids: bool | None
 ) -> GpuState:
-    settings = {"interval": 1.0, "pcie": False, "host_pids": host_pids, "once": True}
+    settings = SamplerSettings(host_pids=host_pids, once=True)
     process = await start_process(settings, environment)
     assert process.stdout and process.stderr
     try:
@@ -57,17 +86,7 @@ async def _read_once(
         )
     finally:
         await end_process(process)
-    messages = {said["type"]: said for said in map(read_message, out.splitlines()) if said}
-    if "inventory" not in messages:
-        why = await last_line(process.stderr) or "its process wrote no output"
-        return GpuState(Inventory(reason=f"Listing the GPUs failed: {why}."))
-    samples: Samples = {}
-    for name, of_metric in messages.get("sample", {}).get("values", {}).items():
-        for uuid, value in of_metric.items():
-            samples.setdefault(uuid, {})[name] = value
-    return GpuState(
-        Inventory.from_json(messages["inventory"]["inventory"]),
-        samples,
-        messages.get("processes", {}).get("processes", {}),
-        messages.get("errors", {}).get("errors", {}),
-    )
+    if state := state_of(filter(None, map(read_news, out.splitlines()))):
+        return state
+    why = await last_line(process.stderr) or "its process wrote no output"
+    return GpuState(Inventory(reason=f"Listing the GPUs failed: {why}."))

@@ -2,80 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
-
+from ..common.protocol.sampler_messages import Gpu as Gpu
+from ..common.protocol.sampler_messages import Inventory as Inventory
 from . import nvml, topology
 from .nvml import NO_GPU as NO_GPU
 from .nvml import Device, Failure, query
 
 CLOCK_SM = 1
 """nvmlClockType_t"""
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """A leaf device that CUDA can be given: a whole GPU, or a MIG instance. `uuid` identifies it.
-
-    A restart of the machine may change `index`.
-    """
-
-    index: int
-    """The GPU's place in PCI bus order, as in nvidia-smi; of a MIG instance, its GPU's."""
-    uuid: str
-    """``GPU-…`` or ``MIG-…``."""
-    name: str
-    memory_total: int
-    """Bytes; 0 if the driver doesn't say, as where a GPU has no memory of its own."""
-    pci_bus_id: str
-    compute_capability: str
-    """Such as ``"9.0"``."""
-    mig: int | None = None
-    """The place of a MIG instance on its GPU: "Device 1" of ``nvidia-smi -L``."""
-    parent: str | None = None
-    """The UUID of the GPU that a MIG instance is part of."""
-    instance: tuple[int, int] | None = None
-    """The ids of a MIG instance's GPU instance and compute instance."""
-    numa_node: int | None = None
-    links: dict[str, str] = field(default_factory=dict, compare=False)
-    """How other GPUs, by UUID, are reached: ``"NVLink x4"``, or ``"PIX"`` and so on, for which see
-    `topology.links`."""
-    sm_count: int | None = None
-    """Number of streaming multiprocessors."""
-    clock_max: int | None = None
-    """The highest clock of these, in MHz."""
-
-    @property
-    def label(self) -> str:
-        """What people call it: ``"3"``, or ``"3:1"`` for MIG instance 1 of GPU 3."""
-        return str(self.index) if self.mig is None else f"{self.index}:{self.mig}"
-
-
-@dataclass(frozen=True)
-class Inventory:
-    """All GPUs that can be used, or the `reason` in one sentence why there are none."""
-
-    gpus: tuple[Gpu, ...] = ()
-    driver: str | None = None
-    reason: str | None = None
-    cuda: str | None = None
-    """The newest version of CUDA that the driver supports, such as ``"12.8"``."""
-    problems: tuple[str, ...] = ()
-    """Plain sentences about GPUs that cannot be used, beside those that can."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the body of ``GET /gpus``."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Inventory:
-        """Read what `to_json` wrote."""
-        gpus = []
-        for gpu in body["gpus"]:
-            instance = gpu.get("instance")
-            gpus.append(Gpu(**gpu | {"instance": tuple(instance) if instance else None}))
-        rest = {name: value for name, value in body.items() if name not in ("gpus", "problems")}
-        return cls(gpus=tuple(gpus), problems=tuple(body["problems"]), **rest)
 
 
 def describe(devices: list[Device], problems: list[str]) -> Inventory:

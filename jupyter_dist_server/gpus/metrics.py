@@ -7,14 +7,14 @@ whoever draws or exports them, needs to know. See https://docs.nvidia.com/deploy
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-Value = float | str | None
-"""What is known of one metric of one GPU; `None` if it cannot be had now."""
+from ..common.protocol.sampler_messages import GpuProcess
+from ..common.protocol.sampler_messages import Value as Value
+
 Samples = dict[str, dict[str, Value]]
 """The newest values by UUID and metric."""
-Processes = dict[str, list[dict[str, Any]]]
-"""Rows by UUID: see `sampler.processes.ProcessReader.read`."""
+Processes = dict[str, list[GpuProcess]]
+"""By UUID."""
 Errors = dict[str, dict[str, str]]
 """Words by UUID and metric."""
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from ..common.interpreter import python_command
+from ..common.protocol.sampler_messages import News, SamplerSettings, decode_sampler_news
 from .one_child import DriverHangsError, check_driver, note_killed
 
 _LOG = logging.getLogger(__name__)
@@ -23,8 +24,6 @@ _LINE_LIMIT = 2**24
 """Bytes that one message may have."""
 _LAST_WORDS = 2000
 """Bytes of a process's standard error that are kept."""
-
-Message = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,10 @@ class Sampler:
 
     Parameters
     ----------
-    settings : dict
-        What the process is told: see `sampler.process`.
-    on_message : callable
-        Called with each message.
+    settings : SamplerSettings
+        What the process is told.
+    on_news : callable
+        Called with all that it says.
     on_trouble : callable
         Called with one plain sentence when there will be no message for a while.
     environment : mapping or None
@@ -63,14 +62,14 @@ class Sampler:
 
     def __init__(
         self,
-        settings: dict[str, Any],
-        on_message: Callable[[Message], None],
+        settings: SamplerSettings,
+        on_news: Callable[[News], None],
         on_trouble: Callable[[str], None],
         environment: Mapping[str, str] | None = None,
         patience: Patience | None = None,
     ) -> None:
         self._settings = settings
-        self._on_message = on_message
+        self._on_news = on_news
         self._on_trouble = on_trouble
         self._environment = environment
         self._patience = patience or Patience()
@@ -91,7 +90,7 @@ class Sampler:
             self._tasks.add(self._task)
             self._task.add_done_callback(self._on_end)
 
-    def tell(self, settings: dict[str, Any]) -> None:
+    def tell(self, settings: SamplerSettings) -> None:
         """Change what the process does, and what those started later will do."""
         if settings == self._settings:
             return
@@ -100,7 +99,7 @@ class Sampler:
 
     def _send(self) -> None:
         if self._process and self._process.stdin and not self._process.stdin.is_closing():
-            self._process.stdin.write(json.dumps(self._settings).encode() + b"\n")
+            self._process.stdin.write(msgspec.json.encode(self._settings) + b"\n")
 
     def stop(self) -> None:
         """End the process soon; it is killed if it does not end by itself."""
@@ -147,9 +146,9 @@ class Sampler:
             if self._settings is not settings:
                 self._send()
             while line := await process.stdout.readline():
-                if message := read_message(line):
-                    self._on_message(message)
-                watch.expect(self._settings["interval"] + self._patience.silence)
+                if news := read_news(line):
+                    self._on_news(news)
+                watch.expect(self._settings.interval + self._patience.silence)
             # One that hangs inside the kernel lives on; there are never two of them.
             await process.wait()
             code = process.returncode or 0
@@ -207,23 +206,22 @@ class _Watch:
         _kill(self._process)
 
 
-def read_message(line: bytes) -> Message | None:
+def read_news(line: bytes) -> News | None:
     """Return what a process that samples says in a line; `None` for what a library has printed."""
-    with suppress(ValueError):
-        message = json.loads(line)
-        if isinstance(message, dict) and "type" in message:
-            return message
-    _LOG.warning("The process that reads the GPUs wrote: %r", line[:200])
-    return None
+    try:
+        return decode_sampler_news(line)
+    except ValueError as error:
+        _LOG.warning("The process that reads the GPUs wrote: %r (%s)", line[:200], error)
+        return None
 
 
 async def start_process(
-    settings: dict[str, Any], environment: Mapping[str, str] | None = None
+    settings: SamplerSettings, environment: Mapping[str, str] | None = None
 ) -> asyncio.subprocess.Process:
     """Start a process that samples, in a session of its own, where Ctrl-C does not reach it."""
     return await asyncio.create_subprocess_exec(
         *python_command(sys.executable, f"{__package__}.sampler.process"),
-        json.dumps(settings),
+        msgspec.json.encode(settings).decode(),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -12,13 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
+from ..common.protocol.sampler_messages import (
+    ErrorsNews,
+    InventoryNews,
+    News,
+    ProcessesNews,
+    SampleNews,
+    SamplerSettings,
+)
 from .history import History
 from .inventory import Gpu, Inventory
 from .metrics import METRICS as METRICS
 from .metrics import Errors, Processes, Samples, Value
-from .sampling import Message, Patience, Sampler
+from .sampling import Patience, Sampler
 
 _LOG = logging.getLogger(__name__)
 
@@ -89,7 +96,7 @@ class Telemetry:
         self._stopping: asyncio.TimerHandle | None = None
         self._sampled: float | None = None
         self.sampler = Sampler(
-            self._settings, self._on_message, self._on_trouble, environment, patience
+            self._settings, self._on_news, self._on_trouble, environment, patience
         )
 
     @property
@@ -110,9 +117,9 @@ class Telemetry:
         self.sampler.tell(self._settings)
 
     @property
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> SamplerSettings:
         pcie = self._wanted["pcie"] > 0
-        return {"interval": self._interval, "pcie": pcie, "host_pids": self._host_pids}
+        return SamplerSettings(interval=self._interval, pcie=pcie, host_pids=self._host_pids)
 
     # -- interest ------------------------------------------------------------------------------
 
@@ -175,18 +182,17 @@ class Telemetry:
 
     # -- what the sampler says -----------------------------------------------------------------
 
-    def _on_message(self, message: Message) -> None:
-        kind, moment = message["type"], message["time"]
-        if kind == "inventory":
-            self._on_inventory(moment, Inventory.from_json(message["inventory"]))
-        elif kind == "sample":
-            self._on_sample(moment, message["values"])
-        else:
-            if kind == "processes":
-                self.processes = message["processes"]
-            else:
-                self.errors = message["errors"]
-            self._notify(Update(kind, moment))
+    def _on_news(self, news: News) -> None:
+        if isinstance(news, InventoryNews):
+            self._on_inventory(news.time, news.inventory)
+        elif isinstance(news, SampleNews):
+            self._on_sample(news.time, news.values)
+        elif isinstance(news, ProcessesNews):
+            self.processes = news.processes
+            self._notify(Update("processes", news.time))
+        elif isinstance(news, ErrorsNews):
+            self.errors = news.errors
+            self._notify(Update("errors", news.time))
 
     def _on_inventory(self, moment: float, found: Inventory) -> None:
         if not found.gpus and self.inventory and self.inventory.gpus:

@@ -80,7 +80,7 @@ def situation(
         strangers = {
             gpu.uuid
             for gpu in gpus.inventory.gpus
-            if any((row["memory"] or 0) > REAL_MEMORY for row in gpus.processes.get(gpu.uuid, []))
+            if any((row.memory or 0) > REAL_MEMORY for row in gpus.processes.get(gpu.uuid, []))
         }
     machine = Machine(
         {gpu.uuid: gpu.memory_total for gpu in gpus.inventory.gpus} if gpus else {},

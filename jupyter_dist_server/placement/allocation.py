@@ -19,6 +19,7 @@ from ..common.processes import ProcessRef, until_ended
 from ..common.protocol.records import PoolRecord
 from ..gpus.gpu_state import GpuState, read_gpu_state
 from ..gpus.inventory import Inventory
+from ..gpus.metrics import Processes
 from ..jobs.board import POOL, Board, posted
 from ..jobs.held_file import name_of
 from ..jobs.lease import GpuTaken, Lease, holders
@@ -28,7 +29,7 @@ from ..jobs.situation import first, situation
 from ..jobs.wake import Wake
 from ..jobs.wants import Want
 from .assignment import GpusTaken, Placement, counts_differ
-from .conflicts import Processes, foreign, may_be_ending, taken
+from .conflicts import foreign, may_be_ending, taken
 from .policies import candidates
 from .pool_record import allowed, assigned, number_of_ranks, place_ranks
 from .request import PoolRequest

@@ -8,20 +8,18 @@ from typing import Any
 
 import psutil
 
+from ..common.protocol.sampler_messages import GpuProcess
 from ..common.units import format_bytes
 from .request import PoolRequest
 
 REAL_MEMORY = 64 * 2**20
 """Bytes on a GPU above which a process uses it; less is what a desktop or a monitor has there."""
 
-Processes = Mapping[str, list[dict[str, Any]]]
-"""Rows ``{pid, user, command, memory, …}`` by the GPU's UUID, see `gpus.processes`."""
-
 
 def taken(
     request: PoolRequest,
     leases: Mapping[str, Mapping[str, Any]],
-    processes: Processes,
+    processes: Mapping[str, list[GpuProcess]],
     line: Iterable[Mapping[str, Any]],
 ) -> dict[str, str]:
     """Tell which GPUs a request can't be given, whatever its policy.
@@ -56,23 +54,23 @@ def taken(
     return found
 
 
-def foreign(request: PoolRequest, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def foreign(request: PoolRequest, rows: Iterable[GpuProcess]) -> list[GpuProcess]:
     """Return the processes that really use a GPU, without the notebook's own kernel."""
     return [
         row
         for row in rows
-        if (row["memory"] or 0) > REAL_MEMORY
+        if (row.memory or 0) > REAL_MEMORY
         # Without a name, the pid is one of another namespace's, and tells nothing.
-        and not (row["command"] and row["pid"] == request.kernel_pid)
+        and not (row.command and row.pid == request.kernel_pid)
     ]
 
 
-def may_be_ending(row: Mapping[str, Any]) -> bool:
+def may_be_ending(row: GpuProcess) -> bool:
     """Tell whether a process is a rank that was killed a moment ago, or may be one."""
-    if row["command"] is None:
+    if row.command is None:
         return True
     try:
-        process = psutil.Process(row["pid"])
+        process = psutil.Process(row.pid)
         return process.status() == psutil.STATUS_ZOMBIE or process.name().startswith("dist-rank")
     except psutil.NoSuchProcess:
         return True
@@ -104,10 +102,10 @@ def clock(moment: object) -> str:
     return time.strftime("%H:%M" if today else "%d %b, %H:%M", then)
 
 
-def _process(row: Mapping[str, Any]) -> str:
-    size = format_bytes(row["memory"])
-    if row["command"] is None:
-        return f"a process outside this container (pid {row['pid']} on the host), {size}"
+def _process(row: GpuProcess) -> str:
+    size = format_bytes(row.memory or 0)
+    if row.command is None:
+        return f"a process outside this container (pid {row.pid} on the host), {size}"
     # What it is called is for its user to say: no escapes for the terminal are to be among it.
-    command = "".join(filter(str.isprintable, row["command"]))
-    return f"{command}, pid {row['pid']}, user {row['user']}, {size}"
+    command = "".join(filter(str.isprintable, row.command))
+    return f"{command}, pid {row.pid}, user {row.user}, {size}"

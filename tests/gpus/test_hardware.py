@@ -68,10 +68,10 @@ async def test_memory_is_what_cuda_says(gpu: Gpu) -> None:
         assert sample["memory_used"] - before > 2**31
         # CUDA counts what the driver keeps for itself as used, NVML apart.
         assert abs(sample["memory_used"] - used) < 1024 * MIB
-        (row,) = [row for row in now.processes[gpu.uuid] if row["pid"] == child.pid] or [None]
+        (row,) = [row for row in now.processes[gpu.uuid] if row.pid == child.pid] or [None]
         if row:  # in a container the pids are the host's
-            assert row["memory"] > 2**31
-            assert "python" in row["command"]
+            assert row.memory > 2**31
+            assert "python" in row.command
 
 
 async def test_utilization_rises_under_load_and_the_sampler_costs_little(gpu: Gpu) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
@@ -221,7 +221,7 @@ async def test_a_switch_connects_all_with_all(fake_nvml: State) -> None:
 async def test_it_survives_json(fake_nvml: State) -> None:
     fake_nvml.write(gpus=3, nvlinks=2, **{"0.mig": "1g.10gb", "2.lost": 1})
     found = await listed()
-    again = Inventory.from_json(json.loads(json.dumps(found.to_json())))
+    again = msgspec.json.decode(msgspec.json.encode(found), type=Inventory)
     assert again == found
     assert [gpu.links for gpu in again.gpus] == [gpu.links for gpu in found.gpus]
 

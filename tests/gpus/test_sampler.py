@@ -13,6 +13,7 @@ from statistics import median
 import psutil
 import pytest
 
+from jupyter_dist_server.gpus.sampling import read_news
 from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..fake_nvml.build import State
@@ -62,6 +63,36 @@ async def test_one_process_runs_while_somebody_is_interested(fake_nvml: State) -
         telemetry.want("gpus")
         await until(lambda: telemetry.latest, "a sample again")
         assert sampler(telemetry) != process
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"printed by a library",
+        b"[]",
+        b'{"type": "weather", "time": 0}',
+        b'{"type": "sample", "time": 0, "values": {"power": {"GPU-0": []}}}',
+        b'{"type": "processes", "time": 0, "processes": {"GPU-0": [{"pid": "1"}]}}',
+        b"[" * 5000,
+    ],
+)
+def test_what_the_process_would_not_say_is_logged_and_dropped(
+    line: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert read_news(line) is None
+    assert "The process that reads the GPUs wrote" in caplog.text
+
+
+async def test_the_process_goes_on_after_what_it_does_not_understand(fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1)
+    async with sampling("gpus") as telemetry:
+        listener = Listener(telemetry)
+        await listener.samples(1)
+        process = telemetry.sampler._process
+        assert process and process.stdin
+        process.stdin.write(b'junk\n{"interval": "often"}\n' + b"[" * 5000 + b"\n")
+        await listener.samples(3)
+        assert process.returncode is None
 
 
 async def test_the_cost_does_not_grow_with_interest(fake_nvml: State) -> None:

@@ -12,6 +12,7 @@ from statistics import median
 import psutil
 import pytest
 
+from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 from jupyter_dist_server.gpus.metrics import METRICS
 from jupyter_dist_server.gpus.telemetry import Telemetry
@@ -222,23 +223,10 @@ async def test_processes_with_user_and_command(fake_nvml: State) -> None:
         listener = Listener(telemetry)
         await until(lambda: telemetry.processes, "processes")
         gone, mine, parent = telemetry.processes["GPU-fake-0"]  # most memory first
-        assert mine == {
-            "pid": me.pid,
-            "memory": 300 * MIB,
-            "sm": 55,
-            "user": me.username(),
-            "command": me.name(),
-            "start_time": me.create_time(),
-        }
-        assert gone == {
-            "pid": 4000001,
-            "memory": 700 * MIB,
-            "sm": 0,
-            "user": None,
-            "command": None,
-            "start_time": None,
-        }
-        assert (parent["pid"], parent["memory"], parent["sm"]) == (me.ppid(), None, 0)
+        start = me.create_time()
+        assert mine == GpuProcess(me.pid, me.username(), me.name(), 300 * MIB, 55, start)
+        assert gone == GpuProcess(4000001, None, None, 700 * MIB, sm=0)
+        assert (parent.pid, parent.memory, parent.sm) == (me.ppid(), None, 0)
         assert telemetry.processes["GPU-fake-1"] == []
         fake_nvml.update(**{"1.process": f"{me.pid},{MIB}"})
         await until(lambda: telemetry.processes["GPU-fake-1"], "a new process")
@@ -254,9 +242,7 @@ async def test_in_a_container_pids_say_nothing(
     async with sampling("gpus", host_pids=False) as telemetry:
         await until(lambda: telemetry.processes, "processes")
         (row,) = telemetry.processes["GPU-fake-0"]
-        assert row["pid"] == os.getpid()
-        assert row["memory"] == MIB
-        assert [row[key] for key in ("user", "command", "start_time", "sm")] == [None] * 4
+        assert row == GpuProcess(os.getpid(), None, None, MIB, sm=None)
 
 
 async def test_mig_instances(fake_nvml: State) -> None:
@@ -287,7 +273,7 @@ async def test_mig_instances(fake_nvml: State) -> None:
         # … but what all parts share is.
         assert (values["temperature"], values["throttle"]) == (66, "power cap")
         assert (values["sm_active"], telemetry.latest[small]["sm_active"]) == (44.0, 0.0)
-        assert [row["pid"] for row in telemetry.processes[large]] == [os.getpid()]
+        assert [row.pid for row in telemetry.processes[large]] == [os.getpid()]
         assert telemetry.processes[small] == []
 
 
@@ -370,7 +356,7 @@ async def test_one_reading(fake_nvml: State) -> None:
     assert found.samples["GPU-fake-1"]["memory_used"] == MIB
     assert found.samples["GPU-fake-1"]["fan"] is None
     assert found.errors["GPU-fake-1"]["fan"] == "unsupported"
-    assert [row["pid"] for row in found.processes["GPU-fake-0"]] == [me]
+    assert [row.pid for row in found.processes["GPU-fake-0"]] == [me]
 
 
 async def test_what_a_library_prints_is_no_answer(fake_nvml: State, tmp_path: Path) -> None:

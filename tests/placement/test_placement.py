@@ -10,6 +10,7 @@ import pytest
 
 from jupyter_dist_server.agent.rank_environment import rank_environment
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.placement.assignment import GpusTaken, Placement, place
 from jupyter_dist_server.placement.conflicts import taken
@@ -485,9 +486,8 @@ def test_ranks_see_slurms_variables_as_if_it_had_started_them(
 # -- why GPUs are taken ---------------------------------------------------------------------------
 
 
-def row(pid: int, memory: int | None, command: str | None = "python") -> dict[str, Any]:
-    user = command and "bob"
-    return {"pid": pid, "memory": memory, "command": command, "user": user, "sm": None}
+def row(pid: int, memory: int | None, command: str | None = "python") -> GpuProcess:
+    return GpuProcess(pid, command and "bob", command, memory, None)
 
 
 def lease(**fields: Any) -> dict[str, Any]:

@@ -17,11 +17,12 @@ from jupyter_dist_server.common.protocol.records import (
     PoolState,
     RankRecord,
 )
+from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.usage import RankUsage, Usage
-from jupyter_dist_server.server.gpus.process_owners import with_owners
+from jupyter_dist_server.server.gpus.process_owners import Owner, with_owners
 
 from ..waiting import PATIENCE, wait_for
 
@@ -178,8 +179,8 @@ def test_a_record_is_news_when_a_rank_goes_from_cell_to_cell() -> None:
     assert not rank.note_activity("busy", 9)
 
 
-def row(pid: int, user: str | None = None) -> dict[str, Any]:
-    return {"pid": pid, "user": user, "command": "python", "memory": 1, "sm": None}
+def row(pid: int, user: str | None = None) -> GpuProcess:
+    return GpuProcess(pid, user, "python", memory=1, sm=None)
 
 
 def test_a_process_is_a_rank_only_by_its_pid_and_its_gpu() -> None:
@@ -194,15 +195,15 @@ def test_a_process_is_a_rank_only_by_its_pid_and_its_gpu() -> None:
     }
     kernels = {7: {"kernel_id": "k-1", "name": "a.ipynb"}}
     said = with_owners(processes, [pool], usage, kernels, me)
-    assert [one["who"] for one in said["GPU-0"]] == [
-        {"kind": "rank", "pool": "p-1", "rank": 0},
-        {"kind": "mine"},
-        {"kind": "kernel", "kernel_id": "k-1", "name": "a.ipynb"},
-        {"kind": "other"},
+    assert [one.who for one in said["GPU-0"]] == [
+        Owner("rank", pool="p-1", rank=0),
+        Owner("mine"),
+        Owner("kernel", kernel_id="k-1", name="a.ipynb"),
+        Owner("other"),
     ]
-    assert [one["who"] for one in said["GPU-1"]] == [
-        {"kind": "rank", "pool": "p-1", "rank": 1},
-        {"kind": "rank", "pool": "p-1", "rank": 1},
-        {"kind": "unknown"},
+    assert [one.who for one in said["GPU-1"]] == [
+        Owner("rank", pool="p-1", rank=1),
+        Owner("rank", pool="p-1", rank=1),
+        Owner("unknown"),
     ]
-    assert said["GPU-0"][0]["memory"] == 1
+    assert said["GPU-0"][0].memory == 1

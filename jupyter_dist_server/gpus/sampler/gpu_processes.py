@@ -9,8 +9,10 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
+from ...common.protocol.sampler_messages import GpuProcess
+from ..metrics import Processes
 from ..nvml import NO_PERMISSION, UNSUPPORTED, Failure, query
 from .reader import Reader
 
@@ -22,9 +24,17 @@ _LISTS = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningP
 _VERSIONS = ("_v3", "_v2")
 """Of those functions, the newest first: a driver may not have it."""
 
-Words = dict[str, Any]
-"""``user``, ``command`` and ``start_time`` of a process."""
-NOBODY: Words = {"user": None, "command": None, "start_time": None}
+
+class Words(NamedTuple):
+    """What this machine knows of a process."""
+
+    user: str | None = None
+    command: str | None = None
+    start_time: float | None = None
+
+
+_Known = dict[tuple[int, float], Words]
+"""By pid and start."""
 
 
 def sees_host_pids() -> bool:
@@ -43,29 +53,18 @@ class ProcessReader:
 
     def __init__(self, host_pids: bool) -> None:
         self._host_pids = host_pids
-        self._known: dict[tuple[int, float], Words] = {}
+        self._known: _Known = {}
 
-    def read(self, readers: Iterable[Reader]) -> dict[str, list[dict[str, Any]]]:
-        """Return the processes of each GPU by UUID, those with most memory first.
-
-        Returns
-        -------
-        dict
-            Rows with ``pid``, ``user``, ``command``, ``memory`` in bytes, ``sm`` in percent, and
-            ``start_time`` in seconds since 1970; `None` for what cannot be known.
-        """
-        found = {
-            reader.gpu.uuid: self._rows(reader.source.device.handle)
+    def read(self, readers: Iterable[Reader]) -> Processes:
+        """Return the processes of each GPU by UUID, those with most memory first."""
+        before, self._known = self._known, {}
+        return {
+            reader.gpu.uuid: self._rows(reader.source.device.handle, before)
             for reader in readers
             if reader.source
         }
-        before, self._known = self._known, {}
-        for rows in found.values():
-            for row in rows:
-                row |= self._look_up(row["pid"], before)
-        return found
 
-    def _rows(self, handle: Any) -> list[dict[str, Any]]:
+    def _rows(self, handle: Any, before: _Known) -> list[GpuProcess]:
         memory: dict[int, int | None] = {}
         for function in _LISTS:
             for process in _ask(function, handle):
@@ -74,27 +73,24 @@ class ProcessReader:
         sm = _sm(handle) if memory else {}
         # In a container the driver may give pids of ours here, and the host's there.
         idle = 0 if self._host_pids else None
-        rows = [
-            {"pid": pid, "memory": size, "sm": None if sm is None else sm.get(pid, idle)}
-            for pid, size in memory.items()
-        ]
-        return sorted(rows, key=lambda row: (-(row["memory"] or 0), row["pid"] or 0))
+        rows = []
+        for pid, size in memory.items():
+            user, command, start_time = self._look_up(pid, before)
+            busy = None if sm is None else sm.get(pid, idle)
+            rows.append(GpuProcess(pid, user, command, size, busy, start_time))
+        return sorted(rows, key=lambda row: (-(row.memory or 0), row.pid))
 
-    def _look_up(self, pid: int, before: dict[tuple[int, float], Words]) -> Words:
+    def _look_up(self, pid: int, before: _Known) -> Words:
         if not self._host_pids:
-            return NOBODY
+            return Words()
         import psutil
 
         try:
             process = psutil.Process(pid)
             key = pid, process.create_time()
-            self._known[key] = before.get(key) or {
-                "user": process.username(),
-                "command": process.name(),
-                "start_time": key[1],
-            }
+            self._known[key] = before.get(key) or Words(process.username(), process.name(), key[1])
         except psutil.Error:  # it has ended, or is hidden from us
-            return NOBODY
+            return Words()
         return self._known[key]
 
 

@@ -1,23 +1,11 @@
 """The process that reads NVML, so that nobody else does: a driver may hang, or take us with it.
 
-`sampler` starts it. It prints one JSON object a line, takes one a line, and ends when its standard
-input does, even if a call of the driver's never returns. What it says, each with its ``time`` in
-seconds since 1970:
-
-- ``{"type": "inventory", "inventory": {…}}`` first, and when there are other GPUs than before
-- ``{"type": "sample", "values": {metric: {uuid: value}}}`` at each tick, of what was read in it; it
-  is the sign of life, too
-- ``{"type": "errors", "errors": {uuid: {metric: word}}}`` and
-  ``{"type": "processes", "processes": {uuid: [row]}}`` when they have changed
-
-What it is told, as its argument and later: ``{"interval": seconds, "pcie": bool}``. With
-``"once": true`` it says everything once, and ends. With ``"on_request": true`` it does so at once
-and at each line, with ``{"type": "complete"}`` at the end, and sleeps in between.
+`sampling` starts it. It prints one JSON object a line, takes one a line, and ends when its standard
+input does, even if a call of the driver's never returns; see `common.protocol.sampler_messages`.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import queue
@@ -25,8 +13,19 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
 
+import msgspec
+
+from ...common.protocol.sampler_messages import (
+    Complete,
+    ErrorsNews,
+    InventoryNews,
+    News,
+    ProcessesNews,
+    SampleNews,
+    SamplerSettings,
+    decode_settings,
+)
 from ..inventory import Inventory, describe
 from ..metrics import PROCESSES_TIER, Value
 from ..nvml import NO_GPU, Failure, devices, start, stop
@@ -41,6 +40,7 @@ _PCIE_TAKES = 0.05
 """Seconds that the PCIe rates of one GPU take."""
 _PCIE_LAG = 1.0
 """Seconds by which they come after what is read as often: no tick has too much to say."""
+_encoder = msgspec.json.Encoder(enc_hook=str)  # a `Failure` is a word
 
 
 class SamplerProcess:
@@ -48,35 +48,36 @@ class SamplerProcess:
 
     Parameters
     ----------
-    settings : dict
-        ``interval`` in seconds, ``pcie`` if those rates are wanted, and ``host_pids``: whether
-        NVML's pids are those of processes here; `None` to find out.
+    settings : SamplerSettings
+        What to read.
     """
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self.interval: float = settings["interval"]
-        self._pcie: bool = settings["pcie"]
+    def __init__(self, settings: SamplerSettings) -> None:
+        self.interval = settings.interval
+        self._pcie = settings.pcie
         self._pcie_due: list[Reader] = []
-        host_pids = settings["host_pids"]
+        host_pids = settings.host_pids
         self._processes = ProcessReader(sees_host_pids() if host_pids is None else host_pids)
         self._readers: list[Reader] = []
         self._open = False
         """Whether there is a session of NVML."""
         self._driver: str | None = None
-        self._said: dict[str, Any] = {}
+        self._said: dict[type[News], bytes] = {}
         self._ticks = 0
         self._listed = -math.inf
         self._list_at = -math.inf
         """When the GPUs are listed anew. Both are times of the clock that nobody sets."""
         self._pause = _FIRST_PAUSE
 
-    def obey(self, told: dict[str, Any]) -> None:
+    def obey(self, told: SamplerSettings) -> None:
         """Follow a command."""
-        self.interval = told["interval"]
-        if self._pcie and not told["pcie"]:
+        self.interval = told.interval
+        if self._pcie and not told.pcie:
             uuids = [reader.gpu.uuid for reader in self._readers]
-            self._say("sample", values={name: dict.fromkeys(uuids) for name in PCIE.metrics})
-        self._pcie = told["pcie"]
+            values: dict[str, dict[str, Value]]
+            values = {name: dict.fromkeys(uuids) for name in PCIE.metrics}
+            _say(SampleNews(_now(), values))
+        self._pcie = told.pcie
         self._ticks = 0
 
     def tick(self) -> None:
@@ -88,10 +89,11 @@ class SamplerProcess:
         except DriverGone:
             self._list()
             values = self._read(READINGS)
-        self._say("sample", values=values)
+        _say(SampleNews(_now(), values))
         if self._is_due(PROCESSES_TIER):
-            self._say_news("processes", self._processes.read(self._readers))
-        self._say_news("errors", {reader.gpu.uuid: reader.errors for reader in self._readers})
+            self._say_change(ProcessesNews(_now(), self._processes.read(self._readers)))
+        errors = {reader.gpu.uuid: reader.errors for reader in self._readers}
+        self._say_change(ErrorsNews(_now(), errors))
         if self._pcie and not self._pcie_due and self._is_due(PCIE.tier, _PCIE_LAG):
             self._pcie_due = list(self._readers)
         self._ticks += 1
@@ -100,7 +102,7 @@ class SamplerProcess:
         """Read everything now, whatever was read before."""
         self._ticks = 0
         self.tick()
-        self._say("complete")
+        _say(Complete(_now()))
 
     def read_pcie(self, until: float) -> None:
         """Read the PCIe rates of as many GPUs as there is time for, and go on at the next tick."""
@@ -113,7 +115,7 @@ class SamplerProcess:
         except DriverGone:
             self._list_at = -math.inf
         if values:
-            self._say("sample", values=values)
+            _say(SampleNews(_now(), values))
 
     def _is_due(self, tier: float, lag: float = 0.0) -> bool:
         ticks = self._ticks - round(lag / self.interval)
@@ -155,8 +157,8 @@ class SamplerProcess:
         self._readers = [known.get(gpu.uuid) or Reader(gpu) for gpu in found.gpus]
         for reader in self._readers:
             reader.open(handles[reader.gpu.uuid])
-        self._say_news("inventory", found.to_json())
-        self._said = {"inventory": self._said["inventory"]}  # all else is said again
+        self._say_change(InventoryNews(_now(), found))
+        self._said = {InventoryNews: self._said[InventoryNews]}  # all else is said again
         if isinstance(listed, Failure) and reason != NO_GPU:
             sys.exit(NO_DRIVER)  # only a new process loads the library that fits the next driver
         self._ticks = 0
@@ -174,19 +176,24 @@ class SamplerProcess:
 
     # -- what is said --------------------------------------------------------------------------
 
-    def _say(self, kind: str, **content: Any) -> None:
-        message = {"type": kind, "time": round(time.time(), 3)} | content
-        sys.stdout.write(json.dumps(message, separators=(",", ":")) + "\n")
-        sys.stdout.flush()
-
-    def _say_news(self, kind: str, content: Any) -> None:
-        encoded = json.dumps(content)  # a copy: what was said must not change with the readers
-        if self._said.get(kind) != encoded:
-            self._said[kind] = encoded
-            self._say(kind, **{kind: content})
+    def _say_change(self, news: News) -> None:
+        """Say something unless it was said before, at whatever time."""
+        content = _encoder.encode(msgspec.structs.replace(news, time=0.0))
+        if self._said.get(type(news)) != content:
+            self._said[type(news)] = content
+            _say(news)
 
 
-def _follow_input(commands: queue.SimpleQueue[dict[str, Any]]) -> None:
+def _now() -> float:
+    return round(time.time(), 3)
+
+
+def _say(news: News) -> None:
+    sys.stdout.write(_encoder.encode(news).decode() + "\n")
+    sys.stdout.flush()
+
+
+def _follow_input(commands: queue.SimpleQueue[SamplerSettings]) -> None:
     """Pass commands on. When there are no more, whoever started us is gone.
 
     The end comes from here because the main thread may be inside the driver for ever.
@@ -195,23 +202,26 @@ def _follow_input(commands: queue.SimpleQueue[dict[str, Any]]) -> None:
     while data := os.read(0, 65536):
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
-            commands.put(json.loads(line))
+            try:
+                commands.put(decode_settings(line))
+            except ValueError as error:  # the commands behind it count
+                print(f"This is no setting: {error}", file=sys.stderr)
     os._exit(0)
 
 
 def main() -> None:
     """Sample until standard input ends."""
-    commands: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    commands: queue.SimpleQueue[SamplerSettings] = queue.SimpleQueue()
     threading.Thread(target=_follow_input, args=[commands], daemon=True).start()
-    settings = json.loads(sys.argv[1])
+    settings = decode_settings(sys.argv[1].encode())
     process = SamplerProcess(settings)
-    while settings.get("on_request"):
+    while settings.on_request:
         process.tell_all()
         commands.get()
     due = time.monotonic()
     while True:
         process.tick()
-        if settings.get("once"):
+        if settings.once:
             return
         due = max(due + process.interval, time.monotonic())  # ticks that were missed are left out
         process.read_pcie(until=due)

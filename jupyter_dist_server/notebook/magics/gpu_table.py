@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from ...common.protocol.sampler_messages import GpuProcess
 from ...common.rank_specs import format_ranks
 from ...common.units import format_bytes
 from ...gpus.gpu_state import read_gpu_state
@@ -55,7 +56,7 @@ def _memory(gpu: Gpu, used: Value) -> str:
 
 
 def _holder(
-    record: Record, gpu: Gpu, lease: dict[str, Any] | None, processes: list[dict[str, Any]]
+    record: Record, gpu: Gpu, lease: dict[str, Any] | None, processes: list[GpuProcess]
 ) -> str:
     ranks = [r["rank"] for r in record["ranks"] if r["gpu"] and r["gpu"]["uuid"] == gpu.uuid]
     words = []
@@ -65,7 +66,7 @@ def _holder(
         if one.get("pool") != record["id"]:
             words.append(_lessee(one))
     if not words:
-        foreign = [row for row in processes if (row["memory"] or 0) > REAL_MEMORY]
+        foreign = [row for row in processes if (row.memory or 0) > REAL_MEMORY]
         words = [_process(row) for row in foreign]
     return "; ".join(words) or "free"
 
@@ -77,7 +78,7 @@ def _lessee(lease: dict[str, Any]) -> str:
     return f"{name}, user {lease['user']}, since {clock(lease['since'])}"
 
 
-def _process(row: dict[str, Any]) -> str:
-    command, user = row["command"] or "a process outside this container", row["user"]
-    owner = f", user {user}" if user else ""
-    return f"{command}, pid {row['pid']}{owner}, {format_bytes(row['memory'])}"
+def _process(row: GpuProcess) -> str:
+    command = row.command or "a process outside this container"
+    owner = f", user {row.user}" if row.user else ""
+    return f"{command}, pid {row.pid}{owner}, {format_bytes(row.memory or 0)}"

@@ -25,7 +25,7 @@ from ...pools.manager import PoolManager
 from ...pools.usage import RankUsage
 from .history_json import history_pieces
 from .keep_alive import KeepAlive
-from .process_owners import with_owners
+from .process_owners import OwnedProcess, with_owners
 from .query import Question
 from .sample_frames import LINKS, SampleFrames, encode
 
@@ -102,7 +102,7 @@ class GpuFeed:
         return found.to_json() | {
             "samples": telemetry.latest,
             "errors": telemetry.errors,
-            "processes": await self.processes(),
+            "processes": msgspec.to_builtins(await self.processes()),
             "leases": leases,
             "stale_since": telemetry.stale_since,
             "trouble": telemetry.trouble or trouble,
@@ -125,7 +125,7 @@ class GpuFeed:
         inside = "".join([piece async for piece in pieces])
         return f'{{"type":"history",{inside}}}'.encode()
 
-    async def processes(self) -> dict[str, list[dict[str, Any]]]:
+    async def processes(self) -> dict[str, list[OwnedProcess]]:
         """Return the processes on each GPU, and who they are."""
         pools = [pool.record for pool in self._manager.live()]
         rows = self.telemetry.processes

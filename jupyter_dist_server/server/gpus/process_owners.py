@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+
+import msgspec
 
 from ...common.protocol.records import PoolRecord
+from ...common.protocol.sampler_messages import GpuProcess
 from ...pools.usage import Usage
 
-Row = dict[str, Any]
-"""A process as the sampler tells it: ``{pid, user, command, memory, sm, start_time}``."""
+
+class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who runs a process."""
+
+    kind: str
+    """``rank``, ``kernel`` of a notebook, ``mine``, ``other`` for another user's, ``unknown`` for
+    a process that cannot be seen from here."""
+    pool: str | None = None
+    rank: int | None = None
+    kernel_id: str | None = None
+    name: str | None = None
+    """Of the kernel's notebook."""
+
+
+class OwnedProcess(GpuProcess, frozen=True, kw_only=True):
+    """A process on a GPU, and who runs it."""
+
+    who: Owner
 
 
 def with_owners(
-    processes: Mapping[str, list[Row]],
+    processes: Mapping[str, list[GpuProcess]],
     pools: Iterable[PoolRecord],
     usage: Mapping[str, list[Usage | None]],
-    kernels: Mapping[int, Row],
+    kernels: Mapping[int, Mapping[str, str]],
     user: str,
-) -> dict[str, list[Row]]:
-    """Add ``who`` to each process.
+) -> dict[str, list[OwnedProcess]]:
+    """Tell who runs each process.
 
     A rank is known by its pid and its GPU together: in a container NVML's pids are those of the
     host, and such a number may be some other process's here.
@@ -36,34 +54,28 @@ def with_owners(
         ``{kernel_id, name}`` of notebook kernels by pid.
     user : str
         Who we are.
-
-    Returns
-    -------
-    dict
-        `processes`, each row with ``who``: ``{kind: "rank", pool, rank}``,
-        ``{kind: "kernel", kernel_id, name}``, ``{kind: "mine"}``, ``{kind: "other"}`` for another
-        user's, ``{kind: "unknown"}`` for a process that cannot be seen from here.
     """
     ranks = _ranks(pools, usage)
 
-    def who(uuid: str, row: Row) -> Row:
-        if rank := ranks.get((uuid, row["pid"])):
+    def who(uuid: str, row: GpuProcess) -> Owner:
+        if rank := ranks.get((uuid, row.pid)):
             return rank
-        if row["user"] is None:
-            return {"kind": "unknown"}
-        if kernel := kernels.get(row["pid"]):
-            return {"kind": "kernel", **kernel}
-        return {"kind": "mine" if row["user"] == user else "other"}
+        if row.user is None:
+            return Owner("unknown")
+        if kernel := kernels.get(row.pid):
+            return Owner("kernel", kernel_id=kernel["kernel_id"], name=kernel["name"])
+        return Owner("mine" if row.user == user else "other")
 
     return {
-        uuid: [row | {"who": who(uuid, row)} for row in rows] for uuid, rows in processes.items()
+        uuid: [OwnedProcess(**msgspec.structs.asdict(row), who=who(uuid, row)) for row in rows]
+        for uuid, rows in processes.items()
     }
 
 
 def _ranks(
     pools: Iterable[PoolRecord], usage: Mapping[str, list[Usage | None]]
-) -> dict[tuple[str, int], Row]:
-    owners: dict[tuple[str, int], Row] = {}
+) -> dict[tuple[str, int], Owner]:
+    owners: dict[tuple[str, int], Owner] = {}
     for pool in pools:
         said = usage.get(pool.id, [])
         for rank in pool.ranks:
@@ -71,6 +83,6 @@ def _ranks(
             gpus = {own.gpu_uuid} if own and own.gpu_uuid else set()
             gpus |= {rank.gpu.uuid} if rank.gpu else set()
             pids = {rank.pid, own.host_pid if own else None} - {None}
-            who = {"kind": "rank", "pool": pool.id, "rank": rank.rank}
+            who = Owner("rank", pool=pool.id, rank=rank.rank)
             owners |= {(gpu, pid): who for gpu in gpus for pid in pids if pid is not None}
     return owners

@@ -1,0 +1,171 @@
+"""What the process that reads NVML is told, and what it says: a JSON object a line each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import msgspec
+
+from .decoding import decode
+
+# -- GPUs -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A leaf device that CUDA can be given: a whole GPU, or a MIG instance. `uuid` identifies it.
+
+    A restart of the machine may change `index`.
+    """
+
+    index: int
+    """The GPU's place in PCI bus order, as in nvidia-smi; of a MIG instance, its GPU's."""
+    uuid: str
+    """``GPU-…`` or ``MIG-…``."""
+    name: str
+    memory_total: int
+    """Bytes; 0 if the driver doesn't say, as where a GPU has no memory of its own."""
+    pci_bus_id: str
+    compute_capability: str
+    """Such as ``"9.0"``."""
+    mig: int | None = None
+    """The place of a MIG instance on its GPU: "Device 1" of ``nvidia-smi -L``."""
+    parent: str | None = None
+    """The UUID of the GPU that a MIG instance is part of."""
+    instance: tuple[int, int] | None = None
+    """The ids of a MIG instance's GPU instance and compute instance."""
+    numa_node: int | None = None
+    links: dict[str, str] = field(default_factory=dict, compare=False)
+    """How other GPUs, by UUID, are reached: ``"NVLink x4"``, or ``"PIX"`` and so on, for which see
+    `topology.links`."""
+    sm_count: int | None = None
+    """Number of streaming multiprocessors."""
+    clock_max: int | None = None
+    """The highest clock of these, in MHz."""
+
+    @property
+    def label(self) -> str:
+        """What people call it: ``"3"``, or ``"3:1"`` for MIG instance 1 of GPU 3."""
+        return str(self.index) if self.mig is None else f"{self.index}:{self.mig}"
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All GPUs that can be used, or the `reason` in one sentence why there are none."""
+
+    gpus: tuple[Gpu, ...] = ()
+    driver: str | None = None
+    reason: str | None = None
+    cuda: str | None = None
+    """The newest version of CUDA that the driver supports, such as ``"12.8"``."""
+    problems: tuple[str, ...] = ()
+    """Plain sentences about GPUs that cannot be used, beside those that can."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body of ``GET /gpus``."""
+        return asdict(self)
+
+
+class GpuProcess(msgspec.Struct, frozen=True):
+    """A process on a GPU, as NVML and this machine know it; what cannot be known is `None`."""
+
+    pid: int
+    user: str | None
+    command: str | None
+    memory: int | None
+    """Bytes on the GPU."""
+    sm: int | None
+    """How busy it keeps the multiprocessors, in percent."""
+    start_time: float | None = None
+    """In seconds since 1970."""
+
+
+Value = float | str | None
+"""What is known of one metric of one GPU; `None` if it cannot be had now."""
+
+# -- what the process is told -----------------------------------------------------------------
+
+
+class SamplerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What to read; as the process's argument, and again at each change."""
+
+    interval: float = 1.0
+    """Seconds between two samples."""
+    pcie: bool = False
+    """Whether the rates of PCIe and NVLink are wanted."""
+    host_pids: bool | None = None
+    """Whether NVML's pids are those of processes here; `None` to find out."""
+    once: bool = False
+    """Whether to say everything once, and end."""
+    on_request: bool = False
+    """Whether to say everything now and at each line, ended by `Complete`, and sleep meanwhile."""
+
+
+# -- what it says -----------------------------------------------------------------------------
+
+
+class SamplerNews(msgspec.Struct, frozen=True, tag_field="type"):
+    """What the process says."""
+
+    time: float
+    """Seconds since 1970."""
+
+
+class InventoryNews(SamplerNews, frozen=True, tag="inventory"):
+    """The GPUs; first of all, and when there are others than before."""
+
+    inventory: Inventory
+
+
+class SampleNews(SamplerNews, frozen=True, tag="sample"):
+    """What was read at a tick; a sign of life, too."""
+
+    values: dict[str, dict[str, Value]]
+    """By metric and UUID."""
+
+
+class ErrorsNews(SamplerNews, frozen=True, tag="errors"):
+    """What cannot be read, when that has changed."""
+
+    errors: dict[str, dict[str, str]]
+    """Words by UUID and metric."""
+
+
+class ProcessesNews(SamplerNews, frozen=True, tag="processes"):
+    """The processes on GPUs, when they have changed."""
+
+    processes: dict[str, list[GpuProcess]]
+    """By UUID, those with most memory first."""
+
+
+class Complete(SamplerNews, frozen=True, tag="complete"):
+    """That all that was asked for has been said."""
+
+
+News = InventoryNews | SampleNews | ErrorsNews | ProcessesNews | Complete
+
+_settings: msgspec.json.Decoder[SamplerSettings] = msgspec.json.Decoder(SamplerSettings)
+_news: msgspec.json.Decoder[News] = msgspec.json.Decoder(News)
+
+
+def decode_settings(line: bytes) -> SamplerSettings:
+    """Read what the process is told.
+
+    Raises
+    ------
+    ValueError
+        If it is nothing that it would be told.
+    """
+    return decode(_settings, line)
+
+
+def decode_sampler_news(line: bytes) -> News:
+    """Read what the process says.
+
+    Raises
+    ------
+    ValueError
+        If it is nothing that it would say.
+    """
+    return decode(_news, line)
