@@ -17,9 +17,10 @@ from .board import POOL, Posted, posted, wants_of
 from .held_file import name_of
 from .job import Job
 from .lease import holders, running
-from .plan import Plan, never, plan
+from .plan import Plan, forecast, never, plan
 from .store import Store
 from .wants import Held, Machine, Want, in_order
+from .words import write_moment
 
 REAL_MEMORY = 64 * 2**20
 """Bytes on a GPU above which a process uses it; less is what a desktop or a monitor has there."""
@@ -187,6 +188,20 @@ def first(there: Situation, wanted: Plan, want: Want) -> list[dict[str, Any]]:
     if wanted.head and wanted.head.id != want.id:
         found.append(_told(by_id[wanted.head.id], free & wanted.kept))
     return [who for who in found if who["gpus"]]
+
+
+def where_in_line(there: Situation, wanted: Plan, want: Want) -> str:
+    """Say which place an entry has among those that wait, and when it is expected to start."""
+    waiting = [id for id in wanted.order if id not in wanted.starts]
+    if want.id not in waiting:
+        return ""
+    place = f"Number {waiting.index(want.id) + 1} in line"
+    expected = forecast(there.machine, there.held, there.ordered, there.now).get(want.id)
+    if expected is None:
+        return f"{place}."
+    moment = write_moment(expected.start)
+    when = f"by {moment} at the latest" if expected.certain else f"about {moment}"
+    return f"{place}, expected to start {when}."
 
 
 def _told(want: Want, uuids: Collection[str]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from ..jobs.held_file import name_of
 from ..jobs.lease import GpuTaken, Lease, holders
 from ..jobs.order_lock import our_turn
 from ..jobs.patience import Patience
-from ..jobs.situation import first, situation
+from ..jobs.situation import first, situation, where_in_line
 from ..jobs.wake import Wake
 from ..jobs.wants import Want
 from .assignment import GpusTaken, Placement, counts_differ
@@ -106,6 +106,8 @@ class Allocator:
         self._patience = Patience()
         self._late: float | None = None
         """Seconds after which somebody before us who takes nothing is passed over."""
+        self._where = ""
+        """Our place in line, in words."""
 
     async def now(self) -> Allocation:
         """Get GPUs at once.
@@ -178,7 +180,7 @@ class Allocator:
                 except GpusTaken as error:
                     if error.message != reason:
                         reason = error.message
-                        tell(reason)
+                        tell(f"{reason} {self._where}".rstrip())
                 left = until - time.monotonic()
                 if left <= 0:
                     raise GpusTaken(
@@ -241,6 +243,7 @@ class Allocator:
         )
         wanted = there.plan()
         self._late = self._patience.note(boards, wanted)
+        self._where = where_in_line(there, wanted, want)
         return taken(self._request, there.leases, processes, first(there, wanted, want))
 
     async def _place(self, processes: Processes, request: PoolRequest, take: bool) -> Allocation:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jupyter_dist_server.jobs.plan import forecast, plan
+from jupyter_dist_server.jobs.board import JOBS, Content, Posted, _grouped
+from jupyter_dist_server.jobs.plan import forecast, never, plan
 from jupyter_dist_server.jobs.wants import Held, Machine, Want, in_order
 
 NOW = 1_000_000.0
@@ -187,3 +190,82 @@ def test_nobody_starves(jobs: list[Want], running: list[Held]) -> None:
     reasons = plan(FOUR, running, jobs, NOW)
     for job in jobs:
         assert job.id in found or reasons.reason(job) == "BadConstraints"
+
+
+# -- several users, each with what the boards of the others show ----------------------------------
+
+_USERS = ("ada", "bob", "cid")
+
+
+def _as_shown(wants: list[Want], user: str) -> list[Want]:
+    """Return what a user's board shows of an own queue, as others read it."""
+    file = f"jobs-{user}.board"
+    entries = list(_grouped(sorted(wants, key=lambda want: (-want.priority, want.queued))))
+    content = Content(JOBS, 1, sees=sorted(FOUR.gpus), queue=entries)
+    copied = msgspec.json.decode(msgspec.json.encode(content), type=Content)
+    return list(Posted(file, user, 0, 0, copied).wants)
+
+
+_queue = st.lists(
+    st.builds(
+        Want,
+        id=st.integers(1, 10**6).map(str),
+        user=st.just(""),
+        queued=st.sampled_from([NOW - 1e5, NOW - 3600.0, NOW - 60.0, NOW]),
+        gpus=st.integers(0, 5),
+        limit=st.none() | st.floats(1.0, 1e5),
+        cpus=st.integers(0, 3),
+        share=st.none() | st.integers(1, 90 * 2**30),
+        priority=st.integers(-1, 1),
+    ),
+    max_size=6,
+    unique_by=lambda want: want.id,
+)
+
+
+@given(st.tuples(_queue, _queue, _queue), _held)
+def test_all_users_come_to_the_same_plan(
+    queues: tuple[list[Want], ...], running: list[Held]
+) -> None:
+    """Each knows the own queue, and what the others' boards show: nobody waits for nobody."""
+    own = {
+        user: [replace(want, user=user) for want in queue]
+        for user, queue in zip(_USERS, queues, strict=True)
+    }
+    starts: list[dict[str, int]] = []
+    reserved: set[frozenset[str]] = set()
+    for user in _USERS:
+        seen = [want for other in _USERS if other != user for want in _as_shown(own[other], other)]
+        ordered = in_order(running, [*own[user], *seen], NOW)
+        found = plan(FOUR, running, ordered, NOW)
+        by_id = {want.id: want for want in ordered}
+        starts.append(Counter(f"{by_id[id].user} {gpus}" for id, gpus in found.starts.items()))
+        reserved.add(found.kept)
+    assert starts[0] == starts[1] == starts[2]
+    assert len(reserved) == 1
+
+
+@given(st.tuples(_queue, _queue), _held)
+def test_no_user_starves_beside_another(
+    queues: tuple[list[Want], ...], running: list[Held]
+) -> None:
+    wants = [
+        replace(want, id=f"{user}-{want.id}", user=user)
+        for user, queue in zip(_USERS, queues, strict=False)
+        for want in queue
+        if not never(FOUR, want)
+    ]
+    ordered = in_order(running, wants, NOW)
+    assert sorted(want.id for want in ordered) == sorted(want.id for want in wants)
+    assert forecast(FOUR, running, ordered, NOW).keys() == {want.id for want in wants}
+
+
+@given(_queue, _queue, st.integers(0, 8))
+def test_whoever_waited_for_a_day_comes_before_all_that_is_new(
+    old: list[Want], new: list[Want], gpus: int
+) -> None:
+    day_ago = [replace(want, user="ada", queued=NOW - 86400.0, priority=0) for want in old]
+    fresh = [replace(want, user="bob", queued=NOW, priority=0) for want in new]
+    running = [Held("x", "ada", frozenset(f"GPU-{n}" for n in range(gpus)))]
+    ordered = in_order(running, [*fresh, *day_ago], NOW)
+    assert [want.user for want in ordered] == ["ada"] * len(old) + ["bob"] * len(new)

@@ -111,6 +111,8 @@ async def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> No
         while not reasons[number]:
             await asyncio.sleep(0.01)
     assert "GPUs 0, 1, 2, 3 are leased by" in reasons[0][0]
+    assert "Number 1 in line, expected to start about " in reasons[0][0]
+    assert "Number 2 in line" in reasons[1][0]
     assert [want.gpus for want in wants_of(posted())] == [3, 3]
     holder.close()
     with pytest.raises(DistError, match="who is waiting for it"):
@@ -154,6 +156,23 @@ async def test_memory_is_waited_for_too(gpus: State, monkeypatch: pytest.MonkeyP
     allocation = await asyncio.wait_for(getting, PATIENCE)
     assert allocation.placement.policy == "free-memory"
     allocation.close()
+
+
+async def test_the_place_in_line_ends_with_the_notebooks_kernel(
+    gpus: State, stranger: subprocess.Popen[bytes]
+) -> None:
+    with closing(await ask().now()):
+        allocator, told = ask(wait=True, kernel_pid=stranger.pid), asyncio.Event()
+        with pytest.raises(DistError):
+            await allocator.now()
+        getting = asyncio.create_task(allocator.in_line(lambda _: told.set()))
+        await told.wait()
+        assert len(posted()) == 1
+        stranger.kill()
+        with pytest.raises(DistError) as refused:
+            await getting
+        assert refused.value.code == "start_cancelled"
+        assert posted() == []
 
 
 # -- what the notebook's user decides -------------------------------------------------------------
