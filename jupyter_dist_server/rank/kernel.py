@@ -29,10 +29,11 @@ from ..common.protocol.rank_messages import (
     Whereabouts,
     read_content,
 )
-from .cell_channel import CellChannel
-from .cell_runner import run_cell
+from .cells.cell_channel import CellChannel
+from .cells.cell_runner import run_cell
+from .cells.error_content import error_content
+from .cells.shell import RankShell
 from .comm_handlers import CommHandlers
-from .error_content import error_content
 from .group.process_group import GroupHandlers
 from .ipykernel_internals import BaseApp, BaseKernel
 from .output.capture import take_in_everything
@@ -40,7 +41,6 @@ from .output.iopub import PubThread
 from .output.limit import Budget
 from .report import Reporter
 from .requests import Asked, hears, refusal
-from .shell import RankShell
 from .stacks import StackHandlers
 from .value_handlers import ValueHandlers
 from .whereabouts import whereabouts

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 from IPython.core.autocall import ZMQExitAutocall
 from traitlets import default
 
-from ..common.protocol.cell_messages import ENDS_CELL
+from ...common.protocol.cell_messages import ENDS_CELL
+from ..ipykernel_internals import BaseShell, json_clean
 from .error_content import error_content
-from .ipykernel_internals import BaseShell, json_clean
 
-_RUNNERS = (f"{__package__}.kernel", f"{__package__}.cell_runner")
+_RUNNERS = ("jupyter_dist_server.rank.kernel", f"{__package__}.cell_runner")
 """Modules whose functions interrupt a cell, and are no part of it."""
 
 

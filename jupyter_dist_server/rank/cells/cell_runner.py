@@ -17,8 +17,8 @@ from typing import Any
 
 from IPython.core.compilerop import code_name
 
+from ..ipykernel_internals import BaseKernel, json_clean
 from .error_content import error_content
-from .ipykernel_internals import BaseKernel, json_clean
 from .shell import RankShell
 
 

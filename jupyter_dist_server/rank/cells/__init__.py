@@ -1,0 +1,1 @@
+"""Cells in a rank: how they arrive, and how IPython runs them; runs in a rank."""
