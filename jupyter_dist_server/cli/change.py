@@ -38,6 +38,9 @@ def add_cancel_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-s", "--signal", metavar="SIG", help="only send a signal: USR1, INT")
 
 
+add_hold_options = add_release_options = add_requeue_options = add_choice
+
+
 def chosen(options: argparse.Namespace, store: Store) -> list[Job]:
     """Return the jobs that a command names.
 

@@ -22,7 +22,7 @@ from .queue import refresh
 from .table import table
 
 
-def add_job(parser: argparse.ArgumentParser) -> None:
+def add_show_options(parser: argparse.ArgumentParser) -> None:
     """Add the names of jobs, and ``--json``."""
     parser.add_argument("jobs", nargs="+", metavar="JOB", help="12, 12-14, 40_3, NAME, @")
     parser.add_argument("--json", action="store_true", help="as JSON")

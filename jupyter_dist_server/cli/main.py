@@ -1,76 +1,71 @@
-"""The commands of ``jdist``."""
+"""The commands of ``jdist``; each imports what it needs when it is called."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ..common.errors import DistError
-from ..common.version import version
-from ..jobs.store import Store
-from ..jobs.store_folder import store_folder
-from .change import (
-    add_cancel_options,
-    add_choice,
-    add_update_options,
-    run_cancel,
-    run_hold,
-    run_release,
-    run_requeue,
-    run_update,
-)
-from .info import add_info_options, run_info
-from .look import (
-    add_history_options,
-    add_job,
-    add_logs_options,
-    add_wait_options,
-    run_history,
-    run_logs,
-    run_show,
-    run_wait,
-)
-from .notebook import add_notebook_options, run_notebook
 from .parser import build
-from .queue import add_queue_options, run_queue
-from .submit import add_run_options, add_submit_options, run_run, run_submit
+
+if TYPE_CHECKING:
+    from ..jobs.store import Store
 
 COMMANDS = {
-    "submit": (add_submit_options, "Queue a command or a script.", run_submit),
-    "run": (add_run_options, "Queue a command, wait for it, and show what it prints.", run_run),
-    "notebook": (add_notebook_options, "Queue a notebook.", run_notebook),
-    "queue": (add_queue_options, "Show the jobs that wait or run.", run_queue),
-    "show": (add_job, "Show all about a job.", run_show),
-    "logs": (add_logs_options, "Show what a job has printed.", run_logs),
-    "wait": (add_wait_options, "Wait until jobs have ended.", run_wait),
-    "history": (add_history_options, "Show the jobs that have ended.", run_history),
-    "info": (add_info_options, "Show the GPUs and who has them.", run_info),
-    "cancel": (add_cancel_options, "Cancel jobs.", run_cancel),
-    "hold": (add_choice, "Keep jobs from starting.", run_hold),
-    "release": (add_choice, "Let held jobs start.", run_release),
-    "requeue": (add_choice, "Start jobs again that have ended.", run_requeue),
-    "update": (add_update_options, "Change jobs.", run_update),
+    "submit": ("submit", "Queue a command or a script."),
+    "run": ("submit", "Queue a command, wait for it, and show what it prints."),
+    "notebook": ("notebook", "Queue a notebook."),
+    "queue": ("queue", "Show what waits and runs."),
+    "info": ("info", "Show the GPUs and who has them."),
+    "show": ("look", "Show all about a job."),
+    "logs": ("look", "Show what a job has printed."),
+    "wait": ("look", "Wait until jobs have ended."),
+    "history": ("look", "Show the jobs that have ended."),
+    "cancel": ("change", "Cancel jobs."),
+    "hold": ("change", "Keep jobs from starting."),
+    "release": ("change", "Let held jobs start."),
+    "requeue": ("change", "Start jobs again that have ended."),
+    "update": ("change", "Change jobs."),
+    "doctor": ("doctor", "Find what threatens jobs on this machine."),
+    "service": ("service", "Have waiting jobs start after a restart of the machine."),
 }
+"""By name: the module with the functions ``add_NAME_options`` and ``run_NAME``, and a sentence."""
+
+
+def _function(name: str, start: str, end: str = "") -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(
+        import_module(f".{COMMANDS[name][0]}", __package__), f"{start}_{name}{end}"
+    )
+    return found
+
+
+def options_of(name: str) -> Callable[..., None]:
+    """Return what adds the options of a command to its parser."""
+    return _function(name, "add", "_options")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code: 2 where the input was wrong."""
-    parser = build({name: (add, sentence) for name, (add, sentence, _) in COMMANDS.items()})
+    argv = sys.argv[1:] if argv is None else argv
+    name = argv[0] if argv and argv[0] in COMMANDS else None
+    sentences = {command: sentence for command, (_, sentence) in COMMANDS.items()}
     try:
+        if "_ARGCOMPLETE" in os.environ:
+            _complete(sentences)
+        parser = build(sentences, {name: options_of(name)} if name else {})
         options = parser.parse_args(argv)
         if options.version:
+            from ..common.version import version
+
             print(version())
             return 0
-        if options.subcommand is None:
+        if name is None:
             parser.print_help()
             return 2
-        _, _, run = COMMANDS[options.subcommand]
-        store = Store(store_folder())
-        try:
-            return run(options, store)
-        finally:
-            store.close()
+        return _run(_function(name, "run"), options)
     except DistError as error:
         print(f"jdist: {error!s}", file=sys.stderr)
         return 2
@@ -79,6 +74,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # such as jdist queue | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+
+
+def _run(run: Callable[[Any, Store], int], options: Any) -> int:
+    from ..jobs.store import Store
+    from ..jobs.store_folder import store_folder
+
+    store = Store(store_folder())
+    try:
+        return run(options, store)
+    finally:
+        store.close()
+
+
+def _complete(sentences: dict[str, str]) -> None:
+    """Answer a shell that wants to know how a command could go on; argcomplete is optional."""
+    try:
+        import argcomplete
+    except ImportError:
+        return
+    argcomplete.autocomplete(build(sentences, {name: options_of(name) for name in COMMANDS}))
 
 
 def script() -> None:

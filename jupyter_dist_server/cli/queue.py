@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 
 from ..common.errors import DistError
-from ..gpus.gpu_state import read_gpu_state
 from ..jobs.overview import Row, overview
 from ..jobs.recovery import recover
 from ..jobs.start_dispatcher import ensure
 from ..jobs.states import LETTERS, PENDING
 from ..jobs.store import Store
+from ..jobs.store_folder import other_machines
 from ..jobs.wake import Wake
 from ..jobs.words import write_limit, write_moment
+from .read_gpus import read_now
 from .table import table
 
 _COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
@@ -68,6 +68,9 @@ def run_queue(options: argparse.Namespace, store: Store) -> int:
         else:
             head, cells = zip(*(_COLUMNS[name] for name in columns), strict=True)
             print(table(head, [[cell(row) for cell in cells] for row in rows]))
+            if not rows and (others := other_machines(store.folder)):
+                machines = f"{others} other machine{'s' * (others > 1)}"
+                print(f"The queue of {machines} with this home is not shown.", file=sys.stderr)
         if wake is None:
             return 0
         sys.stdout.flush()
@@ -95,7 +98,7 @@ def _columns(options: argparse.Namespace) -> list[str]:
 
 def _rows(options: argparse.Namespace, store: Store) -> list[Row]:
     waits = any(job.gpus for job in store.pending()) if options.start or options.user else False
-    gpus = asyncio.run(read_gpu_state()) if options.user or (options.start and waits) else None
+    gpus = read_now() if options.user or (options.start and waits) else None
     rows: Sequence[Row] = overview(store, gpus, start=options.start)
     if options.user not in (None, "all"):
         rows = [row for row in rows if row.user == options.user]

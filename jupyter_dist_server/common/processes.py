@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ctypes
 import os
@@ -90,6 +89,8 @@ class ProcessRef:
 
 async def until_ended(process: ProcessRef) -> None:
     """Return when a process has ended, however it ends; it need not be a child of ours."""
+    import asyncio  # not above: commands in a terminal do without
+
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # no pidfds on macOS and in some sandboxes
@@ -116,6 +117,8 @@ async def ended_now(
     list of psutil.Process
         Those that are still there after `patience` seconds (in an uninterruptible system call).
     """
+    import asyncio
+
     alive = list(processes)
     for process in alive:
         with contextlib.suppress(psutil.Error):  # gone already, or another user's (sudo)

@@ -6,9 +6,8 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..gpus.gpu_state import GpuState
 from .board import POOL
 from .eligible import obstacles
 from .held_file import name_of
@@ -19,6 +18,9 @@ from .situation import others, situation_of, store_name
 from .states import PENDING, RUNNING
 from .store import Store
 from .wants import Want
+
+if TYPE_CHECKING:
+    from ..gpus.gpu_state import GpuState
 
 BATCH, OTHER = "batch", "other"
 

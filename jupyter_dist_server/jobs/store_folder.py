@@ -17,7 +17,7 @@ def store_folder() -> Path:
     on a network filesystem, ``/var/tmp/jupyter-dist-UID``.
     """
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    if _filesystem(state).startswith(_NETWORK):
+    if on_network(state):
         return Path(f"/var/tmp/jupyter-dist-{os.getuid()}")
     return state / "jupyter-dist" / _machine()
 
@@ -30,7 +30,7 @@ def _machine() -> str:
     return os.uname().nodename
 
 
-def _filesystem(path: Path) -> str:
+def filesystem(path: Path) -> str:
     """Return the kind of the filesystem that a path is on, or would be."""
     path = path.resolve()
     best = ("", "")
@@ -41,3 +41,13 @@ def _filesystem(path: Path) -> str:
             if path.is_relative_to(where) and len(where) >= len(best[0]):
                 best = (where, kind)
     return best[1]
+
+
+def on_network(path: Path) -> bool:
+    """Tell whether a path is on a network filesystem."""
+    return filesystem(path).startswith(_NETWORK)
+
+
+def other_machines(folder: Path) -> int:
+    """Return how many other machines have a queue beside this one, in a home that they share."""
+    return sum(path.parent != folder for path in folder.parent.glob("*/queue.db"))

@@ -1,0 +1,181 @@
+"""``jdist doctor``: what threatens jobs on this machine, and what to do about it."""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import contextlib
+import getpass
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from ..common.errors import DistError
+from ..jobs.shared_folder import folder as lease_folder
+from ..jobs.shared_folder import owner_notice
+from ..jobs.start_dispatcher import is_running
+from ..jobs.store import Store
+from ..jobs.store_folder import filesystem, on_network, other_machines
+from ..jobs.wake import Wake
+from .read_gpus import read_now
+from .table import table
+
+_LEAST_SPACE = 200 * 2**20
+_ROOT = Path("/")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    ok: bool
+    what: str
+    remedy: str = ""
+
+
+def add_doctor_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``jdist doctor``."""
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run_doctor(options: argparse.Namespace, store: Store) -> int:
+    """Print what was found; 1 if anything threatens jobs."""
+    found = [*findings(store)]
+    if options.json:
+        print(json.dumps([asdict(one) for one in found]))
+    else:
+        rows = [("ok" if one.ok else "!!", f"{one.what} {one.remedy}".rstrip()) for one in found]
+        print(table(("", "FOUND"), rows))
+    return 0 if all(one.ok for one in found) else 1
+
+
+def findings(store: Store) -> Iterator[Finding]:
+    """Look at everything."""
+    yield logout(getpass.getuser())
+    yield service(Path("/proc/self/cgroup").read_text() if _ROOT.joinpath("proc").exists() else "")
+    yield from disk(store.folder)
+    yield leases()
+    yield inotify(store)
+    yield dispatcher(store)
+    seen = read_now().inventory
+    yield Finding(
+        bool(seen.gpus) or not store.select("gpus > 0 AND state = 'PENDING'"),
+        f"{len(seen.gpus)} GPUs." if seen.gpus else seen.reason or "There is no GPU.",
+    )
+
+
+def logout(user: str, root: Path = _ROOT) -> Finding:
+    """Tell whether jobs survive a logout: systemd's logind may end them."""
+    if not (root / "run/systemd/system").exists():
+        return Finding(True, "Jobs go on after you log out: this machine does not use systemd.")
+    if (root / "var/lib/systemd/linger" / user).exists():
+        return Finding(True, f"Jobs go on after you log out: lingering is on for {user}.")
+    if not _kills_user_processes(root, user):
+        return Finding(True, "Jobs go on after you log out: KillUserProcesses is off.")
+    return Finding(
+        False,
+        "Jobs end when you log out: KillUserProcesses is on.",
+        "Run loginctl enable-linger, or ask the administrator to.",
+    )
+
+
+def _kills_user_processes(root: Path, user: str) -> bool:
+    names = ["etc/systemd/logind.conf"]
+    files = [root / name for name in names]
+    for folder in ("usr/lib/systemd/logind.conf.d", "etc/systemd/logind.conf.d"):
+        files += sorted((root / folder).glob("*.conf"))
+    settings = {"killuserprocesses": "no", "killonlyusers": "", "killexcludeusers": "root"}
+    for file in files:
+        parser = configparser.ConfigParser(strict=False, interpolation=None)
+        with contextlib.suppress(OSError, configparser.Error):
+            parser.read_string(file.read_text())
+            settings |= dict(parser["Login"]) if parser.has_section("Login") else {}
+    only = settings["killonlyusers"].split()
+    if user in settings["killexcludeusers"].split() or (only and user not in only):
+        return False
+    return settings["killuserprocesses"].lower() in ("yes", "true", "1", "on")
+
+
+def service(groups: str) -> Finding:
+    """Tell whether jobs that are submitted here end with a service, by its control group."""
+    for line in groups.splitlines():
+        names = line.rpartition(":")[2].split("/")
+        services = [name for name in names if name.endswith(".service")]
+        if services and not services[-1].startswith("user@"):
+            return Finding(
+                False,
+                f"Jobs that are submitted here end when {services[-1]} is stopped.",
+                "Submit from a terminal, or give the service KillMode=process.",
+            )
+    return Finding(True, "Jobs are not part of a service.")
+
+
+def disk(folder: Path) -> Iterator[Finding]:
+    """Look at where the queue is."""
+    kind = filesystem(folder)
+    yield Finding(
+        not on_network(folder),
+        f"The queue is in {folder} ({kind or 'unknown filesystem'}).",
+        "Locks cannot be relied on there; set XDG_STATE_HOME to a local folder."
+        if on_network(folder)
+        else "",
+    )
+    if folder.is_relative_to("/var/tmp") or folder.is_relative_to("/tmp"):
+        yield Finding(
+            folder.is_relative_to("/var/tmp"),
+            f"{folder} may be cleaned up.",
+            "Keep it with a line “x /var/tmp/jupyter-dist-*” in /etc/tmpfiles.d, or set "
+            "XDG_STATE_HOME to another local folder.",
+        )
+    if others := other_machines(folder):
+        yield Finding(True, f"{others} other machines with this home have queues of their own.")
+    free = shutil.disk_usage(folder).free
+    enough = free > _LEAST_SPACE
+    yield Finding(enough, f"{free >> 20} MiB are free there.", "" if enough else "Free some space.")
+
+
+def leases() -> Finding:
+    """Look at the folder that all users share."""
+    try:
+        notice = owner_notice()
+    except DistError as error:
+        return Finding(False, error.message, error.hint)
+    return Finding(not notice, notice or f"GPU leases are in {lease_folder()}.")
+
+
+def inotify(store: Store) -> Finding:
+    """Tell whether changes wake us."""
+    wake = Wake([store.watched])
+    wake.close()
+    if wake.watches:
+        return Finding(True, "Changes are noticed at once (inotify).")
+    return Finding(
+        False,
+        "No inotify instance or watch is left: changes are noticed after up to a second.",
+        "Raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl.",
+    )
+
+
+def dispatcher(store: Store) -> Finding:
+    """Tell whether the process that starts jobs responds."""
+    if not is_running(store.folder):
+        idle = store.is_idle()
+        remedy = "" if idle else f"See {store.folder / 'dispatcher.log'}, then run jdist queue."
+        what = "No dispatcher runs: no job waits." if idle else "Jobs wait, and no dispatcher runs."
+        return Finding(idle, what, remedy)
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.name() != "dist-dispatcher" or str(store.folder) not in process.cmdline():
+                continue
+            if process.status() == psutil.STATUS_STOPPED:
+                pid = process.pid
+                return Finding(
+                    False,
+                    f"The dispatcher (pid {pid}) is stopped and starts no job.",
+                    f"Run kill -CONT {pid}; or kill -KILL {pid}, which loses no job.",
+                )
+    return Finding(True, "The dispatcher runs.")

@@ -1,0 +1,78 @@
+"""What threatens jobs is found, and said with what to do about it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.cli.doctor import disk, logout, service
+from jupyter_dist_server.jobs.store_folder import store_folder
+
+from ..jobs.queue_driver import Queue
+from ..waiting import wait_for
+
+
+def write(path: Path, text: str = "") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_logout(tmp_path: Path) -> None:
+    assert "does not use systemd" in logout("ann", tmp_path).what
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    assert logout("ann", tmp_path).ok
+    write(tmp_path / "etc/systemd/logind.conf", "[Login]\n#KillUserProcesses=no\n")
+    write(tmp_path / "etc/systemd/logind.conf.d/a.conf", "[Login]\nKillUserProcesses=yes\n")
+    found = logout("ann", tmp_path)
+    assert not found.ok and "enable-linger" in found.remedy
+    assert logout("root", tmp_path).ok  # KillExcludeUsers
+    write(tmp_path / "var/lib/systemd/linger/ann")
+    assert logout("ann", tmp_path).ok
+
+
+@pytest.mark.parametrize(
+    ("group", "ok"),
+    [
+        ("/user.slice/user-1000.slice/session-3.scope", True),
+        ("/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope", True),
+        ("/system.slice/jupyterhub.service", False),
+        ("/user.slice/user-1000.slice/user@1000.service/app.slice/lab.service", False),
+        ("/", True),
+    ],
+)
+def test_a_service_ends_its_jobs(group: str, ok: bool) -> None:
+    assert service(f"0::{group}\n").ok is ok
+
+
+def test_a_home_of_several_machines(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        write(tmp_path / name / "queue.db")
+    told = [finding.what for finding in disk(tmp_path / "one")]
+    assert "2 other machines with this home have queues of their own." in told
+
+
+def test_a_stopped_dispatcher_is_named(queue: Queue) -> None:
+    job = queue.submit("--begin", "now+1hour", "true")
+    wait_for(lambda: queue.show(job)["reason"] == "BeginTime", "the dispatcher's work")
+    wait_for(lambda: len(queue.processes("dist-dispatcher")) == 1, "one that has the lock")
+    (process,) = queue.processes("dist-dispatcher")
+    process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: process.status() == "stopped", "its stop")
+    said = json.loads(queue.run("doctor", "--json", code=1))
+    (found,) = [one for one in said if "The dispatcher" in one["what"]]
+    assert str(process.pid) in found["what"] and "kill -CONT" in found["remedy"]
+    process.kill()
+    queue.run("cancel", job)
+
+
+def test_a_queue_of_another_machine_is_not_shown(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue.submit("-H", "true")
+    here = store_folder()
+    here.rename(here.with_name("elsewhere"))
+    assert json.loads(queue.run("queue", "--json")) == []
+    assert "1 other machine" in queue.run("queue")

@@ -1,0 +1,46 @@
+"""``jdist`` as a program: its page, its start, files of parameters."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.cli_page import PAGE, page
+
+from ..jobs.queue_driver import Queue
+
+HEAVY = ("asyncio", "numpy", "tornado", "importlib.metadata", "zmq", "jupyter_client")
+
+
+def test_the_page_of_commands_is_current() -> None:
+    assert PAGE.read_text() == page(), "run python -m tools.cli_page"
+
+
+def test_commands_import_little() -> None:
+    modules = "jupyter_dist_server.cli.main, jupyter_dist_server.cli.queue"
+    code = f"import sys, {modules}; print(*(name for name in {HEAVY} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_the_version_is_there_when_asked_for(queue: Queue) -> None:
+    import jupyter_dist_server
+
+    assert queue.run("--version").strip() == jupyter_dist_server.__version__ != ""
+
+
+def test_a_file_of_parameters(queue: Queue, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("lr,seed\n0.1,1\n0.01,2\n")
+    said = queue.run("submit", "--dry-run", "--param-file", "p.csv", "train", "{lr}", "{seed}")
+    assert "train 0.1 1\n  train 0.01 2\n" in said and "It would start now." in said
+    (tmp_path / "p.csv").write_text("lr,seed\n0.1\n")
+    assert "Row 2" in queue.run("submit", "--param-file", "p.csv", "train", code=2)
+
+
+def test_columns_and_users(queue: Queue) -> None:
+    queue.submit("-H", "--comment", "mine", "-J", "a", "true")
+    assert queue.run("queue", "-o", "name,comment").splitlines() == ["NAME  COMMENT", "a     mine"]
+    assert "USER" in queue.run("queue", "-u", "all")
+    assert queue.run("queue", "-u", "nobody").splitlines()[1:] == []
+    assert "no column" in queue.run("queue", "-o", "nonsense", code=2)

@@ -1,0 +1,55 @@
+"""Writes docs/cli.md from the parser: ``python -m tools.cli_page``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from jupyter_dist_server.cli.main import COMMANDS, options_of
+from jupyter_dist_server.jobs.submit.options import Parser
+
+PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
+_HEAD = """# Commands of `jdist`
+
+`jdist`, also `jupyter dist`, is the [queue](queue.md) in a terminal. `python -m tools.cli_page`
+makes this page from its parser.
+
+For completion in bash and zsh, run `pip install argcomplete`, and put
+`eval "$(register-python-argcomplete jdist)"` into `~/.bashrc`.
+"""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    return "\n".join([_HEAD, *(_command(name) for name in COMMANDS)])
+
+
+def _command(name: str) -> str:
+    parser = Parser(prog=f"jdist {name}", add_help=False)
+    options_of(name)(parser)
+    lines = [f"## `jdist {name}`", "", COMMANDS[name][1], ""]
+    groups = [(group.title or "", group._group_actions) for group in parser._action_groups]
+    for title, actions in groups:
+        if not actions:
+            continue
+        heading = "" if title in ("positional arguments", "options") else title
+        lines += [f"| {heading} | |", "| --- | --- |"]
+        lines += [f"| {_name(action)} | {_meaning(action)} |" for action in actions]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _name(action: argparse.Action) -> str:
+    value = action.metavar or ("|".join(action.choices) if action.choices else action.dest.upper())
+    if not action.option_strings:
+        return f"`{value if action.nargs != argparse.REMAINDER else 'COMMAND …'}`"
+    takes = "" if action.nargs == 0 else f" {value}"
+    return f"`{', '.join(action.option_strings)}{takes}`".replace("|", "\\|")
+
+
+def _meaning(action: argparse.Action) -> str:
+    return (action.help or "").replace("%%", "%").replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
