@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import psutil
-
 from ..common.errors import DistError
-from ..jobs.shared_folder import folder as lease_folder
-from ..jobs.shared_folder import owner_notice
-from ..jobs.start_dispatcher import is_running
+from ..common.files.shared_folder import folder as lease_folder
+from ..common.files.shared_folder import owner_notice
+from ..jobs.dispatcher_lock import is_running, stopped
 from ..jobs.store import Store
 from ..jobs.store_folder import filesystem, on_network, other_machines
 from ..jobs.wake import Wake
@@ -167,15 +165,11 @@ def dispatcher(store: Store) -> Finding:
         remedy = "" if idle else f"See {store.folder / 'dispatcher.log'}, then run jdist queue."
         what = "No dispatcher runs: no job waits." if idle else "Jobs wait, and no dispatcher runs."
         return Finding(idle, what, remedy)
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.name() != "dist-dispatcher" or str(store.folder) not in process.cmdline():
-                continue
-            if process.status() == psutil.STATUS_STOPPED:
-                pid = process.pid
-                return Finding(
-                    False,
-                    f"The dispatcher (pid {pid}) is stopped and starts no job.",
-                    f"Run kill -CONT {pid}; or kill -KILL {pid}, which loses no job.",
-                )
+    if process := stopped(store.folder):
+        pid = process.pid
+        return Finding(
+            False,
+            f"The dispatcher (pid {pid}) is stopped and starts no job.",
+            f"Run kill -CONT {pid}; or kill -KILL {pid}, which loses no job.",
+        )
     return Finding(True, "The dispatcher runs.")

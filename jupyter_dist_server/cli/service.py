@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from ..common.errors import DistError
+from ..common.files.shared_folder import FOLDER
 from ..common.interpreter import python_command
-from ..jobs.shared_folder import FOLDER
 from ..jobs.store import Store
 from .queue import refresh
 
