@@ -9,6 +9,7 @@ import json
 from ..common.units import format_bytes
 from ..gpus.gpu_state import read_gpu_state
 from ..jobs.lease import holders
+from ..jobs.overview import overview
 from ..jobs.store import Store
 from ..jobs.words import write_moment
 from .table import table
@@ -23,9 +24,16 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
     """Print the GPUs: how busy, and who has them."""
     seen = asyncio.run(read_gpu_state())
     leases = holders(seen.inventory)
+    idle = idle_since(store)
     if options.json:
         gpus = [
-            {"uuid": gpu.uuid, "index": gpu.label, "name": gpu.name, "holder": leases.get(gpu.uuid)}
+            {
+                "uuid": gpu.uuid,
+                "index": gpu.label,
+                "name": gpu.name,
+                "holder": leases.get(gpu.uuid),
+                "idle_since": idle.get(gpu.uuid),
+            }
             for gpu in seen.inventory.gpus
         ]
         print(json.dumps({"gpus": gpus, "reason": seen.inventory.reason}))
@@ -41,10 +49,23 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         holder = (
             f"{who['user'] or 'another program'} {who.get('notebook') or ''}" if who else "free"
         )
+        rest = write_moment(idle[gpu.uuid]) if idle.get(gpu.uuid) else ""
         since = write_moment(who.get("since")) if who else ""
         memory = f"{format_bytes(int(used or 0))} / {format_bytes(gpu.memory_total)}"
         rows.append(
-            (gpu.label, gpu.name, "" if load is None else f"{load} %", memory, since, holder)
+            (gpu.label, gpu.name, "" if load is None else f"{load} %", memory, since, rest, holder)
         )
-    print(table(("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "HOLDER"), rows))
+    print(table(("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "HOLDER"), rows))
     return 0
+
+
+def idle_since(store: Store) -> dict[str, float]:
+    """Return since when GPUs of own jobs and of pools have done nothing, by UUID."""
+    found: dict[str, float] = {}
+    for row in overview(store):
+        if row.idle_since:
+            found |= dict.fromkeys(row.gpu_uuids, row.idle_since)
+        if row.job:
+            seen = store.usage(row.job)
+            found |= {uuid: one["idle_since"] for uuid, one in seen.items() if one["idle_since"]}
+    return found

@@ -18,6 +18,7 @@ from ..jobs.submission import select
 from ..jobs.wake import Wake
 from ..jobs.words import write_limit, write_moment
 from .follow import follow
+from .gpu_use import describe_attempt, gpu_use
 from .queue import refresh
 from .table import table
 
@@ -33,7 +34,8 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
     refresh(store)
     jobs = select(store, options.jobs)
     if options.json:
-        print(json.dumps([job.to_json() for job in jobs]))
+        attempts = store.attempts([job.id for job in jobs])
+        print(json.dumps([job.to_json() | {"attempts": attempts[job.id]} for job in jobs]))
         return 0
     for job in jobs:
         state = job.state + (f" ({job.reason})" if job.reason != "None" else "")
@@ -57,6 +59,12 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
         if job.memory or job.cpus:
             memory = format_bytes(job.memory) if job.memory else "no limit"
             rows.append(("Cores, memory", f"{job.cpus}, {memory}"))
+        if job.memory and job.gpus:
+            rows.append(("", "Memory is counted, not enforced: the job has GPUs."))
+        rows += [
+            (f"Attempt {one['attempt']}", describe_attempt(one))
+            for one in store.attempts([job.id])[job.id]
+        ]
         print(*(f"{name:>14}: {value}" for name, value in rows), "", sep="\n")
     return 0
 
@@ -118,8 +126,9 @@ def run_history(options: argparse.Namespace, store: Store) -> int:
     jobs = store.select(f"state IN ({marks})", *ENDED, order=f"ended DESC LIMIT {options.last}")[
         ::-1
     ]
+    attempts = store.attempts([job.id for job in jobs])
     if options.json:
-        print(json.dumps([job.to_json() for job in jobs]))
+        print(json.dumps([job.to_json() | {"attempts": attempts[job.id]} for job in jobs]))
         return 0
     rows = [
         (
@@ -130,9 +139,12 @@ def run_history(options: argparse.Namespace, store: Store) -> int:
             write_moment(job.ended),
             write_limit(job.ended - job.started) if job.started and job.ended else "0:00",
             str(job.gpus),
+            *gpu_use(attempts[job.id]),
             job.detail,
         )
         for job in jobs
     ]
-    print(table(("JOBID", "NAME", "STATE", "EXIT", "ENDED", "TIME", "GPUS", "DETAIL"), rows))
+    head = ["JOBID", "NAME", "STATE", "EXIT", "ENDED", "TIME", "GPUS"]
+    head += ["GPU-HOURS", "LOAD", "MEMORY", "DETAIL"]
+    print(table(head, rows))
     return 0

@@ -15,6 +15,7 @@ from ..jobs.start_dispatcher import ensure
 from ..jobs.states import LETTERS, PENDING
 from ..jobs.store import Store
 from ..jobs.store_folder import other_machines
+from ..jobs.usage import ensure_sampler
 from ..jobs.wake import Wake
 from ..jobs.words import write_limit, write_moment
 from .read_gpus import read_now
@@ -43,6 +44,7 @@ def refresh(store: Store) -> None:
     """Tell the truth about jobs whose runner was killed while no dispatcher was there."""
     recover(store)
     ensure(store)
+    ensure_sampler(store)
 
 
 def add_queue_options(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,8 @@ import psutil
 
 from ..common.errors import DistError
 from .eligible import HELD
-from .job import AGAIN, Job
+from .job import Job
+from .recovery import start_again
 from .start_dispatcher import ensure
 from .states import ACTIVE, CANCELLED, ENDED, PENDING
 from .store import Store
@@ -74,8 +75,7 @@ def requeue(store: Store, jobs: Sequence[Job]) -> list[str]:
     """Start jobs again that have ended; return a sentence on each that has not."""
     left = []
     for job in jobs:
-        fields = {"attempt": job.attempt + 1, "queued": time.time()} | AGAIN
-        if not (job.is_ended and store.move(job, PENDING, reason="None", detail="", **fields)):
+        if not (job.is_ended and start_again(store, job, "")):
             left.append(f"Job {job.label} is {job.state}; cancel it first.")
     ensure(store)
     return left

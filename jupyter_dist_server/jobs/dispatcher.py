@@ -36,6 +36,7 @@ from .recovery import recover
 from .situation import Situation, others, situation_of, store_name, wants_of_jobs
 from .states import CONFIGURING, PENDING
 from .store import Store
+from .usage import ensure_sampler
 from .wake import Wake
 from .why_waiting import detail
 from .zygote import RunnerZygote
@@ -111,6 +112,7 @@ class Dispatcher:
                     if str(job.id) in wanted.starts:
                         failed |= not self._start(job, wanted.starts[str(job.id)])
                 self._show(eligible, wanted)
+            ensure_sampler(self._store)
         else:
             self._show(eligible, wanted)
         self._tell(pending, found, wanted, there)

@@ -32,13 +32,18 @@ def recover(store: Store) -> None:
         if job.state == CONFIGURING:  # its code has not run: the runner commits RUNNING before that
             store.move(job, PENDING, launch=None, gpu_uuids=(), reason="None", detail="")
         elif job.attempt <= job.spec.requeue:
-            told = "Started again: its runner or the machine had failed."
-            fields = {"attempt": job.attempt + 1, "queued": time.time()} | AGAIN
             if store.move(job, NODE_FAIL, ended=time.time()):  # else somebody else was faster
-                store.move(store.get(job.id), PENDING, reason="None", detail=told, **fields)
+                told = "Started again: its runner or the machine had failed."
+                start_again(store, store.get(job.id), told)
         else:
             what = "The machine was restarted" if job.boot != boot_id() else "Its runner was killed"
             store.move(job, NODE_FAIL, ended=time.time(), reason="None", detail=f"{what}.")
+
+
+def start_again(store: Store, job: Job, detail: str) -> bool:
+    """Put a job that has ended back into the queue; tell whether it was still as it was read."""
+    fields = {"attempt": job.attempt + 1, "queued": time.time()} | AGAIN
+    return store.move(job, PENDING, reason="None", detail=detail, **fields)
 
 
 def _is_lost(store: Store, job: Job) -> bool:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import select
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,20 +23,23 @@ import psutil
 from ..common.errors import DistError
 from ..common.files.inherited_lease import InheritedLease
 from ..common.files.own_files import own
+from ..common.memory_watch import MemoryWatch
 from ..common.processes import ProcessRef, adopt_descendants, boot_id, call_ourselves
 from .command import job_command, job_environment, lease_folder, log_paths
 from .descendants import descendants, send
-from .job import Job
+from .job import REQUEUES, Job
 from .job_process import become_job
+from .log_limit import LogLimit
+from .notify import notify
+from .outcome import outcome, unused_gpus
+from .recovery import start_again
 from .start_dispatcher import ensure
 from .states import (
     CANCELLED,
-    COMPLETED,
     COMPLETING,
     CONFIGURING,
     FAILED,
     NODE_FAIL,
-    OUT_OF_MEMORY,
     RUNNING,
     TIMEOUT,
 )
@@ -69,7 +74,8 @@ class Runner:
         self._started = 0.0
         self._ends_at: float | None = None
         """By the monotonic clock: neither a step of the clock nor sleep counts."""
-        self._oom_kills = _oom_kills()
+        self._memory = MemoryWatch()
+        self._log_limits: list[LogLimit] = []
         self._wakeup, sender = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
         self._poll.register(self._wakeup, select.POLLIN)
@@ -117,7 +123,10 @@ class Runner:
         os.close(release)
         status = self._watch(child)
         self._end_leftovers()
-        self._finish(**self._outcome(status))
+        for log in self._log_limits:
+            log.look()
+        self._finish(**self._outcome(status, child))
+        self._start_again()
 
     def _fork(self) -> tuple[int, int]:
         """Fork the job's process; it waits for a byte, and ends if none comes."""
@@ -131,6 +140,8 @@ class Runner:
         os.umask(self.job.spec.umask)
         out = os.open(output, flags, 0o666)
         err = out if error == output else os.open(error, flags, 0o666)
+        paths = dict.fromkeys((output, error))
+        self._log_limits = [LogLimit(path, self.job.spec.log_max) for path in paths]
         waits, release = os.pipe2(os.O_CLOEXEC)
         self._refused, refusal = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
@@ -139,6 +150,10 @@ class Runner:
             become_job(waits, out, err, refusal, self.job.spec.cwd, command, environment)
         for descriptor in {waits, out, err, refusal}:
             os.close(descriptor)
+        if self.job.memory and not self.job.gpus and sys.platform == "linux":
+            # CUDA reserves more than it uses, so that jobs with GPUs are trusted.
+            limit = self.job.memory, self.job.memory
+            resource.prlimit(child, resource.RLIMIT_DATA, limit)
         return child, release
 
     def _watch(self, child: int) -> int:
@@ -150,7 +165,9 @@ class Runner:
                     if ended[0] == child:
                         return ended[1]
             self._look()
-            due = [moment for moment in (self._kill_at, self._signal_at(), self._ends_at) if moment]
+            moments = [self._kill_at, self._signal_at(), self._ends_at]
+            moments += [limit.due for limit in self._log_limits]
+            due = [moment for moment in moments if moment is not None]
             self._sleep(min(due) - time.monotonic() if due else None)
             self._on_time()
 
@@ -194,6 +211,9 @@ class Runner:
         if self._ends_at is not None and now >= self._ends_at and self._ended_by is None:
             self._ends_at = None
             self._end(TIMEOUT)
+        for limit in self._log_limits:
+            if limit.due is not None and now >= limit.due:
+                limit.look()
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + 1.0  # again, for what was started meanwhile
             send(descendants(), signal.SIGKILL)
@@ -219,39 +239,27 @@ class Runner:
                 names = ", ".join(f"{process.name()} (pid {process.pid})" for process in alive)
                 self._store.change([self.job.id], detail=f"Waits for {names} to end.")
 
-    def _outcome(self, status: int) -> dict[str, Any]:
-        code = os.waitstatus_to_exitcode(status)
+    def _outcome(self, status: int, child: int) -> dict[str, Any]:
         if refused := os.read(self._refused, 4096).decode(errors="replace"):
             return {"state": FAILED, "reason": "JobLaunchFailure", "detail": refused}
-        ended: dict[str, Any] = {"exit_code": code if code >= 0 else None}
-        if code < 0:
-            ended["exit_signal"] = -code
-        if self._ended_by == TIMEOUT:
-            return ended | {
-                "state": TIMEOUT,
-                "reason": "TimeLimit",
-                "detail": "The time limit was reached.",
-            }
-        if self._ended_by == CANCELLED:
-            return ended | {"state": CANCELLED, "reason": "None", "detail": "Cancelled."}
-        if self._ended_by == NODE_FAIL:
-            told = "Its runner was asked to end, as at a shutdown of the machine."
-            return ended | {"state": NODE_FAIL, "reason": "None", "detail": told}
-        if code == 0:
-            return ended | {"state": COMPLETED, "reason": "None", "detail": ""}
-        killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
-        if killed and _oom_kills() > self._oom_kills:
-            told = "The kernel ended processes while it ran, as memory was short."
-            return ended | {"state": OUT_OF_MEMORY, "reason": "OutOfMemory", "detail": told}
-        if code < 0:
-            name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-            told = f"Ended by signal {-code} ({name})."
-            return ended | {"state": FAILED, "reason": f"RaisedSignal:{-code}", "detail": told}
-        return ended | {
-            "state": FAILED,
-            "reason": "NonZeroExitCode",
-            "detail": f"It ended with exit code {code}.",
-        }
+        code = os.waitstatus_to_exitcode(status)
+        told = ""
+        if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
+            words = self._memory.explain(child, time.monotonic() - self._started + 1.0)
+            told = f"Ended by signal 9 (SIGKILL){words}" if words else ""
+        found = outcome(self.job, code, self._ended_by, told)
+        with contextlib.suppress(DistError):
+            unused = unused_gpus(self.job, self._store.usage(self.job))
+            found["detail"] = f"{found['detail']} {unused}".strip()
+        return found
+
+    def _start_again(self) -> None:
+        """Put the job back into the queue if its exit code asks for that."""
+        ended = self._store.get(self.job.id)
+        asks = ended.state == FAILED and ended.exit_code in ended.spec.requeue_on
+        if asks and ended.attempt <= REQUEUES:
+            told = f"Started again: it ended with exit code {ended.exit_code}."
+            start_again(self._store, ended, told)
 
     def _finish(self, state: str, **fields: Any) -> None:
         """Write the job's end; where that cannot be done, leave it in a file."""
@@ -269,15 +277,6 @@ class Runner:
                 self._sleep(1.0)
 
 
-def _oom_kills() -> int:
-    """Return how many processes the kernel has ended for want of memory since it was started."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/vmstat").read_text().splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
-
-
 def _first_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}."
@@ -292,11 +291,15 @@ def run(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
     lease = InheritedLease(descriptors[1:]) if descriptors[1:] else None
     store = Store(folder)
     job = store.get(id)
+    ended = None
     if (job.state, job.launch) == (CONFIGURING, launch) and job.boot == boot_id():
         Runner(store, job, lease).run()
+        ended = store.get(id)
     if lease:
         lease.close()
     shutil.rmtree(lease_folder(job, store), ignore_errors=True)
     lock.close()
     ensure(store)
+    if ended and ended.is_ended:
+        notify(store, ended)
     store.close()

@@ -22,9 +22,8 @@ import msgspec
 
 from ..common.errors import DistError
 from .job import Job, Spec
-from .states import MOVES, PENDING
+from .states import ENDED, MOVES, PENDING
 
-VERSION = 1
 _SCHEMA = """
 CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL);
 CREATE TABLE environments (hash TEXT PRIMARY KEY, body BLOB NOT NULL);
@@ -50,6 +49,24 @@ CREATE TABLE events (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, job INTEGER NOT NULL, at REAL NOT NULL, was TEXT,
   state TEXT NOT NULL, reason TEXT NOT NULL
 );
+"""
+_ATTEMPTS = """
+CREATE TABLE attempts (
+  job INTEGER NOT NULL, attempt INTEGER NOT NULL, state TEXT, reason TEXT, started REAL, ended REAL,
+  exit_code INTEGER, exit_signal INTEGER, gpus INTEGER, usage TEXT NOT NULL DEFAULT '{}',
+  PRIMARY KEY (job, attempt)
+) WITHOUT ROWID;
+"""
+_STEPS = (_SCHEMA, _ATTEMPTS)
+VERSION = len(_STEPS)
+"""Of the format; a step leads to each."""
+_END = """
+INSERT INTO attempts (job, attempt, state, reason, started, ended, exit_code, exit_signal, gpus)
+SELECT id, attempt, state, reason, started, ended, exit_code, exit_signal, gpus FROM jobs
+WHERE id = ? AND started IS NOT NULL
+ON CONFLICT (job, attempt) DO UPDATE SET state = excluded.state, reason = excluded.reason,
+started = excluded.started, ended = excluded.ended, exit_code = excluded.exit_code,
+exit_signal = excluded.exit_signal, gpus = excluded.gpus
 """
 _JSON = ("params", "gpu_ids", "gpu_uuids")
 _COLUMNS = [name for name in Job.__dataclass_fields__ if name not in ("id", "spec")]
@@ -103,10 +120,10 @@ class Store:
             )
         if found < VERSION:
             with self._writing():
-                if self._version() < VERSION:  # or somebody was faster
-                    for statement in filter(str.strip, _SCHEMA.split(";\n")):
+                for step in _STEPS[self._version() :]:  # or somebody was faster
+                    for statement in filter(str.strip, step.split(";\n")):
                         self._db.execute(statement)
-                    self._db.execute(f"PRAGMA user_version = {VERSION}")
+                self._db.execute(f"PRAGMA user_version = {VERSION}")
 
     def _version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
@@ -310,9 +327,35 @@ class Store:
                         "INSERT INTO events (job, at, was, state, reason) VALUES (?, ?, ?, ?, ?)",
                         (id, time.time(), was["state"], fields["state"], fields.get("reason", "")),
                     )
+                    if fields["state"] in ENDED:
+                        self._db.execute(_END, (id,))
         if done:
             self.changed()
         return done
+
+    def usage(self, job: Job) -> dict[str, dict[str, Any]]:
+        """Return what was seen of a job's GPUs in its present attempt, by UUID."""
+        row = self._db.execute(
+            "SELECT usage FROM attempts WHERE job = ? AND attempt = ?", (job.id, job.attempt)
+        ).fetchone()
+        return dict(json.loads(row["usage"])) if row else {}
+
+    def note_usage(self, job: Job, usage: Mapping[str, Any]) -> None:
+        """Keep what was seen of a job's GPUs."""
+        with self._writing():
+            self._db.execute(
+                "INSERT INTO attempts (job, attempt, usage) VALUES (?, ?, ?) "
+                "ON CONFLICT (job, attempt) DO UPDATE SET usage = excluded.usage",
+                (job.id, job.attempt, json.dumps(usage)),
+            )
+
+    def attempts(self, ids: Iterable[int]) -> dict[int, list[dict[str, Any]]]:
+        """Return the attempts of jobs, the oldest first, with what they used of their GPUs."""
+        found: dict[int, list[dict[str, Any]]] = {}
+        for id in ids:
+            rows = self._db.execute("SELECT * FROM attempts WHERE job = ? ORDER BY attempt", (id,))
+            found[id] = [dict(row) | {"usage": json.loads(row["usage"])} for row in rows]
+        return found
 
     def changed(self) -> None:
         """Wake whoever watches the folder."""

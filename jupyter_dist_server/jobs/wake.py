@@ -5,7 +5,6 @@ Where inotify cannot be had, waits are short.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import select
 import time
@@ -108,6 +107,8 @@ class Wake:
 
     async def changed(self, seconds: float | None) -> None:
         """Wait for a change in an event loop."""
+        import asyncio  # not above: commands in a terminal do without
+
         deadline = None if seconds is None else time.monotonic() + seconds
         loop, readable = asyncio.get_running_loop(), asyncio.Event()
         if self._events:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.agent.exit_reasons import MemoryWatch, exit_words
+from jupyter_dist_server.agent.exit_reasons import exit_words
+from jupyter_dist_server.common.memory_watch import MemoryWatch
 
 
 @pytest.mark.parametrize(

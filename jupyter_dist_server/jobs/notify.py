@@ -1,0 +1,39 @@
+"""Telling the user of a job's end, by a command of theirs."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+
+from .command import job_environment
+from .job import Job
+from .store import Store
+
+_LOG = logging.getLogger(__name__)
+_TAKES = 60.0
+"""Seconds that the command may take."""
+
+
+def notify(store: Store, job: Job) -> None:
+    """Run the command that a job was submitted with; the job's own GPUs are free by now."""
+    if not job.spec.notify:
+        return
+    environment = job_environment(job, store) | {
+        "JDIST_JOB_LABEL": job.label,
+        "JDIST_JOB_STATE": job.state,
+        "JDIST_JOB_REASON": job.reason,
+        "JDIST_JOB_DETAIL": job.detail,
+        "JDIST_JOB_EXIT_CODE": "" if job.exit_code is None else str(job.exit_code),
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    try:
+        subprocess.run(
+            ["/bin/sh", "-c", job.spec.notify],
+            cwd=job.spec.cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            timeout=_TAKES,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        _LOG.warning("Job %s: --notify failed: %s", job.label, error)

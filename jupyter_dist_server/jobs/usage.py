@@ -1,0 +1,144 @@
+"""How much jobs use their GPUs: read by a process of its own, while a job with GPUs runs.
+
+Not by runners, which are to stay small, nor by the dispatcher, which ends when nothing waits. It
+owns nothing: if it is killed, another one goes on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ..common.interpreter import python_command
+from ..common.processes import call_ourselves
+from ..gpus import nvml
+from .command import JOB
+from .job import Job
+from .states import RUNNING
+from .store import Store
+from .wake import Wake
+
+EVERY = "JDIST_SAMPLE_EVERY"
+"""Environment variable: seconds between two readings."""
+_EVERY = 10.0
+_PROCESS = "jupyter_dist_server.jobs.usage"
+
+
+def ensure_sampler(store: Store) -> None:
+    """Start the process if a job with GPUs runs, and nobody reads them."""
+    if JOB in os.environ or not any(job.gpu_uuids for job in store.active()):
+        return
+    lock = _open(store.folder)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(lock)
+    with open(store.folder / "dispatcher.log", "ab") as log:
+        subprocess.Popen(
+            [*python_command(sys.executable, _PROCESS), str(store.folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            start_new_session=True,
+        )
+
+
+def _open(folder: Path) -> int:
+    return os.open(folder / "sampler.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+class Sampler:
+    """Reads the GPUs of all jobs of a store.
+
+    Parameters
+    ----------
+    store : Store
+        The jobs.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._devices: dict[str, nvml.Device] = {}
+
+    def run(self, every: float) -> None:
+        """Read until no job with GPUs is left."""
+        wake = Wake([self._store.watched])
+        read_at: dict[tuple[int, int], float] = {}
+        try:
+            while jobs := [job for job in self._store.active() if job.gpu_uuids]:
+                now = time.monotonic()
+                running = [job for job in jobs if job.state == RUNNING]
+                due = [
+                    job
+                    for job in running
+                    if now >= read_at.get((job.id, job.attempt), -1.0) + every
+                ]
+                if due:
+                    self._read(due)
+                    read_at |= {(job.id, job.attempt): now for job in due}
+                ends = [read_at[job.id, job.attempt] + every for job in running]
+                wake.wait(max(0.0, min(ends) - now) if ends else None)
+        finally:
+            wake.close()
+
+    def _read(self, jobs: list[Job]) -> None:
+        if not {uuid for job in jobs for uuid in job.gpu_uuids} <= self._devices.keys():
+            listed = nvml.devices()
+            found = [] if isinstance(listed, nvml.Failure) else listed[0]
+            self._devices = {device.uuid: device for device in found}
+        for job in jobs:
+            usage = self._store.usage(job)
+            for uuid in job.gpu_uuids:
+                if device := self._devices.get(uuid):
+                    _add(usage, uuid, *_look(device))
+            self._store.note_usage(job, usage)
+
+
+def _look(device: nvml.Device) -> tuple[int | None, int | None]:
+    load = nvml.query("nvmlDeviceGetUtilizationRates", device.handle)
+    memory = nvml.query("nvmlDeviceGetMemoryInfo", device.handle)
+    return (
+        None if isinstance(load, nvml.Failure) else int(load.gpu),
+        None if isinstance(memory, nvml.Failure) else int(memory.used),
+    )
+
+
+def _add(usage: dict[str, dict[str, Any]], uuid: str, load: int | None, memory: int | None) -> None:
+    if memory is None:
+        return
+    seen = usage.setdefault(
+        uuid,
+        {"samples": 0, "load_sum": 0, "load_peak": None, "memory_peak": 0, "memory_first": memory},
+    )
+    seen["memory_peak"] = max(seen["memory_peak"], memory)
+    seen["samples"] += 1
+    if load is not None:  # a MIG instance has none
+        seen["load_sum"] += load
+        seen["load_peak"] = max(seen["load_peak"] or 0, load)
+        if load or "idle_since" not in seen:
+            seen["idle_since"] = None if load else time.time()
+        elif seen["idle_since"] is None:
+            seen["idle_since"] = time.time()
+
+
+def main() -> None:
+    """Be the sampler of a folder, unless there is one."""
+    folder = Path(sys.argv[1])
+    lock = _open(folder)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    call_ourselves("dist-sampler")
+    if nvml.start() is None:
+        store = Store(folder)
+        Sampler(store).run(float(os.environ.get(EVERY, _EVERY)))
+        store.close()

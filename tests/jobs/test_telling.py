@@ -1,0 +1,108 @@
+"""What jobs are told about their end: memory, exit codes, unused GPUs, long output."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.jobs.log import LogReader
+from jupyter_dist_server.jobs.log_limit import LogLimit
+from jupyter_dist_server.jobs.usage import EVERY
+
+from ..fake_nvml.build import State
+from ..waiting import wait_for
+from .queue_driver import Queue
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+
+
+def test_exit_137_is_out_of_memory_only_if_the_kernel_says_so(queue: Queue) -> None:
+    by_code = queue.ended(queue.submit("-c", "0", "sh", "-c", "exit 137"))
+    assert (by_code["state"], by_code["reason"]) == ("FAILED", "NonZeroExitCode")
+    killed = queue.ended(queue.submit("-c", "0", "sh", "-c", "kill -KILL $$"))
+    assert (killed["state"], killed["reason"]) == ("FAILED", "RaisedSignal:9")
+
+
+def test_memory_of_gpus_and_of_the_machine(queue: Queue) -> None:
+    gpu = queue.ended(queue.submit("-c", "0", "sh", "-c", f"echo '{OOM}' >&2; exit 1"))
+    assert (gpu["state"], gpu["reason"]) == ("OUT_OF_MEMORY", "OutOfMemory")
+    assert gpu["detail"] == f"GPU memory ran out: {OOM}"
+    said = queue.run_program("run", "-c", "0", "sh", "-c", f"echo '{OOM}'; exit 1", code=1)
+    assert "is OUT_OF_MEMORY. GPU memory ran out" in said
+    code = "x = bytearray(400 << 20)"
+    limited = queue.ended(queue.submit("--mem", "200M", "python", "-c", code))
+    assert (limited["state"], limited["exit_code"]) == ("OUT_OF_MEMORY", 1)
+    assert "--mem" in limited["detail"]
+    assert queue.ended(queue.submit("--mem", "1G", "python", "-c", code))["state"] == "COMPLETED"
+
+
+def test_some_exit_codes_start_a_job_again(queue: Queue) -> None:
+    code = "[ $JDIST_ATTEMPT = 3 ] || exit 75"
+    job = queue.submit("-c", "0", "--requeue-on", "75,85", "sh", "-c", code)
+    wait_for(lambda: queue.show(job)["state"] == "COMPLETED", "its third attempt")
+    found = queue.show(job)
+    assert [one["exit_code"] for one in found["attempts"]] == [75, 75, 0]
+    assert "no list of exit codes" in queue.run("submit", "--requeue-on", "x", "true", code=2)
+
+
+def test_a_command_is_run_at_the_end(queue: Queue) -> None:
+    command = 'echo "$JDIST_JOB_LABEL $JDIST_JOB_STATE $JDIST_JOB_EXIT_CODE" > told'
+    queue.submit("-c", "0", "--notify", command, "sh", "-c", "exit 3")
+    wait_for((queue.folder / "told").exists, "the command")
+    wait_for(lambda: (queue.folder / "told").read_text() == "1 FAILED 3\n", "its output")
+
+
+def test_gpus_that_were_not_used_are_named(
+    queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(EVERY, "0.1")
+    fake_nvml.write(
+        **{"gpus": 2, "memory": 80 << 30, "1.utilization": 60, "1.memory_used": 7 << 30}
+    )
+    code = "while [ ! -e go ]; do sleep 0.05; done"
+    one = queue.submit("--gpu-ids", "0", "sh", "-c", code)
+    two = queue.submit("--gpu-ids", "1", "sh", "-c", code)
+
+    def readings(job: str) -> int:
+        return sum(
+            gpu["samples"] for one in queue.show(job)["attempts"] for gpu in one["usage"].values()
+        )
+
+    wait_for(lambda: readings(one) > 3 and readings(two) > 3, "readings")
+    told = {gpu["index"]: gpu for gpu in json.loads(queue.run("info", "--json"))["gpus"]}
+    assert told["0"]["idle_since"] and not told["1"]["idle_since"]
+    (queue.folder / "go").touch()
+    assert queue.ended(one)["detail"] == "It asked for a GPU and did not use it."
+    assert queue.ended(two)["detail"] == ""
+    assert "GPU load 60 % (peak 60 %), GPU memory up to 7 GiB" in queue.run("show", two)
+    assert "60 %  7 GiB" in queue.run("history")
+    wait_for(lambda: not queue.processes("dist-sampler"), "the sampler's end")
+
+
+def test_the_middle_of_a_long_output_is_cut_out(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    limit = LogLimit(str(path), 400_000)
+    with path.open("ab") as log:
+        log.write(b"first\n" + b"x" * 1_000_000 + b"\n")
+        log.flush()
+        limit.look()
+        log.write(b"last\n")
+    assert os.stat(path).st_blocks * 512 < 400_000
+    text = b"".join(LogReader(str(path)))
+    assert text.startswith(b"first\n") and text.endswith(b"last\n")
+    assert b"bytes of output were cut out here" in text and b"\0" not in text
+    assert len(text) < 400_000
+
+
+def test_a_job_that_fills_its_log_goes_on(queue: Queue) -> None:
+    code = "import sys\nfor _ in range(300): sys.stdout.write('x' * 99_999 + '\\n')\nprint('done')"
+    job = queue.submit(
+        "-c", "0", "--log-max", "1M", "python", "-c", code + "\nimport time; time.sleep(2)"
+    )
+    assert queue.ended(job)["state"] == "COMPLETED"
+    assert os.stat(queue.folder / f"jdist-{job}.out").st_blocks * 512 < 2 << 20
+    said = queue.run_program("logs", job)
+    assert "done\n" in said and "cut out here" in said
