@@ -15,7 +15,7 @@ from pathlib import Path
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
-from ..jobs.dispatcher_lock import is_running, stopped
+from ..jobs.dispatcher_lock import stopped, take_lock
 from ..jobs.store import Store
 from ..jobs.store_folder import filesystem, on_network, other_machines
 from ..jobs.wake import Wake
@@ -160,11 +160,6 @@ def inotify(store: Store) -> Finding:
 
 def dispatcher(store: Store) -> Finding:
     """Tell whether the process that starts jobs responds."""
-    if not is_running(store.folder):
-        idle = store.is_idle()
-        remedy = "" if idle else f"See {store.folder / 'dispatcher.log'}, then run jdist queue."
-        what = "No dispatcher runs: no job waits." if idle else "Jobs wait, and no dispatcher runs."
-        return Finding(idle, what, remedy)
     if process := stopped(store.folder):
         pid = process.pid
         return Finding(
@@ -172,4 +167,10 @@ def dispatcher(store: Store) -> Finding:
             f"The dispatcher (pid {pid}) is stopped and starts no job.",
             f"Run kill -CONT {pid}; or kill -KILL {pid}, which loses no job.",
         )
+    if store.is_idle():
+        return Finding(True, "No job waits for the dispatcher.")
+    if lock := take_lock(store.folder):
+        lock.close()
+        remedy = f"See {store.folder / 'dispatcher.log'}, then run jdist queue."
+        return Finding(False, "Jobs wait, and no dispatcher runs.", remedy)
     return Finding(True, "The dispatcher runs.")
