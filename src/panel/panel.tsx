@@ -20,7 +20,7 @@ import type { IPanelServices } from './services';
 /** The name under which the sections are remembered. */
 const SECTIONS = 'sections';
 
-/** By section: its part of the height, if all are open. */
+/** By section: its part of the height, if all are open, until the user changes that. */
 const SHARES = [0.65, 0.25, 0.1];
 
 /** By section. */
@@ -154,8 +154,8 @@ class Section extends ReactWidget {
 }
 
 /**
- * Opens, closes and sizes the sections as they were, and keeps it when the user changes that. Opening
- * or closing one gives the others their usual shares.
+ * Opens, closes and sizes the sections as they were, and keeps it when the user changes that. One that
+ * is opened is as high as before, compared with the others.
  */
 async function rememberSections(
   content: AccordionPanel,
@@ -167,31 +167,36 @@ async function rememberSections(
   content.widgets.forEach((_, index) =>
     closed[index] ? content.collapse(index) : content.expand(index)
   );
-  const shares = () =>
-    content.widgets.map(({ isHidden }, index) =>
-      isHidden ? 0 : SHARES[index]
-    );
-  const keep = (sizes: number[]) => {
+  // An earlier version may have kept none, or none of closed sections.
+  const shares = SHARES.map((share, index) => saved?.sizes?.[index] || share);
+  const ofOpen = (all: readonly number[]) =>
+    content.widgets.map(({ isHidden }, index) => (isHidden ? 0 : all[index]));
+  const keep = () => {
     const closed = content.widgets.map(({ isHidden }) => isHidden);
-    uiState.set(SECTIONS, { closed, sizes });
+    uiState.set(SECTIONS, { closed, sizes: shares });
   };
-  // An earlier version may have kept none.
-  let sizes = saved?.sizes ?? shares();
   // Lumino gives each section the same part of what a resize adds; this keeps their proportions.
   MessageLoop.installMessageHook(content, (_, message) => {
     if (message.type === 'resize') {
-      content.setRelativeSizes(sizes, false);
+      content.setRelativeSizes(ofOpen(shares), false);
     }
     return true;
   });
-  content.setRelativeSizes(sizes);
+  content.setRelativeSizes(ofOpen(shares));
   content.handleMoved.connect(() => {
-    sizes = content.relativeSizes();
-    keep(sizes);
+    const sizes = ofOpen(content.relativeSizes());
+    const scale = sum(ofOpen(shares)) / sum(sizes);
+    sizes.forEach(
+      (size, index) => (shares[index] = size * scale || shares[index])
+    );
+    keep();
   });
   content.expansionToggled.connect(() => {
-    sizes = shares();
-    content.setRelativeSizes(sizes);
-    keep(sizes);
+    content.setRelativeSizes(ofOpen(shares));
+    keep();
   });
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }

@@ -241,6 +241,14 @@ test.describe('on a pretend machine', () => {
 
     const title = panel.root.getByRole('heading', { name: 'GPUs Section' });
     await expect(title).toHaveAttribute('aria-expanded', 'true');
+    await test.step('also after another one was closed and opened', async () => {
+      const before = await height();
+      await title.click();
+      await expect(panel.gpus).toBeHidden();
+      await title.click();
+      await expect(panel.gpus).toBeVisible();
+      await expect.poll(height).toBeCloseTo(before, 0);
+    });
     await title.click();
     await expect(panel.gpus).toBeHidden();
     await kept('"closed":[false,true,');

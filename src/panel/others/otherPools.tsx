@@ -64,24 +64,36 @@ export function OtherPoolsSummary(
 }
 
 /** Those without a kernel first: something is to be done about them. */
-function useOtherPools({ model, current }: IPanelServices): IPool[] {
-  const pools = useModel(model, ({ pools }) => pools);
-  const own = useModel(current, ({ pool }) => pool);
-  return [...pools.values()]
-    .filter(pool => pool.ended === null && pool !== own)
-    .sort(
-      (a, b) =>
-        Number(b.orphaned !== null) - Number(a.orphaned !== null) ||
-        a.created - b.created
-    );
+function useOtherPools({ model, current }: IPanelServices): readonly IPool[] {
+  const own = useModel(current, ({ pool }) => pool?.id);
+  return useModel(
+    model,
+    ({ pools }) =>
+      [...pools.values()]
+        .filter(({ id, ended }) => ended === null && id !== own)
+        .sort(
+          (a, b) =>
+            Number(b.orphaned !== null) - Number(a.orphaned !== null) ||
+            a.created - b.created
+        ),
+    areSame
+  );
+}
+
+function areSame(one: readonly IPool[], other: readonly IPool[]): boolean {
+  return (
+    one.length === other.length &&
+    one.every((pool, index) => pool === other[index])
+  );
 }
 
 function useForeignLeases({ model }: IPanelServices): IForeignLease[] {
-  const pools = useModel(model, ({ pools }) => pools);
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
+  // A lease may be that of a pool that we are told of later.
+  useModel(model, ({ pools }) => [...pools.keys()].join(' '));
   return useModel(
     model.telemetry,
-    telemetry => foreignLeases(gpus, pools, telemetry),
+    telemetry => foreignLeases(gpus, model.pools, telemetry),
     isSame
   );
 }
