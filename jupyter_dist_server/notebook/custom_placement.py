@@ -58,7 +58,7 @@ async def custom_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
     inventory = allowed(checked, seen.inventory)
     if not inventory.gpus:
         return request | {"placement": "cycle"}
-    reasons = Allocator(checked, new_record(checked)).why_taken(seen)
+    reasons = Allocator(checked, new_record(checked)).why_unavailable(seen)
     free = []
     for gpu in inventory.gpus:
         if gpu.uuid not in reasons or checked.wait is not None:

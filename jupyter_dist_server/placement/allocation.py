@@ -29,7 +29,7 @@ from ..jobs.situation import first, situation, where_in_line
 from ..jobs.wake import Wake
 from ..jobs.wants import Want
 from .assignment import GpusTaken, Placement, counts_differ
-from .conflicts import foreign, may_be_ending, taken
+from .conflicts import foreign, may_be_ending, unavailable
 from .policies import candidates
 from .pool_record import allowed, assigned, number_of_ranks, place_ranks
 from .request import PoolRequest
@@ -226,12 +226,12 @@ class Allocator:
             name=self._record.name,
         )
 
-    def why_taken(self, seen: GpuState) -> dict[str, str]:
-        """Tell which GPUs cannot be had now, see `conflicts.taken`; no place in an event loop."""
+    def why_unavailable(self, seen: GpuState) -> dict[str, str]:
+        """Tell why GPUs cannot be had now, see `unavailable`; not for an event loop."""
         self._seen, self._inventory = seen, allowed(self._request, seen.inventory)
-        return self._taken(seen.processes)
+        return self._unavailable(seen.processes)
 
-    def _taken(self, processes: Processes) -> dict[str, str]:
+    def _unavailable(self, processes: Processes) -> dict[str, str]:
         """Look at leases, and at the boards of who comes before us."""
         want = self._want()
         boards = self._patience.who_counts(
@@ -244,7 +244,7 @@ class Allocator:
         wanted = there.plan()
         self._late = self._patience.note(boards, wanted)
         self._where = where_in_line(there, wanted, want)
-        return taken(self._request, there.leases, processes, first(there, wanted, want))
+        return unavailable(self._request, there.leases, processes, first(there, wanted, want))
 
     async def _place(self, processes: Processes, request: PoolRequest, take: bool) -> Allocation:
         """Decide which GPUs ranks get, and lease them, if they are to be taken."""
@@ -260,7 +260,7 @@ class Allocator:
         if not self._inventory.gpus:
             return Allocation(place_ranks(request, self._inventory, self._seen.samples, {}))
         with our_turn() if take else nullcontext():
-            reasons = self._taken(processes)
+            reasons = self._unavailable(processes)
             placement = place_ranks(request, self._inventory, self._seen.samples, reasons)
             # Also where an inherited mask hides what makes CUDA count differently.
             placement = replace(placement, by_uuid=counts_differ(self._seen.inventory))
@@ -296,6 +296,6 @@ async def _until_ended(pid: int | None) -> None:
         await until_ended(process)
 
 
-def _give_back(taken: asyncio.Future[Allocation]) -> None:
-    if not taken.cancelled() and not taken.exception():
-        taken.result().close()
+def _give_back(taking: asyncio.Future[Allocation]) -> None:
+    if not taking.cancelled() and not taking.exception():
+        taking.result().close()

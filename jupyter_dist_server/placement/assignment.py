@@ -71,7 +71,7 @@ def place(
     request: PoolRequest,
     inventory: Inventory,
     samples: Samples | None = None,
-    taken: Mapping[str, str] | None = None,
+    unavailable: Mapping[str, str] | None = None,
 ) -> Placement:
     """Decide where ranks go.
 
@@ -86,8 +86,8 @@ def place(
         The GPUs that may be used.
     samples : mapping or None
         How busy they are.
-    taken : mapping or None
-        Why some can't be had, by UUID, in words such as ``"leased by bob"``; see `taken`.
+    unavailable : mapping or None
+        Why some can't be had, by UUID, in words such as ``"leased by bob"``; see `conflicts`.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def place(
         return _on_cpu(request, inventory)
     samples = samples or {}
     wanted = candidates(request, inventory)
-    refusals = _refusals(request, wanted, samples, taken or {})
+    refusals = _refusals(request, wanted, samples, unavailable or {})
     why_first = None
     if request.policy in ("ids", "map"):
         count = request.num_ranks or len(wanted)
@@ -179,7 +179,7 @@ def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:
 
 
 def _refusals(
-    request: PoolRequest, gpus: list[Gpu], samples: Samples, taken: Mapping[str, str]
+    request: PoolRequest, gpus: list[Gpu], samples: Samples, unavailable: Mapping[str, str]
 ) -> dict[Gpu, str]:
     """Return why GPUs can't be had, in words that follow "GPU 1 is"."""
     least = request.min_free_memory or 0
@@ -194,8 +194,8 @@ def _refusals(
     refusals = {}
     for gpu in gpus:
         free = free_memory(gpu, samples)
-        if gpu.uuid in taken:
-            refusals[gpu] = taken[gpu.uuid]
+        if gpu.uuid in unavailable:
+            refusals[gpu] = unavailable[gpu.uuid]
         elif least and (free is None or free < least):
             has = "of unknown size" if free is None else format_bytes(free)
             refusals[gpu] = f"too full ({has} free, {format_bytes(least)} needed)"

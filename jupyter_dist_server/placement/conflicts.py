@@ -16,7 +16,7 @@ REAL_MEMORY = 64 * 2**20
 """Bytes on a GPU above which a process uses it; less is what a desktop or a monitor has there."""
 
 
-def taken(
+def unavailable(
     request: PoolRequest,
     leases: Mapping[str, Mapping[str, Any]],
     processes: Mapping[str, list[GpuProcess]],

@@ -34,7 +34,7 @@ def place_ranks(
     request: PoolRequest,
     inventory: Inventory,
     samples: Samples | None = None,
-    taken: Mapping[str, str] | None = None,
+    unavailable: Mapping[str, str] | None = None,
 ) -> Placement:
     """Decide which GPUs the ranks get; see `place`.
 
@@ -45,7 +45,7 @@ def place_ranks(
     """
     tasks = _tasks(request)
     placement = place(
-        replace(request, num_ranks=tasks or request.num_ranks), inventory, samples, taken
+        replace(request, num_ranks=tasks or request.num_ranks), inventory, samples, unavailable
     )
     if tasks:
         notice = f"Starting {tasks} ranks, as set by SLURM_NTASKS."

@@ -8,7 +8,7 @@ from typing import Any
 from ..common.errors import DistError
 from ..common.rank_specs import MAX_RANKS
 from ..jobs.lease import holders
-from ..placement.conflicts import taken
+from ..placement.conflicts import unavailable
 from ..placement.request import PoolRequest, as_integer
 from ..placement.request_schema import start_schema
 from ..pools.diagnostics import log_of, stack_of
@@ -161,7 +161,7 @@ class StartSchemaHandler(GpuHandler):
         await self.require("read")
         found = await self.feed.inventory()
         leases = await asyncio.to_thread(holders, found)
-        reasons = taken(PoolRequest(), leases, self.feed.telemetry.processes, ())
+        reasons = unavailable(PoolRequest(), leases, self.feed.telemetry.processes, ())
         free = sum(gpu.uuid not in reasons for gpu in found.gpus)
         self.finish(start_schema(found, free, self.settings["jupyter_dist_start_timeout"]))
 

@@ -13,7 +13,7 @@ from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.placement.assignment import GpusTaken, Placement, place
-from jupyter_dist_server.placement.conflicts import taken
+from jupyter_dist_server.placement.conflicts import unavailable
 from jupyter_dist_server.placement.environment import agent_environment
 from jupyter_dist_server.placement.pool_record import allowed, place_ranks
 from jupyter_dist_server.placement.request import PoolRequest
@@ -497,7 +497,7 @@ def lease(**fields: Any) -> dict[str, Any]:
 
 def why(request: PoolRequest, leases: Any = None, rows: Any = None, line: Any = ()) -> str:
     """Return why one GPU is taken."""
-    found = taken(request, {"G": leases} if leases else {}, {"G": rows} if rows else {}, line)
+    found = unavailable(request, {"G": leases} if leases else {}, {"G": rows} if rows else {}, line)
     return found.get("G", "")
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common.files.shared_folder import FOLDER, folder, owner_notice
+from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.board import posted, wants_of
 from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
-from jupyter_dist_server.placement.conflicts import taken
+from jupyter_dist_server.placement.conflicts import unavailable
 from jupyter_dist_server.placement.request import PoolRequest
 
 from ..jobs.conftest import Child, leases  # noqa: F401
@@ -131,7 +132,7 @@ def test_ten_thousands_of_files_stall_nobody(shared: Path) -> None:
 def test_one_bad_file_spoils_its_gpu_alone_and_its_owner_is_named(shared: Path) -> None:
     bad = shared / "GPU-1.lease"
     stranger.said(LINK, "/etc/passwd", bad)
-    reasons = taken(PoolRequest(), holders(MACHINE), {}, ())
+    reasons = unavailable(PoolRequest(), holders(MACHINE), {}, ())
     assert reasons == {"GPU-1": f"blocked: {bad} of {stranger.UID} cannot be locked"}
     take(0, 2).close()
 
@@ -144,6 +145,6 @@ def test_a_folder_of_another_user_is_told(shared: Path, monkeypatch: pytest.Monk
 
 
 def test_no_escape_for_the_terminal_reaches_who_is_refused(shared: Path) -> None:
-    evil = {"command": "\x1b]0;owned\x07a\nb", "pid": 5, "user": "eve", "memory": 31 << 30}
-    (reason,) = taken(PoolRequest(), {}, {"GPU-0": [evil]}, ()).values()
+    evil = GpuProcess(5, "eve", "\x1b]0;owned\x07a\nb", 31 << 30, None)
+    (reason,) = unavailable(PoolRequest(), {}, {"GPU-0": [evil]}, ()).values()
     assert reason.startswith("used by ]0;ownedab, pid 5, user eve") and reason.isprintable()
