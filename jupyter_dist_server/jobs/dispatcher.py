@@ -47,6 +47,8 @@ _READ_EVERY = 3.0
 """Seconds between two readings of NVML while processes without a lease are in the way."""
 _READ_LOST = 30.0
 """The same while a job waits for a GPU that is not there."""
+_FIRST = 256
+"""Jobs that are looked at before all others, and shown to other users."""
 _AGAIN = 0.1
 """Seconds until a job is tried again whose GPUs somebody had at the same moment."""
 
@@ -95,14 +97,22 @@ class Dispatcher:
     def once(self) -> float | None:
         """Start what can be started now; return after how many seconds to look again, if so."""
         recover(self._store)
-        now = time.time()
-        pending, active = self._store.pending(), self._store.active()
+        pending = self._store.pending(_FIRST)
+        started, wait = self._pass(pending)
+        if len(pending) < _FIRST:
+            return wait
+        if not started:  # reading a long queue takes time: no free GPU is to wait for that
+            started, wait = self._pass(self._store.pending())
+        return 0.0 if started else wait
+
+    def _pass(self, pending: list[Job]) -> tuple[bool, float | None]:
+        now, active = time.time(), self._store.active()
         found = obstacles(pending, active, self._store.dependencies(), now)
         eligible = [job for job in pending if job.id not in found]
         if any(job.gpus for job in eligible) and self._seen is None:
             self._read()
         there, wanted, boards = self._look(eligible, active)
-        failed = False
+        started = failed = False
         if any(str(job.id) in wanted.starts for job in eligible):
             if any(wanted.starts.get(str(job.id)) for job in eligible):
                 self._read()  # somebody may have come who has no lease
@@ -110,7 +120,8 @@ class Dispatcher:
                 there, wanted, boards = self._look(eligible, active)
                 for job in eligible:
                     if str(job.id) in wanted.starts:
-                        failed |= not self._start(job, wanted.starts[str(job.id)])
+                        is_ours = self._start(job, wanted.starts[str(job.id)])
+                        started, failed = started or is_ours, failed or not is_ours
                 self._show(eligible, wanted)
             ensure_sampler(self._store)
         else:
@@ -128,7 +139,7 @@ class Dispatcher:
                 self._seen = None
                 if every == _READ_LOST:  # a new process lists GPUs anew
                     self._reader.close()
-        return max(0.0, min(clocks)) if clocks else None
+        return started, max(0.0, min(clocks)) if clocks else None
 
     def _look(self, eligible: list[Job], active: list[Job]) -> tuple[Situation, Plan, list[Posted]]:
         boards = self._patience.who_counts(others(self._store))
@@ -187,7 +198,7 @@ class Dispatcher:
 
     def _show(self, eligible: list[Job], wanted: Plan) -> None:
         """Let others see which of our jobs wait."""
-        waiting = [job for job in eligible if str(job.id) not in wanted.starts]
+        waiting = [job for job in eligible if str(job.id) not in wanted.starts][:_FIRST]
         head = int(wanted.head.id) if wanted.head and wanted.head.id.isdecimal() else None
         since = {} if head is None else {head: self._head_since.get(head, time.time())}
         self._head_since = since
@@ -203,13 +214,12 @@ class Dispatcher:
     ) -> None:
         """Write why jobs wait, where that has changed."""
         wants = {want.id: want for want in there.ordered}
-        inventory = self._seen.inventory if self._seen else None
         changed: dict[tuple[str, str], list[int]] = {}
         for job in pending:
             if job.id in found:
                 text = found[job.id].reason, found[job.id].detail
             elif reason := wanted.reason(wants[str(job.id)]):
-                text = reason, detail(job, reason, there, wanted, inventory)
+                text = reason, detail(job, reason, there, wanted, self._seen)
             else:
                 continue
             if text != (job.reason, job.detail):

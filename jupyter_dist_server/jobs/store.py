@@ -244,9 +244,9 @@ class Store:
         except sqlite3.Error as error:
             raise _unusable(self.folder, error) from error
 
-    def pending(self) -> list[Job]:
-        """Return the jobs that wait, in the user's order."""
-        return self.select("state = 'PENDING'", order="priority DESC, queued, id")
+    def pending(self, most: int = -1) -> list[Job]:
+        """Return the jobs that wait, in the user's order; `most` of them."""
+        return self.select("state = 'PENDING'", order=f"priority DESC, queued, id LIMIT {most}")
 
     def active(self) -> list[Job]:
         """Return the jobs that a runner has."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ..gpus.inventory import Inventory
+from ..gpus.gpu_state import GpuState
 from .job import Job
 from .plan import Plan
 from .situation import Situation
 from .words import write_moment
 
 
-def detail(job: Job, reason: str, there: Situation, wanted: Plan, found: Inventory | None) -> str:
+def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState | None) -> str:
     """Say more about a reason of `plan`."""
     gpus = len(there.machine.gpus)
     if reason == "BadConstraints" and job.gpus > gpus:
-        why = found.reason if found and not gpus else None
+        why = seen.inventory.reason if seen and not gpus else None
         return f"It needs {job.gpus} GPUs. {why or f'This machine has {gpus}.'}"
     if reason == "BadConstraints":
         return "This machine does not have the cores or the memory that it asks for."
@@ -23,7 +23,8 @@ def detail(job: Job, reason: str, there: Situation, wanted: Plan, found: Invento
     if reason == "Resources" and job.gpus:
         used = set().union(*(one.gpus for one in there.held)) | there.machine.blocked
         free = len(there.machine.gpus.keys() - used)
-        return f"It needs {job.gpus} GPUs; {free} are free." + _by_when(job, wanted)
+        strangers = "".join(_strangers(uuid, seen) for uuid in sorted(there.machine.blocked))
+        return f"It needs {job.gpus} GPUs; {free} are free.{strangers}{_by_when(job, wanted)}"
     if reason == "Resources":
         return "It waits for cores or memory."
     head = next((want for want in there.ordered if wanted.head and want.id == wanted.head.id), None)
@@ -31,6 +32,14 @@ def detail(job: Job, reason: str, there: Situation, wanted: Plan, found: Invento
         whose = f"{head.name} of {head.user}" if " " in head.id else f"job {head.id}"
         return f"GPUs are kept for {whose}, which comes first."
     return ""
+
+
+def _strangers(uuid: str, seen: GpuState | None) -> str:
+    """Name the processes without a lease that use a GPU."""
+    rows = seen.processes.get(uuid, []) if seen else []
+    names = {f"{row.command or 'a process'} (pid {row.pid}, {row.user})" for row in rows}
+    told = "".join(filter(str.isprintable, ", ".join(sorted(names))))
+    return f" GPU {uuid} is used by {told}." if told else ""
 
 
 def _by_when(job: Job, wanted: Plan) -> str:

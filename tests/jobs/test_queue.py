@@ -203,6 +203,56 @@ def test_a_job_waits_for_a_pool_and_starts_when_that_ends(queue: Queue, fake_nvm
     assert queue.ended(job)["state"] == "COMPLETED"
 
 
+def test_a_process_without_a_lease_is_named_and_its_end_noticed(
+    queue: Queue, fake_nvml: State
+) -> None:
+    fake_nvml.write(gpus=1, process=f"{os.getpid()},{2**30},50")
+    job = queue.submit("-c", "0", "-G", "1", "true")
+    wait_for(lambda: f"(pid {os.getpid()}" in queue.show(job)["detail"], "its name")
+    assert queue.show(job)["reason"] == "Resources"
+    fake_nvml.write(gpus=1)
+    assert queue.ended(job)["state"] == "COMPLETED"
+
+
+def test_a_process_that_came_after_the_last_look_is_seen_before_a_gpu_is_given(
+    queue: Queue, fake_nvml: State
+) -> None:
+    fake_nvml.write(gpus=2)
+    running = queue.submit(
+        "-c", "0", "-G", "2", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done"
+    )
+    queue.until(running, "RUNNING")
+    job = queue.submit("-c", "0", "-G", "1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+    wait_for(lambda: queue.show(job)["reason"] == "Resources", "the reason")
+    fake_nvml.write(gpus=2, **{"0.process": f"{os.getpid()},{2**30},50"})
+    (queue.folder / "go").touch()
+    queue.ended(job)
+    assert queue.output(job) == "GPU-fake-1\n"
+
+
+def test_a_gpu_that_is_lost_is_named_and_others_go_on(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=2)
+    with Lease.take(["GPU-fake-1"], {"pool": "p", "pid": 1, "since": 1.0}):
+        waits = queue.submit("-c", "0", "-G", "1", "--gpu-ids", "1", "true")
+        wait_for(lambda: queue.show(waits)["reason"] == "Resources", "the reason")
+        for process in queue.processes("dist-dispatcher"):
+            process.kill()
+        fake_nvml.write(gpus=1)
+        other = queue.submit("-c", "0", "-G", "1", "true")
+        wait_for(lambda: queue.show(waits)["reason"] == "ReqNodeNotAvail", "the reason")
+        assert "GPU-fake-1" in queue.show(waits)["detail"]
+    assert queue.ended(other)["state"] == "COMPLETED"
+    queue.run("cancel", waits)
+
+
+def test_a_long_queue_starts_in_order_beyond_what_is_looked_at_first(queue: Queue) -> None:
+    held = queue.submit("-H", "true")
+    queue.submit("-c", "0", "-d", f"afterok:{held}", "-a", "1-300", "true")
+    last = queue.submit("-c", "0", "true")
+    assert queue.ended(last)["state"] == "COMPLETED"
+    queue.run("cancel", "--all")
+
+
 def test_a_killed_dispatcher_loses_nothing(queue: Queue) -> None:
     running = queue.submit("-c", "0", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
     queue.until(running, "RUNNING")
