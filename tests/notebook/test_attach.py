@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -28,23 +28,41 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.close()
 
 
-@pytest.fixture(params=["plain", "served"])
-def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Notebook, Notebook]]:
-    """Return two notebooks of one user; the first has a pool, in which `kept` is 7."""
+@pytest.fixture(scope="module", params=["plain", "served"])
+def start(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], Notebook]:
+    """Return what starts a notebook of one user, with a server or without."""
     if request.param == "served":
         server: Server = request.getfixturevalue("strict")
-        one, other = server.notebook(), server.notebook()
-    else:
-        one, other = (
-            plain_notebook(environment(tmp_path / name), tmp_path) for name in ("one", "other")
-        )
-    for notebook in (one, other):
-        notebook.ok("%load_ext jupyter_dist_server")
+        return server.notebook
+    folder = tmp_path_factory.mktemp("folder")
+    return lambda: plain_notebook(environment(tmp_path_factory.mktemp("home")), folder)
+
+
+@pytest.fixture(scope="module")
+def notebooks(start: Callable[[], Notebook]) -> Iterator[list[Notebook]]:
+    """Return the two notebooks of all tests; one that a test has ended is replaced."""
+    kept: list[Notebook] = []
+    yield kept
+    for notebook in reversed(kept):
+        notebook.close()
+
+
+@pytest.fixture
+def two(
+    start: Callable[[], Notebook], notebooks: list[Notebook]
+) -> Iterator[tuple[Notebook, Notebook]]:
+    """Return two notebooks; the first has a pool, in which `kept` is 7."""
+    while len(notebooks) < 2:
+        notebooks.append(start())
+        notebooks[-1].ok("%load_ext jupyter_dist_server")
+    one, other = notebooks
     one.ok("%dist_init -n 2")
     one.ok("%%distributed\nkept = 7")
     yield one, other
-    for notebook in (other, one):
-        notebook.close()
+    for notebook in [each for each in (other, one) if each in notebooks]:
+        notebook.run("%dist_shutdown")  # which keeps torch imported
 
 
 def test_the_only_other_pool_is_attached_to(two: tuple[Notebook, Notebook]) -> None:
@@ -70,7 +88,9 @@ def test_a_guest_leaves_and_the_owner_stops(two: tuple[Notebook, Notebook]) -> N
     assert other.refused("%%distributed\n1") == "no_pool"
 
 
-def test_a_killed_guest_hurts_nobody(two: tuple[Notebook, Notebook]) -> None:
+def test_a_killed_guest_hurts_nobody(
+    two: tuple[Notebook, Notebook], notebooks: list[Notebook]
+) -> None:
     one, other = two
     other.ok("%dist_attach")
     pid = int(other.ok("import os\nprint(os.getpid())").text)
@@ -80,6 +100,8 @@ def test_a_killed_guest_hurts_nobody(two: tuple[Notebook, Notebook]) -> None:
         act=psutil.Process(pid).kill,
     )
     assert one.ok("%%distributed\nkept").lines == ["[0-1] 9"]
+    notebooks.remove(other)
+    other.close()
 
 
 def test_a_restart_does_not_wait_for_the_cell_of_another_notebook(
@@ -99,10 +121,11 @@ def test_a_restart_does_not_wait_for_the_cell_of_another_notebook(
 
 
 def test_the_pool_goes_on_with_a_guest_when_its_owner_is_gone(
-    two: tuple[Notebook, Notebook],
+    two: tuple[Notebook, Notebook], notebooks: list[Notebook]
 ) -> None:
     one, other = two
     other.ok("%dist_attach")
+    notebooks.remove(one)
     if one.kernel_id:
         one.client.shutdown()  # deliberately, and by the server
         one.close()
@@ -110,6 +133,8 @@ def test_the_pool_goes_on_with_a_guest_when_its_owner_is_gone(
         psutil.Process(int(one.ok("import os\nprint(os.getpid())").text)).kill()
     assert other.ok("%%distributed\nkept").lines == ["[0-1] 7"]
     assert other.ok("%dist_shutdown").lines == ["Stopped 2 ranks."]
+    if not one.kernel_id:
+        one.close()
 
 
 def test_several_pools_are_listed_and_one_is_chosen(two: tuple[Notebook, Notebook]) -> None:

@@ -36,7 +36,7 @@ def pool(notebook: Notebook) -> Notebook:
 @pytest.fixture
 def no_pool(notebook: Notebook) -> Notebook:
     """Return the notebook without a pool."""
-    notebook.ok("%dist_reset")
+    notebook.run("%dist_shutdown")  # which keeps torch imported
     return notebook
 
 

@@ -20,7 +20,7 @@ PLAIN_ONLY = True
 def three(notebook: Notebook) -> Notebook:
     """Return the notebook with three ranks that know `kept`."""
     if notebook.run("%dist_status").text.count(" idle for ") != 3:
-        notebook.ok("%dist_reset")
+        notebook.run("%dist_shutdown")  # which keeps torch imported
         notebook.ok("%dist_init -n 3")
         notebook.ok("%%distributed\nkept = rank * 10")
     return notebook

@@ -35,7 +35,7 @@ def pool(world: tuple[Server, Notebook, Notebook]) -> Iterator[tuple[Server, Not
     one.ok("%dist_init -n 2")
     yield server, one, other
     for notebook in (other, one):
-        notebook.ok("%dist_reset")
+        notebook.run("%dist_shutdown")  # which keeps torch imported
 
 
 def ranks(server: Server) -> list[psutil.Process]:

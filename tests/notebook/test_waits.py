@@ -18,7 +18,7 @@ DDP = "from torch.nn.parallel import DistributedDataParallel as DDP\n"
 def two(notebook: Notebook) -> Notebook:
     """Return the notebook with two ranks."""
     if notebook.run("%dist_status").text.count(" idle for ") != 2:
-        notebook.ok("%dist_reset")
+        notebook.run("%dist_shutdown")  # which keeps torch imported
         notebook.ok("%dist_init -n 2")
         # The first model is slow to wrap: torch imports its compiler.
         notebook.ok(f"%%distributed\n{DDP}import time\nmodel = DDP(torch.nn.Linear(2, 2))")
