@@ -14,6 +14,7 @@ from ..client.splitting import concatenate
 from ..client.values import Moved, Mover
 from ..common.errors import DistError
 from ..common.protocol.rank_messages import RankStatus
+from ..common.protocol.records import PoolRecord
 from ..common.rank_specs import check_ranks, parse_ranks
 from .call import Call
 from .session.current_pool import CurrentPool
@@ -40,18 +41,18 @@ class NotebookPool:
     # -- what it is -------------------------------------------------------------------------
 
     @property
-    def _record(self) -> dict[str, Any]:
+    def _record(self) -> PoolRecord:
         return self._current.require()[0]
 
     @property
     def id(self) -> str:
         """Its name, as in ``%dist_status``."""
-        return str(self._record["id"])
+        return self._record.id
 
     @property
     def world_size(self) -> int:
         """Number of ranks."""
-        return int(self._record["world_size"])
+        return self._record.world_size
 
     @property
     def ranks(self) -> list[int]:
@@ -61,12 +62,12 @@ class NotebookPool:
     @property
     def devices(self) -> list[str]:
         """Each rank's device, such as ``cuda:0`` or ``cpu``."""
-        return [rank["device"] for rank in self._record["ranks"]]
+        return [rank.device for rank in self._record.ranks]
 
     @property
     def backend(self) -> str:
         """What its process group uses."""
-        return str(self._record["backend"])
+        return self._record.backend
 
     def status(self) -> dict[int, dict[str, Any]]:
         """Ask every rank how it is; dead ones are left out.

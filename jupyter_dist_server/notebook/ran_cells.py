@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ..common.protocol.records import PoolRecord
 from .output.results import TakesOutputs
 
 MOST_CELLS = 1000
@@ -42,14 +43,14 @@ class RanCells:
 
     Attributes
     ----------
-    pool : dict or None
+    pool : PoolRecord or None
         The pool's record.
     dropped : int
         How many cells were forgotten.
     """
 
     def __init__(self) -> None:
-        self.pool: dict[str, Any] | None = None
+        self.pool: PoolRecord | None = None
         self.dropped = 0
         self._size = 0
         self._cells: deque[RanCell] = deque()
@@ -57,17 +58,17 @@ class RanCells:
     def __iter__(self) -> Iterator[RanCell]:
         return iter(self._cells)
 
-    def add(self, pool: dict[str, Any], cell: RanCell) -> RanCell:
+    def add(self, pool: PoolRecord, cell: RanCell) -> RanCell:
         """Add a cell that begins to run; those of another pool are forgotten."""
-        if self.pool is not None and self.pool["id"] != pool["id"]:
+        if self.pool is not None and self.pool.id != pool.id:
             self.clear()
-        elif self.pool is not None and self.pool["generation"] != pool["generation"]:
+        elif self.pool is not None and self.pool.generation != pool.generation:
             self._append(RanCell("", [], why="Ranks were replaced here and lost their variables."))
         self.pool = pool
         self._append(cell)
         return cell
 
-    def note(self, pool: dict[str, Any], text: str) -> None:
+    def note(self, pool: PoolRecord, text: str) -> None:
         """Add something that cannot be put in a script."""
         self.add(pool, RanCell("", [], why=text))
 

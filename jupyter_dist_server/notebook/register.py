@@ -80,7 +80,7 @@ def load(shell: InteractiveShell) -> None:
         for hook in _hooks:
             hook.install()
     if record := cells.pool.attach():
-        print(f"Attached to this notebook's pool of {record['world_size']} ranks.")
+        print(f"Attached to this notebook's pool of {record.world_size} ranks.")
 
 
 def _magics(kind: type[M]) -> M:

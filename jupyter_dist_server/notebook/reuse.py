@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from .session.control import Record
+from ..common.protocol.records import GpuReference, PoolRecord
 
 _NO_MATTER = ("wait", "timeout")
 """What is asked of the start alone."""
 
 
-def can_reuse(request: dict[str, Any], record: Record) -> bool:
+def can_reuse(request: dict[str, Any], record: PoolRecord) -> bool:
     """Tell whether a running pool has all that is asked for.
 
     Parameters
     ----------
     request : dict
         Fields of `PoolRequest`.
-    record : dict
+    record : PoolRecord
         The pool, see `PoolRecord`.
 
     Returns
@@ -25,19 +25,19 @@ def can_reuse(request: dict[str, Any], record: Record) -> bool:
     bool
         `False` also if something is asked for that the record does not tell, such as variables.
     """
-    gpus = [rank["gpu"] for rank in record["ranks"] if rank["gpu"]]
+    gpus = [rank.gpu for rank in record.ranks if rank.gpu]
     has = {
-        "num_ranks": record["world_size"],
-        "placement": record["placement"],
-        "one_rank_per_gpu": len({gpu["uuid"] for gpu in gpus}) == len(gpus),
-        "oversubscribe": record["leases"] == "shared",
-        "backend": record["backend"],
-        "start_method": record["start_method"],
+        "num_ranks": record.world_size,
+        "placement": record.placement,
+        "one_rank_per_gpu": len({gpu.uuid for gpu in gpus}) == len(gpus),
+        "oversubscribe": record.leases == "shared",
+        "backend": record.backend,
+        "start_method": record.start_method,
     }
     asked = {name: value for name, value in request.items() if _is_said(value)}
     ids = asked.pop("gpu_ids", None)
     return (
-        record["state"] == "RUNNING"
+        record.state == "RUNNING"
         and all(name in _NO_MATTER or value == has.get(name) for name, value in asked.items())
         and (ids is None or _same_gpus(ids, gpus))
     )
@@ -48,11 +48,11 @@ def _is_said(value: Any) -> bool:
     return value is not None and value is not False and value not in ({}, [])
 
 
-def _same_gpus(ids: list[int | str], gpus: list[dict[str, Any]]) -> bool:
+def _same_gpus(ids: list[int | str], gpus: list[GpuReference]) -> bool:
     """Tell whether ranks sit on exactly these GPUs; where there are none, ids are ignored."""
     found = [{name for name in ids if _names(name, gpu)} for gpu in gpus]
     return not gpus or (all(found) and set().union(*found) == set(ids))
 
 
-def _names(name: int | str, gpu: dict[str, Any]) -> bool:
-    return name in (gpu["index"], gpu["label"]) or gpu["uuid"].startswith(str(name))
+def _names(name: int | str, gpu: GpuReference) -> bool:
+    return name in (gpu.index, gpu.label) or gpu.uuid.startswith(str(name))

@@ -7,8 +7,8 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from ..common.protocol.records import PoolRecord
 from ..common.rank_specs import format_ranks
 from .ran_cells import RanCell, RanCells
 
@@ -57,11 +57,11 @@ class _Cell:
     futures: list[str] = field(default_factory=list)
 
 
-def _torchrun(pool: dict[str, Any], path: str) -> str:
+def _torchrun(pool: PoolRecord, path: str) -> str:
     """Return the command that runs a script with as many ranks as a pool has, on its GPUs."""
-    gpus = dict.fromkeys(rank["gpu"]["index"] for rank in pool["ranks"] if rank["gpu"])
+    gpus = dict.fromkeys(rank.gpu.index for rank in pool.ranks if rank.gpu)
     mask = f"CUDA_VISIBLE_DEVICES={','.join(map(str, gpus))} " if gpus else ""
-    return f"{mask}torchrun --nproc_per_node {pool['world_size']} {shlex.quote(path)}"
+    return f"{mask}torchrun --nproc_per_node {pool.world_size} {shlex.quote(path)}"
 
 
 def as_script(ran: RanCells, path: str) -> Script:
@@ -82,7 +82,7 @@ def as_script(ran: RanCells, path: str) -> Script:
     for cell in ran:
         where = "" if cell.number is None else f"Cell {cell.number}"
         on = f" on ranks {format_ranks(cell.ranks)}" if cell.ranks else ""
-        done = _translate(cell, ran.pool["world_size"])
+        done = _translate(cell, ran.pool.world_size)
         comments = [f"# {where}{on}"] if where else []
         comments += [f"# Not translated: {why}" for why in done.missing]
         body.append("\n".join([*comments, done.text]))
@@ -92,16 +92,16 @@ def as_script(ran: RanCells, path: str) -> Script:
         cells += bool(cell.code)
     command = _torchrun(ran.pool, path)
     head = _head(ran.pool, command, missing[:1] if ran.dropped else [], futures, names)
-    if ran.pool["backend"] != "none":
+    if ran.pool.backend != "none":
         destroy = "_destroy" if names & _GROUP else "dist.destroy_process_group"
         body.append(f"{destroy}()\n")
     return Script("\n".join([head, *body]), command, cells, missing)
 
 
 def _head(
-    pool: dict[str, Any], command: str, missing: list[str], futures: list[str], names: set[str]
+    pool: PoolRecord, command: str, missing: list[str], futures: list[str], names: set[str]
 ) -> str:
-    gpus = [rank["gpu"]["index"] for rank in pool["ranks"] if rank["gpu"]]
+    gpus = [rank.gpu.index for rank in pool.ranks if rank.gpu]
     lines = [
         '"""Cells that ran on ranks, written by %dist_export of Jupyter Dist.',
         "",
@@ -120,16 +120,16 @@ def _head(
         'local_rank = int(os.environ["LOCAL_RANK"])',
         'world_size = int(os.environ["WORLD_SIZE"])',
     ]
-    if any(rank["device"] != "cpu" for rank in pool["ranks"]):
+    if any(rank.device != "cpu" for rank in pool.ranks):
         lines.append('device = torch.device("cuda", local_rank % torch.cuda.device_count())')
         lines.append("torch.cuda.set_device(device)")
     else:
         lines.append('device = torch.device("cpu")')
     lines.append(f"gpu_id = {gpus!r}[rank % {len(gpus)}]" if gpus else "gpu_id = None")
     text = ""
-    if pool["backend"] != "none":
-        bound = ", device_id=device" if "nccl" in pool["backend"] else ""
-        lines.append(f'dist.init_process_group("{pool["backend"]}"{bound})')
+    if pool.backend != "none":
+        bound = ", device_id=device" if "nccl" in pool.backend else ""
+        lines.append(f'dist.init_process_group("{pool.backend}"{bound})')
         text = _STANDING_GROUP if names & _GROUP else ""
     return "\n".join([*lines, text]) + (_SHOW if "_show" in names else "")
 

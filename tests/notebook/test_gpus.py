@@ -205,7 +205,7 @@ def emptiest_last(rank, gpus):
     seen.append([(gpu.index, gpu.memory_free > 0) for gpu in gpus])
     return gpus[-1 - rank]
 pool = jds.start_pool(num_ranks=2, place=emptiest_last)
-print(seen[0], [rank["gpu"]["index"] for rank in pool._record["ranks"]])
+print(seen[0], [rank.gpu.index for rank in pool._record.ranks])
 """
     assert "[(1, True), (2, True), (3, True)] [3, 2]" in notebook.ok(code).text
     notebook.ok("%dist_shutdown")

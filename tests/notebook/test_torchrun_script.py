@@ -7,10 +7,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from jupyter_dist_server.common.protocol.records import GpuReference, PoolRecord, RankRecord
 from jupyter_dist_server.notebook.ran_cells import MOST_CELLS, MOST_CHARACTERS, RanCell, RanCells
 from jupyter_dist_server.notebook.torchrun_script import as_script
 
@@ -90,13 +91,16 @@ def test_a_file_is_not_overwritten_unless_forced(ranks: Notebook, tmp_path: Path
     assert "cannot be written: No such file" in ranks.fails(f"%dist_export {tmp_path}/no/train.py")
 
 
-CPU = {"id": "p", "generation": 0, "world_size": 2, "backend": "gloo"}
-CPU["ranks"] = [{"device": "cpu", "gpu": None}] * 2
-GPUS = CPU | {"backend": "cpu:gloo,cuda:nccl"}
-GPUS["ranks"] = [{"device": f"cuda:{i}", "gpu": {"index": gpu}} for i, gpu in enumerate((3, 0))]
+RANKS = [RankRecord(rank, rank, "cpu", None) for rank in range(2)]
+CPU = PoolRecord("p", None, "", 2, "gloo", "cycle", "fork", "", "", ranks=RANKS)
+GPUS = replace(CPU, backend="cpu:gloo,cuda:nccl")
+GPUS.ranks = [
+    RankRecord(rank, rank, f"cuda:{rank}", GpuReference(gpu, str(gpu), f"GPU-{gpu}", "T"))
+    for rank, gpu in enumerate((3, 0))
+]
 
 
-def exported(*cells: RanCell, pool: dict[str, Any] = CPU) -> str:
+def exported(*cells: RanCell, pool: PoolRecord = CPU) -> str:
     """Return a script that is Python."""
     ran = RanCells()
     for cell in cells:
@@ -114,7 +118,7 @@ def test_a_pool_with_gpus_says_which(tmp_path: Path) -> None:
 
 
 def test_a_pool_without_a_group_gets_none() -> None:
-    script = exported(RanCell("rank", [0, 1], 1), pool=CPU | {"backend": "none"})
+    script = exported(RanCell("rank", [0, 1], 1), pool=replace(CPU, backend="none"))
     assert "_process_group" not in script
 
 
@@ -152,7 +156,7 @@ def test_only_the_last_cells_are_remembered() -> None:
         ran.add(CPU, RanCell("1", [0, 1], number))
     script = as_script(ran, "train.py")
     assert script.cells == MOST_CELLS and script.missing[0].startswith("The first 1 cells")
-    ran.add(CPU | {"id": "another"}, RanCell("2", [0], 1))
+    ran.add(replace(CPU, id="another"), RanCell("2", [0], 1))
     assert as_script(ran, "train.py").cells == 1
 
 

@@ -236,7 +236,7 @@ class CellMagics(DistMagics):
         record, _ = self.pool.require()
         self.pool.ran.add(record, RanCell("dist.barrier()", self.pool.choose("")))
         print(
-            f"Ranks {format_ranks(range(record['world_size']))} synchronized in "
+            f"Ranks {format_ranks(range(record.world_size))} synchronized in "
             f"{seconds * 1000.0:.1f} ms."
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from ...common.protocol.records import PoolRecord
 from ...common.protocol.sampler_messages import GpuProcess
 from ...common.rank_specs import format_ranks
 from ...common.units import format_bytes
@@ -13,18 +14,17 @@ from ...gpus.inventory import Gpu
 from ...gpus.metrics import Value
 from ...jobs.lease import holders
 from ...placement.conflicts import REAL_MEMORY, clock
-from ..session.control import Record
 
 
-async def gpu_rows(record: Record) -> list[tuple[str, ...]]:
+async def gpu_rows(record: PoolRecord) -> list[tuple[str, ...]]:
     """Look at the GPUs, and return the rows of the table, the first one being its head.
 
     Parameters
     ----------
-    record : dict
+    record : PoolRecord
         The notebook's pool; if it has no GPU, nor has the table.
     """
-    if not any(rank["gpu"] for rank in record["ranks"]):
+    if not any(rank.gpu for rank in record.ranks):
         return []
     now = await read_gpu_state()
     leases = await asyncio.to_thread(holders, now.inventory)
@@ -56,14 +56,14 @@ def _memory(gpu: Gpu, used: Value) -> str:
 
 
 def _holder(
-    record: Record, gpu: Gpu, lease: dict[str, Any] | None, processes: list[GpuProcess]
+    record: PoolRecord, gpu: Gpu, lease: dict[str, Any] | None, processes: list[GpuProcess]
 ) -> str:
-    ranks = [r["rank"] for r in record["ranks"] if r["gpu"] and r["gpu"]["uuid"] == gpu.uuid]
+    ranks = [r.rank for r in record.ranks if r.gpu and r.gpu.uuid == gpu.uuid]
     words = []
     if ranks:
         words.append(f"this pool, rank{'s' * (len(ranks) > 1)} {format_ranks(ranks)}")
     for one in [lease, *lease["others"]] if lease else []:
-        if one.get("pool") != record["id"]:
+        if one.get("pool") != record.id:
             words.append(_lessee(one))
     if not words:
         foreign = [row for row in processes if (row.memory or 0) > REAL_MEMORY]

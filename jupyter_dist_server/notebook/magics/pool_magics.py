@@ -13,11 +13,11 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
 from ...common.errors import DistError
+from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import format_ranks
 from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
 from ..reuse import can_reuse
-from ..session.control import Record
 from .base import DistMagics
 from .gpu_table import gpu_rows
 from .options import (
@@ -130,9 +130,9 @@ class PoolMagics(DistMagics):
         }
         running = self.pool.living()
         if running and can_reuse(request, running):
-            count = running["world_size"]
+            count = running.world_size
             ranks = f"{count} rank{'s' if count > 1 else ''}"
-            print(f"This notebook's pool of {ranks} is already running ({running['backend']}).")
+            print(f"This notebook's pool of {ranks} is already running ({running.backend}).")
             return
         self.start(request)
 
@@ -150,17 +150,17 @@ class PoolMagics(DistMagics):
                 f"The pool was started with --env {variables}: set these variables for torchrun.",
             )
 
-    def _with_progress(self, work: Callable[[Callable[[Record], None]], Record]) -> None:
+    def _with_progress(self, work: Callable[[Callable[[PoolRecord], None]], PoolRecord]) -> None:
         """Show one line that follows the start of a pool."""
         handle: Any = None
         begun = time.monotonic()
         in_place = hasattr(self.shell, "kernel")  # a terminal would print each state anew
         why = None
 
-        def show(record: Record) -> None:
+        def show(record: PoolRecord) -> None:
             nonlocal handle, why
-            before, why = why, record["progress"].get("reason")
-            if not in_place and record["state"] != "RUNNING" and why in (before, None):
+            before, why = why, record.progress.reason or None
+            if not in_place and record.state != "RUNNING" and why in (before, None):
                 return
             line = {"text/plain": describe_start(record, time.monotonic() - begun)}
             if handle is None:
@@ -241,7 +241,7 @@ class PoolMagics(DistMagics):
                 return
             chosen = others[0].id
         record = self.pool.attach_to(chosen, lambda _: None)
-        print(f"Attached to pool {record['id']} of {record['world_size']} ranks.")
+        print(f"Attached to pool {record.id} of {record.world_size} ranks.")
 
     @plain_usage
     @line_magic
@@ -256,9 +256,9 @@ class PoolMagics(DistMagics):
         record, stopped = self.pool.stop()
         self.pool.all_cells = False
         if stopped:
-            print(f"Stopped {record['world_size']} ranks.")
+            print(f"Stopped {record.world_size} ranks.")
         else:
-            print(f"Detached from pool {record['id']}; another notebook still uses it.")
+            print(f"Detached from pool {record.id}; another notebook still uses it.")
 
     @plain_usage
     @magic_arguments()

@@ -6,30 +6,30 @@ import time
 from pathlib import Path
 
 from ...common.protocol.rank_messages import RankStatus
+from ...common.protocol.records import PoolRecord
 from ...common.units import format_bytes
 from ...pools.discovery import Found
-from ..session.control import Record
 
 
-def describe_start(record: Record, seconds: float) -> str:
+def describe_start(record: PoolRecord, seconds: float) -> str:
     """Say in a line or two how far the start of a pool is, after some seconds."""
-    size = record["world_size"]
+    size = record.world_size
     ranks = f"{size or 'the'} rank{'s' * (size != 1)}"
-    if record["state"] != "RUNNING":
-        progress = record["progress"]
-        phase = progress["phase"] or "waiting"
-        if reason := progress.get("reason"):
+    if record.state != "RUNNING":
+        progress = record.progress
+        phase = progress.phase or "waiting"
+        if reason := progress.reason:
             return f"{phase[0].upper()}{phase[1:]} for {seconds:.0f} s. {reason}"
-        ready = f", {progress['ready']} of {size} ready" if phase == "starting ranks" else ""
+        ready = f", {progress.ready} of {size} ready" if phase == "starting ranks" else ""
         return f"Starting {ranks}: {phase}{ready}…"
-    gpus = [rank["gpu"]["label"] for rank in record["ranks"] if rank["gpu"]]
+    gpus = [rank.gpu.label for rank in record.ranks if rank.gpu]
     where = f"GPU{'s' * (len(gpus) > 1)} {', '.join(gpus)}" if gpus else "the CPU"
-    line = f"{ranks} ready on {where} ({record['backend']}) in {seconds:.1f} s."
-    return "\n".join([line, *record["notices"]])
+    line = f"{ranks} ready on {where} ({record.backend}) in {seconds:.1f} s."
+    return "\n".join([line, *record.notices])
 
 
 def status_table(
-    record: Record,
+    record: PoolRecord,
     said: dict[int, RankStatus],
     dead: dict[int, str],
     gpus: list[tuple[str, ...]],
@@ -38,7 +38,7 @@ def status_table(
 
     Parameters
     ----------
-    record : dict
+    record : PoolRecord
         The pool's record.
     said : dict
         What each rank that answers says of itself.
@@ -47,27 +47,27 @@ def status_table(
     gpus : list of tuple
         The rows of the table of GPUs, see `gpu_rows`; none on a machine without.
     """
-    on_gpus = any(rank["gpu"] for rank in record["ranks"])
+    on_gpus = any(rank.gpu for rank in record.ranks)
     torch = ("allocated",) if on_gpus else ()
     rows: list[tuple[str, ...]] = [("rank", "device", "GPU", "pid", "memory", *torch, "state")]
-    for rank in record["ranks"]:
-        number = rank["rank"]
-        gpu = f"{rank['gpu']['label']} {rank['gpu']['name']}" if rank["gpu"] else "-"
+    for rank in record.ranks:
+        number = rank.rank
+        gpu = f"{rank.gpu.label} {rank.gpu.name}" if rank.gpu else "-"
         answer = said.get(number)
         memory, held = "-", "-"
         if number in dead:
-            pid, state = rank["pid"], f"dead: {dead[number]}"
+            pid, state = rank.pid, f"dead: {dead[number]}"
         elif answer is None:
-            pid, state = rank["pid"], "does not respond"
+            pid, state = rank.pid, "does not respond"
         else:
             report = answer.report
             pid, memory = report.pid, format_bytes(report.memory)
             held = format_bytes(report.gpu.allocated) if report.gpu else "-"
             state = f"{answer.state} for {time.time() - answer.since:.0f} s"
         torch = (held,) if on_gpus else ()
-        rows.append((str(number), rank["device"], gpu, str(pid), memory, *torch, state))
-    size = f"{record['world_size']} ranks, {record['backend']}"
-    lines = [f"Pool {record['id']}: {size}, on {record['host']}", *_aligned(rows)]
+        rows.append((str(number), rank.device, gpu, str(pid), memory, *torch, state))
+    size = f"{record.world_size} ranks, {record.backend}"
+    lines = [f"Pool {record.id}: {size}, on {record.host}", *_aligned(rows)]
     return "\n".join(lines + (["", *_aligned(gpus)] if gpus else []))
 
 

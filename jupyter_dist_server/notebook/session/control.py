@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import time
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Protocol
 
 from ...common.errors import DistError
-from ...common.protocol.records import PoolState
+from ...common.protocol.records import PoolRecord, PoolState
 from ...placement.request import PoolRequest
 from ...pools.discovery import Found, find_pools
 from ...pools.manager import PoolManager
@@ -22,9 +23,6 @@ KEEP_WARM = "JUPYTER_DIST_KEEP_WARM"
 
 _SETTLE = 5.0
 """Seconds within which an agent answers who adopts its pool."""
-
-Record = dict[str, Any]
-"""A pool as `PoolRecord.to_json` writes it."""
 
 
 def kernel_id() -> str | None:
@@ -40,19 +38,19 @@ def kernel_id() -> str | None:
 class Control(Protocol):
     """What the magics need of the one who owns the pools."""
 
-    def find(self) -> Record | None:
+    def find(self) -> PoolRecord | None:
         """Return the live pool of this kernel."""
 
-    def start(self, request: dict[str, Any]) -> Record:
+    def start(self, request: dict[str, Any]) -> PoolRecord:
         """Begin to start a pool; `request` has the fields of `PoolRequest`."""
 
-    def wait(self, record: Record, seconds: float) -> Record:
+    def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Return the pool's record once it is newer than `record`, or after some seconds."""
 
     def stop(self, pool_id: str) -> None:
         """Stop a pool and wait until nothing of it is left."""
 
-    def restart(self, pool_id: str, ranks: list[int]) -> Record:
+    def restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
         """Begin to replace ranks."""
 
     def forget(self) -> None:
@@ -66,33 +64,33 @@ class LocalControl:
         self._loop = loop
         self._manager = PoolManager(keep_warm=float(os.environ.get(KEEP_WARM, DEFAULT_KEEP_WARM)))
 
-    def find(self) -> Record | None:
+    def find(self) -> PoolRecord | None:
         """Return the pool that this kernel started."""
         for pool in self._manager.pools.values():
             if not pool.record.state.ended:
-                return pool.record.to_json()
+                return deepcopy(pool.record)
         return None
 
-    def start(self, request: dict[str, Any]) -> Record:
+    def start(self, request: dict[str, Any]) -> PoolRecord:
         """Begin to start a pool."""
         return self._loop.run(self._start(PoolRequest.from_json(request)))
 
-    async def _start(self, request: PoolRequest) -> Record:
-        return (await self._manager.create(request)).record.to_json()
+    async def _start(self, request: PoolRequest) -> PoolRecord:
+        return deepcopy((await self._manager.create(request)).record)
 
-    def wait(self, record: Record, seconds: float) -> Record:
+    def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Wait for news of a pool."""
-        return self._loop.run(self._wait(self._manager.get(record["id"]), record, seconds))
+        return self._loop.run(self._wait(self._manager.get(record.id), record, seconds))
 
-    async def _wait(self, pool: Pool, record: Record, seconds: float) -> Record:
-        await pool.changed_since(record["version"], seconds)
-        return pool.record.to_json()
+    async def _wait(self, pool: Pool, record: PoolRecord, seconds: float) -> PoolRecord:
+        await pool.changed_since(record.version, seconds)
+        return deepcopy(pool.record)
 
     def stop(self, pool_id: str) -> None:
         """Stop a pool."""
         self._loop.run(self._manager.get(pool_id).stop())
 
-    def restart(self, pool_id: str, ranks: list[int]) -> Record:
+    def restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
         """Replace ranks."""
         return self._loop.run(self._restart(pool_id, ranks))
 
@@ -105,7 +103,7 @@ class LocalControl:
 
     # -- pools that run already -------------------------------------------------------------
 
-    def adopt(self, pool_id: str) -> Record:
+    def adopt(self, pool_id: str) -> PoolRecord:
         """Attach to a pool that another process has started.
 
         Raises
@@ -122,17 +120,17 @@ class LocalControl:
             )
         return self._loop.run(self._adopt(found))
 
-    def adopt_own(self, pool_id: str | None) -> Record | None:
+    def adopt_own(self, pool_id: str | None) -> PoolRecord | None:
         """Attach to this kernel's pool whose server is gone: the one named, or started for it."""
         kernel = kernel_id()
         for found in find_pools():
             started_for = found.config.record.kernel_id
             if found.id == pool_id or (kernel and started_for == kernel):
                 record = self._loop.run(self._adopt(found))
-                return record if record["ended"] is None else None
+                return record if record.ended is None else None
         return None
 
-    async def _adopt(self, found: Found) -> Record:
+    async def _adopt(self, found: Found) -> PoolRecord:
         pool = self._manager.adopt(found)
         deadline = time.monotonic() + _SETTLE
         while pool.record.state in (PoolState.PENDING, PoolState.CONFIGURING):
@@ -140,13 +138,13 @@ class LocalControl:
             if left <= 0:  # its ranks are being started, or replaced
                 break
             await pool.changed_since(pool.record.version, left)
-        return pool.record.to_json()
+        return deepcopy(pool.record)
 
     def release(self, pool_id: str) -> None:
         """Leave a pool to those who hold it too."""
         self._loop.run(self._manager.release(pool_id))
 
-    async def _restart(self, pool_id: str, ranks: list[int]) -> Record:
+    async def _restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
         pool = self._manager.get(pool_id)
         pool.commands.restart(ranks)
-        return pool.record.to_json()
+        return deepcopy(pool.record)

@@ -12,11 +12,11 @@ from typing import Any
 from ...client.client import PoolClient
 from ...common.errors import DistError
 from ...common.protocol.rank_messages import RankStatus
+from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import parse_ranks
 from ..cell import Cell, Options
 from ..loop_thread import LoopThread
 from ..ran_cells import RanCells
-from .control import Record
 from .pool_connection import PoolConnection, group_repaired
 from .pool_owner import PoolOwner, why_it_ended
 
@@ -27,7 +27,7 @@ class CurrentPool:
     def __init__(self) -> None:
         self._loop = LoopThread()
         self._owner = PoolOwner(self._loop)
-        self._record: Record | None = None
+        self._record: PoolRecord | None = None
         self._connection = PoolConnection(self._loop)
         self._failure: DistError | None = None
         self._unreachable: DistError | None = None
@@ -52,7 +52,7 @@ class CurrentPool:
         if self._connection.all_cells and self.client is None:
             with contextlib.suppress(DistError):  # the cell will fail, and say why
                 if record := self._owner.find(self._record):
-                    self._connection.end_all_cells_of_others(record["id"])
+                    self._connection.end_all_cells_of_others(record.id)
         return self._connection.all_cells
 
     @all_cells.setter
@@ -61,7 +61,7 @@ class CurrentPool:
 
     # -- life -------------------------------------------------------------------------------
 
-    def start(self, request: dict[str, Any], progress: Callable[[Record], None]) -> Record:
+    def start(self, request: dict[str, Any], progress: Callable[[PoolRecord], None]) -> PoolRecord:
         """Start a pool and wait until it runs.
 
         Parameters
@@ -80,28 +80,28 @@ class CurrentPool:
             assert self._record
             raise DistError(
                 "pool_exists",
-                f"This notebook already has a pool: {self._record['world_size']} ranks, "
-                f"{self._record['backend']}, {self._record['state']}.",
+                f"This notebook already has a pool: {self._record.world_size} ranks, "
+                f"{self._record.backend}, {self._record.state.value}.",
                 "Use it, or stop it with %dist_shutdown before you start another.",
             )
         self._failure = None
         return self._follow(self._owner.start(request), progress)
 
-    def _follow(self, record: Record, progress: Callable[[Record], None]) -> Record:
+    def _follow(self, record: PoolRecord, progress: Callable[[PoolRecord], None]) -> PoolRecord:
         record = self._owner.follow(record, progress)
         self._connect(record)
         return record
 
-    def attach(self) -> Record | None:
+    def attach(self) -> PoolRecord | None:
         """Make sure that the notebook's running pool is connected, if there is one."""
         record = self._owner.find(self._record)
         is_broken = self._connection.is_broken and record and self._connection.is_to(record)
-        if record and (is_broken or record["state"] == "COMPLETING"):
+        if record and (is_broken or record.state == "COMPLETING"):
             record = self._wait_for_end(record)
         if record is None:
             self._note_why_it_ended()
             self._disconnect()
-        elif record["state"] == "RUNNING" and not self._connection.is_to(record):
+        elif record.state == "RUNNING" and not self._connection.is_to(record):
             try:
                 self._connect(record)
             except DistError as error:
@@ -111,7 +111,7 @@ class CurrentPool:
         self._record = record
         return record
 
-    def living(self) -> Record | None:
+    def living(self) -> PoolRecord | None:
         """Return the running pool, if it is of any use; one whose ranks have all died is ended.
 
         Raises
@@ -121,7 +121,7 @@ class CurrentPool:
         """
         record = self.attach()
         client = self._connection.client
-        if record and record["state"] == "RUNNING" and client:
+        if record and record.state == "RUNNING" and client:
             answers = self._loop.run(client.link.answers())
             self._loop.run(client.status())  # ranks that were just killed are known as dead then
             if answers and len(client.dead) < client.world_size:
@@ -136,7 +136,7 @@ class CurrentPool:
             raise self._unreachable
         return record
 
-    def attach_to(self, pool_id: str, progress: Callable[[Record], None]) -> Record:
+    def attach_to(self, pool_id: str, progress: Callable[[PoolRecord], None]) -> PoolRecord:
         """Use a pool that another notebook has started.
 
         Raises
@@ -158,17 +158,17 @@ class CurrentPool:
         if self._record and not self._failure:
             with contextlib.suppress(DistError):
                 last = self._owner.wait(self._record, 0)
-                self._failure = why_it_ended(last) if last["ended"] else None
+                self._failure = why_it_ended(last) if last.ended else None
 
-    def _wait_for_end(self, record: Record) -> Record | None:
+    def _wait_for_end(self, record: PoolRecord) -> PoolRecord | None:
         """Follow a pool that is ending, or whose agent is gone and whose owner will notice that."""
         record = self._owner.until_ended(record)
-        if record["ended"] is None:
+        if record.ended is None:
             return record
         self._failure = why_it_ended(record)
         return None
 
-    def _connect(self, record: Record) -> None:
+    def _connect(self, record: PoolRecord) -> None:
         self._disconnect()
         self._connection.open(record)
         self._unreachable = None
@@ -178,7 +178,7 @@ class CurrentPool:
         self._connection.close()
         self._record = None
 
-    def require(self) -> tuple[Record, PoolClient]:
+    def require(self) -> tuple[PoolRecord, PoolClient]:
         """Return the running pool.
 
         Raises
@@ -189,11 +189,11 @@ class CurrentPool:
         client = self.client
         stale = client is None or (
             len(client.dead) == client.world_size
-            or (self._record and client.link.generation != self._record["generation"])
+            or (self._record and client.link.generation != self._record.generation)
         )
         if stale:
             self.attach()
-        if self._record and self._record["state"] in ("PENDING", "CONFIGURING"):
+        if self._record and self._record.state in ("PENDING", "CONFIGURING"):
             self._follow(self._record, lambda _: None)
         if self._record and self._unreachable and self._connection.client is None:
             raise self._unreachable
@@ -202,7 +202,7 @@ class CurrentPool:
             raise self._failure or _no_pool()
         return self._record, self._connection.client
 
-    def stop(self) -> tuple[Record, bool]:
+    def stop(self) -> tuple[PoolRecord, bool]:
         """Stop the pool; if it is another notebook's, leave it to that one.
 
         Returns
@@ -220,18 +220,18 @@ class CurrentPool:
             raise _no_pool()
         return record, self._end(record)
 
-    def _end(self, record: Record) -> bool:
+    def _end(self, record: PoolRecord) -> bool:
         self._disconnect()
         return self._owner.stop(record)
 
-    def restart(self, ranks: str, progress: Callable[[Record], None]) -> Record:
+    def restart(self, ranks: str, progress: Callable[[PoolRecord], None]) -> PoolRecord:
         """Replace ranks, all if none is named, and wait until they are ready."""
         record, _ = self.require()
-        size = record["world_size"]
+        size = record.world_size
         chosen = parse_ranks(ranks, size) if ranks.strip() else list(range(size))
         self.attach()  # its server may have gone meanwhile
         with self._connection.replaced():
-            return self._follow(self._owner.restart(record["id"], chosen), progress)
+            return self._follow(self._owner.restart(record.id, chosen), progress)
 
     def keep_connected(self, call: Future[Any]) -> None:
         """Hear of a call to its end, also if ranks are replaced meanwhile."""
@@ -280,16 +280,16 @@ class CurrentPool:
         record, client = self.require()
         chosen = self.choose(ranks)
         self._cells += 1
-        name = f"{record['id']}-{os.getpid()}-{self._cells}"
+        name = f"{record.id}-{os.getpid()}-{self._cells}"
         cell = Cell(client, self._loop, chosen, name, options or Options())
         cell.run(code, execution_count, allow_stdin)
 
     def choose(self, ranks: str) -> list[int]:
         """Return ranks written as `parse_ranks` reads them; empty is all of them."""
-        size = self.require()[0]["world_size"]
+        size = self.require()[0].world_size
         return parse_ranks(ranks, size) if ranks.strip() else list(range(size))
 
-    def status(self) -> tuple[Record, dict[int, RankStatus], dict[int, str]]:
+    def status(self) -> tuple[PoolRecord, dict[int, RankStatus], dict[int, str]]:
         """Return the pool, what each rank says of itself, and why dead ones are dead."""
         record, client = self.require()
         return record, self._loop.run(client.status()), client.dead

@@ -15,8 +15,9 @@ from ...common.errors import DistError
 from ...common.protocol.agent_messages import Attach
 from ...common.protocol.attachment import KERNEL, Attachment
 from ...common.protocol.pool_file import OtherVersion
+from ...common.protocol.records import PoolRecord
 from ..loop_thread import LoopThread
-from .control import Record, kernel_id
+from .control import kernel_id
 
 _REPAIR = 2.0
 """Seconds within which a process group is made again, unless another notebook's cell runs."""
@@ -45,7 +46,7 @@ class PoolConnection:
         self._all_cells: str | None = None
         """Id of the pool to which cells without a magic of ours go too."""
 
-    def open(self, record: Record) -> None:
+    def open(self, record: PoolRecord) -> None:
         """Connect to the ranks of a pool, and hold it.
 
         Raises
@@ -54,9 +55,9 @@ class PoolConnection:
             If the pool does not answer.
         """
         self.close()
-        self.end_all_cells_of_others(record["id"])
-        self.client = self._loop.run(_connected(Path(record["folder"]), self._attachment()))
-        self._pool = record["id"], record["generation"]
+        self.end_all_cells_of_others(record.id)
+        self.client = self._loop.run(_connected(Path(record.folder), self._attachment()))
+        self._pool = record.id, record.generation
 
     def close(self) -> None:
         """Disconnect, if there is a connection."""
@@ -64,9 +65,9 @@ class PoolConnection:
             self._loop.run(self.client.close())
         self.client = self._pool = None
 
-    def is_to(self, record: Record) -> bool:
+    def is_to(self, record: PoolRecord) -> bool:
         """Tell whether it is to the ranks that a pool has now."""
-        return self._pool == (record["id"], record["generation"])
+        return self._pool == (record.id, record.generation)
 
     @property
     def is_broken(self) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 
 from ...common.errors import DistError
 from ...common.protocol.attachment import KERNEL
+from ...common.protocol.records import PoolRecord
 from ..loop_thread import LoopThread
-from .control import Control, LocalControl, Record
+from .control import Control, LocalControl
 from .server_control import find_server
 
 _NEWS = 10.0
@@ -35,7 +36,7 @@ class PoolOwner:
         self._is_guest = False
         """Whether the pool is another notebook's."""
 
-    def start(self, request: dict[str, Any]) -> Record:
+    def start(self, request: dict[str, Any]) -> PoolRecord:
         """Begin to start a pool: in the server, or in this kernel without one."""
         self._is_guest = False
         self._control = find_server() or self._local
@@ -51,12 +52,12 @@ class PoolOwner:
             }
         )
 
-    def adopt(self, pool_id: str) -> Record:
+    def adopt(self, pool_id: str) -> PoolRecord:
         """Use a pool that another notebook has started; see `LocalControl.adopt`."""
         self._control, self._is_guest = self._local, True
         return self._local.adopt(pool_id)
 
-    def find(self, last: Record | None) -> Record | None:
+    def find(self, last: PoolRecord | None) -> PoolRecord | None:
         """Return the notebook's pool, from whoever knows it: the server, we, or its agent."""
         record, silent = None, None
         try:
@@ -68,14 +69,14 @@ class PoolOwner:
             if record:
                 self._control = server
         if record is None and self._control is self._local:
-            record = self._local.adopt_own(last["id"] if last else None)
+            record = self._local.adopt_own(last.id if last else None)
         return record
 
-    def wait(self, record: Record, seconds: float) -> Record:
+    def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Return the pool's record once it is newer than `record`, or after some seconds."""
         return self._control.wait(record, seconds)
 
-    def follow(self, record: Record, progress: Callable[[Record], None]) -> Record:
+    def follow(self, record: PoolRecord, progress: Callable[[PoolRecord], None]) -> PoolRecord:
         """Wait until a pool runs; an interrupt cancels a start, but lets ranks be replaced.
 
         Raises
@@ -84,45 +85,45 @@ class PoolOwner:
             If it ends instead; the reason says why.
         """
         try:
-            while record["state"] in ("PENDING", "CONFIGURING"):
+            while record.state in ("PENDING", "CONFIGURING"):
                 progress(record)
                 record = self.wait(record, _NEWS)
         except KeyboardInterrupt:
-            if record["started"]:
+            if record.started:
                 raise
             self._cancel(record)
             raise DistError(
                 "start_cancelled", "The start was cancelled, and all its processes have ended."
             ) from None
-        if record["state"] != "RUNNING":
+        if record.state != "RUNNING":
             raise why_it_ended(record)
         progress(record)
         return record
 
-    def until_ended(self, record: Record) -> Record:
+    def until_ended(self, record: PoolRecord) -> PoolRecord:
         """Follow a pool until it has ended, or it is clear that it does not."""
         deadline = time.monotonic() + _END
-        while record["ended"] is None and time.monotonic() < deadline:
+        while record.ended is None and time.monotonic() < deadline:
             record = self.wait(record, _NEWS)
         return record
 
-    def _cancel(self, record: Record) -> None:
+    def _cancel(self, record: PoolRecord) -> None:
         if self._is_guest:
-            self._local.release(record["id"])
+            self._local.release(record.id)
         else:
-            self._control.stop(record["id"])
+            self._control.stop(record.id)
 
-    def stop(self, record: Record) -> bool:
+    def stop(self, record: PoolRecord) -> bool:
         """Stop a pool, unless it is another notebook's that still uses it; tell whether it was."""
         guest, self._is_guest = self._is_guest, False
-        kernels = [one for one in record["attachments"] if one["as"] == KERNEL]
-        if guest and any(kernel["pid"] != os.getpid() for kernel in kernels):
-            self._local.release(record["id"])
+        kernels = [one for one in record.attachments if one.kind == KERNEL]
+        if guest and any(kernel.pid != os.getpid() for kernel in kernels):
+            self._local.release(record.id)
             return False
-        self._control.stop(record["id"])
+        self._control.stop(record.id)
         return True
 
-    def restart(self, pool_id: str, ranks: list[int]) -> Record:
+    def restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
         """Begin to replace ranks."""
         return self._control.restart(pool_id, ranks)
 
@@ -135,11 +136,11 @@ class PoolOwner:
         self._control, self._is_guest = self._local, False
 
 
-def why_it_ended(record: Record) -> DistError:
+def why_it_ended(record: PoolRecord) -> DistError:
     """Return the reason for which a pool ended, as an error."""
-    reason = record["reason"]
+    reason = record.reason
     if reason is None:
         return DistError("no_pool", "The pool was stopped.", "Start one with %dist_init.")
-    said = [f"  {line}" for line in reason["stderr"][-6:]]
-    hint = "\n".join([*filter(None, [reason["hint"]]), *said])
-    return DistError(reason["code"], reason["message"], hint)
+    said = [f"  {line}" for line in reason.stderr[-6:]]
+    hint = "\n".join([*filter(None, [reason.hint]), *said])
+    return DistError(reason.code, reason.message, hint)

@@ -13,13 +13,18 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from ...common.errors import DistError
 from ...common.peers import CAN_TELL, listener_uid, user_name
+from ...common.protocol.records import PoolRecord
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
 from ...jobs.command import JOB
-from .control import Record, kernel_id
+from .control import kernel_id
+
+T = TypeVar("T")
 
 _TIMEOUT = 30.0
 _FIND_TIMEOUT = 10.0
@@ -102,9 +107,7 @@ class ServerControl:
     def __hash__(self) -> int:
         return hash(self._secret)
 
-    def _call(
-        self, method: str, path: str, body: Any = None, timeout: float = _TIMEOUT
-    ) -> dict[str, Any]:
+    def _call(self, method: str, path: str, body: Any = None, timeout: float = _TIMEOUT) -> bytes:
         request = urllib.request.Request(
             self._url + path,
             data=None if body is None else json.dumps(body).encode(),
@@ -112,8 +115,13 @@ class ServerControl:
             headers={"Authorization": f"{SECRET_SCHEME} {self._secret}"},
         )
         with self._open(request, timeout) as response:
-            answer: dict[str, Any] = json.load(response)
+            answer: bytes = response.read()
             return answer
+
+    def _record(
+        self, method: str, path: str, body: Any = None, timeout: float = _TIMEOUT
+    ) -> PoolRecord:
+        return _read(self._call(method, path, body, timeout), PoolRecord)
 
     @contextlib.contextmanager
     def _open(self, request: urllib.request.Request, timeout: float) -> Iterator[Any]:
@@ -130,33 +138,47 @@ class ServerControl:
                 "Check that it is running. A busy server does not affect the ranks.",
             ) from error
 
-    def find(self) -> Record | None:
+    def find(self) -> PoolRecord | None:
         """Return the live pool of this kernel."""
         path = f"kernels/{self._kernel}/pool"
-        pool: Record | None = self._call("GET", path, timeout=_FIND_TIMEOUT)["pool"]
-        return pool
+        return _read(self._call("GET", path, timeout=_FIND_TIMEOUT), _Found).pool
 
-    def start(self, request: dict[str, Any]) -> Record:
+    def start(self, request: dict[str, Any]) -> PoolRecord:
         """Begin to start a pool for this kernel."""
         self.check()  # the request holds the kernel's environment
-        return self._call("POST", "pools", request | {"kernel_id": self._kernel})
+        return self._record("POST", "pools", request | {"kernel_id": self._kernel})
 
-    def wait(self, record: Record, seconds: float) -> Record:
+    def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Wait for news of a pool."""
-        query = f"?after={record['version']}&wait={seconds:g}"
-        return self._call("GET", f"pools/{record['id']}{query}", timeout=seconds + _TIMEOUT)
+        query = f"?after={record.version}&wait={seconds:g}"
+        return self._record("GET", f"pools/{record.id}{query}", timeout=seconds + _TIMEOUT)
 
     def stop(self, pool_id: str) -> None:
         """Stop a pool."""
         self._call("DELETE", f"pools/{pool_id}?wait=1", timeout=_STOP_WAIT)
 
-    def restart(self, pool_id: str, ranks: list[int]) -> Record:
+    def restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
         """Replace ranks."""
-        return self._call("POST", f"pools/{pool_id}/restart", {"ranks": ranks})
+        return self._record("POST", f"pools/{pool_id}/restart", {"ranks": ranks})
 
     def forget(self) -> None:
         """Drop the server's zygotes."""
         self._call("DELETE", "zygotes")
+
+
+class _Found(msgspec.Struct):
+    pool: PoolRecord | None
+
+
+def _read(answer: bytes, form: type[T]) -> T:
+    try:
+        return msgspec.json.decode(answer, type=form)
+    except ValueError as error:
+        raise DistError(
+            "server_error",
+            f"The Jupyter server's answer is malformed: {error}.",
+            "Install the same version of jupyter-dist-server for the kernel and the server.",
+        ) from error
 
 
 def _check_listener(sock: socket.socket) -> None:
