@@ -37,9 +37,7 @@ def queue(tmp_path: Path, leases: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.chdir(tmp_path)
     ours = Queue(tmp_path)
     yield ours
-    for name in ("dist-dispatcher", "dist-zygote", "dist-runner"):
-        for process in ours.processes(name):
-            process.kill()
+    ours.end()
     for log in tmp_path.glob("jupyter-dist/*/dispatcher.log"):
         print(log.read_text())  # shown if the test fails
 

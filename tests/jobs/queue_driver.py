@@ -74,14 +74,21 @@ class Queue:
     def output(self, job: str) -> str:
         return (self.folder / f"jdist-{job}.out").read_text()
 
-    def processes(self, name: str) -> list[psutil.Process]:
+    def processes(self, name: str | None = None) -> list[psutil.Process]:
         found = []
         for process in psutil.process_iter():
             try:
-                if process.name() == name and process.environ().get("XDG_STATE_HOME") == str(
-                    self.folder
-                ):
+                is_named = name in (None, process.name())
+                if is_named and process.environ().get("XDG_STATE_HOME") == str(self.folder):
                     found.append(process)
             except psutil.Error:
                 continue
         return found
+
+    def end(self) -> None:
+        """End whatever belongs to it."""
+        while left := self.processes():
+            for process in left:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(left, PATIENCE)

@@ -12,11 +12,15 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.gpus.gpu_state import GpuState
+from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs import patience
 from jupyter_dist_server.jobs.board import JOBS, POOL, Board, posted, wants_of
+from jupyter_dist_server.jobs.lease import Lease
 from jupyter_dist_server.jobs.order_lock import our_turn
 from jupyter_dist_server.jobs.patience import Patience
 from jupyter_dist_server.jobs.plan import Plan, Reservation, plan
+from jupyter_dist_server.jobs.situation import situation
 from jupyter_dist_server.jobs.wake import Wake
 from jupyter_dist_server.jobs.wants import Held, Machine, Want
 
@@ -222,6 +226,32 @@ def test_a_change_wakes_and_a_wiped_folder_is_watched_again(leases: Path) -> Non
     assert wake.watches and time.monotonic() - begun < 60
     board.close()
     wake.close()
+
+
+def test_without_inotify_waits_are_short(leases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoneLeft:
+        def __init__(self) -> None:
+            raise OSError(24, "no instance left")
+
+    monkeypatch.setattr("jupyter_dist_server.jobs.wake.Inotify", NoneLeft)
+    wake = Wake([leases])
+    assert not wake.watches
+    assert wake.wait(None) == set(), "a second, not for ever"
+    wake.close()
+
+
+def test_memory_of_a_shared_gpu_is_summed_across_users(leases: Path) -> None:
+    def share(gigabytes: int) -> Lease:
+        who = {"pool": f"p-{gigabytes}", "pid": os.getpid(), "share_mib": gigabytes << 10}
+        return Lease.take(["GPU-0"], who, shared=True)
+
+    gpu = Gpu(0, "GPU-0", "H100", 80 << 30, "00", "9.0")
+    child = Child(lambda: share(50), 65534 if os.getuid() == 0 else None)
+    seen = GpuState(Inventory((gpu,)))
+    for gigabytes, starts in ((30, True), (31, False)):
+        there = situation(seen, [want("1", share=gigabytes << 30)], [])
+        assert bool(there.plan().starts) is starts
+    child.kill()
 
 
 async def test_a_change_wakes_an_event_loop(leases: Path) -> None:

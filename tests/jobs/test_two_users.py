@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -79,9 +80,7 @@ def other(queue: Queue, leases: Path, fake_nvml: State) -> Iterator[OtherQueue]:
     os.chown(folder, OTHER, OTHER)
     theirs = OtherQueue(folder)
     yield theirs
-    for name in ("dist-dispatcher", "dist-zygote", "dist-runner"):
-        for process in theirs.processes(name):
-            process.kill()
+    theirs.end()
     for log in folder.glob("jupyter-dist/*/dispatcher.log"):
         print(log.read_text())
 
@@ -116,6 +115,24 @@ def test_users_take_turns_and_see_each_other(queue: Queue, other: OtherQueue) ->
     assert [row.state for row in rows] == [RUNNING] * 4 + [PENDING] * 8
     assert {row.name for row in rows} == {"theirs"}
     assert sum(len(row.gpu_uuids) for row in rows) == 4
+
+
+def test_whoever_waits_sleeps(queue: Queue, other: OtherQueue) -> None:
+    with take(*range(8)):
+        other.submit("-c", "0", "-G", "8", "true")
+        queue.submit("-c", "0", "-G", "8", "true")
+        queue.submit("-H", "-c", "0", "sleep", "1000")
+        wait_for(lambda: waiting() == {0: 1, OTHER: 1}, "both to wait")
+        both = [other.dispatcher(), *queue.processes("dist-dispatcher")]
+        wait_for(lambda: _wake_ups(both) < 10, "neither to wake the other again and again")
+    queue.run("cancel", "--all")
+
+
+def _wake_ups(processes: list[psutil.Process], seconds: float = 1.0) -> int:
+    """Return how often processes are woken within some time."""
+    before = sum(process.num_ctx_switches().voluntary for process in processes)
+    threading.Event().wait(seconds)
+    return sum(process.num_ctx_switches().voluntary for process in processes) - before
 
 
 def test_a_dispatcher_that_was_stopped_is_passed_over(queue: Queue, other: OtherQueue) -> None:
@@ -187,9 +204,16 @@ async def test_a_pool_waits_for_a_job_of_another_user(queue: Queue, other: Other
         getting = asyncio.create_task(allocator.in_line(told.put_nowait))
         await told.get()
         assert waiting()[0] == 1
+        with closing(Store(store_folder())) as store:
+            pool = overview(store)[-1]
+        assert (pool.kind, pool.state, pool.gpus, pool.id[:2]) == ("pool", PENDING, 2, "p-")
         (other.folder / "go").touch()
-        stack.enter_context(closing(await getting))
+        allocation = stack.enter_context(closing(await getting))
         assert waiting() == {}
+        with closing(Store(store_folder())) as store:
+            (pool,) = overview(store)
+        assert (pool.kind, pool.state) == ("pool", RUNNING)
+        assert list(pool.gpu_uuids) == [gpu.uuid for gpu in allocation.placement.used]
 
 
 def _holds(uid: int) -> Any:
