@@ -7,12 +7,13 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.processes import POOL_ENDED
 from ..common.protocol.agent_messages import Snapshot
+from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.rank_messages import CellRequest
 from ..common.tasks import Tasks
 from .agent_link import AgentLink, agent_silent
@@ -21,7 +22,6 @@ from .execution import Execution, OnOutput, Reply
 from .group_recovery import GroupRecovery
 from .interrupt import Interrupter
 from .rank_connection import RankConnection, rank_silent
-from .rank_sockets import Message
 
 _OUTPUTS = frozenset(
     ["stream", "display_data", "update_display_data", "execute_result", "error", "clear_output"]
@@ -284,7 +284,7 @@ class PoolClient(RankConnection):
         for rank in execution.outstanding:
             execution.lose(rank, POOL_ENDED)
 
-    def send_input(self, rank: int, value: str, request: dict[str, Any]) -> None:
+    def send_input(self, rank: int, value: str, request: Content) -> None:
         """Answer a rank's ``input()``; `request` is the header that came with it."""
         message = self.session.msg("input_reply", {"value": value}, parent={"header": request})
         self.send(message, [rank], "stdin")

@@ -7,13 +7,13 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
+from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.rank_messages import CancelReply
 
 _LOG = logging.getLogger(__name__)
 
-OnOutput = Callable[[int, str, dict[str, Any]], None]
+OnOutput = Callable[[int, str, Content], None]
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Reply:
     rank: int
     status: str
     """``ok``, ``error``, ``aborted``, ``dead``, or ``late`` if it did not stop."""
-    content: dict[str, Any] = field(default_factory=dict)
+    content: Content = field(default_factory=dict)
 
 
 class Execution:
@@ -84,14 +84,14 @@ class Execution:
                 continue
         return True
 
-    def output(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+    def output(self, rank: int, kind: str, content: Content) -> None:
         """Tell what a rank shows; a mistake of who is told must not keep the cell from ending."""
         try:
             self._on_output(rank, kind, content)
         except Exception:
             _LOG.exception("Handling an output of rank %s failed", rank)
 
-    def finish(self, rank: int, content: dict[str, Any]) -> None:
+    def finish(self, rank: int, content: Content) -> None:
         """Note a rank's reply."""
         if rank in self._waiting:
             self._drop(Reply(rank, content["status"], content))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.errors import DistError
+from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.rank_messages import (
     RankRequest,
     RankStatus,
@@ -18,7 +19,7 @@ from ..common.protocol.rank_messages import (
     read_content,
 )
 from ..common.rank_specs import format_ranks
-from .rank_sockets import Message, RankSockets, Topics, output_topics
+from .rank_sockets import RankSockets, Topics, output_topics
 
 _LOG = logging.getLogger(__name__)
 
@@ -87,12 +88,12 @@ class RankConnection(RankSockets):
     def begin(
         self,
         kind: str,
-        content: dict[str, Any],
+        content: Content,
         ranks: Iterable[int],
         *,
         channel: str = "control",
         buffers: Sequence[Any] = (),
-        header: dict[str, Any] | None = None,
+        header: Content | None = None,
     ) -> dict[int, asyncio.Future[Message]]:
         """Send one request to ranks; return what becomes their replies, or is cancelled."""
         message = self.session.msg(kind, content)
@@ -111,12 +112,12 @@ class RankConnection(RankSockets):
     async def ask(
         self,
         kind: str,
-        content: dict[str, Any],
+        content: Content,
         ranks: Iterable[int] | None = None,
         *,
         channel: str = "control",
         buffers: Sequence[Any] = (),
-        header: dict[str, Any] | None = None,
+        header: Content | None = None,
         timeout: float | None = None,
     ) -> dict[int, Message]:
         """Send one request to ranks and wait for their replies.

@@ -19,10 +19,10 @@ from jupyter_client.session import Session
 
 from ..common.folder import endpoint, read_config
 from ..common.protocol.cell_messages import cell_topic
+from ..common.protocol.jupyter_messages import Message
 
 _LOG = logging.getLogger(__name__)
 
-Message = dict[str, Any]
 Self = TypeVar("Self", bound="RankSockets")
 Topics = Callable[[int, str], Iterable[bytes]]
 """Returns what to subscribe to on a rank's iopub channel, given the rank and our session's id."""

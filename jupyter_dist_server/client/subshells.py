@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
+from ..common.protocol.jupyter_messages import Content, Message
 from .rank_connection import RankConnection
 
 
@@ -22,8 +22,8 @@ async def subshell_of(connection: RankConnection, rank: int) -> str:
 
 
 async def ask_beside(
-    connection: RankConnection, kind: str, content: dict[str, Any], rank: int, timeout: float
-) -> dict[str, Any] | None:
+    connection: RankConnection, kind: str, content: Content, rank: int, timeout: float
+) -> Content | None:
     """Ask a rank something.
 
     Parameters
@@ -45,7 +45,7 @@ async def ask_beside(
         The reply's content; `None` if none came in time.
     """
 
-    async def answer() -> dict[str, Any] | None:
+    async def answer() -> Content | None:
         header = {"subshell_id": await subshell_of(connection, rank) or None}
         replies = await connection.ask(kind, content, [rank], channel="shell", header=header)
         return replies[rank]["content"] if rank in replies else None
@@ -59,7 +59,7 @@ async def ask_beside(
     return said
 
 
-async def forward(connection: RankConnection, rank: int, message: dict[str, Any]) -> None:
+async def forward(connection: RankConnection, rank: int, message: Message) -> None:
     """Pass a front end's message to a comm on to a rank, under the front end's own header.
 
     It goes to a subshell if it came to one.

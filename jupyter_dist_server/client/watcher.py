@@ -7,9 +7,10 @@ import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ..common.protocol.jupyter_messages import Message
 from ..common.protocol.rank_messages import CellRequest, RankStatus
 from .rank_connection import RankConnection
-from .rank_sockets import Message, RankSockets, status_topics
+from .rank_sockets import RankSockets, status_topics
 
 _CELLS = ("execute_request", CellRequest.kind)
 """What runs a cell, from any Jupyter client or from one of ours."""

@@ -15,13 +15,14 @@ from ..client.client import PoolClient
 from ..client.execution import Execution, Reply
 from ..client.values import Mover
 from ..common.processes import RESTARTED, STOPPED
+from ..common.protocol.jupyter_messages import Content
 from ..common.rank_specs import format_ranks
 from .loop_thread import LoopThread
 from .output.merge import Merger
 from .output.outcome import CellFailed, as_shown
 from .output.publication import publish
 
-_Event = tuple[int, str, dict[str, Any]]
+_Event = tuple[int, str, Content]
 
 
 class Call(Future[list[Any]]):

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from ..client.client import OUTPUT_LIMIT, PoolClient
 from ..client.execution import Execution
+from ..common.protocol.jupyter_messages import Content
 from .loop_thread import LoopThread
 from .output.early_failures import EarlyFailures, what_failed
 from .output.late_output import LateOutput
@@ -30,7 +30,7 @@ MAX_DRAIN = 0.1
 
 _STOPPED = "KeyboardInterrupt"
 
-_Event = tuple[int, str, dict[str, Any]]
+_Event = tuple[int, str, Content]
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Cell:
     def _publish_always(self, published: list[Publication]) -> None:
         publish(self._tabs.mark(published) if self._tabs else published)
 
-    def _mark_failed(self, ends: dict[int, dict[str, Any]]) -> None:
+    def _mark_failed(self, ends: dict[int, Content]) -> None:
         """Who was stopped on request has not failed."""
         whats = {rank: what_failed(end) for rank, end in ends.items()}
         failed = {rank: what for rank, what in whats.items() if not what.startswith(_STOPPED)}
@@ -177,7 +177,7 @@ class Cell:
                 if event := self._events.get():
                     self._late.show(*event)
 
-    def _on_event(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+    def _on_event(self, rank: int, kind: str, content: Content) -> None:
         if not self._options.quiet:  # which shows errors with the cell's end
             kind, content = as_shown(kind, content)
         with self._event_lock:
@@ -186,7 +186,7 @@ class Cell:
             else:
                 self._hand_over(rank, kind, content)
 
-    def _hand_over(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+    def _hand_over(self, rank: int, kind: str, content: Content) -> None:
         """Let the main thread show it; waking it for each rank of a silent cell is dear."""
         if kind == "finished" and content["status"] == "ok" and not self._spoken:
             self._quiet.append((rank, kind, content))
@@ -241,7 +241,7 @@ class Cell:
             self._late_at = float("inf")
             self._loop.call(self._stop)
 
-    def _take(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+    def _take(self, rank: int, kind: str, content: Content) -> None:
         if self._options.results is not None:
             self._options.results.add(rank, kind, content)
         if kind == "finished":
@@ -270,7 +270,7 @@ class Cell:
                 self._publish(self._view.take_all(rank, now))
                 self._answer(rank, request)
 
-    def _answer(self, rank: int, request: dict[str, Any]) -> None:
+    def _answer(self, rank: int, request: Content) -> None:
         try:
             value = ask(rank, request)
         except KeyboardInterrupt:

@@ -18,6 +18,7 @@ from IPython.core.error import UsageError
 from ..client.client import PoolClient
 from ..client.subshells import ask_beside
 from ..common.errors import DistError
+from ..common.protocol.jupyter_messages import Content
 from ..common.rank_specs import parse_ranks
 from .magics.cell_magics import CellMagics
 from .magics.options import unquoted, without_comment
@@ -30,8 +31,6 @@ _CELL_MAGIC = re.compile(
 )
 _RANKS_OPTION = re.compile(r"(?:^|\s)(?:--ranks|-r|--targets|-t)(?:\s*=\s*|\s+)(?P<ranks>\S+)")
 _MAGIC_NAME = re.compile(r"\s*%{1,2}\w*")
-
-Answer = dict[str, Any]
 
 
 class Introspection:
@@ -51,14 +50,14 @@ class Introspection:
         self._own = kernel.do_complete, kernel.do_inspect
 
     def install(self) -> None:
-        """Answer from now on."""
+        """Content from now on."""
         self._kernel.do_complete, self._kernel.do_inspect = self.complete, self.inspect
 
     def remove(self) -> None:
         """Let IPython answer again."""
         self._kernel.do_complete, self._kernel.do_inspect = self._own
 
-    async def complete(self, code: str, cursor_pos: int | None) -> Answer:
+    async def complete(self, code: str, cursor_pos: int | None) -> Content:
         """Complete at a position, counted in characters."""
         position = len(code) if cursor_pos is None else cursor_pos
         place = self._place(code, position)
@@ -84,7 +83,7 @@ class Introspection:
 
     async def inspect(
         self, code: str, cursor_pos: int, detail_level: int = 0, omit_sections: Iterable[str] = ()
-    ) -> Answer:
+    ) -> Content:
         """Describe what is at a position, counted in characters."""
         place = self._place(code, cursor_pos)
         if place is None:
@@ -119,8 +118,8 @@ class Introspection:
         return (client, living[0], begin) if living else None
 
     async def _ask(
-        self, client: PoolClient, rank: int, kind: str, content: dict[str, Any]
-    ) -> Answer | None:
+        self, client: PoolClient, rank: int, kind: str, content: Content
+    ) -> Content | None:
         try:
             work = ask_beside(client, kind, content, rank, PATIENCE)
             answer = await asyncio.wrap_future(self._cells.pool.loop.submit(work))
@@ -142,7 +141,7 @@ def _chosen(name: str, line: str, world_size: int) -> list[int]:
         return list(range(world_size))
 
 
-async def _settled(answer: Any) -> Answer:
+async def _settled(answer: Any) -> Content:
     """Return IPython's own answer, which some versions give at once and some later."""
-    settled: Answer = await answer if inspect.isawaitable(answer) else answer
+    settled: Content = await answer if inspect.isawaitable(answer) else answer
     return settled

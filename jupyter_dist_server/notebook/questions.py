@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..common.protocol.jupyter_messages import Content
+
 
 class Questions:
     """Those that were not asked yet."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[float, int, dict[str, Any]]] = deque()
+        self._waiting: deque[tuple[float, int, Content]] = deque()
         """When it may be asked, by whom, and what."""
 
     @property
@@ -23,18 +25,18 @@ class Questions:
         """When the next one may be asked."""
         return self._waiting[0][0] if self._waiting else None
 
-    def add(self, rank: int, request: dict[str, Any], due: float) -> None:
+    def add(self, rank: int, request: Content, due: float) -> None:
         """Take what a rank asks."""
         self._waiting.append((due, rank, request))
 
-    def take(self, now: float) -> tuple[int, dict[str, Any]] | None:
+    def take(self, now: float) -> tuple[int, Content] | None:
         """Return a rank and what it asks, if there is one to be asked now."""
         if self._waiting and now >= self._waiting[0][0]:
             return self._waiting.popleft()[1:]
         return None
 
 
-def ask(rank: int, request: dict[str, Any]) -> str:
+def ask(rank: int, request: Content) -> str:
     """Return what the user answers; Stop raises `KeyboardInterrupt`."""
     prompt = f"[{rank}] {request['prompt']}"
     with on_sigint(signal.default_int_handler):

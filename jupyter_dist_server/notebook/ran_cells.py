@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.records import PoolRecord
 from .output.results import TakesOutputs
 
@@ -31,7 +31,7 @@ class RanCell:
     results: TakesOutputs | None = None
     """Who else takes its outputs, while it runs."""
 
-    def add(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+    def add(self, rank: int, kind: str, content: Content) -> None:
         """Take one output."""
         self.has_value |= kind == "execute_result"
         if self.results is not None:

@@ -15,9 +15,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ..client.client import PoolClient
 from ..client.comms import NobodyListens
-from ..client.rank_sockets import Message
 from ..client.subshells import forward
 from ..common.protocol.cell_messages import COMM_STATUS
+from ..common.protocol.jupyter_messages import Content, Message
 
 _LOOK_EVERY = 0.2
 """Seconds after which somebody who waits for a rank looks whether it is still there."""
@@ -161,8 +161,8 @@ class Comms:
     def _publish(
         self,
         kind: str,
-        content: dict[str, Any],
-        metadata: dict[str, Any],
+        content: Content,
+        metadata: Content,
         buffers: list[Any],
         parent: Message,
     ) -> None:

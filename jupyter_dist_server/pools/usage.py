@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 
 from ..client.rank_connection import RankConnection, read_reply
-from ..client.rank_sockets import Message
 from ..common.processes import ProcessRef
 from ..common.protocol.collectives import UNCOUNTED
+from ..common.protocol.jupyter_messages import Message
 from ..common.protocol.rank_messages import RankStatus, StatusRequest, Whereabouts
 from ..common.protocol.records import PoolState, RankRecord
 from ..common.tasks import Tasks

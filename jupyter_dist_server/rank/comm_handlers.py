@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..common.protocol.cell_messages import COMM_REQUESTS, COMM_STATUS
+from ..common.protocol.jupyter_messages import Content
 
 
 class CommHandlers:
@@ -25,7 +26,7 @@ class CommHandlers:
             self.shell_handlers[kind] = partial(self._handle_comm, self.shell_handlers[kind])
 
     def _handle_comm(
-        self, handler: Callable[..., Any], stream: Any, ident: Any, parent: dict[str, Any]
+        self, handler: Callable[..., Any], stream: Any, ident: Any, parent: Content
     ) -> None:
         self._tell(parent, "busy")
         try:
@@ -33,7 +34,7 @@ class CommHandlers:
         finally:
             self._tell(parent, "idle")
 
-    def _tell(self, parent: dict[str, Any], state: str) -> None:
+    def _tell(self, parent: Content, state: str) -> None:
         topic = f"comm-{parent['content']['comm_id']}".encode()
         content = {"execution_state": state}
         self.session.send(self.iopub_socket, COMM_STATUS, content, parent, topic)

@@ -20,6 +20,8 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from zmq.eventloop.zmqstream import ZMQStream
 
+from ..common.protocol.jupyter_messages import Content
+
 
 class BaseKernel(IPythonKernel):
     """ipykernel's kernel; what it calls can be overridden."""
@@ -45,12 +47,12 @@ class BaseKernel(IPythonKernel):
         if self.has_followers():
             super()._publish_status(status, channel, parent)
 
-    def ask_user(self, prompt: str, parent: dict[str, Any], password: bool) -> str | None:
+    def ask_user(self, prompt: str, parent: Content, password: bool) -> str | None:
         """Return what the user answers to ``input()``; `None` leaves that to ipykernel."""
         return None
 
     def _input_request(
-        self, prompt: str, ident: Any, parent: dict[str, Any], password: bool = False
+        self, prompt: str, ident: Any, parent: Content, password: bool = False
     ) -> str:
         answer = self.ask_user(prompt, parent, password)
         if answer is None:
@@ -178,7 +180,7 @@ class BaseStream(OutStream):
         super().__init__(session, pub_thread, name, **options | {"watchfd": False})
 
     @property
-    def cell_header(self) -> dict[str, Any]:
+    def cell_header(self) -> Content:
         """The header of the request whose cell the main thread runs."""
-        header: dict[str, Any] = self._parent_header_global
+        header: Content = self._parent_header_global
         return header

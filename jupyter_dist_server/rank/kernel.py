@@ -17,6 +17,7 @@ from traitlets.config import Config
 
 from ..common.folder import CHANNELS
 from ..common.protocol.cell_messages import ENDS_CELL, cell_topic
+from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.rank_messages import (
     CONTROL_REQUESTS,
     Activity,
@@ -159,7 +160,7 @@ class RankKernel(
             self.session.send(self.iopub_socket, "execute_reply", reply, request, topic)
         self._publish_cell_status("idle", asked)
 
-    def ask_user(self, prompt: str, parent: dict[str, Any], password: bool) -> str | None:
+    def ask_user(self, prompt: str, parent: Content, password: bool) -> str | None:
         """Ask behind the outputs, on the way that they go: what was printed is shown by then."""
         if not self._running:
             return None

@@ -9,6 +9,7 @@ from typing import Any, Generic
 
 import msgspec
 
+from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.rank_messages import RankReply, Request, read_content
 
 
@@ -17,9 +18,9 @@ class Asked(Generic[Request]):
     """A request, and the way back to whoever sent it."""
 
     content: Request
-    message: dict[str, Any]
+    message: Message
     """The whole Jupyter message."""
-    send: Callable[[dict[str, Any], Sequence[memoryview]], None]
+    send: Callable[[Content, Sequence[memoryview]], None]
     """Sends the content of a reply."""
 
     @property
@@ -46,9 +47,9 @@ def hears(form: type[Request]) -> Callable[[Handler[Request]], Callable[..., Any
     def checked(handler: Handler[Request]) -> Callable[..., Any]:
         @wraps(handler)
         def handle(
-            kernel: Any, stream: Any, ident: Any, message: dict[str, Any]
+            kernel: Any, stream: Any, ident: Any, message: Message
         ) -> Awaitable[None] | None:
-            def send(content: dict[str, Any], buffers: Sequence[memoryview] = ()) -> None:
+            def send(content: Content, buffers: Sequence[memoryview] = ()) -> None:
                 kernel.session.send(stream, reply, content, message, ident, buffers)
 
             try:
@@ -64,7 +65,7 @@ def hears(form: type[Request]) -> Callable[[Handler[Request]], Callable[..., Any
     return checked
 
 
-def refusal(error: Exception) -> dict[str, Any]:
+def refusal(error: Exception) -> Content:
     """Return the content of a reply to a request that was not understood."""
     return {
         "status": "error",

@@ -6,8 +6,8 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
 
+from ..common.protocol.jupyter_messages import Content
 from ..common.units import format_bytes
 
 BACKLOG = 1 << 24
@@ -18,7 +18,7 @@ COLLECTED = 1 << 27
 """Characters of outputs that one answer may hold."""
 
 
-def to_output(kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
+def to_output(kind: str, content: Content) -> Content | None:
     """Return a message as a notebook output (nbformat 4), `None` if it is not one."""
     if kind == "stream":
         return {"output_type": "stream", "name": content["name"], "text": content["text"]}
@@ -34,7 +34,7 @@ def to_output(kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _notice(size: int, why: str) -> dict[str, Any]:
+def _notice(size: int, why: str) -> Content:
     text = f"… {format_bytes(size)} of outputs cut here: {why}\n"
     return {"output_type": "stream", "name": "stderr", "text": text}
 
@@ -54,7 +54,7 @@ class Backlog:
         self._ended = False
         self._news = asyncio.Event()
 
-    def put(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+    def put(self, rank: int, kind: str, content: Content) -> None:
         """Take in what a rank shows."""
         if not (output := to_output(kind, content)):
             return
@@ -85,7 +85,7 @@ class Backlog:
         return line
 
 
-def _line(rank: int, output: dict[str, Any]) -> str:
+def _line(rank: int, output: Content) -> str:
     return json.dumps({"rank": rank, "output": output}) + "\n"
 
 
@@ -98,7 +98,7 @@ class Collected:
         self._sizes = dict.fromkeys(self._outputs, 0)
         self._cut = dict.fromkeys(self._outputs, 0)
 
-    def add(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+    def add(self, rank: int, kind: str, content: Content) -> None:
         """Take in what a rank shows."""
         outputs = self._outputs[rank]
         if kind == "clear_output":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist_server.client.rank_sockets import Message
+from jupyter_dist_server.common.protocol.jupyter_messages import Message
 
 from ..pool_driver import client_of, request, running
 

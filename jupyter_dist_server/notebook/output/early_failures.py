@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import format_ranks
 from .publication import Text
 
@@ -31,13 +31,13 @@ class EarlyFailures:
     def __init__(self, ranks: Iterable[int]) -> None:
         self.due: float | None = None
         self._running = set(ranks)
-        self._failed: dict[int, dict[str, Any]] = {}
+        self._failed: dict[int, Content] = {}
 
     def is_running(self, rank: int) -> bool:
         """Tell whether a rank has not finished the cell."""
         return rank in self._running
 
-    def finish(self, rank: int, end: dict[str, Any], now: float) -> None:
+    def finish(self, rank: int, end: Content, now: float) -> None:
         """Note how a rank finished the cell."""
         self._running.discard(rank)
         if end["status"] != "ok":
@@ -45,7 +45,7 @@ class EarlyFailures:
             due = now + (_DEATH_AFTER if end["status"] == "dead" else _ANNOUNCE_AFTER)
             self.due = min(self.due or due, due)
 
-    def take(self) -> tuple[list[Text], dict[int, dict[str, Any]]]:
+    def take(self) -> tuple[list[Text], dict[int, Content]]:
         """Return what to say now, and how ranks failed."""
         failed, self._failed, self.due = self._failed, {}, None
         others = format_ranks(self._running)
@@ -57,7 +57,7 @@ class EarlyFailures:
         return said, failed
 
 
-def what_failed(end: dict[str, Any]) -> str:
+def what_failed(end: Content) -> str:
     """Say how a rank failed; one that did not stop has said nothing."""
     what = f"{end.get('ename', '')}: {end.get('evalue', '')}"
     return what.removeprefix("RankDied: ").strip(": ") or "did not stop"

@@ -6,6 +6,7 @@ import re
 import sys
 from typing import Any
 
+from ...common.protocol.jupyter_messages import Content
 from .pieces import KIND
 from .publication import display_id_of, own_id
 
@@ -38,7 +39,7 @@ class LateOutput:
         cell_id = (self._parent or {}).get("metadata", {}).get("cellId")
         return cell_id if isinstance(cell_id, str) and _CELL_ID.fullmatch(cell_id) else None
 
-    def show(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+    def show(self, rank: int, kind: str, content: Content) -> None:
         """Show one output; callable from any thread."""
         if kind == "stream":
             if text := self._labelled(rank, content["name"], content["text"]):
@@ -52,7 +53,7 @@ class LateOutput:
         elif kind == "update_display_data":
             self._send(kind, self._renamed(rank, content))
 
-    def _renamed(self, rank: int, content: dict[str, Any]) -> dict[str, Any]:
+    def _renamed(self, rank: int, content: Content) -> Content:
         display_id = display_id_of(content)
         transient = {"display_id": own_id(rank, display_id)} if display_id else {}
         return {"data": content["data"], "metadata": content["metadata"], "transient": transient}
@@ -77,7 +78,7 @@ class LateOutput:
             self._send("stream", {"name": self._open[1], "text": "\n"})
         self._open, self._at_start = None, True
 
-    def _send(self, kind: str, content: dict[str, Any]) -> None:
+    def _send(self, kind: str, content: Content) -> None:
         if self._kernel:
             # Not by sys.stdout, which would put it under the cell that runs now.
             socket, topic = self._kernel.iopub_socket, kind.encode()

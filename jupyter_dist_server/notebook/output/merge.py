@@ -14,8 +14,8 @@ import json
 from collections.abc import Iterable
 from itertools import groupby, zip_longest
 from operator import attrgetter
-from typing import Any
 
+from ...common.protocol.jupyter_messages import Content
 from .log import OPEN, Entry, MergedLog
 from .pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, portions
 from .publication import Clear, Display, Publication, display_id_of, join_texts, overwrite, own_id
@@ -50,7 +50,7 @@ class Merger:
         self, ranks: Iterable[int], world_size: int, cell: str = "", updates: bool = True
     ) -> None:
         self.ranks = sorted(ranks)
-        self.errors: list[tuple[list[int], dict[str, Any]]] = []
+        self.errors: list[tuple[list[int], Content]] = []
         """Each different error with its ranks, in order of arrival."""
         self._cell = cell
         self._updates = updates
@@ -70,7 +70,7 @@ class Merger:
 
     # -- what comes in ----------------------------------------------------------------------
 
-    def feed(self, rank: int, kind: str, content: dict[str, Any], now: float) -> None:
+    def feed(self, rank: int, kind: str, content: Content, now: float) -> None:
         """Take one output of a rank, a Jupyter message of type `kind`, arriving at time `now`."""
         if kind == "clear_output":
             self._clear_before_next.add(rank)
@@ -131,7 +131,7 @@ class Merger:
         if piece not in self._changed:
             self._changed.append(piece)
 
-    def _read_rich(self, rank: int, content: dict[str, Any], now: float) -> Entry:
+    def _read_rich(self, rank: int, content: Content, now: float) -> Entry:
         display_id = display_id_of(content)
         own = own_id(rank, display_id) if display_id else None
         display = Display(content["data"], content.get("metadata", {}), own)
@@ -141,14 +141,14 @@ class Merger:
         key = own or json.dumps(content["data"], sort_keys=True)
         return Entry(("display", key), 1 << rank, now, display)
 
-    def _add_error(self, rank: int, content: dict[str, Any]) -> None:
+    def _add_error(self, rank: int, content: Content) -> None:
         for ranks, error in self.errors:
             if error["traceback"] == content["traceback"] and error["ename"] == content["ename"]:
                 ranks.append(rank)
                 return
         self.errors.append(([rank], content))
 
-    def _update(self, rank: int, content: dict[str, Any]) -> None:
+    def _update(self, rank: int, content: Content) -> None:
         own = own_id(rank, content["transient"]["display_id"])
         display = Display(content["data"], content.get("metadata", {}), own, update=True)
         if shown := self._displays.get(own):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Collection, Iterator
-from typing import Any
 
 from ...client.client import PoolClient
 from ...client.execution import Execution, Reply
 from ...common.processes import POOL_ENDED, RESTARTED, STOPPED
 from ...common.protocol.cell_messages import ENDS_CELL
+from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import format_ranks
 from .publication import Display, publish
 
@@ -60,7 +60,7 @@ class Outcome:
         self,
         ranks: list[int],
         replies: dict[int, Reply],
-        errors: list[tuple[list[int], dict[str, Any]]],
+        errors: list[tuple[list[int], Content]],
         execution: Execution,
         client: PoolClient,
         interrupted: bool,
@@ -199,7 +199,7 @@ class Outcome:
             yield f"{name if number == 0 else name.lower()} {verb}{where}"
 
 
-def as_shown(kind: str, content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def as_shown(kind: str, content: Content) -> tuple[str, Content]:
     """Return an output as it is shown at once: as text, if it is an error that ends no cell."""
     if kind != "error" or content.get(ENDS_CELL):
         return kind, content
@@ -214,7 +214,7 @@ def _whose(ranks: Collection[int]) -> str:
     return "its" if len(ranks) == 1 else "their"
 
 
-def _folded(errors: list[tuple[list[int], dict[str, Any]]]) -> Display:
+def _folded(errors: list[tuple[list[int], Content]]) -> Display:
     """Return further errors as one line each, their tracebacks one click away."""
     plain, rich = [], []
     for ranks, error in errors:

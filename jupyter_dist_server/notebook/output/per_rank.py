@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from ...common.protocol.jupyter_messages import Content
 from .publication import Display, Publication, Text, display_id_of, join_texts, own_id
 
-_Output = tuple[str, dict[str, Any]]
+_Output = tuple[str, Content]
 
 
 class PerRank:
@@ -20,7 +20,7 @@ class PerRank:
     """
 
     def __init__(self, ranks: Iterable[int]) -> None:
-        self.errors: list[tuple[list[int], dict[str, Any]]] = []
+        self.errors: list[tuple[list[int], Content]] = []
         """Each rank's error, in order of arrival."""
         self._order = sorted(ranks)
         self._next = 0
@@ -31,7 +31,7 @@ class PerRank:
         """Whose heading was shown last."""
         self._line_open = False
 
-    def feed(self, rank: int, kind: str, content: dict[str, Any], now: float) -> None:
+    def feed(self, rank: int, kind: str, content: Content, now: float) -> None:
         """Take one output of a rank."""
         if kind == "error":
             self.errors.append(([rank], content))
@@ -77,7 +77,7 @@ class PerRank:
             published += self._show(rank, kind, content)
         return published
 
-    def _show(self, rank: int, kind: str, content: dict[str, Any]) -> list[Publication]:
+    def _show(self, rank: int, kind: str, content: Content) -> list[Publication]:
         if kind == "stream":
             self._line_open = not content["text"].endswith("\n")
             return [Text(content["name"], content["text"])]

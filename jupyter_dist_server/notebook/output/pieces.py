@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
+from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import format_ranks
 from .log import Entry
 from .publication import Display, Publication, Text
@@ -250,7 +250,7 @@ class Bars:
         for rank, row in sorted(self.rows.items()):
             rows[row] = rows.get(row, 0) | 1 << rank
         text = "\n".join(self._labels.before(ranks) + row for row, ranks in rows.items())
-        data: dict[str, Any] = {"text/plain": text}
+        data: Content = {"text/plain": text}
         update, self.drawn = self.drawn >= 0, now
         return [Display(data, {KIND: "bars"}, self.name, update)]
 

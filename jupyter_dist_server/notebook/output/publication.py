@@ -6,7 +6,8 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+
+from ...common.protocol.jupyter_messages import Content
 
 
 @dataclass
@@ -21,8 +22,8 @@ class Text:
 class Display:
     """Rich output; with `update`, a new state of an earlier one with the same `display_id`."""
 
-    data: dict[str, Any]
-    metadata: dict[str, Any] = field(default_factory=dict)
+    data: Content
+    metadata: Content = field(default_factory=dict)
     display_id: str | None = None
     update: bool = False
 
@@ -52,7 +53,7 @@ def overwrite(line: str) -> str:
     return shown.rstrip()
 
 
-def display_id_of(content: dict[str, Any]) -> str | None:
+def display_id_of(content: Content) -> str | None:
     """Return the id under which a rank may update a display."""
     display_id: str | None = content.get("transient", {}).get("display_id")
     return display_id

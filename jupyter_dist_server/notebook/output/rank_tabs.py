@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import format_ranks
 from .pieces import STREAM
 from .publication import Clear, Display, Publication, Text
@@ -58,7 +58,7 @@ class RankTabs:
         return [self._draw(update=True)] if self._is_shown and self._failed != before else []
 
     def _draw(self, update: bool = False) -> Display:
-        content: dict[str, Any] = {"ranks": self._ranks, "world_size": self._world_size}
+        content: Content = {"ranks": self._ranks, "world_size": self._world_size}
         if self._failed:
             content["failed"] = dict(self._failed)
         return Display({MIME: content, "text/html": ""}, {}, self._name, update)

@@ -14,6 +14,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from ...common.protocol.jupyter_messages import Content, Message
 from . import publication
 from .publication import Display, Publication, Text
 
@@ -31,11 +32,11 @@ class Shown:
     """Of the page that ran it."""
     cell_id: str
     code: str
-    outputs: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[Content] = field(default_factory=list)
     """A stream's text is a list of strings, to be joined."""
     execution_count: int | None = None
     ended: float | None = None
-    _displays: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _displays: dict[str, list[Content]] = field(default_factory=dict)
     _cleared: bool = False
 
     def add(self, piece: Publication) -> None:
@@ -125,7 +126,7 @@ class Replay:
         shown.execution_count = result.execution_count
         shown.ended = time.monotonic()
 
-    def _on_open(self, comm: Any, message: dict[str, Any]) -> None:
+    def _on_open(self, comm: Any, message: Message) -> None:
         """Tell a page what cells of other pages have shown, and how many seconds ago they ended."""
         session = message["header"]["session"]
         cells = [
@@ -143,6 +144,6 @@ class Replay:
         comm.close()
 
 
-def _joined(output: dict[str, Any]) -> dict[str, Any]:
+def _joined(output: Content) -> Content:
     """Return an output with its text in one; JupyterLab takes a list for lines without ends."""
     return output | {"text": "".join(output["text"])} if "text" in output else output

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ...common.protocol.jupyter_messages import Content
+
 
 class TakesOutputs(Protocol):
     """Whoever wants to have what a cell shows."""
 
-    def add(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+    def add(self, rank: int, kind: str, content: Content) -> None:
         """Take one output."""
 
 
@@ -23,7 +25,7 @@ class RankResult:
     """``ok``, ``error``, ``aborted`` or ``dead``."""
     stdout: str = ""
     stderr: str = ""
-    displays: list[dict[str, Any]] = field(default_factory=list)
+    displays: list[Content] = field(default_factory=list)
     """MIME bundles of rich outputs, the last value's among them."""
     has_value: bool = False
     """Whether the cell ended with a value."""
@@ -43,7 +45,7 @@ class CellResults(dict[int, RankResult]):
         """The last value of each rank, in their order."""
         return [result.value for result in self.values()]
 
-    def add(self, rank: int, kind: str, content: dict[str, Any]) -> None:
+    def add(self, rank: int, kind: str, content: Content) -> None:
         """Keep one output."""
         result = self[rank]
         if kind == "stream" and content["name"] == "stdout":

@@ -17,6 +17,7 @@ import time
 from typing import Any
 
 from ...common.files.stderr_file import KEPT, START_BYTES
+from ...common.protocol.jupyter_messages import Content
 from ..ipykernel_internals import BaseStream
 from .outbox import Outbox
 
@@ -126,7 +127,7 @@ class RankStream(BaseStream):
                 target=_follow, args=(self._both,), name="capture", daemon=True
             ).start()
 
-    def set_parent(self, parent: dict[str, Any]) -> None:
+    def set_parent(self, parent: Content) -> None:
         """Note whose request is dealt with; what C code writes belongs to the main thread's."""
         if threading.current_thread() is threading.main_thread():
             super().set_parent(parent)
@@ -182,7 +183,7 @@ class RankStream(BaseStream):
         self._forked = True
         self._outbox.forget()
 
-    def take_in(self, parent: dict[str, Any] | None = None, final: bool = False) -> None:
+    def take_in(self, parent: Content | None = None, final: bool = False) -> None:
         """Move what was written to the file descriptor into this stream.
 
         `parent` is the header of the cell that wrote it, by default the one that runs: a thread of

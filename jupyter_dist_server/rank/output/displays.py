@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from ...common.protocol.jupyter_messages import Content
 from ...common.units import format_bytes
 from .output_files import open_output_file
 
@@ -92,5 +93,5 @@ class Displays:
 def _display_id(content: bytes) -> str:
     if b'"display_id"' not in content:
         return ""
-    transient: dict[str, Any] = json.loads(content).get("transient") or {}
+    transient: Content = json.loads(content).get("transient") or {}
     return str(transient.get("display_id", ""))

@@ -11,6 +11,7 @@ from typing import Any
 
 from jupyter_client.session import DELIM
 
+from ...common.protocol.jupyter_messages import Content
 from .limit import Budget
 
 SOON = 0.002
@@ -41,7 +42,7 @@ class Outbox:
         self.lock = threading.RLock()
         self._session = session
         self._pub_thread = pub_thread
-        self._runs: list[tuple[dict[str, Any], str, list[str]]] = []
+        self._runs: list[tuple[Content, str, list[str]]] = []
         """Header of the cell, stream, and pieces of text."""
         self._size = 0
         self._scheduled = False
@@ -54,7 +55,7 @@ class Outbox:
         """Bound what a cell, named by its message's id, may show."""
         self._budgets[cell] = budget
 
-    def end(self, cell: str, parent: dict[str, Any]) -> None:
+    def end(self, cell: str, parent: Content) -> None:
         """Send what a cell has printed, the end of a cut output too."""
         self.send()
         budget = self._budgets.pop(cell)
@@ -64,7 +65,7 @@ class Outbox:
         if len(self._late) > _LATE:
             self._late.popitem(last=False)
 
-    def put(self, parent: dict[str, Any], stream: str, text: str) -> None:
+    def put(self, parent: Content, stream: str, text: str) -> None:
         """Take text, with the lock held; it goes out soon."""
         if self._runs and (last := self._runs[-1])[0] is parent and last[1] == stream:
             last[2].append(text)
@@ -124,7 +125,7 @@ class Outbox:
             return self._late[cell]
         return self._budgets.get(cell)
 
-    def _publish(self, parent: dict[str, Any], stream: str, text: str) -> None:
+    def _publish(self, parent: Content, stream: str, text: str) -> None:
         self._session.send(
             self._pub_thread,
             "stream",
