@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from jupyter_core.paths import jupyter_runtime_dir
 
 from .processes import ProcessRef
+from .protocol.discovery_file import DiscoveryFile, decode_discovery_file
 
 FILE_PREFIX = "jupyter-dist-"
 SECRET_SCHEME = "JupyterDist"
@@ -45,15 +46,11 @@ def write_discovery_file(serverapp: Any, secret: str) -> Path:
     path = Path(jupyter_runtime_dir(), f"{FILE_PREFIX}{os.getpid()}.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    content = {
-        "url": local_url(serverapp),
-        "secret": secret,
-        "certfile": serverapp.certfile,
-        "process": vars(ProcessRef.of(os.getpid())),
-    }
+    process = ProcessRef.of(os.getpid())
+    content = DiscoveryFile(local_url(serverapp), secret, serverapp.certfile or "", process)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w") as file:
-        json.dump(content, file)
+    with open(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(content))
     return path
 
 
@@ -63,24 +60,23 @@ def proof(secret: str, challenge: str) -> str:
     return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
-def read_discovery_files() -> Iterator[dict[str, Any]]:
+def read_discovery_files() -> Iterator[DiscoveryFile]:
     """Yield what running servers of this user wrote, the parent of this process first."""
     files = Path(jupyter_runtime_dir()).glob(f"{FILE_PREFIX}*.json")
     parent = FILE_PREFIX + os.environ.get("JPY_PARENT_PID", "")
     for path in sorted(files, key=lambda path: path.stem != parent):
         try:
             content = _read(path)
-            alive = ProcessRef(**content["process"]).find()
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError):
             continue  # its server is just writing or removing it, or it is no file of ours
-        if alive:
+        if content.process.find():
             yield content
 
 
-def _read(path: Path) -> dict[str, Any]:
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
+def _read(path: Path) -> DiscoveryFile:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(path, flags), "rb") as file:
         about = os.fstat(file.fileno())
         if about.st_uid != os.getuid() or about.st_mode & 0o077 or not stat.S_ISREG(about.st_mode):
             raise PermissionError(1, f"{path} is not private to this user")
-        content: dict[str, Any] = json.load(file)
-        return content
+        return decode_discovery_file(file.read())

@@ -51,7 +51,7 @@ def killed(
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(file.parent))
     monkeypatch.setattr(server_control, "kernel_id", lambda: "a-kernel")
     content = json.loads(file.read_text())
-    assert [known["url"] for known in read_discovery_files()] == [content["url"]]
+    assert [known.url for known in read_discovery_files()] == [content["url"]]
     ServerControl(content["url"], content["secret"], "", "a-kernel").check()
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
@@ -72,6 +72,9 @@ def test_who_has_taken_a_killed_servers_port_is_told_nothing(
     file, content = killed
     assert list(read_discovery_files()) == []
     alive = vars(ProcessRef.of(os.getpid()))
+    for foreign in ("junk", "[]", json.dumps({"process": alive}), "[" * 5000):
+        file.write_text(foreign)
+        assert list(read_discovery_files()) == []
     for late in ({"start_ticks": 1}, {"boot": "another"}):  # the pid is used again
         file.write_text(json.dumps(content | {"process": alive | late}))
         assert list(read_discovery_files()) == []

@@ -41,7 +41,7 @@ def find_server(other_than: object = None) -> ServerControl | None:
     if not kernel or JOB in os.environ:  # a pool in a job has the job's GPUs, and ends with it
         return None
     for file in read_discovery_files():
-        server = ServerControl(file["url"], file["secret"], file["certfile"], kernel)
+        server = ServerControl(file.url, file.secret, file.certfile, kernel)
         if server == other_than:
             continue
         try:
