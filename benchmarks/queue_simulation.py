@@ -13,8 +13,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from jupyter_dist_server.jobs.plan import plan
-from jupyter_dist_server.jobs.wants import Held, Machine, Want, in_order
+from jupyter_dist_server.jobs.schedule.plan import plan
+from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want, in_order
 
 GPUS = 8
 USERS = ("ann", "bob", "cat", "dan")

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from ..common.errors import DistError
-from ..jobs.overview import Row, overview
 from ..jobs.recovery import recover
+from ..jobs.schedule.overview import Row, overview
 from ..jobs.start_dispatcher import ensure
 from ..jobs.states import LETTERS, PENDING
 from ..jobs.store import Store

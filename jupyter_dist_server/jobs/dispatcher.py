@@ -24,22 +24,22 @@ from ..common.interpreter import python_command
 from ..common.processes import boot_id, call_ourselves
 from ..gpus.gpu_reader import GpuReader
 from ..gpus.gpu_state import GpuState
-from .board import JOBS, Board, Posted
 from .dispatcher_lock import sign, take_lock
 from .eligible import Obstacle, obstacles
 from .job import AGAIN, Job
 from .lease import GpuTaken, Lease
-from .order_lock import our_turn
-from .patience import Patience
-from .plan import Plan
 from .recovery import recover
-from .situation import Situation, others, situation_of, store_name, wants_of_jobs
+from .runner.runner_zygote import RunnerZygote
+from .schedule.board import JOBS, Board, Posted
+from .schedule.order_lock import our_turn
+from .schedule.patience import Patience
+from .schedule.plan import Plan
+from .schedule.situation import Situation, others, situation_of, store_name, wants_of_jobs
+from .schedule.why_waiting import detail
 from .states import CONFIGURING, PENDING
 from .store import Store
 from .usage import ensure_sampler
 from .wake import Wake
-from .why_waiting import detail
-from .zygote import RunnerZygote
 
 _LOG = logging.getLogger(__name__)
 

@@ -20,14 +20,14 @@ from ..common.protocol.records import PoolRecord
 from ..gpus.gpu_state import GpuState, read_gpu_state
 from ..gpus.inventory import Inventory
 from ..gpus.metrics import Processes
-from ..jobs.board import POOL, Board, posted
 from ..jobs.held_file import name_of
 from ..jobs.lease import GpuTaken, Lease, holders
-from ..jobs.order_lock import our_turn
-from ..jobs.patience import Patience
-from ..jobs.situation import first, situation, where_in_line
+from ..jobs.schedule.board import POOL, Board, posted
+from ..jobs.schedule.order_lock import our_turn
+from ..jobs.schedule.patience import Patience
+from ..jobs.schedule.situation import first, situation, where_in_line
+from ..jobs.schedule.wants import Want
 from ..jobs.wake import Wake
-from ..jobs.wants import Want
 from .assignment import GpusTaken, Placement, counts_differ
 from .conflicts import foreign, may_be_ending, unavailable
 from .policies import candidates

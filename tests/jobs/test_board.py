@@ -14,15 +14,15 @@ import pytest
 
 from jupyter_dist_server.gpus.gpu_state import GpuState
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.jobs import patience
-from jupyter_dist_server.jobs.board import JOBS, POOL, Board, posted, wants_of
 from jupyter_dist_server.jobs.lease import Lease
-from jupyter_dist_server.jobs.order_lock import our_turn
-from jupyter_dist_server.jobs.patience import Patience
-from jupyter_dist_server.jobs.plan import Plan, Reservation, plan
-from jupyter_dist_server.jobs.situation import situation
+from jupyter_dist_server.jobs.schedule import patience
+from jupyter_dist_server.jobs.schedule.board import JOBS, POOL, Board, posted, wants_of
+from jupyter_dist_server.jobs.schedule.order_lock import our_turn
+from jupyter_dist_server.jobs.schedule.patience import Patience
+from jupyter_dist_server.jobs.schedule.plan import Plan, Reservation, plan
+from jupyter_dist_server.jobs.schedule.situation import situation
+from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
 from jupyter_dist_server.jobs.wake import Wake
-from jupyter_dist_server.jobs.wants import Held, Machine, Want
 
 from .conftest import Child
 

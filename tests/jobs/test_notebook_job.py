@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from jupyter_dist_server.jobs.run_notebook import read_value
+from jupyter_dist_server.jobs.runner.run_notebook import read_value
 
 from ..fake_nvml.build import State
 from .queue_driver import Queue

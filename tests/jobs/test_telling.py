@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.jobs.log import LogReader
-from jupyter_dist_server.jobs.log_limit import LogLimit
+from jupyter_dist_server.jobs.runner.log_limit import LogLimit
 from jupyter_dist_server.jobs.usage import EVERY
 
 from ..fake_nvml.build import State

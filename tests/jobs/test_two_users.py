@@ -20,9 +20,9 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.jobs.board import posted
 from jupyter_dist_server.jobs.lease import Lease, running
-from jupyter_dist_server.jobs.overview import overview
+from jupyter_dist_server.jobs.schedule.board import posted
+from jupyter_dist_server.jobs.schedule.overview import overview
 from jupyter_dist_server.jobs.states import PENDING, RUNNING
 from jupyter_dist_server.jobs.store import Store
 from jupyter_dist_server.jobs.store_folder import store_folder

@@ -16,7 +16,7 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.gpus.gpu_state import read_gpu_state
-from jupyter_dist_server.jobs.board import posted, wants_of
+from jupyter_dist_server.jobs.schedule.board import posted, wants_of
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
 from jupyter_dist_server.placement.allocation import Allocator
 from jupyter_dist_server.placement.pool_record import new_record

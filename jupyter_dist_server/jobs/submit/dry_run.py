@@ -10,8 +10,8 @@ from typing import Any
 from ...gpus.gpu_state import GpuState, read_gpu_state
 from ..eligible import Obstacle, obstacles
 from ..job import Job
-from ..plan import forecast
-from ..situation import Situation, situation_of
+from ..schedule.plan import forecast
+from ..schedule.situation import Situation, situation_of
 from ..store import Store
 from ..submission import check_parameters, commands
 from ..words import write_moment

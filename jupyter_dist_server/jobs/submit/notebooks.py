@@ -11,7 +11,7 @@ from ...common.errors import DistError
 from ...common.interpreter import python_command
 from .request import JobRequest
 
-_RUNNER = "jupyter_dist_server.jobs.run_notebook"
+_RUNNER = "jupyter_dist_server.jobs.runner.run_notebook"
 _EXTRA = "pip install 'jupyter-dist-server[notebooks]'"
 
 

@@ -13,8 +13,8 @@ from ...common.errors import DistError
 from ...gpus.gpu_state import read_gpu_state
 from ...jobs import control
 from ...jobs.job import Job
-from ...jobs.overview import overview
 from ...jobs.recovery import recover
+from ...jobs.schedule.overview import overview
 from ...jobs.start_dispatcher import ensure
 from ...jobs.states import LETTERS
 from ...jobs.store import Store

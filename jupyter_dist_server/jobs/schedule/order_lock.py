@@ -11,7 +11,7 @@ import fcntl
 import time
 from collections.abc import Iterator
 
-from ..common.files.shared_folder import folder, is_free, lock_file
+from ...common.files.shared_folder import folder, is_free, lock_file
 
 _NAME = "order.lock"
 _LIMIT = 1.0

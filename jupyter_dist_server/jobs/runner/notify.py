@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import subprocess
 
-from .command import job_environment
-from .job import Job
-from .store import Store
+from ..command import job_environment
+from ..job import Job
+from ..store import Store
 
 _LOG = logging.getLogger(__name__)
 _TAKES = 60.0

@@ -11,7 +11,7 @@ import signal
 import sys
 from typing import Any
 
-from .command import fill_pattern
+from ..command import fill_pattern
 
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from ..held_file import name_of
+from ..job import Job
+from ..lease import holders, running
+from ..store import Store
+from ..words import write_moment
 from .board import POOL, Posted, posted, wants_of
-from .held_file import name_of
-from .job import Job
-from .lease import holders, running
 from .plan import Plan, forecast, never, plan
-from .store import Store
 from .wants import Held, Machine, Want, in_order
-from .words import write_moment
 
 if TYPE_CHECKING:
-    from ..gpus.gpu_state import GpuState
+    from ...gpus.gpu_state import GpuState
 
 REAL_MEMORY = 64 * 2**20
 """Bytes on a GPU above which a process uses it; less is what a desktop or a monitor has there."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..gpus.gpu_state import GpuState
-from .job import Job
+from ...gpus.gpu_state import GpuState
+from ..job import Job
+from ..words import write_moment
 from .plan import Plan
 from .situation import Situation
-from .words import write_moment
 
 
 def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState | None) -> str:

@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..eligible import obstacles
+from ..held_file import name_of
+from ..job import Job
+from ..lease import running
+from ..states import PENDING, RUNNING
+from ..store import Store
 from .board import POOL
-from .eligible import obstacles
-from .held_file import name_of
-from .job import Job
-from .lease import running
 from .plan import Expected, forecast
 from .situation import others, situation_of, store_name
-from .states import PENDING, RUNNING
-from .store import Store
 from .wants import Want
 
 if TYPE_CHECKING:
-    from ..gpus.gpu_state import GpuState
+    from ...gpus.gpu_state import GpuState
 
 BATCH, OTHER = "batch", "other"
 

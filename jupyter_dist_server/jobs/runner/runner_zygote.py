@@ -13,7 +13,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from ..common.processes import call_ourselves
+from ...common.processes import call_ourselves
 from . import runner
 
 _LONGEST = 65536

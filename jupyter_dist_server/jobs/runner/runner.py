@@ -20,21 +20,16 @@ from typing import Any
 
 import psutil
 
-from ..common.errors import DistError
-from ..common.files.inherited_lease import InheritedLease
-from ..common.files.own_files import own
-from ..common.memory_watch import MemoryWatch
-from ..common.processes import ProcessRef, adopt_descendants, boot_id, call_ourselves
-from .command import job_command, job_environment, lease_folder, log_paths
-from .descendants import descendants, send
-from .job import REQUEUES, Job
-from .job_process import become_job
-from .log_limit import LogLimit
-from .notify import notify
-from .outcome import outcome, unused_gpus
-from .recovery import start_again
-from .start_dispatcher import ensure
-from .states import (
+from ...common.errors import DistError
+from ...common.files.inherited_lease import InheritedLease
+from ...common.files.own_files import own
+from ...common.memory_watch import MemoryWatch
+from ...common.processes import ProcessRef, adopt_descendants, boot_id, call_ourselves
+from ..command import job_command, job_environment, lease_folder, log_paths
+from ..job import REQUEUES, Job
+from ..recovery import start_again
+from ..start_dispatcher import ensure
+from ..states import (
     CANCELLED,
     COMPLETING,
     CONFIGURING,
@@ -43,7 +38,12 @@ from .states import (
     RUNNING,
     TIMEOUT,
 )
-from .store import Store
+from ..store import Store
+from .descendants import descendants, send
+from .job_process import become_job
+from .log_limit import LogLimit
+from .notify import notify
+from .outcome import outcome, unused_gpus
 
 _COMMIT_FOR = 60.0
 """Seconds for which writing the job's end is tried, before it is left in a file."""

@@ -1,0 +1,1 @@
+"""What runs in the runner of a job, which holds its GPUs, starts it and ends it."""
