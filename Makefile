@@ -12,6 +12,8 @@
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
 #   make bench-telemetry   measures what it costs to watch eight GPUs, which are pretended
 #   make bench-front-end   measures in a browser what the timeline and long outputs cost
+#   make bench-queue   measures the queue of batch jobs, beside those peers that are installed
+#   make demo-queue   shows the queue on four pretend GPUs, in a minute
 #   make screenshots   takes the pictures in docs/images
 #   make test-oldest   runs the tests in Python with the oldest versions allowed; needs Python 3.10
 #   make fuzz   sends 10,000 made-up requests and 2,000 hostile frames to a server, and shows what holds it up
@@ -44,7 +46,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end screenshots test test-under-load chaos soak test-oldest lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end bench-queue demo-queue screenshots test test-under-load chaos soak test-oldest lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -117,6 +119,12 @@ bench-peers: $(INSTALLED)
 
 bench-telemetry: $(INSTALLED)
 	python -m benchmarks.telemetry $(BENCH_OPTIONS)
+
+bench-queue: $(INSTALLED)
+	python -m benchmarks.queue $(BENCH_OPTIONS)
+
+demo-queue: $(INSTALLED)
+	python -m tools.demo_queue
 
 bench-front-end: $(LINKED) $(UI_MODULES)
 	source tools/chromium.sh && cd ui-tests && jlpm playwright test --config benchmarks/playwright.config.ts $(PLAYWRIGHT_OPTIONS)

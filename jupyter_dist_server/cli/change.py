@@ -13,6 +13,7 @@ from ..jobs.states import ENDED
 from ..jobs.store import Store
 from ..jobs.submission import select
 from ..jobs.submit.prepare import signal_number
+from .read_gpus import read_now
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,7 @@ def add_update_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--time", metavar="LIMIT", help="another time limit")
     parser.add_argument("--priority", type=int, help="another priority, of jobs that wait")
     parser.add_argument("-J", "--job-name", dest="name", help="another name")
+    parser.add_argument("-G", "--gpus", type=int, help="another number of GPUs, of jobs that wait")
 
 
 def add_cancel_options(parser: argparse.ArgumentParser) -> None:
@@ -89,9 +91,19 @@ def run_requeue(options: argparse.Namespace, store: Store) -> int:
 def run_update(options: argparse.Namespace, store: Store) -> int:
     """Change jobs: the time limit, also of one that runs; else of those that wait."""
     jobs = chosen(options, store)
+    if options.gpus is not None and not 0 <= options.gpus <= (
+        there := len(read_now().inventory.gpus) if options.gpus else 0
+    ):
+        message = f"{options.gpus} GPUs were asked for, and this machine has {there} GPUs."
+        raise DistError("too_large", message)
     _say(
         control.update(
-            store, jobs, limit=options.time, name=options.name, priority=options.priority
+            store,
+            jobs,
+            limit=options.time,
+            name=options.name,
+            priority=options.priority,
+            gpus=options.gpus,
         )
     )
     return 0

@@ -11,6 +11,7 @@ import psutil
 from ..common.errors import DistError
 from .eligible import HELD
 from .job import Job
+from .policy import allowed_limit
 from .recovery import start_again
 from .start_dispatcher import ensure
 from .states import ACTIVE, CANCELLED, ENDED, PENDING
@@ -88,8 +89,9 @@ def update(
     limit: str | None = None,
     name: str | None = None,
     priority: int | None = None,
+    gpus: int | None = None,
 ) -> list[str]:
-    """Change jobs: the time limit, also of one that runs; the priority of those that wait.
+    """Change jobs: the time limit, also of one that runs; priority and GPUs of those that wait.
 
     Returns
     -------
@@ -99,12 +101,12 @@ def update(
     Raises
     ------
     DistError
-        If the limit cannot be read.
+        If the limit cannot be read, or is longer than allowed.
     """
     ids = [job.id for job in jobs]
     left = []
     if limit is not None:
-        seconds = read_limit(limit)
+        seconds = allowed_limit(read_limit(limit), True)
         store.change(ids, f"state NOT IN {ENDED}", limit=seconds)
         for job in map(store.get, ids):
             if job.state in ACTIVE:
@@ -119,6 +121,13 @@ def update(
         store.change(ids, "state = 'PENDING'", priority=priority)
         if any(job.state != PENDING for job in jobs):
             left.append("The priority of jobs that run was left as it is.")
+    if gpus is not None:
+        store.change(ids, "state = 'PENDING'", gpus=gpus, gpu_ids=())
+        left += [
+            f"Job {job.label} runs already, or has ended: its GPUs were left as they are."
+            for job in map(store.get, ids)
+            if job.state != PENDING
+        ]
     ensure(store)
     return left
 

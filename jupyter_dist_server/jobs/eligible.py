@@ -63,16 +63,24 @@ def obstacles(
     arrays = Counter(job.array for job in running)
     names = Counter(job.name for job in running)
     found: dict[int, Obstacle] = {}
-    earlier: set[str] = set()
+    ahead: dict[str, set[int]] = {}
+    for job in running:
+        ahead.setdefault(job.name, set()).add(_family(job))
     for job in pending:
         others = dependencies.get(job.id, ())
-        if obstacle := _obstacle(job, others, arrays, names, earlier, now):
+        is_alone = not ahead.get(job.name, set()) - {_family(job)}
+        if obstacle := _obstacle(job, others, arrays, names, is_alone, now):
             found[job.id] = obstacle
         else:
             arrays[job.array] += 1
             names[job.name] += 1
-        earlier.add(job.name)
+        ahead.setdefault(job.name, set()).add(_family(job))
     return found
+
+
+def _family(job: Job) -> int:
+    """Return what tasks of one array have in common, and no other job has."""
+    return -job.id if job.array is None else job.array
 
 
 def _obstacle(
@@ -80,7 +88,7 @@ def _obstacle(
     others: Sequence[tuple[Job, str]],
     arrays: Counter[int | None],
     names: Counter[str],
-    earlier: set[str],
+    is_alone: bool,
     now: float,
 ) -> Obstacle | None:
     if job.held:
@@ -96,7 +104,7 @@ def _obstacle(
             )
     if job.begin is not None and job.begin > now:
         return Obstacle("BeginTime", "It was submitted with a later begin.", job.begin)
-    if job.spec.singleton and (names[job.name] or job.name in earlier):
+    if job.spec.singleton and not is_alone:
         return Obstacle("Dependency", f"singleton: another job named {job.name} comes first.")
     most = job.spec.array_limit
     if job.array is not None and most is not None and arrays[job.array] >= most:

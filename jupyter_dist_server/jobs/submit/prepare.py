@@ -16,6 +16,7 @@ from ...common.errors import DistError
 from ...gpus.gpu_state import read_gpu_state
 from ..eligible import HELD
 from ..job import LOG_MAX, REQUEUES, Job, Spec
+from ..policy import allowed_limit
 from ..store import Store
 from ..submission import check_parameters, read_array, read_dependencies, submit, sweep
 from ..words import read_limit, read_moment, read_size
@@ -148,7 +149,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         # Cores are counted for jobs that name them, or have nothing else.
         cpus=request.cpus if request.cpus is not None else 0 if gpus else 1,
         memory=read_size(request.mem) if request.mem else 0,
-        limit=read_limit(request.time) if request.time else None,
+        limit=allowed_limit(read_limit(request.time) if request.time else None, bool(request.time)),
     )
     _check(job)
     environment = _environment(request)

@@ -1,0 +1,205 @@
+"""The queue's speed, beside its peers': ``make bench-queue`` prints tables.
+
+Jobs write the time at which their first instruction runs, and at which their last one does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from jupyter_dist_server.jobs.plan import plan
+from jupyter_dist_server.jobs.wants import Held, Machine, Want
+from tests.environment import environment, tagged
+from tests.fake_nvml.build import State, build
+
+from .queue_simulation import table
+from .queue_systems import Ours, System, peers
+
+PATIENCE = 120.0
+NOW = "date +%s.%N >> {file}"
+MANY = 10_000
+
+
+def wait_for_lines(file: Path, count: int) -> list[float]:
+    """Return the times in a file, once there are so many."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if file.exists():
+            lines = file.read_text().splitlines()
+            if len(lines) >= count:
+                return [float(line) for line in lines]
+        time.sleep(0.002)
+    raise TimeoutError(f"{file} has fewer than {count} lines")
+
+
+def started_after(
+    system: System, folder: Path, times: int, between: Callable[[], None]
+) -> list[float]:
+    """Return the seconds between the call that submits a job and the job's first instruction."""
+    found = []
+    for turn in range(times):
+        between()
+        file = folder / f"{system.name}-{between.__name__}-{turn}"
+        begun = time.time()
+        system.submit(NOW.format(file=file))
+        found.append(wait_for_lines(file, 1)[0] - begun)
+        time.sleep(0.05)
+    return found
+
+
+def next_after(system: System, folder: Path, times: int) -> list[float]:
+    """Return the seconds between the end of a job and the start of the next one."""
+    file = folder / f"{system.name}-chain"
+    line = NOW.format(file=file)
+    for _ in range(times + 1):
+        system.submit(f"{line}; sleep 0.3; {line}")
+    stamps = sorted(wait_for_lines(file, 2 * (times + 1)))
+    return [start - end for end, start in zip(stamps[1::2], stamps[2::2], strict=False)]
+
+
+def overshoot(ours: Ours, folder: Path, times: int) -> list[float]:
+    """Return by how many seconds SIGTERM comes after the limit."""
+    found = []
+    for turn in range(times):
+        file = folder / f"limit-{turn}"
+        line = NOW.format(file=file)
+        script = f"trap '{line}; exit' TERM; while :; do sleep 0.01; done"
+        options = ["--parsable", "-t", "0:01", "-c", "0", "-o", "/dev/null"]
+        job = ours.jdist("submit", *options, "sh", "-c", script).strip()
+        (ended,) = wait_for_lines(file, 1)
+        found.append(ended - json.loads(ours.jdist("show", "--json", job))[0]["started"] - 1.0)
+    return found
+
+
+def nothing() -> None:
+    """Do nothing between two submissions."""
+
+
+def seconds(work: Callable[[], object], times: int) -> list[float]:
+    """Return how long something takes."""
+    found = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - begun)
+    return found
+
+
+def pass_over(count: int, times: int) -> list[float]:
+    """Return how long `plan` takes with so many entries, of which each has another limit."""
+    machine = Machine({f"gpu{index}": 80 << 30 for index in range(8)}, cpus=64, memory=1 << 40)
+    held = [Held(f"h{uuid}", "ann", frozenset([uuid]), 0.0, 3600.0) for uuid in machine.gpus]
+    wants = [Want(str(id), "ann", id, gpus=1 + id % 4, limit=60.0 + id) for id in range(count)]
+    return seconds(lambda: plan(machine, held, wants, 1.0), times)
+
+
+def runner_memory(ours: Ours, env: dict[str, str]) -> float:
+    """Return the PSS of a runner in MiB."""
+    ours.jdist("submit", "-c", "0", "-o", "/dev/null", "sleep", "30")
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        for process in tagged(env):
+            try:
+                if process.name() == "dist-runner" and process.children():
+                    size: int = process.memory_full_info().pss
+                    ours.stop()
+                    return size / 2**20
+            except psutil.Error:
+                continue
+        time.sleep(0.05)
+    raise TimeoutError("no runner")
+
+
+def told(values: list[float], unit: float = 1e3) -> str:
+    """Return the median and the greatest value, by default in milliseconds."""
+    return f"{statistics.median(values) * unit:.1f} / {max(values) * unit:.1f}"
+
+
+def measure_ours(ours: Ours, env: dict[str, str], folder: Path, times: int, many: int) -> list[str]:
+    """Return rows of a table."""
+    rows = []
+
+    def row(name: str, value: str) -> None:
+        rows.append(f"| {name} | {value} |")
+        print(rows[-1], file=sys.stderr, flush=True)
+
+    def until_idle() -> None:
+        while any(process.name().startswith("dist-") for process in tagged(env)):
+            time.sleep(0.02)
+
+    row("submit → first instruction, cold", told(started_after(ours, folder, times, until_idle)))
+    ours.jdist("submit", "--begin", "now+1hour", "-c", "0", "true")  # keeps a dispatcher
+    row("submit → first instruction, warm", told(started_after(ours, folder, times, nothing)))
+    row("exit → next start", told(next_after(ours, folder, times)))
+    row("limit overshoot", told(overshoot(ours, folder, max(1, times // 4))))
+    row("runner, PSS in MiB", f"{runner_memory(ours, env):.1f}")
+    row("`jdist --help`", told(seconds(lambda: ours.jdist("--help"), times)))
+    row("`jdist queue`, empty", told(seconds(lambda: ours.jdist("queue"), times)))
+    row(f"a pass over {many:,}", told(pass_over(many, times)))
+    numbers = ",".join(map(str, range(many)))
+    sweep = ["--hold", "--param", f"n={numbers}", "true", "{n}"]
+    row(f"a sweep of {many:,}", told(seconds(lambda: ours.jdist("submit", *sweep), 1)))
+    row(
+        f"`jdist queue` with {many:,}",
+        told(seconds(lambda: ours.jdist("queue"), max(1, times // 4))),
+    )
+    return rows
+
+
+def measure_peer(system: System, folder: Path, times: int) -> list[str]:
+    """Return the cells of a row."""
+    try:
+        system.start()
+        cells = [told(started_after(system, folder, times, nothing))]
+        cells.append(told(next_after(system, folder, max(2, times // 2))))
+        cells.append(told(seconds(system.list, times)))
+    except (RuntimeError, TimeoutError, OSError, subprocess.SubprocessError) as error:
+        cells = [f"failed: {str(error).splitlines()[0]}", "–", "–"]
+    finally:
+        with suppress(RuntimeError, OSError, subprocess.SubprocessError):
+            system.stop()
+    return [system.name, *cells]
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=30, help="repetitions")
+    parser.add_argument("--many", type=int, default=MANY, help="jobs of the large sweep")
+    parser.add_argument("--simulated", type=int, default=2000, help="jobs of the simulation")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    print(table(options.simulated, options.seed))
+    with tempfile.TemporaryDirectory(prefix="bq-", dir="/tmp", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        build(folder / "nvml")
+        state = State(folder / "state")
+        state.write(gpus=2, memory=80 << 30)
+        env = environment(folder / "home", **state.environment(folder / "nvml"))
+        env |= {"HOME": str(folder / "home"), "JUPYTER_DIST_LEASES": str(folder / "leases")}
+        env["XDG_STATE_HOME"] = str(folder / "state-home")
+        ours = Ours(env)
+        rows = measure_ours(ours, env, folder, options.times, options.many)
+        ours.stop()
+        print("\n| ours, ms (median / max) | |\n| --- | --- |", *rows, sep="\n")
+        print("\n| ms (median / max) | submit → first instruction | exit → next start | list |")
+        print("| --- | --- | --- | --- |")
+        for system in peers(env):
+            print("| " + " | ".join(measure_peer(system, folder, options.times)) + " |", flush=True)
+        for process in tagged(env):
+            process.kill()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Our queue and its peers, each driven by its own commands, on two pretend GPUs.
+
+docs/benchmarks.md says how peers are installed; those that are not there are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+JDIST = "from jupyter_dist_server.cli.main import script; script()"
+TAKES = 60.0
+"""Seconds that a command may take."""
+
+
+class System:
+    """A queue.
+
+    Parameters
+    ----------
+    env : dict
+        Environment of all commands.
+    """
+
+    name = ""
+    program = ""
+    """What must be on the PATH."""
+    has_limits = False
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self.env = env
+
+    def start(self) -> None:
+        """Start its daemon, if it has one."""
+
+    def submit(self, script: str) -> None:
+        """Submit a line of shell that needs one GPU, or one slot."""
+        raise NotImplementedError
+
+    def list(self) -> None:
+        """Show the queue."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End its daemon."""
+
+    def run(self, *command: str) -> str:
+        """Run a command to its end."""
+        done = subprocess.run(
+            command,
+            env=self.env,
+            cwd=self.env["HOME"],
+            capture_output=True,
+            text=True,
+            timeout=TAKES,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{command[0]}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+
+class Ours(System):
+    """`jdist`."""
+
+    name, has_limits = "jdist", True
+
+    def jdist(self, *args: str) -> str:
+        """Run a command."""
+        return self.run(sys.executable, "-c", JDIST, *args)
+
+    def submit(self, script: str) -> None:
+        self.jdist("submit", "--gpu-ids", "0", "-o", "/dev/null", "sh", "-c", script)
+
+    def list(self) -> None:
+        self.jdist("queue")
+
+    def stop(self) -> None:
+        self.jdist("cancel", "--all", "--now")
+
+
+class TaskSpooler(System):
+    """task-spooler, of Debian."""
+
+    name, program = "task-spooler", "tsp"
+
+    def start(self) -> None:
+        self.env["TS_SOCKET"] = str(Path(self.env["HOME"], "tsp.sock"))
+        self.run("tsp", "-S", "1")
+
+    def submit(self, script: str) -> None:
+        self.run("tsp", "-n", "sh", "-c", script)
+
+    def list(self) -> None:
+        self.run("tsp")
+
+    def stop(self) -> None:
+        self.run("tsp", "-K")
+
+
+class GqLocal(System):
+    """gq-local, of PyPI."""
+
+    name, program = "gq-local", "gq"
+
+    def start(self) -> None:
+        self.run("gq", "daemon", "start")
+
+    def submit(self, script: str) -> None:
+        self.run("gq", "submit", "--gpus", "1", "--", "sh", "-c", script)
+
+    def list(self) -> None:
+        self.run("gq", "status")
+
+    def stop(self) -> None:
+        with suppress(RuntimeError):
+            self.run("gq", "daemon", "stop")
+
+
+class Gflow(System):
+    """gflow, of PyPI's runqd; its binaries must be on the PATH of a login shell."""
+
+    name, program = "gflow", "gflowd"
+
+    def start(self) -> None:
+        self.run("gflowd", "init", "--yes")
+        config = Path(self.env["HOME"], ".config", "gflow", "gflow.toml")
+        config.write_text(config.read_text() + '\n[executor]\ntype = "process"\n')
+        self._daemon = subprocess.Popen(
+            ["gflowd", "-v"], env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def submit(self, script: str) -> None:
+        self.run("gbatch", "--gpus", "1", "sh", "-c", script)
+
+    def list(self) -> None:
+        self.run("gqueue")
+
+    def stop(self) -> None:
+        self._daemon.terminate()
+        self._daemon.wait(TAKES)
+
+
+class Slurm(System):
+    """Slurm, where its daemons run already and SLURM_CONF is set."""
+
+    name, program, has_limits = "Slurm", "sbatch", True
+
+    def submit(self, script: str) -> None:
+        self.run("sbatch", "-G", "1", "-o", "/dev/null", "--wrap", script)
+
+    def list(self) -> None:
+        self.run("squeue")
+
+    def stop(self) -> None:
+        self.run("scancel", "-u", str(os.getuid()))
+
+
+def peers(env: dict[str, str]) -> list[System]:
+    """Return the peers that are installed."""
+    return [
+        kind(dict(env))
+        for kind in (TaskSpooler, GqLocal, Gflow, Slurm)
+        if shutil.which(kind.program, path=env["PATH"])
+        and (kind is not Slurm or "SLURM_CONF" in os.environ)
+    ]

@@ -1,0 +1,147 @@
+"""What rarely happens: full disks, packages that go away, clocks that change, limits that move."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import jupyter_dist_server
+from jupyter_dist_server.jobs import policy
+from jupyter_dist_server.jobs.eligible import obstacles
+from jupyter_dist_server.jobs.job import Job, Spec
+from jupyter_dist_server.jobs.log import PIECE, LogReader, fold
+from jupyter_dist_server.jobs.words import read_moment
+
+from ..waiting import PATIENCE, wait_for
+from .queue_driver import JDIST, Queue
+
+LOOP = "echo up; while [ ! -e go ]; do sleep 0.05; done"
+
+
+def test_a_full_disk_queues_nothing_and_says_so(queue: Queue) -> None:
+    queue.submit("-H", "true")
+    limited = f'ulimit -f 0; exec "{sys.executable}" -c "{JDIST}" submit -H true'
+    done = subprocess.run(
+        ["sh", "-c", limited], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot be used" in done.stderr
+    assert len(queue.run("queue", "-o", "id").splitlines()) == 2
+    full = queue.ended(queue.submit("-c", "0", "-o", "/dev/full", "sh", "-c", "echo text"))
+    assert full["state"] == "FAILED"
+
+
+def test_a_job_goes_on_when_the_package_is_removed(queue: Queue) -> None:
+    copy = queue.folder / "package"
+    source = Path(jupyter_dist_server.__file__).parent
+    ignored = shutil.ignore_patterns("labextension", "__pycache__")
+    shutil.copytree(source, copy / "jupyter_dist_server", ignore=ignored)
+    env = os.environ | {"PYTHONPATH": str(copy)}
+    command = [sys.executable, "-c", JDIST, "submit", "-c", "0", "sh", "-c", LOOP]
+    subprocess.run(command, env=env, cwd=queue.folder, check=True, timeout=PATIENCE)
+    wait_for(lambda: queue.show("1")["state"] == "RUNNING" and queue.output("1"), "its output")
+    shutil.rmtree(copy)
+    (queue.folder / "go").touch()
+    assert queue.ended("1")["state"] == "COMPLETED"
+
+
+def test_only_what_has_not_started_gets_other_gpus(queue: Queue) -> None:
+    job = queue.submit("-c", "0", "sh", "-c", LOOP)
+    wait_for(lambda: queue.show(job)["state"] == "RUNNING", "its start")
+    assert "runs already" in queue.run("update", "--gpus", "0", "-t", "10", "-J", "new", job)
+    found = queue.show(job)
+    assert (found["gpus"], found["limit"], found["name"]) == (0, 600.0, "new")
+    waits = queue.submit("-H", "true")
+    assert "0 GPUs" in queue.run("update", "--gpus", "2", waits, code=2)
+    (queue.folder / "go").touch()
+    queue.ended(job)
+
+
+def test_a_limit_is_extended_while_the_job_runs(queue: Queue) -> None:
+    job = queue.submit("-c", "0", "-t", "0:03", "sh", "-c", LOOP)
+    queue.until(job, "RUNNING")
+    queue.run("update", "-t", "5", job)
+    until = queue.show(job)["started"] + 3.5
+    wait_for(lambda: time.time() > until, "its former limit")
+    assert queue.show(job)["state"] == "RUNNING"
+    (queue.folder / "go").touch()
+    assert queue.ended(job)["state"] == "COMPLETED"
+
+
+def test_dependents_wait_again_when_the_parent_is_requeued(queue: Queue) -> None:
+    parent = queue.submit("-c", "0", "sh", "-c", "[ $JDIST_ATTEMPT = 2 ]")
+    queue.ended(parent)
+    child = queue.submit("-c", "0", "-d", f"afterok:{parent}", "true")
+    wait_for(lambda: queue.show(child)["reason"] == "DependencyNeverSatisfied", "the reason")
+    queue.run("requeue", parent)
+    assert queue.ended(child)["state"] == "COMPLETED"
+
+
+def test_tasks_of_one_array_are_no_others_for_a_singleton() -> None:
+    spec = Spec(argv=["true"], cwd="/", singleton=True)
+    tasks = [
+        Job(id=10 * array + task, array=array, task=task, params={}, name="a", spec=spec)
+        for array in (1, 2)
+        for task in (1, 2)
+    ]
+    other = Job(id=30, params={}, name="b", spec=spec)
+    assert list(obstacles([*tasks, other], [], {}, 0.0)) == [21, 22]
+    assert list(obstacles(tasks[2:], [tasks[1]], {}, 0.0)) == [21, 22]
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_time_that_a_change_of_clocks_leaves_out(berlin: None) -> None:
+    evening = time.mktime((2026, 3, 28, 22, 0, 0, 0, 0, -1))
+    begins = read_moment("02:30", evening)
+    assert time.strftime("%d %H:%M", time.localtime(begins)) == "29 03:30"
+    assert read_moment("2026-03-29T02:30", evening) == begins
+
+
+def test_a_policy_of_the_machine(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = queue.folder / "policy.toml"
+    path.write_text('max_time = "2:00:00"\ndefault_time = "30" # minutes\nother = 1\n')
+    monkeypatch.setattr(policy, "POLICY", path)
+    said = queue.run("submit", "-t", "3:00:00", "true", code=2)
+    assert "this machine allows 2:00:00 at most" in said
+    queue.run("submit", "-t", "UNLIMITED", "true", code=2)
+    job = queue.submit("-H", "true")
+    assert queue.show(job)["limit"] == 1800.0
+    queue.run("update", "-t", "3:00:00", job, code=2)
+    queue.run("update", "-t", "1:00:00", job)
+    assert queue.show(job)["limit"] == 3600.0
+
+
+def test_a_file_that_takes_the_place_of_the_one_that_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("first\n")
+    log = LogReader(str(path))
+    assert (piece := log.read()) and (piece.data, piece.replaced) == (b"first\n", False)
+    (tmp_path / "new").write_text("a longer second\n")
+    (tmp_path / "new").rename(path)
+    assert (piece := log.read()) and (piece.data, piece.replaced) == (b"a longer second\n", True)
+    path.write_text("cut\n")
+    assert (piece := log.read()) and (piece.data, piece.replaced) == (b"cut\n", True)
+    path.unlink()
+    assert log.read() is None
+
+
+def test_progress_bars_are_folded_and_a_line_without_an_end_is_not_kept() -> None:
+    pieces = [b"1%\r2", b"%\r3%", b"\rdone\nnext\r\n", b"x" * (2 * PIECE), b"y" * PIECE]
+    folded = list(fold(pieces))
+    assert b"".join(folded) == b"done\nnext\n" + b"x" * (2 * PIECE) + b"y" * PIECE
+    assert max(map(len, folded)) <= 2 * PIECE
