@@ -10,6 +10,7 @@ from benchmarks import fanout, report
 from benchmarks.case import run_case
 from benchmarks.goals import ROWS, Columns
 from benchmarks.measures import Sizes, wrong_lines
+from benchmarks.queue_simulation import ORDERS, jobs, simulate
 
 SMALL = Sizes(trials=1, lines=50, growth_lines=100, mebibytes=1, blocked=0.1)
 PEERS = ["ray", "monarch", "ipyparallel", "jupyter-distributed", "nbdistributed"]
@@ -77,3 +78,10 @@ def test_what_is_met_is_told_from_what_is_missed() -> None:
     assert verdict("lines_s", 99.0) == "≥ N kernels: **missed**"
     assert verdict("pass_ms", 9.0).startswith("≤ jupyter-distributed: not measured; ")
     assert verdict("pass_ms", 9.0).endswith("≤ 0.5 × N kernels: met")
+
+
+def test_no_size_of_job_starves_in_the_simulation_of_the_queue() -> None:
+    given = jobs(200, seed=1)
+    found = {name: simulate(given, order) for name, order in ORDERS.items()}
+    assert all(len(result.median_wait) == 3 for result in found.values())
+    assert found["ours"].worst_wait[4] < found["greedy (gflow)"].worst_wait[4] / 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
+import os
 import re
-import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -211,7 +211,7 @@ def submit(
     ]
     ids = store.submit(
         jobs,
-        token or secrets.token_hex(16),
+        token or os.urandom(16).hex(),
         environment=environment,
         dependencies=dependencies,
         is_array=is_array,

@@ -11,7 +11,6 @@ import errno
 import fcntl
 import io
 import os
-import secrets
 import stat
 import tempfile
 from pathlib import Path
@@ -111,7 +110,7 @@ def _make(path: Path) -> None:
 
 def new_file(where: Path, content: bytes) -> tuple[Path, io.FileIO]:
     """Make a file that everybody may read, and whose name nobody looks at."""
-    path = where / f"{HIDDEN}{secrets.token_hex(8)}"
+    path = where / f"{HIDDEN}{os.urandom(8).hex()}"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = own(os.open(path, flags, 0o600))
     os.fchmod(file.fileno(), 0o644)  # whatever the umask says

@@ -9,7 +9,6 @@ most.
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -148,7 +147,7 @@ class Board:
         self._store = store
         self._said = b""
         self._file: HeldFile | None = None
-        self.name = f"{kind}-{secrets.token_hex(8)}{_SUFFIX}"
+        self.name = f"{kind}-{os.urandom(8).hex()}{_SUFFIX}"
 
     def show(self, wants: Sequence[Want], sees: Collection[str] = ()) -> None:
         """Show what is waited for; without entries, nothing is shown.

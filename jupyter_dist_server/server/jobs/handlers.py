@@ -133,7 +133,9 @@ class JobHandler(OneJobHandler):
 
         def look(store: Store) -> str:
             _refresh(store)
-            return jobs_json(select(store, [job]))
+            jobs = select(store, [job])
+            attempts = store.attempts([one.id for one in jobs[:MOST]])
+            return jobs_json(jobs, attempts={str(id): rows for id, rows in attempts.items()})
 
         self.answer(await in_store(look))
 
