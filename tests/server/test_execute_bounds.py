@@ -92,16 +92,21 @@ def test_a_stream_that_nobody_reads_is_cut(
 ) -> None:
     client.execute(pool["id"], "pass")  # after the other one, which is not read yet
     lines = [json.loads(line) for line in waiting.read().splitlines()]
-    *outputs, notice, status = lines
+    *outputs, status = [line.get("output") or line for line in lines]
     assert status == {"rank": 0, "status": "ok"}
-    displayed = sum(output["output"]["output_type"] == "display_data" for output in outputs)
+    displayed = sum(output["output_type"] == "display_data" for output in outputs)
     assert displayed < 30, "16 MiB wait in the server, and some in the sockets"
-    said = re.fullmatch(
-        r"… ([\d.]+) MiB of outputs cut here: they came faster than they were read\n",
-        notice["output"]["text"],
-    )
-    assert said, notice
-    assert abs(float(said[1]) * 2**20 / 2_000_000 + displayed - 30) < 0.1
+    # Outputs that come while we read already are not cut: there may be more than one place.
+    notices = [output["text"] for output in outputs if output["output_type"] == "stream"]
+    said = [
+        re.fullmatch(
+            r"… ([\d.]+) MiB of outputs cut here: they came faster than they were read\n", text
+        )
+        for text in notices
+    ]
+    assert said and all(said), notices
+    cut = sum(float(match[1]) for match in said if match)
+    assert abs(cut * 2**20 / 2_000_000 + displayed - 30) < 0.1 * len(said)
 
 
 def test_a_big_answer_arrives_whole(client: Client, pool: dict[str, Any]) -> None:

@@ -113,12 +113,11 @@ async def test_the_sampler_goes_when_the_last_client_is_hidden_or_gone(
         assert again[-1]["values"]["utilization"] == [50] * 8
 
 
-@pytest.mark.flaky(reruns=1, reason="seldom fails on a busy machine; the cause is not known")
 async def test_links_are_for_those_who_look_at_them(gpu_client: Client, gpus: State) -> None:
     gpus.update(pcie_tx=5000, slow_pcie=1)
     async with look(gpu_client, "gpus") as plain, look(gpu_client, "gpus", "pcie") as detailed:
-        seen = await read_until(detailed, says("pcie_tx", 5e6))
-        assert seen[-1]["values"]["pcie_tx"] == [5e6] * 8
+        # They are read one after the other, so that a sample may have some of them only.
+        await read_until(detailed, lambda f: f.get("values", {}).get("pcie_tx") == [5e6] * 8)
         gpus.update(utilization=33)
         frames = await read_until(plain, says("utilization", 33))
         assert not any("pcie_tx" in frame.get("values", {}) for frame in frames)
@@ -199,7 +198,6 @@ async def test_a_sampler_that_dies_is_said_to_be_stale_and_comes_back(
         assert samplers(gpu_server) != [sampler]
 
 
-@pytest.mark.flaky(reruns=1, reason="seldom fails on a busy machine; the cause is not known")
 async def test_errors_are_told_for_each_metric(gpu_client: Client, gpus: State) -> None:
     gpus.update(**{"2.power": "!permission"})
     async with look(gpu_client, "gpus") as stream:
@@ -209,7 +207,7 @@ async def test_errors_are_told_for_each_metric(gpu_client: Client, gpus: State) 
             -1
         ]
         assert told["errors"][third]["power"] == "no permission"
-        assert "power" not in told["errors"][second]
+        assert "power" not in told["errors"].get(second, {})
 
 
 async def test_what_ranks_use_is_told_where_there_is_no_gpu(client: Client) -> None:
