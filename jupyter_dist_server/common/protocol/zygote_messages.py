@@ -1,4 +1,4 @@
-"""What the owner of pools and its zygotes say to each other: one JSON object a message."""
+"""What zygotes and those who have them fork say to each other: one JSON object a message."""
 
 from __future__ import annotations
 
@@ -30,6 +30,16 @@ class StartAgent(msgspec.Struct, frozen=True):
     """The pool's private folder."""
     stay: bool
     """Whether to fork; otherwise the zygote becomes the agent itself."""
+
+
+class StartRunner(msgspec.Struct, frozen=True):
+    """Fork the runner of a job; the descriptors of its lease come along. There is no answer."""
+
+    folder: str
+    """The store's."""
+    job: int
+    launch: str
+    """Names this attempt."""
 
 
 # -- what a zygote says -----------------------------------------------------------------------
@@ -66,6 +76,7 @@ class AgentExited(msgspec.Struct, frozen=True, tag_field="says", tag="exited"):
 ZygoteNews = ZygoteReady | AgentStarted | ForkRefused | AgentExited
 
 _requests: msgspec.json.Decoder[StartAgent] = msgspec.json.Decoder(StartAgent)
+_runners: msgspec.json.Decoder[StartRunner] = msgspec.json.Decoder(StartRunner)
 _news: msgspec.json.Decoder[ZygoteNews] = msgspec.json.Decoder(ZygoteNews)
 
 
@@ -78,6 +89,17 @@ def decode_start(message: bytes) -> StartAgent:
         If it is nothing that an owner would ask for.
     """
     return decode(_requests, message)
+
+
+def decode_start_runner(message: bytes) -> StartRunner:
+    """Read what the zygote of runners is asked for.
+
+    Raises
+    ------
+    ValueError
+        If it is nothing that a dispatcher would ask for.
+    """
+    return decode(_runners, message)
 
 
 def decode_zygote_news(message: bytes) -> ZygoteNews:

@@ -6,16 +6,21 @@ dispatcher forks this one before it opens the store.
 
 from __future__ import annotations
 
-import json
+import logging
 import os
 import signal
 import socket
+import traceback
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
+
+import msgspec
 
 from ...common.processes import call_ourselves
+from ...common.protocol.zygote_messages import StartRunner, decode_start_runner
 from . import runner
 
+_LOG = logging.getLogger(__name__)
 _LONGEST = 65536
 _MOST = 1024
 """Descriptors that come with one message."""
@@ -44,8 +49,8 @@ class RunnerZygote:
         OSError
             If the zygote has ended.
         """
-        order = {"folder": str(folder), "job": job, "launch": launch}
-        socket.send_fds(self._socket, [json.dumps(order).encode()], descriptors)
+        order = msgspec.json.encode(StartRunner(str(folder), job, launch))
+        socket.send_fds(self._socket, [order], descriptors)
 
 
 def _serve(orders: socket.socket) -> None:
@@ -56,12 +61,25 @@ def _serve(orders: socket.socket) -> None:
         message, descriptors, _, _ = socket.recv_fds(orders, _LONGEST, _MOST)
         if not message:
             return
-        if not os.fork():
-            orders.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            order: dict[str, Any] = json.loads(message)
-            runner.run(Path(order["folder"]), order["job"], order["launch"], descriptors)
-            os._exit(0)
+        try:
+            order = decode_start_runner(message)
+        except ValueError as error:  # the runners of other jobs are still to be started
+            _LOG.error("The zygote was asked for something unknown: %s", error)
+        else:
+            if not os.fork():
+                orders.close()
+                _become_runner(order, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _become_runner(order: StartRunner, descriptors: list[int]) -> NoReturn:
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        runner.run(Path(order.folder), order.job, order.launch, descriptors)
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)  # whatever happens, it must not go on as a second zygote
