@@ -17,9 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from jupyter_dist_server.jobs.plan import plan
-from jupyter_dist_server.jobs.wants import Held, Machine, Want
 
+from jupyter_dist_server.jobs.schedule.plan import plan
+from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
 from tests.environment import environment, tagged
 from tests.fake_nvml.build import State, build
 

@@ -18,8 +18,8 @@ from ..common.processes import RESTARTED, STOPPED
 from ..common.protocol.jupyter_messages import Content
 from ..common.rank_specs import format_ranks
 from .loop_thread import LoopThread
+from .output.cell_outcome import CellFailed, as_shown
 from .output.merge import Merger
-from .output.outcome import CellFailed, as_shown
 from .output.publication import publish
 
 _Event = tuple[int, str, Content]

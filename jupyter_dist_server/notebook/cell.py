@@ -15,10 +15,10 @@ from ..client.client import OUTPUT_LIMIT, PoolClient
 from ..client.execution import Execution
 from ..common.protocol.jupyter_messages import Content
 from .loop_thread import LoopThread
+from .output.cell_outcome import Outcome, as_shown
 from .output.early_failures import EarlyFailures, what_failed
 from .output.late_output import LateOutput
 from .output.merge import WINDOW, Merger
-from .output.outcome import Outcome, as_shown
 from .output.per_rank import PerRank
 from .output.publication import Publication, publish
 from .output.rank_tabs import RankTabs

@@ -19,7 +19,7 @@ from ..gpus.telemetry import Telemetry
 from ..pools.cell_history import CellHistory
 from ..pools.manager import PoolManager
 from ..pools.pool import DEFAULT_TIMEOUT
-from ..pools.usage import RankUsage
+from ..pools.rank_usage import RankUsage
 from ..pools.zygote_registry import DEFAULT_KEEP_WARM
 from .clients import Clients
 from .gpus.feed import GpuFeed

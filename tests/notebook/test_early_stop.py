@@ -15,7 +15,7 @@ import pytest
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.notebook.cell import Cell, Options
 from jupyter_dist_server.notebook.loop_thread import LoopThread
-from jupyter_dist_server.notebook.output.outcome import CellFailed
+from jupyter_dist_server.notebook.output.cell_outcome import CellFailed
 
 from ..pool_driver import request, running
 from ..waiting import PATIENCE

@@ -21,7 +21,7 @@ from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.usage import RankUsage, Usage
+from jupyter_dist_server.pools.rank_usage import RankUsage, Usage
 from jupyter_dist_server.server.gpus.process_owners import Owner, with_owners
 
 from ..waiting import PATIENCE, wait_for

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import format_ranks
-from .log import Entry
+from .merged_log import Entry
 from .publication import Display, Publication, Text
 
 SMALL = 20

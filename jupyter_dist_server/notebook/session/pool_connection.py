@@ -17,7 +17,7 @@ from ...common.protocol.attachment import KERNEL, Attachment
 from ...common.protocol.pool_file import OtherVersion
 from ...common.protocol.records import PoolRecord
 from ..loop_thread import LoopThread
-from .control import kernel_id
+from .pool_control import kernel_id
 
 _REPAIR = 2.0
 """Seconds within which a process group is made again, unless another notebook's cell runs."""

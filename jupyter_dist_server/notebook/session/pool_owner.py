@@ -12,7 +12,7 @@ from ...common.errors import DistError
 from ...common.protocol.attachment import KERNEL
 from ...common.protocol.records import PoolRecord
 from ..loop_thread import LoopThread
-from .control import Control, LocalControl
+from .pool_control import Control, LocalControl
 from .server_control import find_server
 
 _NEWS = 10.0

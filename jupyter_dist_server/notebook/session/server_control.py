@@ -22,7 +22,7 @@ from ...common.peers import CAN_TELL, listener_uid, user_name
 from ...common.protocol.records import PoolRecord
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
 from ...jobs.command import JOB
-from .control import kernel_id
+from .pool_control import kernel_id
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from ...jobs.lease import holders
 from ...placement.pool_record import allowed
 from ...placement.request import PoolRequest
 from ...pools.manager import PoolManager
-from ...pools.usage import RankUsage
+from ...pools.rank_usage import RankUsage
 from .history_json import history_pieces
 from .keep_alive import KeepAlive
 from .process_owners import OwnedProcess, with_owners
