@@ -121,7 +121,7 @@ bench-telemetry: $(INSTALLED)
 	python -m benchmarks.telemetry $(BENCH_OPTIONS)
 
 bench-queue: $(INSTALLED)
-	python -m benchmarks.queue $(BENCH_OPTIONS)
+	python -m benchmarks.queue_speed $(BENCH_OPTIONS)
 
 demo-queue: $(INSTALLED)
 	python -m tools.demo_queue
