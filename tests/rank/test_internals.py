@@ -56,7 +56,6 @@ ATTRIBUTES: list[tuple[Any, str, str]] = [
     (IPythonKernel, "_main_asyncio_lock", "two cells run at the same time"),
     (IPKernelApp, "_ports", "a rank does not start"),
     (ZMQInteractiveShell, "_last_traceback", "a failed cell has no traceback"),
-    (ZMQInteractiveShell, "_last_traceback_during_displayhook", "a failing repr fails no cell"),
     (IOPubThread, "_events", "what is printed stays in the rank"),
     (IOPubThread, "_event_pipe", "what is printed stays in the rank"),
     (IOPubThread, "_pipe_uuid", WORKERS),
