@@ -18,7 +18,7 @@ export interface IForeignLease {
 }
 
 /**
- * The leases that no pool of this server has, each holder with all its GPUs.
+ * The leases that no pool of this server has, each leaseholder with all its GPUs.
  */
 export function foreignLeases(
   gpus: readonly IGpu[],

@@ -176,7 +176,7 @@ function Throttle({
 /** Who has it; what runs there is shown on demand. */
 function Leaseholder(props: IPartProps): JSX.Element {
   const { label, reading, seats, model, current, trans } = props;
-  const holder = useModel(current, ({ pool }) =>
+  const leaseholder = useModel(current, ({ pool }) =>
     sayLeaseholder(reading, seats, { pools: model.pools, own: pool }, trans)
   );
   const [isOpen, setIsOpen] = useState(false);
@@ -194,7 +194,7 @@ function Leaseholder(props: IPartProps): JSX.Element {
               : undefined
           }
         >
-          {holder}
+          {leaseholder}
         </span>
         <button
           className="jp-dist-Link"

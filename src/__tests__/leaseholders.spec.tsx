@@ -27,7 +27,7 @@ describe('who has a GPU', () => {
     ranks: [makeRank(0, { gpu: GPU_0 }), makeRank(1, { gpu: GPU_0 })]
   });
   const pools = new Map([['p1', pool]]);
-  const holder = () =>
+  const leaseholder = () =>
     card('GPU 0').querySelector('.jp-dist-GpuCard-foot > span')?.textContent;
 
   it.each<[string, ILease, Partial<IFakeModel>]>([
@@ -48,7 +48,7 @@ describe('who has a GPU', () => {
     ['locked by another program', { user: null, shared: false, others: [] }, {}]
   ])('says "%s"', (words, held, changes) => {
     showGpus(makeGpusMessage({ leases: { 'GPU-0': held } }), changes);
-    expect(holder()).toBe(words);
+    expect(leaseholder()).toBe(words);
   });
 
   it.each([
@@ -72,7 +72,7 @@ describe('who has a GPU', () => {
   ])('says "%s" without a lease', (words, processes) => {
     showGpus(makeGpusMessage());
     tell({ type: 'processes', gpus: { 'GPU-0': processes } });
-    expect(holder()).toBe(words);
+    expect(leaseholder()).toBe(words);
   });
 
   it('lists the processes and the other metrics on demand', () => {
