@@ -59,13 +59,36 @@ export async function draw(
   if (!process.env.JUPYTER_DIST_SCREENSHOTS) {
     return;
   }
-  const shoot = (theme: string) =>
-    of.screenshot({
+  const shoot = async (theme: string) => {
+    await hidePaths(page);
+    await of.screenshot({
       path: `${IMAGES}/${name}-${theme}.png`,
       animations: 'disabled'
     });
+  };
   await shoot('light');
   await page.theme.setDarkTheme();
   await shoot('dark');
   await page.theme.setLightTheme();
+}
+
+/** Where Python lies on the machine that draws is of no interest to readers. */
+async function hidePaths(page: IJupyterLabPageFixture): Promise<void> {
+  await page.evaluate(() => {
+    const texts = document.createTreeWalker(
+      document.body,
+      NodeFilter.SHOW_TEXT
+    );
+    while (texts.nextNode()) {
+      const { currentNode: node } = texts;
+      const { data } = node as Text;
+      const shown = data.replace(
+        /\/\S+\/bin\/python[\d.]*/,
+        '/opt/jupyter/bin/python'
+      );
+      if (shown !== data) {
+        (node as Text).data = shown;
+      }
+    }
+  });
 }
