@@ -23,7 +23,7 @@ from .server_driver import Server
 LONGEST = (
     "notebook/test_chaos.py",
     "security/test_process_group.py",
-    "pools/test_zygotes.py",
+    "pools/test_zygote_registry.py",
     "notebook/test_stopped.py",
     "notebook/test_attach.py",
     "test_docs.py",
