@@ -12,6 +12,7 @@ import { outputsPlugin } from './outputs/plugin';
 import { replayPlugin } from './outputs/replay';
 import { commandsPlugin } from './panel/commands';
 import { panelPlugin } from './panel/plugin';
+import { queuePlugin } from './panel/queue/plugin';
 import { ranksPlugin } from './panel/ranks/plugin';
 import { runningPlugin } from './panel/running';
 import { statusBarPlugin } from './panel/statusBar';
@@ -28,6 +29,7 @@ export default [
   runFilePlugin,
   panelPlugin,
   ranksPlugin,
+  queuePlugin,
   outputsPlugin,
   replayPlugin,
   statusBarPlugin,

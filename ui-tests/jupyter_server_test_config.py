@@ -11,5 +11,7 @@ c.ServerApp.port = int(os.environ["JUPYTER_DIST_TEST_PORT"])  # noqa: F821
 c.ServerApp.allow_root = True  # noqa: F821
 # A kernel that a test kills stays away.
 c.KernelManager.autorestart = False  # noqa: F821
+# A queue of the tests alone.
+os.environ["XDG_STATE_HOME"] = mkdtemp(prefix="galata-state-")
 c.LabApp.user_settings_dir = mkdtemp(prefix="galata-settings-")  # noqa: F821
 c.Application.log_level = "ERROR"  # noqa: F821

@@ -50,7 +50,11 @@ export default defineConfig({
       ? [
           {
             name: 'screenshots',
-            testMatch: ['screenshots.spec.ts', 'newcomer.spec.ts']
+            testMatch: [
+              'screenshots.spec.ts',
+              'newcomer.spec.ts',
+              'queue.spec.ts'
+            ]
           }
         ]
       : [])

@@ -11,6 +11,7 @@ import { Stream } from '../model/stream';
 import { Telemetry } from '../model/telemetry';
 import { FakeServer } from './fakeServer';
 import { makeGpusMessage, makeProcess } from './gpuSamples';
+import { FakeQueue } from './queueSamples';
 import { makeAttachment, makePool, makeRank, until } from './samples';
 
 /** Where one notebook after the other is looked at. */
@@ -74,6 +75,7 @@ describe('PoolsModel', () => {
       stream,
       kernels: notebooks,
       telemetry: new Telemetry(stream),
+      queue: new FakeQueue(),
       trans
     });
     const tracker = notebooks.tracker as unknown as INotebookTracker;
@@ -93,7 +95,8 @@ describe('PoolsModel', () => {
     const silent = new Stream({ client });
     const telemetry = new Telemetry(silent);
     const other = new PoolsModel({
-      ...{ client, stream: silent, kernels: notebooks, telemetry, trans }
+      ...{ client, stream: silent, kernels: notebooks, telemetry, trans },
+      queue: new FakeQueue()
     });
     expect(other.isKnown).toBe(false);
     await silent.connect();

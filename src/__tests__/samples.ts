@@ -7,6 +7,7 @@ import { UiState } from '../model/uiState';
 import { StartModel } from '../model/startModel';
 import type { ICurrentNotebook, IPoolsModel } from '../model/tokens';
 import { makeTelemetry } from './gpuSamples';
+import { FakeQueue } from './queueSamples';
 
 export function makeRank(rank: number, changes: Partial<IRank> = {}): IRank {
   return {
@@ -95,6 +96,7 @@ export function makeModel(changes: Changes = {}): IFakeModel {
     gpus: null,
     gpusError: null,
     telemetry: makeTelemetry(),
+    queue: new FakeQueue(),
     notebook: {
       path: 'train.ipynb',
       kernelId: 'k1',

@@ -12,6 +12,7 @@ import type {
   IStartSchema
 } from './contract';
 import type { IGpuHistory, IInventory } from './gpuContract';
+import type { IJobs, IQueue, JobAction, JobState } from './queueContract';
 
 const NAMESPACE = 'jupyter-dist';
 
@@ -118,6 +119,23 @@ export class Client {
       `pools/${encodeURIComponent(id)}/restart`,
       ranks ? { ranks } : {}
     );
+  }
+
+  /** All that runs and waits on the machine, and when what waits is expected to start. */
+  queue(): Promise<IQueue> {
+    return this._request('GET', 'queue?start=1');
+  }
+
+  /** The newest jobs of this user in these states. */
+  jobs(states: readonly JobState[]): Promise<IJobs> {
+    return this._request('GET', `jobs?states=${states.join()}`);
+  }
+
+  changeJob(action: JobAction, label: string): Promise<IJobs> {
+    const path = `jobs/${encodeURIComponent(label)}`;
+    return action === 'cancel'
+      ? this._request('DELETE', path)
+      : this._request('POST', `${path}/${action}`);
   }
 
   private async _request<T>(

@@ -3,6 +3,7 @@
  */
 
 import type { TelemetryMessage } from './gpuContract';
+import type { IJobsMessage } from './queueContract';
 
 export type PoolState =
   | 'PENDING'
@@ -218,6 +219,7 @@ export type StreamMessage =
   | { type: 'pool'; pool: IPool }
   | { type: 'pool_removed'; id: string }
   | ICellsMessage
+  | IJobsMessage
   | TelemetryMessage;
 
 export function deadRanks(pool: IPool): IRank[] {

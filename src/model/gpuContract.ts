@@ -163,4 +163,4 @@ export type TelemetryMessage =
   | IUsageMessage;
 
 /** What a client can look at. */
-export type Topic = 'gpus' | 'pcie' | 'cells';
+export type Topic = 'gpus' | 'pcie' | 'cells' | 'jobs';

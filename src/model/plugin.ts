@@ -12,6 +12,7 @@ import { withoutValues } from './draft';
 import type { Draft } from './draft';
 import { CurrentNotebook, NotebookKernels } from './notebook';
 import { PoolsModel } from './pools';
+import { QueueModel } from './queue';
 import { IStartModel, StartModel } from './startModel';
 import { Stream } from './stream';
 import { Telemetry } from './telemetry';
@@ -43,11 +44,14 @@ export const modelPlugin: JupyterFrontEndPlugin<IPoolsModel> = {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const client = new Client(app.serviceManager.serverSettings, trans);
     const stream = new Stream({ client });
+    const telemetry = new Telemetry(stream);
+    const { received } = stream;
     const model = new PoolsModel({
       client,
       stream,
       kernels: new NotebookKernels(tracker),
-      telemetry: new Telemetry(stream),
+      telemetry,
+      queue: new QueueModel({ client, received, topics: telemetry }),
       trans
     });
     if (registry) {

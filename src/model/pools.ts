@@ -19,6 +19,7 @@ import type {
 import type { IInventory } from './gpuContract';
 import { countFree } from './gpuUse';
 import type { INotebookKernels } from './notebook';
+import type { IQueueModel } from './queue';
 import { setServerTime } from './serverTime';
 import type { Stream } from './stream';
 import type { ITelemetry } from './telemetry';
@@ -35,11 +36,13 @@ export class PoolsModel implements IPoolsModel {
     this._kernels = options.kernels;
     this._trans = options.trans;
     this.telemetry = options.telemetry;
+    this.queue = options.queue;
     this._stream.received.connect(this._onMessage, this);
     this._stream.connectionChanged.connect(this._onConnection, this);
   }
 
   readonly telemetry: ITelemetry;
+  readonly queue: IQueueModel;
 
   get changed(): ISignal<this, void> {
     return this._changed;
@@ -301,6 +304,7 @@ export namespace PoolsModel {
     stream: Stream;
     kernels: INotebookKernels;
     telemetry: ITelemetry;
+    queue: IQueueModel;
     trans: TranslationBundle;
   }
 }

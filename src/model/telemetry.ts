@@ -131,14 +131,15 @@ export class Telemetry implements ITelemetry {
     });
   }
 
-  /** A page that nobody sees asks for nothing; details are of no use without the rest. */
+  /** A page that nobody sees asks for nothing; details of GPUs are of no use without the rest. */
   private _ask(): void {
     const isAsking = !document.hidden && this._topics.includes('gpus');
     if (isAsking !== this._isAsking) {
       this._isAsking = isAsking;
       this._age();
     }
-    this._stream.watch(isAsking ? [...new Set(this._topics)].sort() : []);
+    const topics = this._topics.filter(topic => isAsking || topic === 'jobs');
+    this._stream.watch(document.hidden ? [] : [...new Set(topics)].sort());
   }
 
   /**

@@ -10,6 +10,7 @@ import type {
   IStartSchema
 } from './contract';
 import type { IInventory } from './gpuContract';
+import type { IQueueModel } from './queue';
 import type { ITelemetry } from './telemetry';
 
 /** The gettext domain of every string of this extension. */
@@ -29,6 +30,7 @@ export const MAX_RANKS = 128;
 
 export namespace CommandIDs {
   export const openPanel = 'jupyter-dist:open-panel';
+  export const showQueue = 'jupyter-dist:show-queue';
   export const openTimeline = 'jupyter-dist:open-timeline';
   export const startPool = 'jupyter-dist:start-pool';
   export const stopPool = 'jupyter-dist:stop-pool';
@@ -43,6 +45,10 @@ export namespace CommandIDs {
   export const insertCode = 'jupyter-dist:insert-code';
   export const runFile = 'jupyter-dist:run-file';
   export const newNotebook = 'jupyter-dist:new-notebook';
+  export const holdJobs = 'jupyter-dist:hold-jobs';
+  export const releaseJobs = 'jupyter-dist:release-jobs';
+  export const cancelJobs = 'jupyter-dist:cancel-jobs';
+  export const requeueJobs = 'jupyter-dist:requeue-jobs';
 }
 
 /** How we stand with the server extension. */
@@ -84,6 +90,8 @@ export interface IPoolsModel {
   readonly gpusError: IApiError | null;
   /** How busy they are, and the ranks. */
   readonly telemetry: ITelemetry;
+  /** What runs and waits on the machine. */
+  readonly queue: IQueueModel;
   /**
    * How many ranks to offer for a new pool; null where only the server knows how many GPUs are free, or
    * who has them all.

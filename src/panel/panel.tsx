@@ -1,7 +1,7 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, SidePanel } from '@jupyterlab/ui-components';
-import type { IDisposable } from '@lumino/disposable';
+import { DisposableSet } from '@lumino/disposable';
 import { type Message, MessageLoop } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { AccordionPanel } from '@lumino/widgets';
@@ -15,13 +15,16 @@ import { ranksIcon } from '../ui/icons';
 import { GpuList, GpuSummary } from './gpus/gpuList';
 import { OtherPools, OtherPoolsSummary } from './others/otherPools';
 import { PoolSummary, PoolView } from './pool/poolView';
+import { QueueSection, QueueSummary } from './queue/queueSection';
 import type { IPanelServices } from './services';
 
 /** The name under which the sections are remembered. */
 const SECTIONS = 'sections';
 
 /** By section: its part of the height, if all are open, until the user changes that. */
-const SHARES = [0.65, 0.25, 0.1];
+const SHARES = [0.53, 0.21, 0.08, 0.18];
+/** The place of the queue among them. */
+const QUEUE = 3;
 
 /** By section. */
 interface ISections {
@@ -29,7 +32,7 @@ interface ISections {
   sizes?: number[];
 }
 
-const AT_FIRST: ISections = { closed: [false, false, true] };
+const AT_FIRST: ISections = { closed: [false, false, true, true] };
 
 /**
  * The panel in the left sidebar.
@@ -72,6 +75,12 @@ export class DistPanel extends SidePanel {
         <OtherPools {..._services} />,
         <OtherPoolsSummary {..._services} />,
         trans
+      ),
+      new Section(
+        trans.__('Queue'),
+        <QueueSection {..._services} />,
+        <QueueSummary {..._services} />,
+        trans
       )
     ];
     const content = this.content as AccordionPanel;
@@ -84,13 +93,22 @@ export class DistPanel extends SidePanel {
     model.changed.connect(this._follow, this);
   }
 
+  /** Unfold the queue. */
+  showQueue(): void {
+    (this.content as AccordionPanel).expand(QUEUE);
+  }
+
   protected onAfterShow(msg: Message): void {
     super.onAfterShow(msg);
     // Looking at the panel is the moment to ask again whether the extension is there now.
     if (this._services.model.connection.state === 'missing') {
       this._services.model.reconnect();
     }
-    this._watching ??= this._services.model.telemetry.watch('gpus');
+    if (!this._watching) {
+      this._watching = new DisposableSet();
+      this._watching.add(this._services.model.telemetry.watch('gpus'));
+      this._watching.add(this._services.model.queue.watch('all'));
+    }
     this._follow();
   }
 
@@ -115,7 +133,7 @@ export class DistPanel extends SidePanel {
 
   private readonly _notebookName: Widget;
   /** Held while the panel can be seen. */
-  private _watching: IDisposable | null = null;
+  private _watching: DisposableSet | null = null;
 }
 
 /**
@@ -163,7 +181,10 @@ async function rememberSections(
 ): Promise<void> {
   await uiState.ready;
   const saved = uiState.get(SECTIONS) as unknown as ISections | undefined;
-  const { closed } = saved ?? AT_FIRST;
+  // An earlier version had fewer sections.
+  const closed = AT_FIRST.closed.map(
+    (isClosed, index) => saved?.closed[index] ?? isClosed
+  );
   content.widgets.forEach((_, index) =>
     closed[index] ? content.collapse(index) : content.expand(index)
   );

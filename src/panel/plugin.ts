@@ -63,7 +63,15 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       icon: ranksIcon,
       execute: () => app.shell.activateById(panel.id)
     });
-    addToPalette(palette, trans, [CommandIDs.openPanel]);
+    app.commands.addCommand(CommandIDs.showQueue, {
+      label: trans.__('Show Queue'),
+      caption: trans.__('Show the jobs that run and wait.'),
+      execute: () => {
+        app.shell.activateById(panel.id);
+        panel.showQueue();
+      }
+    });
+    addToPalette(palette, trans, [CommandIDs.openPanel, CommandIDs.showQueue]);
     const open = () => app.shell.activateById(panel.id);
     showErrors(current, panel, open, trans);
   }

@@ -35,13 +35,14 @@ export async function ask(
   title: string,
   body: string,
   label: string,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  refusal = trans.__('Cancel')
 ): Promise<boolean> {
   const { button } = await showDialog({
     title,
     body,
     buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.cancelButton({ label: refusal }),
       Dialog.warnButton({ label })
     ]
   });

@@ -1,11 +1,12 @@
 import React, { memo } from 'react';
 
 import { colourOf } from '../../ui/meters';
+import { below } from '../../ui/menu';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, joinFacts, namePid } from '../../words/format';
 import { placeOf, moodOf, nameOf, sayState } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
-import { below, openRankMenu } from './rankMenu';
+import { openRankMenu } from './rankMenu';
 import type { IRankProps } from './rankTile';
 import { gpuOf } from './rankUse';
 

@@ -1,21 +1,8 @@
-import type { TranslationBundle } from '@jupyterlab/translation';
-import type { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 
 import { CommandIDs } from '../../model/tokens';
-
-/** What a menu belongs to, and where it opens. */
-interface IMenuPlace {
-  /** Has the focus again when the menu is closed. */
-  owner: HTMLElement;
-  x: number;
-  y: number;
-}
-
-interface IMenuServices {
-  commands: CommandRegistry;
-  trans: TranslationBundle;
-}
+import { makeMenu } from '../../ui/menu';
+import type { IMenuPlace, IMenuServices } from '../../ui/menu';
 
 /**
  * What can be done with one rank.
@@ -62,24 +49,6 @@ export function openPoolMenu(
     '%dist_shutdown'
   ]);
   menu.open(place.x, place.y);
-}
-
-/** Below a button. */
-export function below(owner: HTMLElement): IMenuPlace {
-  const { left, bottom } = owner.getBoundingClientRect();
-  return { owner, x: left, y: bottom };
-}
-
-function makeMenu({ commands }: IMenuServices, { owner }: IMenuPlace): Menu {
-  const menu = new Menu({ commands });
-  owner.setAttribute('aria-expanded', 'true');
-  menu.aboutToClose.connect(() => {
-    owner.removeAttribute('aria-expanded');
-    owner.focus();
-    // The item that was chosen is still to be executed.
-    setTimeout(() => menu.dispose());
-  });
-  return menu;
 }
 
 /** The magics that do the same, to be inserted into the notebook. */

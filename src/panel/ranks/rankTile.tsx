@@ -8,6 +8,7 @@ import { useNow } from '../../ui/clock';
 import type { Clock } from '../../ui/clock';
 import { startCellDrag } from '../../ui/codeCells';
 import { MenuButton } from '../../ui/controls';
+import { below } from '../../ui/menu';
 import { colourOf } from '../../ui/meters';
 import { useModel } from '../../ui/useModel';
 import {
@@ -17,7 +18,7 @@ import {
   nameOf,
   sayState
 } from '../../words/rankWords';
-import { below, openRankMenu } from './rankMenu';
+import { openRankMenu } from './rankMenu';
 import { RankUse } from './rankUse';
 
 /** Nothing here changes unless the rank does: other ranks' news don't draw it again. */

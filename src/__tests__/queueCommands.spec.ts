@@ -1,0 +1,100 @@
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+
+import { queuePlugin } from '../panel/queue/plugin';
+import { CommandIDs } from '../model/tokens';
+import { FakeQueue, makeJob, makeRow } from './queueSamples';
+import { dialog, dialogSays, makeModel, until } from './samples';
+
+describe('the commands of the queue', () => {
+  let commands: CommandRegistry;
+  let queue: FakeQueue;
+  const shown = jest.fn();
+  const jobs = ['11', '12', '13', '9'];
+  const { holdJobs, releaseJobs, cancelJobs, requeueJobs } = CommandIDs;
+
+  beforeEach(async () => {
+    queue = new FakeQueue({
+      rows: [
+        makeRow({ id: '11', state: 'RUNNING' }),
+        makeRow({ id: '12' }),
+        makeRow({ id: '13', reason: 'JobHeldUser' }),
+        makeRow({ id: '9', user: 'bob', priority: null })
+      ],
+      ended: [makeJob({ id: 9, label: '9' })]
+    });
+    commands = new CommandRegistry();
+    commands.addCommand(CommandIDs.showQueue, { execute: shown });
+    const app = { commands } as unknown as JupyterFrontEnd;
+    const model = makeModel({ queue });
+    await queuePlugin.activate(app, model, nullTranslator, null);
+    await until(() => queue.watched.length > 0);
+    expect(queue.watched).toEqual(['ends']);
+  });
+
+  it('do something only where it is of use', async () => {
+    const labels = [holdJobs, releaseJobs, cancelJobs, requeueJobs].map(id =>
+      commands.label(id, { jobs })
+    );
+    expect(labels).toEqual(['Hold', 'Release', 'Cancel 3 Jobs…', 'Requeue']);
+    expect(commands.isVisible(holdJobs, { jobs: ['11'] })).toBe(false);
+    expect(commands.isVisible(cancelJobs, { jobs: ['9'] })).toBe(false);
+    expect(commands.isVisible(cancelJobs, {})).toBe(false);
+    await commands.execute(holdJobs, { jobs });
+    await commands.execute(releaseJobs, { jobs });
+    await commands.execute(requeueJobs, { jobs });
+    // What has not started is not lost.
+    await commands.execute(cancelJobs, { jobs: ['12'] });
+    expect(queue.act.mock.calls).toEqual([
+      ['hold', ['12']],
+      ['release', ['13']],
+      ['requeue', ['9']],
+      ['cancel', ['12']]
+    ]);
+  });
+
+  it('ask before something that runs is ended', async () => {
+    for (const [answer, calls] of [
+      ['Keep', 0],
+      ['Cancel Job', 1]
+    ] as const) {
+      const done = commands.execute(cancelJobs, { jobs: ['11'] });
+      await dialogSays('Cancel job 11?');
+      const buttons = [...(dialog()?.querySelectorAll('button') ?? [])];
+      buttons.find(({ textContent }) => textContent === answer)?.click();
+      await done;
+      expect(queue.act).toHaveBeenCalledTimes(calls);
+    }
+  });
+
+  it('tell of what ends while the page is open', () => {
+    const told = () =>
+      Notification.manager.notifications.map(({ message }) => message);
+    const end = (...news: ReturnType<typeof makeJob>[]) =>
+      queue.tell({ ended: [...news, ...(queue.ended ?? [])] });
+    queue.tell({ ended: [makeJob({ id: 1 })] });
+    expect(told()).toEqual([]);
+    end(makeJob({ id: 2, label: '2' }));
+    const detail = 'It ended with exit code 1.';
+    end(makeJob({ id: 3, label: '3', state: 'FAILED', detail }));
+    // It was cancelled before it started.
+    end(makeJob({ id: 4, state: 'CANCELLED', started: null }));
+    expect(told().sort()).toEqual([
+      'Job 2 train.py has completed.',
+      'Job 3 train.py failed: It ended with exit code 1.'
+    ]);
+    Notification.manager.notifications[0].options.actions?.[0].callback(
+      {} as MouseEvent
+    );
+    expect(shown).toHaveBeenCalled();
+    Notification.dismiss();
+    end(...[5, 6, 7, 8].map(id => makeJob({ id, state: 'TIMEOUT' })));
+    expect(told()).toEqual(['4 jobs ended, 4 failed.']);
+    Notification.dismiss();
+    // Another end of the same job.
+    end(makeJob({ id: 2, label: '2', attempt: 2 }));
+    expect(told()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,74 @@
+import React from 'react';
+
+import type { IJob } from '../../model/queueContract';
+import { serverTime } from '../../model/serverTime';
+import { useModel } from '../../ui/useModel';
+import {
+  formatMoment,
+  nameJob,
+  sayExit,
+  sayRunTime
+} from '../../words/queueWords';
+import type { IPanelServices } from '../services';
+import { openJobsMenu } from './queueMenu';
+import { RowFrame } from './rowFrame';
+import type { ISelection } from './selection';
+
+/** Whether they are shown, as the user chose. */
+const SHOW_ENDED = 'showEndedJobs';
+
+interface IEndedJobsProps extends IPanelServices {
+  jobs: readonly IJob[];
+  selection: ISelection;
+}
+
+/**
+ * Own jobs that ended within a day, folded away at first.
+ */
+export function EndedJobs(props: IEndedJobsProps): JSX.Element {
+  const { jobs, selection, uiState, trans } = props;
+  const isOpen = useModel(uiState, state => state.get(SHOW_ENDED) === true);
+  const now = serverTime();
+  const label = trans.__('Ended in the last 24 h');
+  return (
+    <div className="jp-dist-EndedJobs">
+      <button
+        type="button"
+        className="jp-dist-Fold"
+        aria-expanded={isOpen}
+        onClick={() => uiState.set(SHOW_ENDED, !isOpen)}
+      >
+        <span>{label}</span>
+        <span className="jp-dist-quiet">{jobs.length}</span>
+      </button>
+      {isOpen && (
+        <ul className="jp-dist-Cards" aria-label={label}>
+          {jobs.map(job => (
+            <RowFrame
+              key={job.id}
+              name={nameJob(job.label, job.name)}
+              place={formatMoment(job.ended ?? now, now)}
+              mood={
+                job.state === 'COMPLETED'
+                  ? 'good'
+                  : job.state === 'CANCELLED'
+                    ? 'held'
+                    : 'bad'
+              }
+              title={job.detail}
+              openMenu={place =>
+                openJobsMenu(props, selection.with(job.label), place)
+              }
+              isPicked={selection.has(job.label)}
+              pick={() => selection.toggle(job.label)}
+              trans={trans}
+            >
+              <span>{sayExit(job, trans)}</span>
+              <span className="jp-dist-quiet">{sayRunTime(job, trans)}</span>
+            </RowFrame>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}

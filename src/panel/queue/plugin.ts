@@ -1,0 +1,133 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { ITranslator } from '@jupyterlab/translation';
+import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
+
+import type { IQueueModel } from '../../model/queue';
+import { isHeld, isOwnJob } from '../../model/queueContract';
+import type { JobAction } from '../../model/queueContract';
+import {
+  CommandIDs,
+  IPoolsModel,
+  SETTINGS_ID,
+  TRANSLATION_DOMAIN
+} from '../../model/tokens';
+import { ask } from '../../ui/dialogs';
+import { notifyOfEnds } from './notices';
+
+/**
+ * What can be done with own jobs, and the news of their ends.
+ */
+export const queuePlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:queue',
+  description: 'Adds commands for jobs, and notifications of their ends.',
+  autoStart: true,
+  requires: [IPoolsModel, ITranslator],
+  optional: [ISettingRegistry],
+  activate: (
+    { commands }: JupyterFrontEnd,
+    { queue }: IPoolsModel,
+    translator: ITranslator,
+    registry: ISettingRegistry | null
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    const add = (
+      id: string,
+      action: JobAction,
+      label: (count: number) => string,
+      mayDo: (jobs: string[]) => Promise<boolean> = () => Promise.resolve(true)
+    ) => {
+      const jobsFor = (args: Args) => choose(action, args, queue);
+      commands.addCommand(id, {
+        label: args => label(jobsFor(args).length),
+        isVisible: args => jobsFor(args).length > 0,
+        execute: async args => {
+          const jobs = jobsFor(args);
+          if (jobs.length && (await mayDo(jobs))) {
+            await queue.act(action, jobs);
+          }
+        }
+      });
+    };
+    add(CommandIDs.holdJobs, 'hold', count =>
+      trans._n('Hold', 'Hold %1 Jobs', count)
+    );
+    add(CommandIDs.releaseJobs, 'release', count =>
+      trans._n('Release', 'Release %1 Jobs', count)
+    );
+    add(CommandIDs.requeueJobs, 'requeue', count =>
+      trans._n('Requeue', 'Requeue %1 Jobs', count)
+    );
+    add(
+      CommandIDs.cancelJobs,
+      'cancel',
+      count => trans._n('Cancel…', 'Cancel %1 Jobs…', count),
+      async jobs =>
+        !jobs.some(job => runs(job, queue)) ||
+        ask(
+          trans._n('Cancel job %2?', 'Cancel %1 jobs?', jobs.length, jobs[0]),
+          trans.__('What runs is ended, at the latest after its grace time.'),
+          trans._n('Cancel Job', 'Cancel Jobs', jobs.length),
+          trans,
+          trans.__('Keep')
+        )
+    );
+
+    const show = () => void commands.execute(CommandIDs.showQueue);
+    notifyOfEnds(queue, show, trans);
+    void follow(registry, queue);
+  }
+};
+
+type Args = ReadonlyPartialJSONObject;
+
+/** Those of the named jobs to which an action does something. */
+function choose(
+  action: JobAction,
+  { jobs }: Args,
+  queue: IQueueModel
+): string[] {
+  const labels = Array.isArray(jobs) ? (jobs as string[]) : [];
+  return labels.filter(label => {
+    if (action === 'requeue') {
+      return queue.ended?.some(job => job.label === label) ?? false;
+    }
+    const row = findRow(label, queue);
+    const waits = row?.state === 'PENDING';
+    return action === 'cancel'
+      ? row !== undefined
+      : waits && isHeld(row) === (action === 'release');
+  });
+}
+
+function runs(label: string, queue: IQueueModel): boolean {
+  const row = findRow(label, queue);
+  return row !== undefined && row.state !== 'PENDING';
+}
+
+function findRow(label: string, { rows }: IQueueModel) {
+  return rows?.find(row => isOwnJob(row) && row.id === label);
+}
+
+/** Ends of jobs are followed while the user wants to hear of them. */
+async function follow(
+  registry: ISettingRegistry | null,
+  queue: IQueueModel
+): Promise<void> {
+  let watching: IDisposable | null = null;
+  const settings = await registry?.load(SETTINGS_ID);
+  const apply = () => {
+    if (settings?.get('jobNotifications').composite === false) {
+      watching?.dispose();
+      watching = null;
+    } else {
+      watching ??= queue.watch('ends');
+    }
+  };
+  settings?.changed.connect(apply);
+  apply();
+}

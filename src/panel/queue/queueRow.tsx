@@ -1,0 +1,82 @@
+import React from 'react';
+
+import { labelOf } from '../../model/cards';
+import type { IGpu } from '../../model/gpuContract';
+import { isHeld, isOwnJob } from '../../model/queueContract';
+import type { IQueueRow } from '../../model/queueContract';
+import { useNow } from '../../ui/clock';
+import type { IMenuPlace } from '../../ui/menu';
+import { useModel } from '../../ui/useModel';
+import { formatRanks } from '../../words/format';
+import {
+  explainRow,
+  nameRow,
+  sayGpus,
+  sayRow,
+  sayWhen
+} from '../../words/queueWords';
+import type { IPanelServices } from '../services';
+import { openJobsMenu, openQueuedPoolMenu } from './queueMenu';
+import { RowFrame } from './rowFrame';
+import type { ISelection } from './selection';
+
+interface IQueueRowProps extends IPanelServices {
+  row: IQueueRow;
+  /** In line, from 1. */
+  place: number | undefined;
+  selection: ISelection;
+}
+
+/**
+ * A job or a pool that runs or waits; what others have is grey, as nothing can be done about it.
+ */
+export function QueueRow(props: IQueueRowProps): JSX.Element {
+  const { row, place, selection, model, trans } = props;
+  const isOwnPool = useModel(model, ({ pools }) => pools.has(row.id));
+  const gpus = useModel(model, ({ gpus }) => gpus);
+  const isJob = isOwnJob(row);
+  const isPool = row.kind === 'pool' && isOwnPool;
+  const openMenu = (place: IMenuPlace) =>
+    isJob
+      ? openJobsMenu(props, selection.with(row.id), place)
+      : openQueuedPoolMenu(props, row.id, place);
+  return (
+    <RowFrame
+      name={nameRow(row, isPool, trans)}
+      place={sayGpus(row, listGpus(row, gpus?.gpus ?? []), trans)}
+      mood={row.state !== 'PENDING' ? 'run' : isHeld(row) ? 'held' : 'wait'}
+      title={explainRow(row, place, trans)}
+      openMenu={isJob || isPool ? openMenu : null}
+      isPicked={isJob ? selection.has(row.id) : null}
+      pick={() => selection.toggle(row.id)}
+      trans={trans}
+    >
+      <RowWords {...props} />
+    </RowFrame>
+  );
+}
+
+function RowWords({ row, place, clock, trans }: IQueueRowProps): JSX.Element {
+  const now = useNow(clock);
+  const when = sayWhen(row, place, now, trans);
+  return (
+    <>
+      <span>{sayRow(row, now, trans)}</span>
+      {when && <span className="jp-dist-quiet">{when}</span>}
+    </>
+  );
+}
+
+/** `0–3`; null while it has none, or they are not known. */
+function listGpus(
+  { gpu_uuids }: IQueueRow,
+  gpus: readonly IGpu[]
+): string | null {
+  const found = gpus.filter(({ uuid }) => gpu_uuids.includes(uuid));
+  if (!found.length || found.length < gpu_uuids.length) {
+    return null;
+  }
+  return found.some(({ mig }) => mig)
+    ? found.map(labelOf).join(', ')
+    : formatRanks(found.map(({ index }) => index));
+}

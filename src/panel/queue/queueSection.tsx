@@ -1,0 +1,179 @@
+import { Button } from '@jupyterlab/ui-components';
+import React, { useState } from 'react';
+
+import type { IQueueModel } from '../../model/queue';
+import { isOwnJob, placesInLine } from '../../model/queueContract';
+import type { IQueueRow } from '../../model/queueContract';
+import { CopyButton, Note } from '../../ui/controls';
+import { useModel } from '../../ui/useModel';
+import { joinFacts } from '../../words/format';
+import { hasNothingToShow, isStale } from '../connectionNote';
+import type { IPanelServices } from '../services';
+import { EndedJobs } from './endedJobs';
+import { QueueRow } from './queueRow';
+import { useSelection } from './selection';
+
+const SUBMIT = 'jdist submit -G 2 train.py';
+
+/** Rows that are shown at once. */
+const MANY = 50;
+
+/**
+ * What runs and waits on this machine, and own jobs that have ended.
+ */
+export function QueueSection(services: IPanelServices): JSX.Element {
+  const { model, trans } = services;
+  const { queue } = model;
+  const rows = useModel(queue, ({ rows }) => rows);
+  const ended = useModel(queue, ({ ended }) => ended) ?? [];
+  const error = useModel(queue, ({ error }) => error);
+  const isLost = useModel(model, isStale);
+  const selection = useSelection();
+  if (useModel(model, hasNothingToShow)) {
+    return <div className="jp-dist-Body" />;
+  }
+  // While the connection is lost, the panel says so at its top.
+  if (error && !isLost) {
+    return (
+      <div className="jp-dist-Body" role="alert">
+        <p className="jp-dist-error">{error.message}</p>
+        {error.hint && <p>{error.hint}</p>}
+        <div className="jp-dist-Actions">
+          <Button small onClick={() => queue.reload()}>
+            {trans.__('Check again')}
+          </Button>
+        </div>
+      </div>
+    );
+  }
+  if (!rows) {
+    return (
+      <div className="jp-dist-Body">
+        <p className="jp-dist-quiet jp-dist-loading" role="status">
+          {trans.__('Reading the queue…')}
+        </p>
+      </div>
+    );
+  }
+  return (
+    <div
+      className="jp-dist-Body"
+      onKeyDown={event => event.key === 'Escape' && selection.clear()}
+    >
+      <ActionError {...services} />
+      {rows.length > 0 && (
+        <QueueList {...services} rows={rows} selection={selection} />
+      )}
+      {!rows.some(isOwnJob) && !ended.length && <Introduction {...services} />}
+      {ended.length > 0 && (
+        <EndedJobs {...services} jobs={ended} selection={selection} />
+      )}
+    </div>
+  );
+}
+
+interface IQueueListProps extends IPanelServices {
+  rows: readonly IQueueRow[];
+  selection: ReturnType<typeof useSelection>;
+}
+
+function QueueList(props: IQueueListProps): JSX.Element {
+  const { rows, model, trans } = props;
+  const [isUnfolded, setUnfolded] = useState(false);
+  const isLost = useModel(model, isStale);
+  const places = placesInLine(rows);
+  const shown = isUnfolded ? rows : rows.slice(0, MANY);
+  return (
+    <>
+      <ul
+        className={isLost ? 'jp-dist-Cards jp-mod-stale' : 'jp-dist-Cards'}
+        aria-label={trans.__('Running and waiting')}
+      >
+        {shown.map(row => (
+          <QueueRow
+            key={`${row.kind} ${row.user} ${row.id || row.gpu_uuids}`}
+            {...props}
+            row={row}
+            place={places.get(row)}
+          />
+        ))}
+      </ul>
+      {rows.length > shown.length && (
+        <button
+          className="jp-dist-Link"
+          type="button"
+          onClick={() => setUnfolded(true)}
+        >
+          {trans.__('Show %1 more', rows.length - shown.length)}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** What a job is, for those who have none. */
+function Introduction({ trans }: IPanelServices): JSX.Element {
+  return (
+    <div className="jp-dist-QueueIntroduction">
+      <p>
+        {trans.__(
+          'A job is a command that starts as soon as its GPUs are free, and goes on when you close JupyterLab. Submit one in a terminal:'
+        )}
+      </p>
+      <pre className="jp-dist-Log">{SUBMIT}</pre>
+      <div className="jp-dist-Actions">
+        <CopyButton text={SUBMIT} trans={trans} />
+      </div>
+    </div>
+  );
+}
+
+/** Why the last action failed, until it is dismissed or another one is sent. */
+function ActionError({ model, trans }: IPanelServices): JSX.Element | null {
+  const error = useModel(model.queue, ({ actionError }) => actionError);
+  if (!error) {
+    return null;
+  }
+  return (
+    <Note kind="error">
+      <p className="jp-dist-error">{error.message}</p>
+      {error.hint && <p>{error.hint}</p>}
+      <Button small onClick={() => model.queue.dismissError()}>
+        {trans.__('Dismiss')}
+      </Button>
+    </Note>
+  );
+}
+
+/**
+ * What stands beside the section's title: `1 running · 2 waiting`, of own and others' jobs.
+ */
+export function QueueSummary({
+  model,
+  trans
+}: IPanelServices): JSX.Element | null {
+  const isEmpty = useModel(model, hasNothingToShow);
+  const running = useModel(model.queue, countRunning);
+  const waiting = useModel(model.queue, countWaiting);
+  if (isEmpty || (!running && !waiting)) {
+    return null;
+  }
+  return (
+    <>
+      {joinFacts([
+        running > 0 && trans._n('%1 running', '%1 running', running),
+        waiting > 0 && trans._n('%1 waiting', '%1 waiting', waiting)
+      ])}
+    </>
+  );
+}
+
+function countRunning({ rows }: IQueueModel): number {
+  const runs = ({ kind, state }: IQueueRow) =>
+    kind === 'batch' && state !== 'PENDING';
+  return rows?.filter(runs).length ?? 0;
+}
+
+function countWaiting({ rows }: IQueueModel): number {
+  return rows?.filter(({ state }) => state === 'PENDING').length ?? 0;
+}

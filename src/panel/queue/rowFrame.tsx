@@ -1,0 +1,76 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React from 'react';
+
+import { MenuButton } from '../../ui/controls';
+import { below } from '../../ui/menu';
+import type { IMenuPlace } from '../../ui/menu';
+
+interface IRowFrameProps {
+  name: string;
+  /** Beside the name. */
+  place: string;
+  /** What decides the colour of the state. */
+  mood: 'run' | 'wait' | 'held' | 'good' | 'bad';
+  /** What the short words mean. */
+  title?: string;
+  /** Null where nothing can be done. */
+  openMenu: ((place: IMenuPlace) => void) | null;
+  /** Whether it is one of several that are selected; null where it cannot be. */
+  isPicked: boolean | null;
+  pick?: () => void;
+  /** The state in words, and when. */
+  children: React.ReactNode;
+  trans: TranslationBundle;
+}
+
+/**
+ * Two lines and a menu.
+ */
+export function RowFrame(props: IRowFrameProps): JSX.Element {
+  const { name, place, mood, title, openMenu, isPicked, pick, trans } = props;
+  const classes = [
+    'jp-dist-QueueRow',
+    `jp-mod-${mood}`,
+    openMenu ? '' : 'jp-mod-foreign',
+    isPicked ? 'jp-mod-picked' : ''
+  ];
+  return (
+    <li
+      className={classes.filter(Boolean).join(' ')}
+      aria-label={name}
+      onContextMenu={event => {
+        const owner = event.currentTarget.querySelector('button');
+        if (openMenu && owner && !event.shiftKey) {
+          event.preventDefault();
+          event.stopPropagation();
+          openMenu({ owner, x: event.clientX, y: event.clientY });
+        }
+      }}
+    >
+      <div className="jp-dist-QueueRow-head">
+        {isPicked === null ? (
+          <strong title={name}>{name}</strong>
+        ) : (
+          <button
+            type="button"
+            title={trans.__('%1: click to select several.', name)}
+            aria-pressed={isPicked}
+            onClick={pick}
+          >
+            {name}
+          </button>
+        )}
+        <span className="jp-dist-quiet">{place}</span>
+        {openMenu && (
+          <MenuButton
+            label={trans.__('Menu of %1', name)}
+            open={button => openMenu(below(button))}
+          />
+        )}
+      </div>
+      <div className="jp-dist-QueueRow-state" title={title || undefined}>
+        {props.children}
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,178 @@
+import { PathExt } from '@jupyterlab/coreutils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { isOwnJob } from '../model/queueContract';
+import type { IJob, IQueueRow } from '../model/queueContract';
+import { formatDuration, joinFacts } from './format';
+
+/** Seconds. */
+const DAY = 86_400;
+
+/** `12 train.py`; of others `bob · train.ipynb`. */
+export function nameRow(
+  row: IQueueRow,
+  isOwn: boolean,
+  trans: TranslationBundle
+): string {
+  const name = row.kind === 'pool' ? PathExt.basename(row.name) : row.name;
+  if (isOwnJob(row)) {
+    return nameJob(row.id, name);
+  }
+  return isOwn
+    ? name || row.id
+    : joinFacts([row.user || trans.__('Another program'), name]);
+}
+
+/** `12 train.py`. */
+export function nameJob(label: string, name: string): string {
+  return name ? `${label} ${name}` : label;
+}
+
+/** `GPUs 0–3` of what runs, by their labels; `2 GPUs` of what waits. */
+export function sayGpus(
+  { gpus }: IQueueRow,
+  labels: string | null,
+  trans: TranslationBundle
+): string {
+  if (!gpus) {
+    return trans.__('CPU');
+  }
+  return labels === null
+    ? trans._n('%1 GPU', '%1 GPUs', gpus)
+    : trans._n('GPU %2', 'GPUs %2', gpus, labels);
+}
+
+/** `Running 12 min`, `Idle 3 h`, `Waits for GPUs`, `Held`. */
+export function sayRow(
+  row: IQueueRow,
+  now: number,
+  trans: TranslationBundle
+): string {
+  switch (row.state) {
+    case 'PENDING':
+      return sayReason(row.reason, row.gpus > 0, trans);
+    case 'CONFIGURING':
+      return trans.__('Starting');
+    case 'COMPLETING':
+      return trans.__('Ending');
+  }
+  if (row.kind === 'pool' && row.idle_since !== null) {
+    return trans.__('Idle %1', formatDuration(now - row.idle_since, trans));
+  }
+  return row.since === null
+    ? trans.__('Running')
+    : trans.__('Running %1', formatDuration(now - row.since, trans));
+}
+
+/** Slurm's reason in a few words. */
+export function sayReason(
+  reason: string,
+  needsGpus: boolean,
+  trans: TranslationBundle
+): string {
+  switch (reason) {
+    case 'Resources':
+      return needsGpus
+        ? trans.__('Waits for GPUs')
+        : trans.__('Waits for cores');
+    case 'Dependency':
+      return trans.__('Waits for a job');
+    case 'DependencyNeverSatisfied':
+      return trans.__('Dependency failed');
+    case 'BeginTime':
+      return trans.__('Begins later');
+    case 'JobHeldUser':
+      return trans.__('Held');
+    case 'JobArrayTaskLimit':
+      return trans.__('Array limit');
+    case 'QOSMaxJobsPerUserLimit':
+      return trans.__('Job limit');
+    case 'BadConstraints':
+      return trans.__('Cannot run here');
+    case 'ReqNodeNotAvail':
+      return trans.__('GPU not available');
+    default:
+      return trans.__('Waits in line');
+  }
+}
+
+/** Of what waits `#2 · by 14:20`, of what runs `until 15:04`. */
+export function sayWhen(
+  { state, ends_by, expected }: IQueueRow,
+  place: number | undefined,
+  now: number,
+  trans: TranslationBundle
+): string {
+  if (state !== 'PENDING') {
+    return ends_by === null
+      ? ''
+      : trans.__('until %1', formatMoment(ends_by, now));
+  }
+  const moment = expected && formatMoment(expected.start, now);
+  return joinFacts([
+    place !== undefined && trans.__('#%1', place),
+    moment &&
+      (expected?.certain
+        ? trans.__('by %1', moment)
+        : trans.__('about %1', moment))
+  ]);
+}
+
+/** What the short words of a row mean. */
+export function explainRow(
+  { state, detail }: IQueueRow,
+  place: number | undefined,
+  trans: TranslationBundle
+): string {
+  const line = place === undefined ? '' : trans.__('Place %1 in line.', place);
+  return [state === 'PENDING' && line, detail].filter(Boolean).join('\n');
+}
+
+/** How a job ended, in Slurm's words: `FAILED exit code 1`, `TIMEOUT`. */
+export function sayExit(job: IJob, trans: TranslationBundle): string {
+  const { state, exit_code, exit_signal } = job;
+  if (state === 'FAILED' && exit_signal !== null) {
+    return trans.__('%1 signal %2', state, exit_signal);
+  }
+  return state === 'FAILED' && exit_code !== null
+    ? trans.__('%1 exit code %2', state, exit_code)
+    : state;
+}
+
+/** `12 min`; nothing of a job that never ran. */
+export function sayRunTime(
+  { started, ended }: IJob,
+  trans: TranslationBundle
+): string {
+  return started === null || ended === null
+    ? ''
+    : formatDuration(ended - started, trans);
+}
+
+/** One's own job has ended, in a sentence. */
+export function sayEnd(job: IJob, trans: TranslationBundle): string {
+  const name = nameJob(job.label, job.name);
+  switch (job.state) {
+    case 'COMPLETED':
+      return trans.__('Job %1 has completed.', name);
+    case 'CANCELLED':
+      return trans.__('Job %1 was cancelled.', name);
+    case 'TIMEOUT':
+      return trans.__('Job %1 reached its time limit.', name);
+    case 'OUT_OF_MEMORY':
+      return trans.__('Job %1 ran out of memory.', name);
+    default:
+      return trans.__('Job %1 failed: %2', name, job.detail || job.state);
+  }
+}
+
+/** `14:20` within a day, where that is clear; else `23 Nov, 14:20`. */
+export function formatMoment(seconds: number, now: number): string {
+  const isNear = Math.abs(seconds - now) < DAY;
+  return new Date(1000 * seconds).toLocaleString([], {
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+    ...(isNear ? {} : { day: 'numeric', month: 'short' })
+  });
+}
