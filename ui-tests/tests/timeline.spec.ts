@@ -139,14 +139,18 @@ test.describe('on a pretend machine', () => {
     await page.reload();
     const timeline = new Timeline(page);
     await timeline.open();
-    await expect.poll(() => asked.at(-1)).toBe('{"watch":["cells","gpus","jobs"]}');
+    await expect
+      .poll(() => asked.at(-1))
+      .toBe('{"watch":["cells","gpus","jobs"]}');
     await page.evaluate(async () => {
       await window.jupyterapp.commands.execute('launcher:create');
     });
     await expect(timeline.root).toBeHidden();
     await expect.poll(() => asked.at(-1)).toBe('{"watch":["jobs"]}');
     await timeline.open();
-    await expect.poll(() => asked.at(-1)).toBe('{"watch":["cells","gpus","jobs"]}');
+    await expect
+      .poll(() => asked.at(-1))
+      .toBe('{"watch":["cells","gpus","jobs"]}');
   });
 
   test('a click on a cell leads to it', async ({ page, notebooks }) => {
