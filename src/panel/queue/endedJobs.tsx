@@ -39,7 +39,7 @@ export function EndedJobs(props: IEndedJobsProps): JSX.Element {
         onClick={() => uiState.set(SHOW_ENDED, !isOpen)}
       >
         <span>{label}</span>
-        <span className="jp-dist-quiet">{jobs.length}</span>
+        <span className="jp-dist-Fold-count">{jobs.length}</span>
       </button>
       {isOpen && (
         <ul className="jp-dist-Cards" aria-label={label}>
