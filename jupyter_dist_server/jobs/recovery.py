@@ -32,9 +32,11 @@ def recover(store: Store) -> None:
         if job.state == CONFIGURING:  # its code has not run: the runner commits RUNNING before that
             store.move(job, PENDING, launch=None, gpu_uuids=(), reason="None", detail="")
         elif job.attempt <= job.spec.requeue:
-            if store.move(job, NODE_FAIL, ended=time.time()):  # else somebody else was faster
-                told = "Started again: its runner or the machine had failed."
-                start_again(store, store.get(job.id), told)
+            with store.writing():  # or the job would stay as it is, if we were killed in between
+                if store.move(job, NODE_FAIL, ended=time.time()):  # else somebody else was faster
+                    told = "Started again: its runner or the machine had failed."
+                    start_again(store, store.get(job.id), told)
+            store.changed()  # who was woken in the middle of it has not seen it
         else:
             what = "The machine was restarted" if job.boot != boot_id() else "Its runner was killed"
             store.move(job, NODE_FAIL, ended=time.time(), reason="None", detail=f"{what}.")

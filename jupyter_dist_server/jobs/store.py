@@ -119,7 +119,7 @@ class Store:
                 "Use the newer version for the queue, or end its jobs there first.",
             )
         if found < VERSION:
-            with self._writing():
+            with self.writing():
                 for step in _STEPS[self._version() :]:  # or somebody was faster
                     for statement in filter(str.strip, step.split(";\n")):
                         self._db.execute(statement)
@@ -134,7 +134,12 @@ class Store:
         os.close(self._lock)
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
+        """Make several changes at once: all of them, or none."""
+        is_part_of_more = self._db.in_transaction
+        if is_part_of_more:
+            yield
+            return
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -179,7 +184,7 @@ class Store:
         range
             Their ids.
         """
-        with self._writing():
+        with self.writing():
             if known := self._db.execute(
                 "SELECT first, last FROM submissions WHERE token = ?", (token,)
             ).fetchone():
@@ -315,7 +320,7 @@ class Store:
         named = ", ".join(f'"{name}" = ?' for name in fields)
         new = [_to_sql(name, value) for name, value in fields.items()]
         done = 0
-        with self._writing():
+        with self.writing():
             for id in ids:
                 was = self._db.execute("SELECT state FROM jobs WHERE id = ?", (id,)).fetchone()
                 count = self._db.execute(
@@ -342,7 +347,7 @@ class Store:
 
     def note_usage(self, job: Job, usage: Mapping[str, Any]) -> None:
         """Keep what was seen of a job's GPUs."""
-        with self._writing():
+        with self.writing():
             self._db.execute(
                 "INSERT INTO attempts (job, attempt, usage) VALUES (?, ?, ?) "
                 "ON CONFLICT (job, attempt) DO UPDATE SET usage = excluded.usage",
