@@ -9,6 +9,7 @@ import {
   makeTelemetry,
   makeUsage
 } from './gpuSamples';
+import { FakeQueue, makeRow } from './queueSamples';
 import { makeAttachment, makePool, makeRank } from './samples';
 import type { IFakeModel } from './samples';
 import { button, executed, host, press, show } from './screen';
@@ -107,8 +108,12 @@ describe('OtherPools', () => {
       shared: true,
       others: [unknown]
     };
-    const showLeases = (leases: Record<string, ILease>) =>
+    const showLeases = (
+      leases: Record<string, ILease>,
+      queue = new FakeQueue()
+    ) =>
       showPools([other], {
+        queue,
         gpus: makeInventory(),
         telemetry: makeTelemetry(makeGpusMessage({ leases }))
       });
@@ -119,6 +124,14 @@ describe('OtherPools', () => {
     );
     showLeases({ 'GPU-0': ours });
     expect(titles()).toEqual(['sum.ipynb', 'Another program']);
+    // What a job has is in the queue.
+    const rows = [makeRow({ state: 'RUNNING', gpu_uuids: ['GPU-0'] })];
+    showLeases(
+      { 'GPU-0': { ...bob, pool: null }, 'GPU-1': bob },
+      new FakeQueue({ rows })
+    );
+    expect(titles()).toEqual(['sum.ipynb', 'bob · a.ipynb']);
+    expect(host.textContent).toMatch('GPU 1 · since');
   });
 
   it('leaves a pool in its own notebook, whose kernel can be restarted', () => {

@@ -3,8 +3,10 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { GpuList, GpuSummary } from '../panel/gpus/gpuList';
 import { OtherPools, OtherPoolsSummary } from '../panel/others/otherPools';
 import { PoolSummary } from '../panel/pool/poolView';
+import { QueueSection, QueueSummary } from '../panel/queue/queueSection';
 import { findLongWait } from '../model/waiting';
 import { poolState, sayActivity } from '../words/poolState';
+import { sayEnd } from '../words/queueWords';
 import { sayLongWait, sayWaitShortly } from '../words/waitWords';
 import {
   GPU_0,
@@ -15,6 +17,7 @@ import {
 } from './gpuSamples';
 import { showGpus, tell } from './gpuScreen';
 import { expectWhole, isWhole, pseudo, textsIn } from './pseudo';
+import { FakeQueue, makeJob, makeRow } from './queueSamples';
 import { makeAttachment, makePool, makeRank } from './samples';
 import { host, press, show } from './screen';
 
@@ -146,6 +149,30 @@ describe('no sentence is glued', () => {
       showGpus(makeGpusMessage({ leases }), changes, Summary);
       expect(isWhole(host.textContent ?? '')).toBe(true);
     }
+  });
+
+  it('of the queue, and in its summary', () => {
+    const expected = { start: 5e9, certain: true };
+    const rows = [
+      makeRow({ state: 'RUNNING', gpu_uuids: ['GPU-0'], ends_by: 5e9 }),
+      makeRow({ expected }),
+      makeRow({ id: '13', expected: { ...expected, certain: false } }),
+      makeRow({ kind: 'other', user: '', state: 'RUNNING', priority: null }),
+      makeRow({ kind: 'pool', state: 'RUNNING', idle_since: 9, priority: null })
+    ];
+    const ended = [
+      makeJob(),
+      makeJob({ id: 2, state: 'FAILED', exit_code: 1 })
+    ];
+    show({ queue: new FakeQueue({ rows, ended }) }, QueueSection);
+    host.querySelector<HTMLElement>('[aria-expanded]')?.click();
+    expectWhole(textsIn(host));
+    show({ queue: new FakeQueue({ rows: [], ended: [] }) }, QueueSection);
+    expectWhole(textsIn(host));
+    show({ queue: new FakeQueue({ rows }) }, QueueSummary);
+    expect(isWhole(host.textContent ?? '')).toBe(true);
+    const states = ['CANCELLED', 'TIMEOUT', 'OUT_OF_MEMORY', 'FAILED'] as const;
+    expectWhole(states.map(state => sayEnd(makeJob({ state }), pseudo)));
   });
 
   it.each([

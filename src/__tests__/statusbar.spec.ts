@@ -14,6 +14,7 @@ import {
   makeTelemetry,
   makeUsage
 } from './gpuSamples';
+import { FakeQueue, makeRow } from './queueSamples';
 import { emitChanged, makeModel, makePool, makeRank, until } from './samples';
 
 const GB = 2 ** 30;
@@ -82,6 +83,7 @@ describe('poolState', () => {
 
 describe('StatusItem', () => {
   let stream: FakeStream;
+  let queue: FakeQueue;
   let model: ReturnType<typeof makeModel>;
   let item: StatusItem;
   const open = jest.fn();
@@ -93,7 +95,8 @@ describe('StatusItem', () => {
 
   beforeEach(() => {
     stream = new FakeStream();
-    model = makeModel({ telemetry: new Telemetry(stream) });
+    queue = new FakeQueue();
+    model = makeModel({ telemetry: new Telemetry(stream), queue });
     item = new StatusItem(model, model, open, trans);
     // As the status bar does.
     const follow = () => item.setHidden(!item.isActive);
@@ -125,6 +128,10 @@ describe('StatusItem', () => {
       pools: { p1: [makeUsage(0), makeUsage(1)] }
     });
     await until(() => button()?.textContent === '2 ranks · CPU 50 % · 2.0 GiB');
+    queue.tell({ rows: [makeRow(), makeRow({ priority: null })] });
+    await until(
+      () => button()?.textContent?.endsWith(' · 1 job waits') ?? false
+    );
     button()?.click();
     expect(open).toHaveBeenCalled();
 
@@ -132,6 +139,7 @@ describe('StatusItem', () => {
     await until(() => button()?.textContent === '2 ranks · connection lost');
     show({ pool: null });
     expect(stream.watched.at(-1)).toEqual([]);
+    expect(queue.watched).toEqual([]);
   });
 
   it('warns of a rank that died, aloud too', async () => {

@@ -18,18 +18,21 @@ export interface IForeignLease {
 }
 
 /**
- * The leases that no pool of this server has, each leaseholder with all its GPUs.
+ * The leases that no pool of this server has, each leaseholder with all its GPUs; those of jobs, which have
+ * these GPUs, are shown in the queue.
  */
 export function foreignLeases(
   gpus: readonly IGpu[],
   pools: ReadonlyMap<string, IPool>,
-  telemetry: ITelemetry
+  telemetry: ITelemetry,
+  ofJobs: readonly string[] = []
 ): IForeignLease[] {
   const found = new Map<string, IForeignLease>();
   for (const gpu of gpus) {
     const { lease } = telemetry.gpu(gpu.uuid);
     for (const one of lease ? [lease, ...(lease.others ?? [])] : []) {
-      if (!pools.has(one.pool ?? '')) {
+      const isJob = !one.pool && one.user && ofJobs.includes(gpu.uuid);
+      if (!isJob && !pools.has(one.pool ?? '')) {
         keep(one, labelOf(gpu));
       }
     }

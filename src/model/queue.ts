@@ -7,7 +7,7 @@ import { ApiError } from './client';
 import type { Client } from './client';
 import type { IApiError, StreamMessage } from './contract';
 import type { Topic } from './gpuContract';
-import { ENDED } from './queueContract';
+import { ENDED, isOwnJob } from './queueContract';
 import type { IJob, IQueueRow, JobAction } from './queueContract';
 import { serverTime } from './serverTime';
 
@@ -41,6 +41,12 @@ export interface IQueueModel {
 }
 
 export type QueuePart = 'all' | 'ends';
+
+/** Jobs of this user that have not started. */
+export function countOwnWaiting({ rows }: IQueueModel): number {
+  const waits = (row: IQueueRow) => isOwnJob(row) && row.state === 'PENDING';
+  return rows?.filter(waits).length ?? 0;
+}
 
 /**
  * Reads the queue once, and again when the stream says that it has changed.

@@ -118,6 +118,12 @@ export function isHeld({ reason }: IQueueRow): boolean {
   return reason === 'JobHeldUser';
 }
 
+/** The UUIDs of the GPUs that jobs have, of all users. */
+export function gpusOfJobs(rows: readonly IQueueRow[] | null): string[] {
+  const jobs = rows?.filter(({ kind }) => kind === 'batch') ?? [];
+  return jobs.flatMap(({ gpu_uuids }) => gpu_uuids);
+}
+
 /** Reasons of those that stand in line: the others wait for something else, wherever they stand. */
 const IN_LINE = ['', 'None', 'Resources', 'Priority'];
 

@@ -6,13 +6,14 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
-import type { IDisposable } from '@lumino/disposable';
+import { DisposableSet } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 
 import type { IPool } from '../model/contract';
+import { countOwnWaiting } from '../model/queue';
 import {
   CommandIDs,
   ICurrentNotebook,
@@ -64,7 +65,7 @@ export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
 };
 
 /**
- * The current notebook's pool in the status bar: `4 ranks · 82 % · 31/80 GiB`.
+ * The current notebook's pool in the status bar: `4 ranks · 82 % · 31/80 GiB`, and `2 jobs wait`.
  */
 export class StatusItem extends ReactWidget {
   constructor(
@@ -130,10 +131,14 @@ export class StatusItem extends ReactWidget {
 
   /** Readings cost the server something: they are asked for while they can be seen. */
   private _follow(isVisible: boolean): void {
-    const { telemetry } = this._model;
+    const { telemetry, queue } = this._model;
     const { pool } = this._current;
     if (isVisible && pool?.state === 'RUNNING') {
-      this._watching ??= telemetry.watch('gpus');
+      if (!this._watching) {
+        this._watching = new DisposableSet();
+        this._watching.add(telemetry.watch('gpus'));
+        this._watching.add(queue.watch('all'));
+      }
     } else {
       this._watching?.dispose();
       this._watching = null;
@@ -141,7 +146,7 @@ export class StatusItem extends ReactWidget {
   }
 
   private readonly _activeChanged = new Signal<this, void>(this);
-  private _watching: IDisposable | null = null;
+  private _watching: DisposableSet | null = null;
 }
 
 interface IStatusTextProps {
@@ -171,7 +176,12 @@ function StatusText(props: IStatusTextProps): JSX.Element {
         ? sayWaitShortly(wait, trans)
         : '';
   const ranks = countRanks(pool.world_size, trans);
-  const text = joinFacts([ranks, news, load]);
+  const waiting = useModel(model.queue, countOwnWaiting);
+  const jobs =
+    !isStale &&
+    waiting > 0 &&
+    trans._n('%1 job waits', '%1 jobs wait', waiting);
+  const text = joinFacts([ranks, news, load, jobs]);
   return (
     <>
       <button

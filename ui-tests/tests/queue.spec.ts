@@ -104,6 +104,8 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
 
   await test.step('is readable at the least width, in both themes', async () => {
     expect(await brokenTexts(section)).toEqual([]);
+    await page.theme.setLightTheme();
+    await page.setViewportSize({ width: 1280, height: 480 });
     await draw(page, 'queue', panel.root);
     await expectAccessibleInBothThemes(page, [
       '#jupyter-dist-panel',

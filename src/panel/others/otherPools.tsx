@@ -4,6 +4,7 @@ import React from 'react';
 import type { IPool } from '../../model/contract';
 import { foreignLeases } from '../../model/leases';
 import type { IForeignLease } from '../../model/leases';
+import { gpusOfJobs } from '../../model/queueContract';
 import { isSame, useModel } from '../../ui/useModel';
 import { formatTime, joinFacts, namePid } from '../../words/format';
 import { hasNothingToShow } from '../connectionNote';
@@ -91,9 +92,10 @@ function useForeignLeases({ model }: IPanelServices): IForeignLease[] {
   const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
   // A lease may be that of a pool that we are told of later.
   useModel(model, ({ pools }) => [...pools.keys()].join(' '));
+  const ofJobs = useModel(model.queue, ({ rows }) => gpusOfJobs(rows), isSame);
   return useModel(
     model.telemetry,
-    telemetry => foreignLeases(gpus, model.pools, telemetry),
+    telemetry => foreignLeases(gpus, model.pools, telemetry, ofJobs),
     isSame
   );
 }
