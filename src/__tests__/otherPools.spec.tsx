@@ -127,7 +127,7 @@ describe('OtherPools', () => {
     // What a job has is in the queue.
     const rows = [makeRow({ state: 'RUNNING', gpu_uuids: ['GPU-0'] })];
     showLeases(
-      { 'GPU-0': { ...bob, pool: null }, 'GPU-1': bob },
+      { 'GPU-0': { ...bob, pool: 'job-3-1f' }, 'GPU-1': bob },
       new FakeQueue({ rows })
     );
     expect(titles()).toEqual(['sum.ipynb', 'bob · a.ipynb']);

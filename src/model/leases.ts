@@ -31,7 +31,7 @@ export function foreignLeases(
   for (const gpu of gpus) {
     const { lease } = telemetry.gpu(gpu.uuid);
     for (const one of lease ? [lease, ...(lease.others ?? [])] : []) {
-      const isJob = !one.pool && one.user && ofJobs.includes(gpu.uuid);
+      const isJob = one.pool?.startsWith('job-') && ofJobs.includes(gpu.uuid);
       if (!isJob && !pools.has(one.pool ?? '')) {
         keep(one, labelOf(gpu));
       }
