@@ -109,6 +109,7 @@ def test_dist_interrupt_from_another_place(ranks: Notebook) -> None:
 def test_a_killed_rank_is_said_and_the_other_goes_on(ranks: Notebook) -> None:
     pid = int(ranks.ok("%%rank 1\nimport os\nprint('pid', os.getpid())").text.split()[-1])
     killer = threading.Timer(0, os.kill, (pid, signal.SIGKILL))
+    ranks.ok("%%rank 0\nkeep = 41")
     result = ranks.run(
         "%%distributed\nprint('in')\nimport time\ntime.sleep(1 if rank == 0 else 600)",
         until=lambda r: "in" in r.text,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,9 +59,7 @@ def kernel_headers(server: Server) -> dict[str, str]:
 def secret(server: Server) -> str:
     """Return the secret that the server wrote down for its kernels."""
     (file,) = Path(server.env["JUPYTER_RUNTIME_DIR"]).glob("jupyter-dist-*.json")
-    found = re.search(r'"secret": "(.+?)"', file.read_text())
-    assert found
-    return found[1]
+    return str(json.loads(file.read_text())["secret"])
 
 
 def permitting(actions: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:

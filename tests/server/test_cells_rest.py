@@ -8,7 +8,7 @@ from typing import Any
 
 from tornado.websocket import WebSocketClientConnection
 
-from ..waiting import wait_for
+from ..waiting import PATIENCE, wait_for
 from .client import Client
 from .stream import Frame, connect, read_until
 
@@ -47,7 +47,7 @@ async def test_cells_are_known_while_they_run_and_after_their_pool(client: Clien
     assert {one["rank"] for one in both} == {0, 1}
     assert all(one["start"] <= one["end"] for one in both)
 
-    options = {"timeout": 0.5, "ranks": [0]}
+    options = {"timeout": PATIENCE, "ranks": [0]}
     work = threading.Thread(target=client.execute, args=(pool_id, "while True: 1"), kwargs=options)
     work.start()
     busy = await asyncio.to_thread(
@@ -64,6 +64,7 @@ async def test_cells_are_known_while_they_run_and_after_their_pool(client: Clien
         "stretches": [{"rank": 0, "gpu": None, "start": rank["since"], "end": None}],
     }
     assert cells_of(client, pool_id) == [done, running]
+    client.post(f"pools/{pool_id}/interrupt", {}, 202)
     await asyncio.to_thread(work.join)
     idle = client.wait_until(pool_id, lambda pool: states(pool) == ["idle", "idle"])
     ended = {"rank": 0, "gpu": None, "start": rank["since"], "end": idle["ranks"][0]["since"]}
