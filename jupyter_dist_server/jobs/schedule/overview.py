@@ -82,9 +82,10 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     there = situation_of(store, gpus, eligible, active, boards)
     expected = forecast(there.machine, there.held, there.ordered, there.now) if start else {}
     rows = [_own(job, None) for job in active]
-    ours = {(name_of(os.getuid()), store_name(store.folder), job.id) for job in active}
+    mine = name_of(os.getuid()), store_name(store.folder)
     for said in running():
-        if (said["user"], said.get("store"), said.get("job")) not in ours:
+        # A job of ours that is not active has ended: its runner is about to give back what it has.
+        if said.get("job") is None or (said["user"], said.get("store")) != mine:
             rows.append(_runs(said))
     rows += [
         Row(id="", user="", name="", kind=OTHER, state=RUNNING, gpus=1, gpu_uuids=(uuid,))
