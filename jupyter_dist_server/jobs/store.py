@@ -1,20 +1,17 @@
 """All jobs of one user on one machine: a SQLite file, the only truth about them.
 
 Every change of a state is conditional on the state and the attempt that were read, and is written
-with its event in one transaction. Writers queue on a lock of their own, as SQLite's waiting is not
-fair (https://www.sqlite.org/c3ref/busy_timeout.html).
+with its event in one transaction.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
-import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,43 +20,8 @@ import msgspec
 from ..common.errors import DistError
 from .job import Job, Spec
 from .states import ENDED, MOVES, PENDING
+from .store_file import StoreFile, unusable
 
-_SCHEMA = """
-CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL);
-CREATE TABLE environments (hash TEXT PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE jobs (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, array INTEGER, task INTEGER, params TEXT NOT NULL,
-  name TEXT NOT NULL, spec INTEGER NOT NULL REFERENCES specs, state TEXT NOT NULL,
-  reason TEXT NOT NULL, detail TEXT NOT NULL, priority INTEGER NOT NULL, queued REAL NOT NULL,
-  begin REAL, held INTEGER NOT NULL, gpus INTEGER NOT NULL, gpu_ids TEXT NOT NULL, share INTEGER,
-  cpus INTEGER NOT NULL, memory INTEGER NOT NULL, "limit" REAL, attempt INTEGER NOT NULL,
-  launch TEXT, gpu_uuids TEXT NOT NULL, runner_pid INTEGER, runner_start INTEGER, boot TEXT,
-  submitted REAL NOT NULL, started REAL, ends_by REAL, ended REAL, exit_code INTEGER,
-  exit_signal INTEGER, cancel_at REAL, kill INTEGER NOT NULL
-);
-CREATE INDEX pending ON jobs (priority DESC, queued, id) WHERE state = 'PENDING';
-CREATE INDEX active ON jobs (id) WHERE state IN ('CONFIGURING', 'RUNNING', 'COMPLETING');
-CREATE INDEX names ON jobs (name);
-CREATE TABLE submissions (token TEXT PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL);
-CREATE TABLE dependencies (
-  job INTEGER NOT NULL, upon INTEGER NOT NULL, type TEXT NOT NULL,
-  PRIMARY KEY (job, upon, type)
-) WITHOUT ROWID;
-CREATE TABLE events (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT, job INTEGER NOT NULL, at REAL NOT NULL, was TEXT,
-  state TEXT NOT NULL, reason TEXT NOT NULL
-);
-"""
-_ATTEMPTS = """
-CREATE TABLE attempts (
-  job INTEGER NOT NULL, attempt INTEGER NOT NULL, state TEXT, reason TEXT, started REAL, ended REAL,
-  exit_code INTEGER, exit_signal INTEGER, gpus INTEGER, usage TEXT NOT NULL DEFAULT '{}',
-  PRIMARY KEY (job, attempt)
-) WITHOUT ROWID;
-"""
-_STEPS = (_SCHEMA, _ATTEMPTS)
-VERSION = len(_STEPS)
-"""Of the format; a step leads to each."""
 _END = """
 INSERT INTO attempts (job, attempt, state, reason, started, ended, exit_code, exit_signal, gpus)
 SELECT id, attempt, state, reason, started, ended, exit_code, exit_signal, gpus FROM jobs
@@ -75,7 +37,7 @@ _SELECT = (
 )
 
 
-class Store:
+class Store(StoreFile):
     """The user's jobs.
 
     Parameters
@@ -90,70 +52,8 @@ class Store:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.watched = folder / "running"
-        """Where files change when jobs do."""
+        super().__init__(folder)
         self._specs: dict[int, Spec] = {}
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.watched.mkdir(mode=0o700, exist_ok=True)
-            path = folder / "queue.db"
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._lock = os.open(
-                folder / "write.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-            )
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=30.0)
-            self._db.row_factory = sqlite3.Row
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._migrate(path)
-        except (OSError, sqlite3.Error) as error:
-            raise _unusable(folder, error) from error
-
-    def _migrate(self, path: Path) -> None:
-        if (found := self._version()) > VERSION:
-            raise DistError(
-                "queue_newer",
-                f"{path} was written by a newer version of Jupyter Dist: format {found}, "
-                f"and this one knows {VERSION}.",
-                "Use the newer version for the queue, or end its jobs there first.",
-            )
-        if found < VERSION:
-            with self.writing():
-                for step in _STEPS[self._version() :]:  # or somebody was faster
-                    for statement in filter(str.strip, step.split(";\n")):
-                        self._db.execute(statement)
-                self._db.execute(f"PRAGMA user_version = {VERSION}")
-
-    def _version(self) -> int:
-        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
-        os.close(self._lock)
-
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """Make several changes at once: all of them, or none."""
-        is_part_of_more = self._db.in_transaction
-        if is_part_of_more:
-            yield
-            return
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-        except sqlite3.Error as error:
-            raise _unusable(self.folder, error) from error
-        finally:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def submit(
         self,
@@ -247,7 +147,7 @@ class Store:
         try:
             return [self._job(row) for row in self._db.execute(query, values)]
         except sqlite3.Error as error:
-            raise _unusable(self.folder, error) from error
+            raise unusable(self.folder, error) from error
 
     def pending(self, most: int = -1) -> list[Job]:
         """Return the jobs that wait, in the user's order; `most` of them."""
@@ -397,12 +297,3 @@ def _to_sql(name: str, value: Any) -> Any:
     if isinstance(value, str):  # names of files may be no Unicode; SQLite's texts are
         return value.encode(errors="replace").decode()
     return value
-
-
-def _unusable(folder: Path, error: Exception) -> DistError:
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return DistError(
-        "queue_unusable",
-        f"The queue in {folder} cannot be used: {reason}.",
-        "Check the disk's free space and the folder's owner; jdist doctor says more.",
-    )
