@@ -127,7 +127,7 @@ def test_the_stack_of_an_idle_rank(client: Client, pool: str) -> None:
     client.execute(pool, "pass")
     client.wait_until(pool, lambda p: {rank["state"] for rank in p["ranks"]} == {"idle"})
     text = client.get(f"pools/{pool}/ranks/0/stack")["text"]
-    assert text.startswith('Thread "MainThread", which runs cells:\n  idle\n\nThread "fetcher"')
+    assert text.startswith('Thread "MainThread", which runs cells:\n  idle\n\n')
 
 
 def test_a_rank_that_is_stuck_in_c_is_silent_and_can_be_killed(
