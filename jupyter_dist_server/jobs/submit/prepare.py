@@ -208,8 +208,10 @@ def _gpus(request: JobRequest) -> tuple[int, tuple[str, ...]]:
         gpus = [gpu for gpu in gpus if gpu.memory_total >= least]
     count = request.gpus if request.gpus is not None else len(gpus)
     if count > len(gpus):
-        why = there.reason or f"there are {len(gpus)} such GPUs"
-        raise DistError("too_large", f"{count} GPUs were asked for, and {why}.")
+        why = there.reason.partition(": ranks ")[0] if there.reason else f"{len(gpus)} are suitable"
+        raise DistError(
+            "too_large", f"The number of GPUs is too large, {count}: {why.rstrip('.')}."
+        )
     narrowed = len(gpus) < len(there.gpus)
     return count, tuple(gpu.uuid for gpu in gpus) if narrowed else ()
 
