@@ -88,9 +88,10 @@ types: $(INSTALLED) $(MODULES) $(UI_MODULES)
 	cd ui-tests && jlpm types:check
 
 # Tests wait for processes most of the time. The order is kept, as the longest files come early.
-# A test that needs a second try is marked as flaky, with its reason.
+# Where CI is set, what fails has a second try in new processes, to which the first left nothing.
 py-test: $(INSTALLED) $(FRONT_END)
-	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(PYTEST_OPTIONS)
+	pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --durations 10 $(PYTEST_OPTIONS) \
+	  || { [ -n "$$CI" ] && pytest --last-failed --last-failed-no-failures none $(PYTEST_OPTIONS); }
 
 # In an environment of its own, with the oldest versions that pyproject.toml allows.
 test-oldest:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from jupyter_client import BlockingKernelClient
 
 from ..notebook_driver import Notebook
@@ -55,9 +54,6 @@ def another_page(notebook: Notebook) -> BlockingKernelClient:
     return client
 
 
-@pytest.mark.xfail(
-    reason="on a busy machine the page that ran a cell is given it again; the cause is not known"
-)
 def test_what_a_cell_showed_is_kept_for_another_page(ranks: Notebook) -> None:
     run_as_a_page(ranks.client, CELL, "cell-a")
     assert missed(ranks.client) == [], "the page that ran it has seen it"

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import psutil
-import pytest
 
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.protocol.records import PoolState
@@ -187,7 +186,6 @@ async def test_who_races_to_the_ports_of_a_pool_that_starts_gets_nowhere(tmp_pat
         stranger.end(racer)
 
 
-@pytest.mark.flaky(reruns=1, reason="on a busy machine, gloo gives up connecting a lazy group")
 async def test_groups_made_later_are_guarded_and_work(tmp_path: Path) -> None:
     """Also those that gloo would connect at their first collective, and those that are split."""
     code = """

@@ -67,7 +67,11 @@ class Client:
         connection = http.client.HTTPConnection("127.0.0.1", self.url.port, timeout=PATIENCE)
         with closing(connection):
             all_headers = self.headers | (headers or {})
-            connection.request(method, self.base + path, content, all_headers)
+            try:
+                connection.request(method, self.base + path, content, all_headers)
+            except ConnectionRefusedError:
+                log = "".join(self.server.log)
+                raise AssertionError(f"ended: {self.server.process.poll()}\n{log}") from None
             yield connection.getresponse()
 
     def raw(self, method: str, path: str, **options: Any) -> Answer:

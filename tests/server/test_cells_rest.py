@@ -6,7 +6,6 @@ import asyncio
 import threading
 from typing import Any
 
-import pytest
 from tornado.websocket import WebSocketClientConnection
 
 from ..waiting import PATIENCE, wait_for
@@ -29,9 +28,6 @@ def states(pool: dict[str, Any]) -> list[str]:
     return [rank["state"] for rank in pool["ranks"]]
 
 
-@pytest.mark.xfail(
-    reason="after many other tests its server is gone in the middle of it; the cause is not known",
-)
 async def test_cells_are_known_while_they_run_and_after_their_pool(client: Client) -> None:
     kernel = client.raw("POST", "api/kernels", body={"name": "python3"}).body["id"]
     pool_id = client.start(kernel_id=kernel, num_ranks=2)["id"]
