@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,7 +76,8 @@ class StoreFile:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.watched.mkdir(mode=0o700, exist_ok=True)
             path = folder / "queue.db"
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            if not path.exists():
+                _make(path)
             self._lock = os.open(
                 folder / "write.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
             )
@@ -131,6 +133,19 @@ class StoreFile:
             raise unusable(self.folder, error) from error
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+
+def _make(path: Path) -> None:
+    """Make the file, for its owner only.
+
+    It is never opened but by SQLite: to close it ends every lock that this process has on it
+    (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    """
+    made, name = tempfile.mkstemp(dir=path.parent)
+    os.close(made)
+    with contextlib.suppress(FileExistsError):
+        os.link(name, path)
+    os.unlink(name)
 
 
 def unusable(folder: Path, error: Exception) -> DistError:

@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import select
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.jobs.job import Job, Spec
 from jupyter_dist_server.jobs.states import CANCELLED, COMPLETED, CONFIGURING, PENDING, RUNNING
 from jupyter_dist_server.jobs.store import Store
+
+from ..waiting import PATIENCE
 
 JOB = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"))
 
@@ -30,6 +34,20 @@ def test_a_token_is_taken_once(store: Store) -> None:
     assert store.submit([JOB, JOB], "one") == store.submit([JOB, JOB], "one") == range(1, 3)
     assert store.submit([JOB], "two") == range(3, 4)
     assert [job.id for job in store.pending()] == [1, 2, 3]
+
+
+def test_a_store_that_is_opened_and_closed_ends_no_lock_of_another(tmp_path: Path) -> None:
+    ours = Store(tmp_path)
+    ours.submit([JOB], "one")
+    Store(tmp_path).close()
+    # The last process that closes the file takes its log away, which must not be ours.
+    code = "import sys, pathlib; from jupyter_dist_server.jobs.store import Store as S; "
+    code += "S(pathlib.Path(sys.argv[1])).close()"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=PATIENCE)
+    assert (tmp_path / "queue.db-wal").exists()
+    ours.submit([JOB], "two")
+    assert len(ours.pending()) == 2
+    ours.close()
 
 
 def test_names_of_files_that_are_no_unicode_are_kept(store: Store) -> None:
