@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import zmq
 from jupyter_client.session import DELIM, Session
 
@@ -27,6 +28,7 @@ from jupyter_dist_server.common.protocol.agent_messages import (
     decode_command,
     encode,
 )
+from jupyter_dist_server.common.protocol.rank_messages import RankReport, RankStatus, Whereabouts
 
 Socket = zmq.Socket[bytes]
 
@@ -84,8 +86,19 @@ class EchoPool:
         self._reply(rank, socket, frames, "execute_reply", {"status": "ok"})
 
     def _tell(self, rank: int, socket: Socket, frames: list[bytes]) -> None:
-        status = {"state": "idle", "group": "echo"}
-        self._reply(rank, socket, frames, "dist_status_reply", status)
+        status = RankStatus(
+            rank=rank,
+            state="idle",
+            since=0.0,
+            cell=None,
+            cell_id=None,
+            msg_id=None,
+            whereabouts=Whereabouts(),
+            calls=0,
+            group="echo",
+            report=RankReport(os.getpid(), os.getpid(), 0, None),
+        )
+        self._reply(rank, socket, frames, "dist_status_reply", msgspec.to_builtins(status))
 
     def _greet(self, rank: int, socket: Socket, frames: list[bytes]) -> None:
         if frames[0][:1] == b"\x01":

@@ -74,6 +74,7 @@ async def _measure_one(ranks: int, cells: int) -> Cost:
         await client.connect()
         try:
             await _run(client, 10)
+            assert not client.group.suspect, "the client looks for a group before each cell"
             used = time.process_time()
             times = await _run(client, cells)
             used = time.process_time() - used
