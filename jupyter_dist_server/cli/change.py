@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from ..common.errors import DistError
 from ..jobs import control
-from ..jobs.job import Job
-from ..jobs.states import ENDED
-from ..jobs.store import Store
-from ..jobs.submission import select
+from ..jobs.store.job import Job
+from ..jobs.store.states import ENDED
+from ..jobs.store.store import Store
 from ..jobs.submit.prepare import signal_number
+from ..jobs.submit.submission import select
 from .read_gpus import read_now
 
 

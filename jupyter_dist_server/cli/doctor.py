@@ -16,8 +16,8 @@ from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
 from ..jobs.dispatcher_lock import stopped, take_lock
-from ..jobs.store import Store
-from ..jobs.store_folder import filesystem, on_network, other_machines
+from ..jobs.store.store import Store
+from ..jobs.store.store_folder import filesystem, on_network, other_machines
 from ..jobs.wake import Wake
 from .read_gpus import read_now
 from .table import table

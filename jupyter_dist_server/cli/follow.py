@@ -7,10 +7,10 @@ import sys
 from typing import BinaryIO
 
 from ..jobs.command import log_paths
-from ..jobs.job import Job
 from ..jobs.log import LogReader
-from ..jobs.states import PENDING
-from ..jobs.store import Store
+from ..jobs.store.job import Job
+from ..jobs.store.states import PENDING
+from ..jobs.store.store import Store
 from ..jobs.wake import Wake
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..common.units import format_bytes
-from ..jobs.words import write_limit, write_moment
+from ..jobs.store.words import write_limit, write_moment
 
 
 def gpu_use(attempts: Sequence[Mapping[str, Any]]) -> tuple[str, str, str]:

@@ -10,8 +10,8 @@ from ..common.units import format_bytes
 from ..gpus.gpu_state import read_gpu_state
 from ..jobs.lease import holders
 from ..jobs.schedule.overview import overview
-from ..jobs.store import Store
-from ..jobs.words import write_moment
+from ..jobs.store.store import Store
+from ..jobs.store.words import write_moment
 from .table import table
 
 

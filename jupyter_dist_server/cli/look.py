@@ -12,11 +12,11 @@ from ..common.errors import DistError
 from ..common.units import format_bytes
 from ..jobs.command import job_command, log_paths
 from ..jobs.log import LogReader, fold
-from ..jobs.states import COMPLETED, ENDED
-from ..jobs.store import Store
-from ..jobs.submission import select
+from ..jobs.store.states import COMPLETED, ENDED
+from ..jobs.store.store import Store
+from ..jobs.store.words import write_limit, write_moment
+from ..jobs.submit.submission import select
 from ..jobs.wake import Wake
-from ..jobs.words import write_limit, write_moment
 from .follow import follow
 from .gpu_use import describe_attempt, gpu_use
 from .queue import refresh

@@ -12,7 +12,7 @@ from ..common.errors import DistError
 from .parser import build
 
 if TYPE_CHECKING:
-    from ..jobs.store import Store
+    from ..jobs.store.store import Store
 
 COMMANDS = {
     "submit": ("submit", "Queue a command or a script."),
@@ -77,8 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(run: Callable[[Any, Store], int], options: Any) -> int:
-    from ..jobs.store import Store
-    from ..jobs.store_folder import store_folder
+    from ..jobs.store.store import Store
+    from ..jobs.store.store_folder import store_folder
 
     store = Store(store_folder())
     try:

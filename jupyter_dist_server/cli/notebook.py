@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..jobs.store import Store
+from ..jobs.store.store import Store
 from ..jobs.submit.options import add_job_options
 from ..jobs.submit.prepare import prepare
 from ..jobs.submit.request import JobRequest

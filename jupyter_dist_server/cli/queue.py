@@ -12,12 +12,12 @@ from ..common.errors import DistError
 from ..jobs.recovery import recover
 from ..jobs.schedule.overview import Row, overview
 from ..jobs.start_dispatcher import ensure
-from ..jobs.states import LETTERS, PENDING
-from ..jobs.store import Store
-from ..jobs.store_folder import other_machines
+from ..jobs.store.states import LETTERS, PENDING
+from ..jobs.store.store import Store
+from ..jobs.store.store_folder import other_machines
+from ..jobs.store.words import write_limit, write_moment
 from ..jobs.usage import ensure_sampler
 from ..jobs.wake import Wake
-from ..jobs.words import write_limit, write_moment
 from .read_gpus import read_now
 from .table import table
 

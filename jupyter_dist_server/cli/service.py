@@ -13,7 +13,7 @@ from pathlib import Path
 from ..common.errors import DistError
 from ..common.files.shared_folder import FOLDER
 from ..common.interpreter import python_command
-from ..jobs.store import Store
+from ..jobs.store.store import Store
 from .queue import refresh
 
 NAME = "jupyter-dist-queue.service"
@@ -104,7 +104,7 @@ def _run(*command: str) -> bool:
 
 def main() -> None:
     """Start what waits."""
-    from ..jobs.store_folder import store_folder
+    from ..jobs.store.store_folder import store_folder
 
     store = Store(store_folder())
     refresh(store)

@@ -9,13 +9,13 @@ import sys
 
 from ..common.errors import DistError
 from ..jobs.control import cancel
-from ..jobs.states import COMPLETED
-from ..jobs.store import Store
-from ..jobs.submission import check_parameters, commands
+from ..jobs.store.states import COMPLETED
+from ..jobs.store.store import Store
 from ..jobs.submit.dry_run import dry_run
 from ..jobs.submit.options import add_job_options
 from ..jobs.submit.prepare import Submission, prepare
 from ..jobs.submit.request import JobRequest
+from ..jobs.submit.submission import check_parameters, commands
 from .follow import follow
 
 

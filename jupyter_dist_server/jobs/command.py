@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..common.files.shared_folder import FOLDER
 from .held_file import name_of
-from .job import Job
-from .store import Store
+from .store.job import Job
+from .store.store import Store
 
 JOB = "JUPYTER_DIST_JOB"
 """Environment variable: the job that a process belongs to, and which start of it."""

@@ -10,13 +10,13 @@ import psutil
 
 from ..common.errors import DistError
 from .eligible import HELD
-from .job import Job
 from .policy import allowed_limit
 from .recovery import start_again
 from .start_dispatcher import ensure
-from .states import ACTIVE, CANCELLED, ENDED, PENDING
-from .store import Store
-from .words import read_limit
+from .store.job import Job
+from .store.states import ACTIVE, CANCELLED, ENDED, PENDING
+from .store.store import Store
+from .store.words import read_limit
 
 
 def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:

@@ -26,7 +26,6 @@ from ..gpus.gpu_reader import GpuReader
 from ..gpus.gpu_state import GpuState
 from .dispatcher_lock import sign, take_lock
 from .eligible import Obstacle, obstacles
-from .job import AGAIN, Job
 from .lease import GpuTaken, Lease
 from .recovery import recover
 from .runner.runner_zygote import RunnerZygote
@@ -36,8 +35,9 @@ from .schedule.patience import Patience
 from .schedule.plan import Plan
 from .schedule.situation import Situation, others, situation_of, store_name, wants_of_jobs
 from .schedule.why_waiting import detail
-from .states import CONFIGURING, PENDING
-from .store import Store
+from .store.job import AGAIN, Job
+from .store.states import CONFIGURING, PENDING
+from .store.store import Store
 from .usage import ensure_sampler
 from .wake import Wake
 

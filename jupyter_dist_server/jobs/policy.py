@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from ..common.errors import DistError
-from .words import read_limit, write_limit
+from .store.words import read_limit, write_limit
 
 POLICY = Path("/etc/jupyter-dist/policy.toml")
 _LINE = re.compile(r"""^\s*(max_time|default_time)\s*=\s*["']([^"']+)["']\s*(?:#.*)?$""")

@@ -13,9 +13,9 @@ import psutil
 
 from ..common.processes import boot_id
 from .command import JOB
-from .job import AGAIN, Job
-from .states import CONFIGURING, NODE_FAIL, PENDING
-from .store import Store
+from .store.job import AGAIN, Job
+from .store.states import CONFIGURING, NODE_FAIL, PENDING
+from .store.store import Store
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import sys
 from ..common.interpreter import python_command
 from .command import JOB
 from .dispatcher_lock import take_lock
-from .store import Store
+from .store.store import Store
 
 DISPATCHER = "JUPYTER_DIST_DISPATCHER"
 """Environment variable of dispatchers and their runners: they are no part of a job."""

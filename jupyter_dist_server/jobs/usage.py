@@ -18,9 +18,9 @@ from ..common.interpreter import python_command
 from ..common.processes import call_ourselves
 from ..gpus import nvml
 from .command import JOB
-from .job import Job
-from .states import RUNNING
-from .store import Store
+from .store.job import Job
+from .store.states import RUNNING
+from .store.store import Store
 from .wake import Wake
 
 EVERY = "JDIST_SAMPLE_EVERY"

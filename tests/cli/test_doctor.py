@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.cli.doctor import disk, logout, service
-from jupyter_dist_server.jobs.store_folder import store_folder
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..jobs.queue_driver import Queue
 from ..waiting import wait_for

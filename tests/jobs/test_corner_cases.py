@@ -15,9 +15,9 @@ import pytest
 import jupyter_dist_server
 from jupyter_dist_server.jobs import policy
 from jupyter_dist_server.jobs.eligible import obstacles
-from jupyter_dist_server.jobs.job import Job, Spec
 from jupyter_dist_server.jobs.log import PIECE, LogReader, fold
-from jupyter_dist_server.jobs.words import read_moment
+from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.words import read_moment
 
 from ..waiting import PATIENCE, wait_for
 from .queue_driver import JDIST, Queue

@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from jupyter_dist_server.jobs.lease import Lease
-from jupyter_dist_server.jobs.store import Store
-from jupyter_dist_server.jobs.store_folder import store_folder
+from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for

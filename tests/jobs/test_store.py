@@ -14,9 +14,15 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.jobs.job import Job, Spec
-from jupyter_dist_server.jobs.states import CANCELLED, COMPLETED, CONFIGURING, PENDING, RUNNING
-from jupyter_dist_server.jobs.store import Store
+from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.states import (
+    CANCELLED,
+    COMPLETED,
+    CONFIGURING,
+    PENDING,
+    RUNNING,
+)
+from jupyter_dist_server.jobs.store.store import Store
 
 from ..waiting import PATIENCE
 

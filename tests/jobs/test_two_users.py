@@ -23,9 +23,9 @@ from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.jobs.lease import Lease, running
 from jupyter_dist_server.jobs.schedule.board import posted
 from jupyter_dist_server.jobs.schedule.overview import overview
-from jupyter_dist_server.jobs.states import PENDING, RUNNING
-from jupyter_dist_server.jobs.store import Store
-from jupyter_dist_server.jobs.store_folder import store_folder
+from jupyter_dist_server.jobs.store.states import PENDING, RUNNING
+from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 from jupyter_dist_server.placement.allocation import Allocator
 from jupyter_dist_server.placement.pool_record import new_record
 from jupyter_dist_server.placement.request import PoolRequest

@@ -6,8 +6,8 @@ import logging
 import subprocess
 
 from ..command import job_environment
-from ..job import Job
-from ..store import Store
+from ..store.job import Job
+from ..store.store import Store
 
 _LOG = logging.getLogger(__name__)
 _TAKES = 60.0

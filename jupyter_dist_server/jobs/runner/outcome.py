@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..command import log_paths
-from ..job import Job
 from ..log import LogReader
-from ..states import CANCELLED, COMPLETED, FAILED, NODE_FAIL, OUT_OF_MEMORY, TIMEOUT
+from ..store.job import Job
+from ..store.states import CANCELLED, COMPLETED, FAILED, NODE_FAIL, OUT_OF_MEMORY, TIMEOUT
 
 _TAIL = 32768
 """Bytes at the end of the output in which an error is looked for."""

@@ -26,10 +26,10 @@ from ...common.files.own_files import own
 from ...common.memory_watch import MemoryWatch
 from ...common.processes import ProcessRef, adopt_descendants, boot_id, call_ourselves
 from ..command import job_command, job_environment, lease_folder, log_paths
-from ..job import REQUEUES, Job
 from ..recovery import start_again
 from ..start_dispatcher import ensure
-from ..states import (
+from ..store.job import REQUEUES, Job
+from ..store.states import (
     CANCELLED,
     COMPLETING,
     CONFIGURING,
@@ -38,7 +38,7 @@ from ..states import (
     RUNNING,
     TIMEOUT,
 )
-from ..store import Store
+from ..store.store import Store
 from .descendants import descendants, send
 from .job_process import become_job
 from .log_limit import LogLimit

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..eligible import obstacles
 from ..held_file import name_of
-from ..job import Job
 from ..lease import running
-from ..states import PENDING, RUNNING
-from ..store import Store
+from ..store.job import Job
+from ..store.states import PENDING, RUNNING
+from ..store.store import Store
 from .board import POOL
 from .plan import Expected, forecast
 from .situation import others, situation_of, store_name

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from ..held_file import name_of
-from ..job import Job
 from ..lease import holders, running
-from ..store import Store
-from ..words import write_moment
+from ..store.job import Job
+from ..store.store import Store
+from ..store.words import write_moment
 from .board import POOL, Posted, posted, wants_of
 from .plan import Plan, forecast, never, plan
 from .wants import Held, Machine, Want, in_order

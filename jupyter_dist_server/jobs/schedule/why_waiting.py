@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...gpus.gpu_state import GpuState
-from ..job import Job
-from ..words import write_moment
+from ..store.job import Job
+from ..store.words import write_moment
 from .plan import Plan
 from .situation import Situation
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from ...gpus.gpu_state import GpuState, read_gpu_state
 from ..eligible import Obstacle, obstacles
-from ..job import Job
 from ..schedule.plan import forecast
 from ..schedule.situation import Situation, situation_of
-from ..store import Store
-from ..submission import check_parameters, commands
-from ..words import write_moment
+from ..store.job import Job
+from ..store.store import Store
+from ..store.words import write_moment
 from .prepare import Submission
+from .submission import check_parameters, commands
 
 _NEW = "0"
 """The id of a job that is not in the store."""

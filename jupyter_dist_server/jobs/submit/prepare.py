@@ -15,16 +15,16 @@ import msgspec
 from ...common.errors import DistError
 from ...gpus.gpu_state import read_gpu_state
 from ..eligible import HELD
-from ..job import LOG_MAX, REQUEUES, Job, Spec
 from ..policy import allowed_limit
-from ..store import Store
-from ..submission import check_parameters, read_array, read_dependencies, submit, sweep
-from ..words import read_limit, read_moment, read_size
+from ..store.job import LOG_MAX, REQUEUES, Job, Spec
+from ..store.store import Store
+from ..store.words import read_limit, read_moment, read_size
 from .directives import read_directives
 from .notebooks import notebook_command
 from .options import Parser, add_job_options
 from .parameters import read_parameter_file
 from .request import JobRequest
+from .submission import check_parameters, read_array, read_dependencies, submit, sweep
 
 _LONGEST_COPY = 64 * 2**20
 _NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB", "JDIST_")

@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ...jobs.job import Job
-from ...jobs.store import Store
-from ...jobs.store_folder import store_folder
+from ...jobs.store.job import Job
+from ...jobs.store.store import Store
+from ...jobs.store.store_folder import store_folder
 from ..base import StatusHandler
 
 _T = TypeVar("_T")

@@ -12,16 +12,16 @@ import msgspec
 from ...common.errors import DistError
 from ...gpus.gpu_state import read_gpu_state
 from ...jobs import control
-from ...jobs.job import Job
 from ...jobs.recovery import recover
 from ...jobs.schedule.overview import overview
 from ...jobs.start_dispatcher import ensure
-from ...jobs.states import LETTERS
-from ...jobs.store import Store
-from ...jobs.submission import select
+from ...jobs.store.job import Job
+from ...jobs.store.states import LETTERS
+from ...jobs.store.store import Store
 from ...jobs.submit.dry_run import dry_run
 from ...jobs.submit.prepare import Submission, prepare, signal_number
 from ...jobs.submit.request import JobRequest
+from ...jobs.submit.submission import select
 from .base import MOST, JobHandlerBase, in_store, jobs_json
 
 _FIELDS = JobRequest.__struct_fields__

@@ -13,11 +13,11 @@ from tornado.iostream import StreamClosedError
 from ...common.errors import DistError
 from ...jobs.command import log_paths
 from ...jobs.control import check_one
-from ...jobs.job import Job
 from ...jobs.log import LogReader, text_of
-from ...jobs.store import Store
-from ...jobs.store_folder import store_folder
-from ...jobs.submission import select
+from ...jobs.store.job import Job
+from ...jobs.store.store import Store
+from ...jobs.store.store_folder import store_folder
+from ...jobs.submit.submission import select
 from ..base import NDJSON
 from .base import JobHandlerBase, in_store
 from .feed import JobFeed

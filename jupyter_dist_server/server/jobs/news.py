@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from ...common.errors import DistError
-from ...jobs.store import Store
-from ...jobs.store_folder import store_folder
+from ...jobs.store.store import Store
+from ...jobs.store.store_folder import store_folder
 from .base import in_store
 from .feed import JobFeed
 

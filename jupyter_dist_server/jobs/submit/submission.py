@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ..common.errors import DistError
-from .command import with_parameters
-from .job import Job
-from .start_dispatcher import ensure
-from .store import Store
+from ...common.errors import DistError
+from ..command import with_parameters
+from ..start_dispatcher import ensure
+from ..store.job import Job
+from ..store.store import Store
 
 MOST = 100_000
 """Jobs that one submission can have."""

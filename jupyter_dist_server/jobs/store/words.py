@@ -6,7 +6,7 @@ import re
 import time
 from datetime import datetime, timedelta
 
-from ..common.errors import DistError
+from ...common.errors import DistError
 
 _LONGEST = 10 * 365 * 86400.0
 """Seconds of a limit, or until a begin, at most: dates end somewhere."""

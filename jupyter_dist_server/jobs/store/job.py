@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from ..common.processes import ProcessRef
+from ...common.processes import ProcessRef
 from .states import ENDED, PENDING
 
 REQUEUES = 3

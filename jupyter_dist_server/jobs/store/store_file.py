@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..common.errors import DistError
+from ...common.errors import DistError
 
 _QUEUE = """
 CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL);

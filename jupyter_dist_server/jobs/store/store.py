@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from ..common.errors import DistError
+from ...common.errors import DistError
 from .job import Job, Spec
 from .states import ENDED, MOVES, PENDING
 from .store_file import StoreFile, unusable
