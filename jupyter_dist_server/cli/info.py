@@ -6,6 +6,8 @@ import argparse
 import asyncio
 import json
 
+import msgspec
+
 from ..common.units import format_bytes
 from ..gpus.gpu_state import read_gpu_state
 from ..jobs.lease import holders
@@ -31,7 +33,7 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
                 "uuid": gpu.uuid,
                 "index": gpu.label,
                 "name": gpu.name,
-                "holder": leases.get(gpu.uuid),
+                "holder": msgspec.to_builtins(leases.get(gpu.uuid)),
                 "idle_since": idle.get(gpu.uuid),
             }
             for gpu in seen.inventory.gpus
@@ -46,11 +48,9 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         sample = seen.samples.get(gpu.uuid, {})
         used, load = sample.get("memory_used"), sample.get("utilization")
         who = leases.get(gpu.uuid)
-        holder = (
-            f"{who['user'] or 'another program'} {who.get('notebook') or ''}" if who else "free"
-        )
+        holder = f"{who.user or 'another program'} {who.notebook or ''}" if who else "free"
         rest = write_moment(idle[gpu.uuid]) if idle.get(gpu.uuid) else ""
-        since = write_moment(who.get("since")) if who else ""
+        since = write_moment(who.since) if who else ""
         memory = f"{format_bytes(int(used or 0))} / {format_bytes(gpu.memory_total)}"
         rows.append(
             (gpu.label, gpu.name, "" if load is None else f"{load} %", memory, since, rest, holder)
@@ -67,5 +67,5 @@ def idle_since(store: Store) -> dict[str, float]:
             found |= dict.fromkeys(row.gpu_uuids, row.idle_since)
         if row.job:
             seen = store.usage(row.job)
-            found |= {uuid: one["idle_since"] for uuid, one in seen.items() if one["idle_since"]}
+            found |= {uuid: one.idle_since for uuid, one in seen.items() if one.idle_since}
     return found

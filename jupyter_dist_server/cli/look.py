@@ -8,10 +8,13 @@ import shlex
 import sys
 import time
 
+import msgspec
+
 from ..common.errors import DistError
 from ..common.units import format_bytes
 from ..jobs.command import job_command, log_paths
 from ..jobs.log import LogReader, fold
+from ..jobs.store.job import Job
 from ..jobs.store.states import COMPLETED, ENDED
 from ..jobs.store.store import Store
 from ..jobs.store.words import write_limit, write_moment
@@ -34,8 +37,7 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
     refresh(store)
     jobs = select(store, options.jobs)
     if options.json:
-        attempts = store.attempts([job.id for job in jobs])
-        print(json.dumps([job.to_json() | {"attempts": attempts[job.id]} for job in jobs]))
+        print(_as_json(store, jobs))
         return 0
     for job in jobs:
         state = job.state + (f" ({job.reason})" if job.reason != "None" else "")
@@ -62,11 +64,16 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
         if job.memory and job.gpus:
             rows.append(("", "Memory is counted, not enforced: the job has GPUs."))
         rows += [
-            (f"Attempt {one['attempt']}", describe_attempt(one))
+            (f"Attempt {one.attempt}", describe_attempt(one))
             for one in store.attempts([job.id])[job.id]
         ]
         print(*(f"{name:>14}: {value}" for name, value in rows), "", sep="\n")
     return 0
+
+
+def _as_json(store: Store, jobs: list[Job]) -> str:
+    attempts = msgspec.to_builtins(store.attempts([job.id for job in jobs]))
+    return json.dumps([job.to_json() | {"attempts": attempts[job.id]} for job in jobs])
 
 
 def add_logs_options(parser: argparse.ArgumentParser) -> None:
@@ -126,10 +133,10 @@ def run_history(options: argparse.Namespace, store: Store) -> int:
     jobs = store.select(f"state IN ({marks})", *ENDED, order=f"ended DESC LIMIT {options.last}")[
         ::-1
     ]
-    attempts = store.attempts([job.id for job in jobs])
     if options.json:
-        print(json.dumps([job.to_json() | {"attempts": attempts[job.id]} for job in jobs]))
+        print(_as_json(store, jobs))
         return 0
+    attempts = store.attempts([job.id for job in jobs])
     rows = [
         (
             job.label,

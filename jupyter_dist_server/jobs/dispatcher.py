@@ -22,6 +22,7 @@ from ..common.files.own_files import own
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.interpreter import python_command
 from ..common.processes import boot_id, call_ourselves
+from ..common.protocol.leaseholder import Leaseholder
 from ..gpus.gpu_reader import GpuReader
 from ..gpus.gpu_state import GpuState
 from .dispatcher_lock import sign, take_lock
@@ -30,7 +31,7 @@ from .lease import GpuTaken, Lease
 from .recovery import recover
 from .runner.runner_zygote import RunnerZygote
 from .schedule.board import JOBS, Board, Posted
-from .schedule.order_lock import our_turn
+from .schedule.order_lock import order_lock
 from .schedule.patience import Patience
 from .schedule.plan import Plan
 from .schedule.situation import Situation, others, situation_of, store_name, wants_of_jobs
@@ -116,7 +117,7 @@ class Dispatcher:
         if any(str(job.id) in wanted.starts for job in eligible):
             if any(wanted.starts.get(str(job.id)) for job in eligible):
                 self._read()  # somebody may have come who has no lease
-            with our_turn():
+            with order_lock():
                 there, wanted, boards = self._look(eligible, active)
                 for job in eligible:
                     if str(job.id) in wanted.starts:
@@ -156,7 +157,7 @@ class Dispatcher:
             try:
                 descriptors = [files.enter_context(_locked(self._store.run_lock(job))).fileno()]
                 if uuids or job.cpus or job.memory:
-                    lease = files.enter_context(self._lease(job, uuids))
+                    lease = files.enter_context(contextlib.closing(self._lease(job, uuids)))
                     descriptors += lease.descriptors
             except (GpuTaken, BlockingIOError) as error:
                 _LOG.info("Job %s: %s was taken by somebody else meanwhile", job.label, error)
@@ -180,20 +181,20 @@ class Dispatcher:
         return True
 
     def _lease(self, job: Job, uuids: tuple[str, ...]) -> Lease:
-        who = {
-            "pid": os.getpid(),
-            "since": time.time(),
-            "pool": f"job-{job.id}-{secrets.token_hex(4)}",
-            "notebook": job.name,
-            "host": os.uname().nodename,
-            "job": job.id,
-            "label": job.label,
-            "store": self._name,
-            "cpus": job.cpus,
-            "memory_mib": job.memory >> 20,
-            "share_mib": None if job.share is None else job.share >> 20,
-            "ends_by": None if job.limit is None else time.time() + job.limit,
-        }
+        who = Leaseholder(
+            pid=os.getpid(),
+            since=time.time(),
+            pool=f"job-{job.id}-{secrets.token_hex(4)}",
+            notebook=job.name,
+            host=os.uname().nodename,
+            job=job.id,
+            label=job.label,
+            store=self._name,
+            cpus=job.cpus,
+            memory_mib=job.memory >> 20,
+            share_mib=None if job.share is None else job.share >> 20,
+            ends_by=None if job.limit is None else time.time() + job.limit,
+        )
         return Lease.take(uuids, who, job.share is not None)
 
     def _show(self, eligible: list[Job], wanted: Plan) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import io
-import json
 import os
 import pwd
 import stat
@@ -13,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..common.files.shared_folder import HIDDEN, READ, is_free, new_file, unusable
 
@@ -23,14 +22,10 @@ _LEFT_BEHIND = 60.0
 """Seconds after which a file that never got its name is removed: its maker was killed."""
 _MOST = 256
 """Files of one user that count: nobody else can fill the folder for all."""
-_LONGEST = 16384
-"""Bytes that are read of what others write."""
-_LONGEST_WORD = 200
-"""Characters that are kept of each of their words."""
 
 
 class HeldFile:
-    """A JSON file that counts until it is closed here, and wherever it was inherited.
+    """A file that counts until it is closed here, and wherever it was inherited.
 
     Parameters
     ----------
@@ -42,7 +37,7 @@ class HeldFile:
         self.file = file
 
     @classmethod
-    def create(cls, path: Path, content: dict[str, Any]) -> HeldFile:
+    def create(cls, path: Path, content: bytes) -> HeldFile:
         """Make a file, under a name that was never used before.
 
         Raises
@@ -50,11 +45,6 @@ class HeldFile:
         DistError
             If that is not possible.
         """
-        return cls.write_new(path, json.dumps(content).encode())
-
-    @classmethod
-    def write_new(cls, path: Path, content: bytes) -> HeldFile:
-        """Do the same with bytes."""
         try:
             fresh, file = new_file(path.parent, content)
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,28 +60,6 @@ class HeldFile:
     def write(self, content: bytes) -> None:
         """Say something else."""
         os.ftruncate(self.file.fileno(), os.pwrite(self.file.fileno(), content, 0))
-
-
-def held_files(where: Path, suffix: str) -> list[dict[str, Any]]:
-    """Return the content of every file that is held, in the order of names.
-
-    Each has the fields that its holder wrote, ``gpus`` among them, and ``file``, its name,
-    ``user``, its owner, and ``beat``, when it was last changed.
-    """
-    found = []
-    for name, about, said in read_held(where, suffix, _decode, _LONGEST):
-        content = said or {}
-        gpus = content.get("gpus")
-        found.append(
-            {key: _plain(value) for key, value in content.items()}
-            | {
-                "gpus": [str(uuid) for uuid in gpus] if isinstance(gpus, list) else [],
-                "user": name_of(about.st_uid),
-                "file": name,
-                "beat": about.st_mtime,
-            }
-        )
-    return found
 
 
 def read_held(
@@ -157,21 +125,6 @@ def _read(descriptor: int, decode: Callable[[bytes], T], longest: int) -> T | No
         with contextlib.suppress(ValueError, RecursionError):
             return decode(os.pread(descriptor, longest, 0))
     return None
-
-
-def _decode(content: bytes) -> dict[str, Any]:
-    said = json.loads(content)
-    if not isinstance(said, dict):
-        raise ValueError("no object")
-    return said
-
-
-def _plain(value: Any) -> str | int | float | None:
-    """Return what may be shown of a value that another user wrote: it may be anything."""
-    if isinstance(value, str):
-        return "".join(filter(str.isprintable, value))[:_LONGEST_WORD]
-    # As a moment, also: what is not finite, or beyond all calendars, breaks who shows it.
-    return value if isinstance(value, int | float) and abs(value) < 2**32 else None
 
 
 def name_of(user: int) -> str:

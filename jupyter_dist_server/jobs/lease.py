@@ -13,23 +13,51 @@ import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+
+import msgspec
 
 from ..common.errors import DistError
 from ..common.files.own_files import OwnFile
 from ..common.files.shared_folder import folder, guard, is_free, lock_file, unusable
+from ..common.protocol.leaseholder import Leaseholder, decode_leaseholder
 from ..gpus.inventory import Inventory
-from .held_file import HeldFile, held_files, name_of
+from .held_file import HeldFile, name_of, read_held
 
 _HOLDER = ".holder"
 _CORES = ".cores"
 """Of a job that has no GPUs."""
-_TOLD = ("user", "pid", "since", "pool", "notebook", "host", "shared")
+_LONGEST = 16384
+"""Bytes that are read of what others write."""
 
 
 class GpuTaken(Exception):
     """A GPU that somebody else leases; its UUID is the argument."""
+
+
+class KnownLeaseholder(Leaseholder, frozen=True, kw_only=True):
+    """A leaseholder; nothing but what is added here can be relied on."""
+
+    user: str
+    """The owner of the file."""
+    file: str
+    """Its name."""
+
+
+class GpuLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who leases a GPU."""
+
+    user: str | None
+    """`None` if something else has locked it: ``flock`` in a shell, say."""
+    pid: int | None = None
+    since: float | None = None
+    pool: str | None = None
+    notebook: str | None = None
+    host: str | None = None
+    shared: bool
+    others: list[GpuLease]
+    """Who shares it with the first."""
+    obstacle: str | None = None
+    """The path of a file of `user` that is in the place of the GPU's lock."""
 
 
 class Lease:
@@ -46,16 +74,15 @@ class Lease:
         self._files = files
 
     @classmethod
-    def take(cls, uuids: Iterable[str], who: dict[str, Any], shared: bool = False) -> Lease:
+    def take(cls, uuids: Iterable[str], who: Leaseholder, shared: bool = False) -> Lease:
         """Lease GPUs, all or none; reads what others lease, so it has no place in an event loop.
 
         Parameters
         ----------
         uuids : iterable of str
             Of the GPUs.
-        who : dict
-            What others are told: ``pool``, which no other lease has, ``pid``, ``since``,
-            ``notebook``, ``host``.
+        who : Leaseholder
+            What others are told.
         shared : bool
             Whether others may lease the GPUs too, if they share them.
 
@@ -76,12 +103,12 @@ class Lease:
                 locks.append(undo.enter_context(_lock_of(where, uuid)))
                 if not (is_free(locks[-1], mode) and _is_still_there(where, uuid, locks[-1])):
                     raise GpuTaken(uuid)
-            content = who | {"gpus": sorted(set(uuids)), "shared": shared}
-            path = where / f"{who['pool']}{_HOLDER if content['gpus'] else _CORES}"
-            holder = HeldFile.create(path, content)
+            who = msgspec.structs.replace(who, gpus=tuple(sorted(set(uuids))), shared=shared)
+            path = where / f"{who.pool}{_HOLDER if who.gpus else _CORES}"
+            holder = HeldFile.create(path, who.encode())
             undo.enter_context(holder.file)
             undo.callback(path.unlink, missing_ok=True)
-            _check_others(where, path.name, content)
+            _check_others(where, path.name, who)
             undo.pop_all()
         return cls([folder_lock, *locks, holder.file])
 
@@ -94,17 +121,6 @@ class Lease:
         """Leave the lease to those who have inherited it; it ends with the last of them."""
         for file in self._files:
             file.close()
-
-    def __enter__(self) -> Lease:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _lock_of(where: Path, uuid: str) -> io.FileIO:
@@ -122,7 +138,7 @@ def _is_still_there(where: Path, uuid: str, lock: io.FileIO) -> bool:
     return False
 
 
-def _check_others(where: Path, own: str, content: dict[str, Any]) -> None:
+def _check_others(where: Path, own: str, who: Leaseholder) -> None:
     """Refuse GPUs whose holder is there, though its lock is not.
 
     Whoever made a GPU's file, as the first to lease it, can remove it while another one has it
@@ -133,46 +149,43 @@ def _check_others(where: Path, own: str, content: dict[str, Any]) -> None:
     GpuTaken
         If there are such.
     """
-    for other in held_files(where, _HOLDER):
-        both_share = content["shared"] and other.get("shared") is True
-        if other["file"] != own and not both_share:
-            for uuid in set(content["gpus"]) & set(other["gpus"]):
+    for other in _known(where, _HOLDER):
+        if other.file != own and not (who.shared and other.shared):
+            for uuid in set(who.gpus) & set(other.gpus):
                 raise GpuTaken(uuid)
 
 
-def _obstacle(path: Path) -> dict[str, Any]:
+def _known(where: Path, suffix: str) -> list[KnownLeaseholder]:
+    return [
+        KnownLeaseholder(
+            **msgspec.structs.asdict(said or Leaseholder()), user=name_of(about.st_uid), file=name
+        )
+        for name, about, said in read_held(where, suffix, decode_leaseholder, _LONGEST)
+    ]
+
+
+def _obstacle(path: Path) -> GpuLease:
     """Return what is told of a GPU whose file cannot be locked: who has put it there."""
     try:
         owner = name_of(path.lstat().st_uid)
     except OSError as error:  # nobody can make one
         raise unusable(path, error) from error
-    return {"user": owner, "obstacle": str(path), "shared": False, "others": []}
+    return GpuLease(user=owner, obstacle=str(path), shared=False, others=[])
 
 
-def running() -> list[dict[str, Any]]:
-    """Return what every lease says of itself, those of jobs without GPUs, too.
-
-    Returns
-    -------
-    list of dict
-        What was given to `Lease.take`, with ``user``, ``file`` and ``gpus``. Its other users write
-        it, so nothing but `user` and `file` can be relied on.
-    """
+def running() -> list[KnownLeaseholder]:
+    """Return what every lease says of itself, those of jobs without GPUs, too."""
     where = folder()
-    return held_files(where, _HOLDER) + held_files(where, _CORES)
+    return _known(where, _HOLDER) + _known(where, _CORES)
 
 
-def holders(inventory: Inventory) -> dict[str, dict[str, Any]]:
+def holders(inventory: Inventory) -> dict[str, GpuLease]:
     """Tell who leases which GPUs.
 
     Returns
     -------
     dict
-        By UUID, for those that are leased: ``{user, pid, since, pool, notebook, host, shared,
-        others}``; who share it with the first are `others`. Of a GPU that something else has locked
-        (``flock`` in a shell, say) only `user` and `shared` are there, and `user` is `None`. Of one
-        whose file is none that can be locked, there are `user`, who owns that, and `obstacle`, its
-        path.
+        By UUID, for those that are leased.
 
     Raises
     ------
@@ -182,20 +195,29 @@ def holders(inventory: Inventory) -> dict[str, dict[str, Any]]:
     if not inventory.gpus:
         return {}
     where = folder()
-    leased: dict[str, dict[str, Any]] = {}
-    for content in sorted(held_files(where, _HOLDER), key=lambda said: str(said.get("since"))):
-        who = {name: content.get(name) for name in _TOLD} | {"others": []}
-        for uuid in content["gpus"]:
+    leased: dict[str, GpuLease] = {}
+    for who in sorted(_known(where, _HOLDER), key=lambda who: str(who.since)):
+        for uuid in who.gpus:
+            lease = GpuLease(
+                user=who.user,
+                pid=who.pid,
+                since=who.since,
+                pool=who.pool,
+                notebook=who.notebook,
+                host=who.host,
+                shared=who.shared,
+                others=[],
+            )
             if uuid in leased:
-                leased[uuid]["others"].append(who)
+                leased[uuid].others.append(lease)
             else:
-                leased[uuid] = who | {"others": []}
+                leased[uuid] = lease
     known = {gpu.uuid for gpu in inventory.gpus}
     for uuid in known - leased.keys():
         try:
             with _lock_of(where, uuid) as lock:
                 if not is_free(lock, fcntl.LOCK_SH):
-                    leased[uuid] = {"user": None, "shared": False, "others": []}
+                    leased[uuid] = GpuLease(user=None, shared=False, others=[])
         except DistError:
             leased[uuid] = _obstacle(_path_of(where, uuid))
-    return {uuid: who for uuid, who in leased.items() if uuid in known}
+    return {uuid: lease for uuid, lease in leased.items() if uuid in known}

@@ -12,12 +12,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from ..common.interpreter import python_command
 from ..common.processes import call_ourselves
 from ..gpus import nvml
 from .command import JOB
+from .store.attempt import GpuUsage
 from .store.job import Job
 from .store.states import RUNNING
 from .store.store import Store
@@ -111,22 +111,19 @@ def _look(device: nvml.Device) -> tuple[int | None, int | None]:
     )
 
 
-def _add(usage: dict[str, dict[str, Any]], uuid: str, load: int | None, memory: int | None) -> None:
+def _add(usage: dict[str, GpuUsage], uuid: str, load: int | None, memory: int | None) -> None:
     if memory is None:
         return
-    seen = usage.setdefault(
-        uuid,
-        {"samples": 0, "load_sum": 0, "load_peak": None, "memory_peak": 0, "memory_first": memory},
-    )
-    seen["memory_peak"] = max(seen["memory_peak"], memory)
-    seen["samples"] += 1
+    seen = usage.setdefault(uuid, GpuUsage(memory))
+    seen.memory_peak = max(seen.memory_peak, memory)
+    seen.samples += 1
     if load is not None:  # a MIG instance has none
-        seen["load_sum"] += load
-        seen["load_peak"] = max(seen["load_peak"] or 0, load)
-        if load or "idle_since" not in seen:
-            seen["idle_since"] = None if load else time.time()
-        elif seen["idle_since"] is None:
-            seen["idle_since"] = time.time()
+        seen.load_sum += load
+        seen.load_peak = max(seen.load_peak or 0, load)
+        if load:
+            seen.idle_since = None
+        elif seen.idle_since is None:
+            seen.idle_since = time.time()
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import psutil
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder, owner_notice
 from ..common.processes import ProcessRef, until_ended
+from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.records import PoolRecord
 from ..gpus.gpu_state import GpuState, read_gpu_state
 from ..gpus.inventory import Inventory
@@ -23,7 +24,7 @@ from ..gpus.metrics import Processes
 from ..jobs.held_file import name_of
 from ..jobs.lease import GpuTaken, Lease, holders
 from ..jobs.schedule.board import POOL, Board, posted
-from ..jobs.schedule.order_lock import our_turn
+from ..jobs.schedule.order_lock import order_lock
 from ..jobs.schedule.patience import Patience
 from ..jobs.schedule.situation import first, situation, where_in_line
 from ..jobs.schedule.wants import Want
@@ -93,13 +94,13 @@ class Allocator:
         self._record = record
         self._queued = record.created
         self._read = read
-        self._who = {
-            "pid": os.getpid(),
-            "since": record.created,
-            "pool": record.id,
-            "notebook": record.name,
-            "host": record.host,
-        }
+        self._who = Leaseholder(
+            pid=os.getpid(),
+            since=record.created,
+            pool=record.id,
+            notebook=record.name,
+            host=record.host,
+        )
         self._inventory = Inventory()
         self._seen = GpuState(self._inventory)
         self._board = Board(POOL)
@@ -161,7 +162,7 @@ class Allocator:
         reason = ""
         self._queued = time.time()
         wake = Wake([folder()])
-        with self._board, closing(wake):
+        with closing(self._board), closing(wake):
             while True:
                 self._board.show([self._want()], self._all_gpus())
                 pause = None
@@ -259,7 +260,7 @@ class Allocator:
         # In a thread, as these files are also other users', who may have made many.
         if not self._inventory.gpus:
             return Allocation(place_ranks(request, self._inventory, self._seen.samples, {}))
-        with our_turn() if take else nullcontext():
+        with order_lock() if take else nullcontext():
             reasons = self._unavailable(processes)
             placement = place_ranks(request, self._inventory, self._seen.samples, reasons)
             # Also where an inherited mask hides what makes CUDA count differently.

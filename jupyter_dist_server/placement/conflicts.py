@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import psutil
 
 from ..common.protocol.sampler_messages import GpuProcess
 from ..common.units import format_bytes
+from ..jobs.lease import GpuLease
+from ..jobs.schedule.situation import Waiting
 from .request import PoolRequest
 
 REAL_MEMORY = 64 * 2**20
@@ -18,9 +19,9 @@ REAL_MEMORY = 64 * 2**20
 
 def unavailable(
     request: PoolRequest,
-    leases: Mapping[str, Mapping[str, Any]],
+    leases: Mapping[str, GpuLease],
     processes: Mapping[str, list[GpuProcess]],
-    line: Iterable[Mapping[str, Any]],
+    line: Iterable[Waiting],
 ) -> dict[str, str]:
     """Tell which GPUs a request can't be given, whatever its policy.
 
@@ -32,8 +33,8 @@ def unavailable(
         Who leases GPUs, see `jobs.lease.holders`.
     processes : mapping
         Which processes are on them.
-    line : iterable of mapping
-        Who waits for GPUs and comes first, see `jobs.situation.first`.
+    line : iterable of Waiting
+        Who waits for GPUs and comes first, see `jobs.schedule.situation.first`.
 
     Returns
     -------
@@ -42,14 +43,14 @@ def unavailable(
     """
     found = {}
     for uuid, rows in processes.items():
-        shares = request.oversubscribe and leases.get(uuid, {}).get("shared")
+        shares = request.oversubscribe and uuid in leases and leases[uuid].shared
         if (strangers := foreign(request, rows)) and not shares and not request.force:
             found[uuid] = f"used by {'; '.join(map(_process, strangers))}"
     for waiting in line:
-        for uuid in waiting["gpus"]:
+        for uuid in waiting.gpus:
             found[uuid] = f"reserved for {_who(waiting)}, who is waiting for it"
     for uuid, lease in leases.items():
-        if not (request.oversubscribe and lease["shared"]):
+        if not (request.oversubscribe and lease.shared):
             found[uuid] = _lease(lease)
     return found
 
@@ -76,26 +77,26 @@ def may_be_ending(row: GpuProcess) -> bool:
         return True
 
 
-def _lease(lease: Mapping[str, Any]) -> str:
-    if "obstacle" in lease:
-        return f"blocked: {lease['obstacle']} of {lease['user']} cannot be locked"
-    if lease["user"] is None:
+def _lease(lease: GpuLease) -> str:
+    if lease.obstacle:
+        return f"blocked: {lease.obstacle} of {lease.user} cannot be locked"
+    if lease.user is None:
         return "locked by another program"
-    others = len(lease["others"])
+    others = len(lease.others)
     more = f", and shared with {others} more" if others else ""
     return f"leased by {_who(lease)}{more}"
 
 
-def _who(who: Mapping[str, Any]) -> str:
-    notebook = f" of {who['notebook']}" if who.get("notebook") else ""
-    pool = str(who.get("pool"))
+def _who(who: GpuLease | Waiting) -> str:
+    notebook = f" of {who.notebook}" if who.notebook else ""
+    pool = str(who.pool)
     name = f"job {pool.split('-')[1]}" if pool.startswith("job-") else f"pool {pool}"
-    return f"{who['user']} ({name}{notebook}, since {clock(who.get('since'))})"
+    return f"{who.user} ({name}{notebook}, since {clock(who.since)})"
 
 
-def clock(moment: object) -> str:
+def clock(moment: float | None) -> str:
     """Say when something was, with the day if that was another one."""
-    if not isinstance(moment, int | float):
+    if moment is None:
         return "an unknown time"
     then = time.localtime(moment)
     today = time.strftime("%x", then) == time.strftime("%x")

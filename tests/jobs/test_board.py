@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.gpus.gpu_state import GpuState
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.lease import Lease
 from jupyter_dist_server.jobs.schedule import patience
 from jupyter_dist_server.jobs.schedule.board import JOBS, POOL, Board, posted, wants_of
-from jupyter_dist_server.jobs.schedule.order_lock import our_turn
+from jupyter_dist_server.jobs.schedule.order_lock import order_lock
 from jupyter_dist_server.jobs.schedule.patience import Patience
 from jupyter_dist_server.jobs.schedule.plan import Plan, Reservation, plan
 from jupyter_dist_server.jobs.schedule.situation import situation
@@ -189,19 +190,19 @@ def test_gpus_are_not_kept_for_ever_for_who_says_to_be_first(
 
 
 def test_the_order_lock_is_waited_for_and_then_done_without(leases: Path) -> None:
-    with our_turn() as got:
+    with order_lock() as got:
         assert got
 
     def hold() -> Any:
-        turn = our_turn()
+        turn = order_lock()
         turn.__enter__()
         return turn
 
     child = Child(hold)
-    with our_turn(limit=0.05) as got:
+    with order_lock(limit=0.05) as got:
         assert not got
     child.kill()
-    with our_turn() as got:
+    with order_lock() as got:
         assert got
 
 
@@ -242,7 +243,7 @@ def test_without_inotify_waits_are_short(leases: Path, monkeypatch: pytest.Monke
 
 def test_memory_of_a_shared_gpu_is_summed_across_users(leases: Path) -> None:
     def share(gigabytes: int) -> Lease:
-        who = {"pool": f"p-{gigabytes}", "pid": os.getpid(), "share_mib": gigabytes << 10}
+        who = Leaseholder(pool=f"p-{gigabytes}", pid=os.getpid(), share_mib=gigabytes << 10)
         return Lease.take(["GPU-0"], who, shared=True)
 
     gpu = Gpu(0, "GPU-0", "H100", 80 << 30, "00", "9.0")

@@ -14,17 +14,19 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.files.inherited_lease import InheritedLease
 from jupyter_dist_server.common.files.shared_folder import FOLDER, folder
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
+from jupyter_dist_server.jobs.held_file import HeldFile
+from jupyter_dist_server.jobs.lease import GpuLease, GpuTaken, Lease, holders
 
 from ..waiting import wait_for
 from .conftest import Child
@@ -35,8 +37,8 @@ MACHINE = Inventory(tuple(Gpu(i, f"GPU-{i}", "H100", 80, f"0{i}", "9.0") for i i
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 
 
-def who(pool: str = "p-1") -> dict[str, Any]:
-    return {"pool": pool, "pid": os.getpid(), "since": 1.0, "notebook": "a.ipynb", "host": "h"}
+def who(pool: str = "p-1") -> Leaseholder:
+    return Leaseholder(pool=pool, pid=os.getpid(), since=1.0, notebook="a.ipynb", host="h")
 
 
 def take(*indices: int, pool: str = "", shared: bool = False) -> Lease:
@@ -56,16 +58,16 @@ def try_to_take(*indices: int) -> str:
 def test_a_leased_gpu_is_refused_and_told_until_its_holder_ends(leases: Path) -> None:
     child = Child(lambda: take(0, 1, pool="p-child"))
     assert holders(MACHINE) == {
-        f"GPU-{index}": {
-            "user": pwd.getpwuid(os.getuid()).pw_name,
-            "pid": child.pid,
-            "since": 1.0,
-            "pool": "p-child",
-            "notebook": "a.ipynb",
-            "host": "h",
-            "shared": False,
-            "others": [],
-        }
+        f"GPU-{index}": GpuLease(
+            user=pwd.getpwuid(os.getuid()).pw_name,
+            pid=child.pid,
+            since=1.0,
+            pool="p-child",
+            notebook="a.ipynb",
+            host="h",
+            shared=False,
+            others=[],
+        )
         for index in (0, 1)
     }
     assert try_to_take(1, 2) == "GPU-1"
@@ -78,7 +80,7 @@ def test_a_leased_gpu_is_refused_and_told_until_its_holder_ends(leases: Path) ->
 
 
 def test_a_lease_that_is_closed_is_free_at_once(leases: Path) -> None:
-    with take(0):
+    with closing(take(0)):
         assert try_to_take(0) == "GPU-0"  # within one process, too
     assert try_to_take(0) == "got it"
 
@@ -86,16 +88,16 @@ def test_a_lease_that_is_closed_is_free_at_once(leases: Path) -> None:
 def test_shared_leases_bear_each_other_alone(leases: Path) -> None:
     one, two = (Child(lambda pool=pool: take(0, pool=pool, shared=True)) for pool in ("p-1", "p-2"))
     said = holders(MACHINE)["GPU-0"]
-    assert (said["shared"], {said["pool"], *(other["pool"] for other in said["others"])}) == (
+    assert (said.shared, {said.pool, *(other.pool for other in said.others)}) == (
         True,
         {"p-1", "p-2"},
     )
     assert try_to_take(0) == "GPU-0"
     one.kill()
-    assert holders(MACHINE)["GPU-0"]["pool"] == "p-2"
+    assert holders(MACHINE)["GPU-0"].pool == "p-2"
     assert try_to_take(0) == "GPU-0"
     two.kill()
-    with take(0), pytest.raises(GpuTaken):
+    with closing(take(0)), pytest.raises(GpuTaken):
         take(0, shared=True)
 
 
@@ -120,8 +122,8 @@ def test_a_lease_is_inherited_by_descriptors_and_outlives_its_taker(leases: Path
     for descriptor in given:
         os.close(descriptor)
     lease.close()
-    assert holders(MACHINE)["GPU-1"] | {"pid": 0} == holders(MACHINE)["GPU-0"] | {"pid": 0}
-    assert holders(MACHINE)["GPU-1"]["pid"] == child.pid
+    assert holders(MACHINE)["GPU-1"] == holders(MACHINE)["GPU-0"]
+    assert holders(MACHINE)["GPU-1"].pid == child.pid
     assert try_to_take(1) == "GPU-1"
     child.kill()
     assert try_to_take(0, 1) == "got it"
@@ -143,7 +145,7 @@ def begin_to_hold(*indices: int) -> int:
     """Have another process hold a lease; return its pid."""
     if not (pid := os.fork()):
         hold(*indices)
-    wait_for(lambda: holders(MACHINE).get("GPU-0", {}).get("pid") == pid, "its lease")
+    wait_for(lambda: [one.pid for one in holders(MACHINE).values()][:1] == [pid], "its lease")
     return pid
 
 
@@ -161,7 +163,7 @@ def test_what_is_removed_of_a_lease_is_made_anew(leases: Path, wiped: str) -> No
         wait_for(lambda: all((leases / name).exists() for name in names), "the files")
         assert try_to_take(0) == "GPU-0"
         told = holders(MACHINE)
-        assert {told[gpu]["pid"] for gpu in ("GPU-0", "GPU-1")} == {pid}
+        assert {told[gpu].pid for gpu in ("GPU-0", "GPU-1")} == {pid}
         for name in ("GPU-0", "GPU-1"):
             with open(leases / f"{name}.lease") as file, pytest.raises(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -172,7 +174,7 @@ def test_what_is_removed_of_a_lease_is_made_anew(leases: Path, wiped: str) -> No
 
 
 def test_a_folder_with_leases_is_locked_so_that_it_is_not_cleaned_up(leases: Path) -> None:
-    with take(0), open_folder(leases) as folder, pytest.raises(BlockingIOError):
+    with closing(take(0)), open_folder(leases) as folder, pytest.raises(BlockingIOError):
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as systemd-tmpfiles does
     with open_folder(leases) as folder:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,7 +191,7 @@ def test_what_something_else_has_locked_is_taken_too(leases: Path) -> None:
     take(0).close()
     with open(leases / "GPU-0.lease") as file:  # as `flock FILE sleep 1d` in a shell
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert holders(MACHINE) == {"GPU-0": {"user": None, "shared": False, "others": []}}
+        assert holders(MACHINE) == {"GPU-0": GpuLease(user=None, shared=False, others=[])}
         assert try_to_take(0) == "GPU-0"
     assert holders(MACHINE) == {}
 
@@ -204,7 +206,9 @@ def test_users_refuse_each_other_whoever_came_first(leases: Path, first: int) ->
     os.umask(0o077)
     try:
         child = Child(lambda: take(0, 1, pool="p-child"), first)
-        other = Child(lambda: [try_to_take(0, 2), try_to_take(2), holders(MACHINE)], second)
+        other = Child(
+            lambda: [try_to_take(0, 2), try_to_take(2), to_builtins(holders(MACHINE))], second
+        )
     finally:
         os.umask(0o022)
     assert child.alive
@@ -219,11 +223,12 @@ def test_users_refuse_each_other_whoever_came_first(leases: Path, first: int) ->
 
 @as_root
 def test_nobody_can_say_to_be_somebody_else(leases: Path) -> None:
-    def lie() -> Lease:
-        return Lease.take(["GPU-0"], who() | {"user": "root"})
+    def lie() -> HeldFile:
+        said = b'{"gpus": ["GPU-0"], "user": "root"}'
+        return HeldFile.create(folder() / "p-1.holder", said)
 
     child = Child(lie, NOBODY)
-    assert holders(MACHINE)["GPU-0"]["user"] == pwd.getpwuid(NOBODY).pw_name
+    assert holders(MACHINE)["GPU-0"].user == pwd.getpwuid(NOBODY).pw_name
     child.end()
 
 
@@ -280,9 +285,9 @@ def test_what_others_write_is_borne(leases: Path) -> None:
         held.append(file)
     told = holders(MACHINE)
     assert told.keys() == {"GPU-1", "GPU-2"}
-    assert {told[gpu]["since"] for gpu in told} == {None}
-    assert (told["GPU-1"]["notebook"], told["GPU-1"]["pid"]) == ("[2Jx", None)
-    assert told["GPU-2"]["pool"] is None
+    assert {told[gpu].since for gpu in told} == {None}
+    assert (told["GPU-1"].notebook, told["GPU-1"].pid) == ("[2Jx", None)
+    assert told["GPU-2"].pool is None
     for file in held:
         file.close()
 
@@ -322,7 +327,7 @@ def test_killed_at_any_step_a_process_leaves_all_gpus_free(leases: Path) -> None
             break
         assert child.end() == -signal.SIGKILL
         killed += 1
-        assert Child(lambda: holders(MACHINE)).said == {}
+        assert Child(lambda: [*holders(MACHINE)]).said == []
         # Each step is taken on a host where nothing was, and where all was but this one.
         if step % 2:
             assert Child(lambda: try_to_take(0, 1, 2)).said == "got it"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import closing
 
 import psutil
 import pytest
 
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.jobs.lease import Lease
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
@@ -196,8 +198,8 @@ def test_gpus_are_given_and_a_large_job_is_not_starved(queue: Queue, fake_nvml: 
 
 def test_a_job_waits_for_a_pool_and_starts_when_that_ends(queue: Queue, fake_nvml: State) -> None:
     fake_nvml.write(gpus=1)
-    who = {"pool": "p1", "pid": os.getpid(), "since": 0.0, "notebook": "a.ipynb", "host": "here"}
-    with Lease.take(["GPU-fake-0"], who):
+    who = Leaseholder(pool="p1", pid=os.getpid(), since=0.0, notebook="a.ipynb", host="here")
+    with closing(Lease.take(["GPU-fake-0"], who)):
         job = queue.submit("-G", "1", "true")
         wait_for(lambda: queue.show(job)["reason"] == "Resources", "the reason")
     assert queue.ended(job)["state"] == "COMPLETED"
@@ -232,7 +234,7 @@ def test_a_process_that_came_after_the_last_look_is_seen_before_a_gpu_is_given(
 
 def test_a_gpu_that_is_lost_is_named_and_others_go_on(queue: Queue, fake_nvml: State) -> None:
     fake_nvml.write(gpus=2)
-    with Lease.take(["GPU-fake-1"], {"pool": "p", "pid": 1, "since": 1.0}):
+    with closing(Lease.take(["GPU-fake-1"], Leaseholder(pool="p", pid=1, since=1.0))):
         waits = queue.submit("-c", "0", "-G", "1", "--gpu-ids", "1", "true")
         wait_for(lambda: queue.show(waits)["reason"] == "Resources", "the reason")
         for process in queue.processes("dist-dispatcher"):

@@ -82,7 +82,7 @@ def test_a_state_changes_only_from_the_one_that_was_read(store: Store) -> None:
         store.move(store.get(job.id), RUNNING)
     assert store.move(store.get(job.id), PENDING, attempt=2, launch=None)
     assert not store.move(running, COMPLETED)  # by the runner of the first attempt
-    states = [event["state"] for event in store.events()]
+    states = [event.state for event in store.events()]
     assert states == [PENDING, CONFIGURING, RUNNING, COMPLETED, PENDING]
 
 

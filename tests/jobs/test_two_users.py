@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.jobs.lease import Lease, running
 from jupyter_dist_server.jobs.schedule.board import posted
 from jupyter_dist_server.jobs.schedule.overview import overview
@@ -87,7 +88,7 @@ def other(queue: Queue, leases: Path, fake_nvml: State) -> Iterator[OtherQueue]:
 
 def take(*gpus: int) -> Lease:
     """Lease GPUs as a pool does."""
-    who = {"pool": f"p-{gpus[0]}", "pid": os.getpid(), "since": 1.0, "notebook": "a", "host": "h"}
+    who = Leaseholder(pool=f"p-{gpus[0]}", pid=os.getpid(), since=1.0, notebook="a", host="h")
     return Lease.take([f"GPU-fake-{gpu}" for gpu in gpus], who)
 
 
@@ -101,7 +102,7 @@ def states(queue: Queue) -> list[str]:
 
 
 def test_users_take_turns_and_see_each_other(queue: Queue, other: OtherQueue) -> None:
-    with take(*range(8)):
+    with closing(take(*range(8))):
         queue.submit("-c", "0", "-G", "1", "-a", "1-12", *UNTIL_GO)
         other.submit("-c", "0", "-G", "1", "-J", "theirs", "-a", "1-12", *UNTIL_GO)
         wait_for(lambda: waiting() == {0: 12, OTHER: 12}, "both to wait")
@@ -118,7 +119,7 @@ def test_users_take_turns_and_see_each_other(queue: Queue, other: OtherQueue) ->
 
 
 def test_whoever_waits_sleeps(queue: Queue, other: OtherQueue) -> None:
-    with take(*range(8)):
+    with closing(take(*range(8))):
         other.submit("-c", "0", "-G", "8", "true")
         queue.submit("-c", "0", "-G", "8", "true")
         queue.submit("-H", "-c", "0", "sleep", "1000")
@@ -136,7 +137,7 @@ def _wake_ups(processes: list[psutil.Process], seconds: float = 1.0) -> int:
 
 
 def test_a_dispatcher_that_was_stopped_is_passed_over(queue: Queue, other: OtherQueue) -> None:
-    with take(*range(8)):
+    with closing(take(*range(8))):
         theirs = other.submit("-c", "0", "-G", "8", "true")
         wait_for(lambda: waiting() == {OTHER: 1}, "theirs to wait")
         ours = queue.submit("-c", "0", "-G", "8", "true")
@@ -151,7 +152,7 @@ def test_a_dispatcher_that_was_stopped_is_passed_over(queue: Queue, other: Other
 
 
 def test_the_board_of_a_killed_dispatcher_does_not_count(queue: Queue, other: OtherQueue) -> None:
-    with take(*range(8)):
+    with closing(take(*range(8))):
         theirs = other.submit("-c", "0", "-G", "8", "true")
         wait_for(lambda: waiting() == {OTHER: 1}, "theirs to wait")
         ours = queue.submit("-c", "0", "-G", "8", "true")
@@ -217,4 +218,4 @@ async def test_a_pool_waits_for_a_job_of_another_user(queue: Queue, other: Other
 
 
 def _holds(uid: int) -> Any:
-    return [said for said in running() if said["user"] == str(uid)]
+    return [said for said in running() if said.user == str(uid)]

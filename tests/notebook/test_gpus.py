@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from jupyter_dist_server.common.files.shared_folder import FOLDER
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.jobs.lease import Lease
 
 from ..environment import environment, tagged
@@ -107,8 +109,10 @@ def test_status_shows_ranks_and_who_has_the_other_gpus(notebook: Notebook, gpus:
             **{"2.process": f"{stranger.pid},{31 * 2**30},64", "2.memory_used": 31 * 2**30},
             **{"2.utilization": 64, "2.temperature": 84, "1.utilization": "!unsupported"},
         )
-        told = {"pool": "p-1", "pid": stranger.pid, "since": time.time(), "notebook": "b.ipynb"}
-        with Lease.take(["GPU-fake-3"], told | {"host": "here"}):
+        who = Leaseholder(
+            pool="p-1", pid=stranger.pid, since=time.time(), notebook="b.ipynb", host="here"
+        )
+        with closing(Lease.take(["GPU-fake-3"], who)):
             started = notebook.ok("%dist_init").shown
             said = notebook.ok("%dist_status").text
     finally:

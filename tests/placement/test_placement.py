@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,8 @@ from jupyter_dist_server.agent.rank_environment import rank_environment
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
+from jupyter_dist_server.jobs.lease import GpuLease
+from jupyter_dist_server.jobs.schedule.situation import Waiting
 from jupyter_dist_server.placement.assignment import GpusTaken, Placement, place
 from jupyter_dist_server.placement.conflicts import unavailable
 from jupyter_dist_server.placement.environment import agent_environment
@@ -490,9 +493,16 @@ def row(pid: int, memory: int | None, command: str | None = "python") -> GpuProc
     return GpuProcess(pid, command and "bob", command, memory, None)
 
 
-def lease(**fields: Any) -> dict[str, Any]:
-    said = {"user": "bob", "pool": "p-1", "notebook": "a.ipynb", "since": time.time()}
-    return said | {"shared": False, "others": []} | fields
+def lease(since: float = 0.0, shared: bool = False, others: Iterable[GpuLease] = ()) -> GpuLease:
+    since = since or time.time()
+    return GpuLease(
+        user="bob",
+        pool="p-1",
+        notebook="a.ipynb",
+        since=since,
+        shared=shared,
+        others=[*others],
+    )
 
 
 def why(request: PoolRequest, leases: Any = None, rows: Any = None, line: Any = ()) -> str:
@@ -519,7 +529,7 @@ def test_a_lease_is_told_with_holder_notebook_and_time() -> None:
     since = time.mktime((2024, 3, 5, 14, 2, 0, 0, 0, -1))
     said = why(PoolRequest(force=True), lease(since=since))
     assert said == "leased by bob (pool p-1 of a.ipynb, since 05 Mar, 14:02)"
-    assert why(PoolRequest(), {"user": None, "shared": False, "others": []}).startswith("locked by")
+    assert why(PoolRequest(), GpuLease(user=None, shared=False, others=[])).startswith("locked")
 
 
 def test_a_shared_lease_is_no_obstacle_for_those_who_share() -> None:
@@ -531,7 +541,7 @@ def test_a_shared_lease_is_no_obstacle_for_those_who_share() -> None:
 
 
 def test_who_stands_in_line_comes_first() -> None:
-    waiting = lease() | {"gpus": ["G"]}
+    waiting = Waiting("bob", "p-1", "a.ipynb", time.time(), frozenset("G"))
     assert why(PoolRequest(force=True, oversubscribe=True), line=[waiting]).startswith(
         "reserved for bob"
     )

@@ -55,7 +55,7 @@ async def follow(pool: Pool) -> None:
 
 def leased() -> dict[str, str]:
     """Return which pool leases which GPU."""
-    return {uuid: who["pool"] for uuid, who in holders(FOUR).items()}
+    return {uuid: who.pool for uuid, who in holders(FOUR).items()}
 
 
 def used(pool: Pool) -> list[str]:
@@ -106,7 +106,7 @@ async def test_the_agent_alone_holds_a_lease_from_its_start_to_its_end(
         assert {pid: count for pid, count in counts.items() if count} == expected
         assert len(counts) >= 6 and lease_files(psutil.Process()) == []
         told = holders(FOUR)
-        assert told[NAMES[1]]["pid"] == agent_of(second).pid
+        assert told[NAMES[1]].pid == agent_of(second).pid
 
         pid = second.record.ranks[0].pid
         second.commands.restart()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from jupyter_dist_server.common.files.shared_folder import FOLDER, folder, owner_notice
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
@@ -19,7 +21,6 @@ from ..jobs.conftest import Child, leases  # noqa: F401
 from . import stranger
 
 MACHINE = Inventory(tuple(Gpu(i, f"GPU-{i}", "H100", 80, f"0{i}", "9.0") for i in range(3)))
-WHO = {"pid": 1, "since": 1.0, "notebook": "a.ipynb", "host": "h"}
 KEEP_LEASE = """
 # Made the file of a GPU, as its first user; then makes another one in its place.
 path = sys.argv[1]
@@ -72,7 +73,8 @@ print(freed)
 
 
 def take(*gpus: int, pool: str = "p-1") -> Lease:
-    return Lease.take([f"GPU-{gpu}" for gpu in gpus], WHO | {"pool": pool})
+    who = Leaseholder(pool=pool, pid=1, since=1.0, notebook="a.ipynb", host="h")
+    return Lease.take([f"GPU-{gpu}" for gpu in gpus], who)
 
 
 @pytest.fixture
@@ -84,7 +86,7 @@ def shared(leases: Path) -> Path:  # noqa: F811
 
 
 def test_a_lease_is_neither_taken_nor_freed_by_another_user(shared: Path) -> None:
-    with take(0, 1):
+    with closing(take(0, 1)):
         assert stranger.said(FREE, shared) == "[]"
 
         def attempt() -> str:
@@ -102,13 +104,13 @@ def test_whoever_made_a_gpus_file_cannot_lease_it_twice_by_that(shared: Path) ->
     other = stranger.begin(KEEP_LEASE, shared / "GPU-0.lease")
     try:
         assert other.stdin and other.stdout and other.stdout.readline() == "made\n"
-        with take(0):
+        with closing(take(0)):
             other.stdin.write("\n")
             other.stdin.flush()
             assert other.stdout.readline() == "replaced\n"
             with pytest.raises(GpuTaken):
                 take(0, pool="p-2")
-            assert holders(MACHINE)["GPU-0"]["pool"] == "p-1"
+            assert holders(MACHINE)["GPU-0"].pool == "p-1"
         take(0, pool="p-2").close()
     finally:
         stranger.end(other)
@@ -121,10 +123,10 @@ def test_ten_thousands_of_files_stall_nobody(shared: Path) -> None:
 
         told = holders(MACHINE)
         assert told.keys() == {"GPU-1"}, "a file of many names is nobody's"
-        assert len(told["GPU-1"]["others"]) == 255
+        assert len(told["GPU-1"].others) == 255
         assert list(wants_of(posted())) == []
-        with take(2):
-            assert holders(MACHINE)["GPU-2"]["pool"] == "p-1"
+        with closing(take(2)):
+            assert holders(MACHINE)["GPU-2"].pool == "p-1"
     finally:
         stranger.end(other)
 

@@ -8,12 +8,13 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 import pytest
 from tornado.websocket import WebSocketClientConnection
 
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.jobs.lease import Lease
 
 from ..fake_nvml.build import State
@@ -237,14 +238,8 @@ async def test_who_holds_leases_is_told(gpu_client: Client) -> None:
         first = (await read_until(stream, kind("gpus")))[-1]
         uuid = first["inventory"]["gpus"][3]["uuid"]
         assert first["leases"] == {}
-        who = {
-            "pool": "p1",
-            "pid": os.getpid(),
-            "since": 5.0,
-            "notebook": "a.ipynb",
-            "host": "h",
-        }
-        with Lease.take([uuid], who | {"user": "ann"}):
+        who = Leaseholder(pool="p1", pid=os.getpid(), since=5.0, notebook="a.ipynb", host="h")
+        with closing(Lease.take([uuid], who)):
             held = (await read_until(stream, lambda f: f.get("leases")))[-1]["leases"]
             assert held.keys() == {uuid}
             assert held[uuid]["notebook"] == "a.ipynb"

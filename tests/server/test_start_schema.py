@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.jobs.lease import Lease
 
 from ..fake_nvml.build import State
@@ -36,6 +38,6 @@ def test_a_rank_is_offered_for_each_gpu_that_nobody_has(gpu_client: Client, gpus
     assert offered["gpu_ids"]["items"]["enum"] == list(range(8))
     assert offered["num_ranks"]["default"] == 8
     uuid = gpu_client.get("gpus")["gpus"][3]["uuid"]
-    who = {"pid": os.getpid(), "pool": "p-1", "since": 1.0, "notebook": "", "host": "here"}
-    with Lease.take([uuid], who):
+    who = Leaseholder(pid=os.getpid(), pool="p-1", since=1.0, notebook="", host="here")
+    with closing(Lease.take([uuid], who)):
         assert fields(gpu_client)["num_ranks"]["default"] == 7

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import logging
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ..errors import DistError
+from ..protocol.leaseholder import decode_leaseholder
 from .inotify import ATTRIB, DELETE_SELF, MOVE_SELF, Inotify
 from .own_files import OwnFile, own_any
 from .shared_folder import guard, is_free, lock_file, new_file
@@ -32,7 +34,7 @@ class InheritedLease:
 
     def __init__(self, descriptors: list[int]) -> None:
         self._files = [own_any(descriptor) for descriptor in descriptors]
-        self._content: dict[str, Any] = json.loads(_read(self._files[-1]))
+        self._said = decode_leaseholder(_read(self._files[-1]))
         self._events: Inotify | None = None
         self._paths: list[Path] = []
         if sys.platform == "linux":
@@ -49,9 +51,9 @@ class InheritedLease:
 
     def tell(self, **fields: Any) -> None:
         """Tell others something else of the holder."""
-        self._content |= fields
+        self._said = msgspec.structs.replace(self._said, **fields)
         holder = self._files[-1].fileno()
-        os.ftruncate(holder, os.pwrite(holder, json.dumps(self._content).encode(), 0))
+        os.ftruncate(holder, os.pwrite(holder, self._said.encode(), 0))
 
     def mend(self) -> None:
         """Make files anew that somebody has removed."""
@@ -72,14 +74,14 @@ class InheritedLease:
     def _make(self, path: Path, is_holder: bool) -> OwnFile:
         if path == self._paths[0]:
             return guard()
-        mode = fcntl.LOCK_SH if self._content.get("shared") else fcntl.LOCK_EX
+        mode = fcntl.LOCK_SH if self._said.shared else fcntl.LOCK_EX
         if not is_holder:
             file = lock_file(path)
             if not is_free(file, mode):
                 file.close()
                 raise FileExistsError(0, "another process has locked its successor")
             return file
-        fresh, file = new_file(path.parent, json.dumps(self._content).encode())
+        fresh, file = new_file(path.parent, self._said.encode())
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fresh.rename(path)
         return file

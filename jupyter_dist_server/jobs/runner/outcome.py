@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from ..command import log_paths
 from ..log import LogReader
+from ..store.attempt import GpuUsage
 from ..store.job import Job
 from ..store.states import CANCELLED, COMPLETED, FAILED, NODE_FAIL, OUT_OF_MEMORY, TIMEOUT
 
@@ -28,8 +29,19 @@ _ASKED = {
 }
 
 
-def outcome(job: Job, code: int, ended_by: str | None, killed_for_memory: str) -> dict[str, Any]:
-    """Return the fields that the end of a job changes.
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The fields that the end of a job changes."""
+
+    state: str
+    reason: str = "None"
+    detail: str = ""
+    exit_code: int | None = None
+    exit_signal: int | None = None
+
+
+def outcome(job: Job, code: int, ended_by: str | None, killed_for_memory: str) -> Outcome:
+    """Tell what became of a job.
 
     Parameters
     ----------
@@ -42,20 +54,24 @@ def outcome(job: Job, code: int, ended_by: str | None, killed_for_memory: str) -
     killed_for_memory : str
         What the kernel says of that.
     """
-    ended: dict[str, Any] = {"exit_code": code} if code >= 0 else {"exit_signal": -code}
     if ended_by:
-        reason, told = _ASKED[ended_by]
-        return ended | {"state": ended_by, "reason": reason, "detail": told}
-    if code == 0:
-        return ended | {"state": COMPLETED, "reason": "None", "detail": ""}
-    if told := killed_for_memory or _out_of_memory(job):
-        return ended | {"state": OUT_OF_MEMORY, "reason": "OutOfMemory", "detail": told}
-    if code < 0:
+        state, (reason, told) = ended_by, _ASKED[ended_by]
+    elif code == 0:
+        state, reason, told = COMPLETED, "None", ""
+    elif told := killed_for_memory or _out_of_memory(job):
+        state, reason = OUT_OF_MEMORY, "OutOfMemory"
+    elif code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-        told = f"Ended by signal {-code} ({name})."
-        return ended | {"state": FAILED, "reason": f"RaisedSignal:{-code}", "detail": told}
-    told = f"It ended with exit code {code}."
-    return ended | {"state": FAILED, "reason": "NonZeroExitCode", "detail": told}
+        state, reason, told = FAILED, f"RaisedSignal:{-code}", f"Ended by signal {-code} ({name})."
+    else:
+        state, reason, told = FAILED, "NonZeroExitCode", f"It ended with exit code {code}."
+    return Outcome(
+        state=state,
+        reason=reason,
+        detail=told,
+        exit_code=code if code >= 0 else None,
+        exit_signal=-code if code < 0 else None,
+    )
 
 
 def _out_of_memory(job: Job) -> str:
@@ -70,14 +86,14 @@ def _out_of_memory(job: Job) -> str:
     return ""
 
 
-def unused_gpus(job: Job, usage: Mapping[str, Mapping[str, Any]]) -> str:
+def unused_gpus(job: Job, usage: Mapping[str, GpuUsage]) -> str:
     """Return a sentence if a job did not use its GPUs, from what was seen of them."""
     unused = [
         uuid
         for uuid, seen in usage.items()
-        if seen["samples"] >= _ENOUGH
-        and not seen["load_peak"]
-        and seen["memory_peak"] - seen["memory_first"] < _UNUSED
+        if seen.samples >= _ENOUGH
+        and not seen.load_peak
+        and seen.memory_peak - seen.memory_first < _UNUSED
     ]
     if not unused:
         return ""

@@ -15,8 +15,8 @@ import shutil
 import signal
 import sys
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -43,7 +43,7 @@ from .descendants import descendants, send
 from .job_process import become_job
 from .log_limit import LogLimit
 from .notify import notify
-from .outcome import outcome, unused_gpus
+from .outcome import Outcome, outcome, unused_gpus
 
 _COMMIT_FOR = 60.0
 """Seconds for which writing the job's end is tried, before it is left in a file."""
@@ -94,7 +94,8 @@ class Runner:
         try:
             child, release = self._fork()
         except (OSError, DistError) as error:
-            self._finish(FAILED, reason="JobLaunchFailure", detail=_first_line(error))
+            refused = Outcome(state=FAILED, reason="JobLaunchFailure", detail=_first_line(error))
+            self._finish(refused)
             return
         now, limit = time.time(), self.job.limit
         self._started = time.monotonic()
@@ -116,7 +117,7 @@ class Runner:
             os.close(release)
             os.waitpid(child, 0)
             if fresh.cancel_at is not None:
-                self._finish(CANCELLED, detail="Cancelled before it started.")
+                self._finish(Outcome(state=CANCELLED, detail="Cancelled before it started."))
             return
         self.job = self._store.get(self.job.id)
         os.write(release, b"!")
@@ -125,7 +126,7 @@ class Runner:
         self._end_leftovers()
         for log in self._log_limits:
             log.look()
-        self._finish(**self._outcome(status, child))
+        self._finish(self._outcome(status, child))
         self._start_again()
 
     def _fork(self) -> tuple[int, int]:
@@ -239,9 +240,9 @@ class Runner:
                 names = ", ".join(f"{process.name()} (pid {process.pid})" for process in alive)
                 self._store.change([self.job.id], detail=f"Waits for {names} to end.")
 
-    def _outcome(self, status: int, child: int) -> dict[str, Any]:
+    def _outcome(self, status: int, child: int) -> Outcome:
         if refused := os.read(self._refused, 4096).decode(errors="replace"):
-            return {"state": FAILED, "reason": "JobLaunchFailure", "detail": refused}
+            return Outcome(state=FAILED, reason="JobLaunchFailure", detail=refused)
         code = os.waitstatus_to_exitcode(status)
         told = ""
         if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
@@ -250,7 +251,7 @@ class Runner:
         found = outcome(self.job, code, self._ended_by, told)
         with contextlib.suppress(DistError):
             unused = unused_gpus(self.job, self._store.usage(self.job))
-            found["detail"] = f"{found['detail']} {unused}".strip()
+            found = replace(found, detail=f"{found.detail} {unused}".strip())
         return found
 
     def _start_again(self) -> None:
@@ -261,18 +262,18 @@ class Runner:
             told = f"Started again: it ended with exit code {ended.exit_code}."
             start_again(self._store, ended, told)
 
-    def _finish(self, state: str, **fields: Any) -> None:
+    def _finish(self, found: Outcome) -> None:
         """Write the job's end; where that cannot be done, leave it in a file."""
-        fields = {"reason": "None", "ended": time.time()} | fields
+        fields = asdict(found) | {"ended": time.time()}
         until = time.monotonic() + _COMMIT_FOR
         while True:
             try:
-                self._store.move(self.job, state, **fields)
+                self._store.move(self.job, **fields)
                 return
             except DistError:
                 if time.monotonic() > until:
                     path = self._store.folder / f"{self.job.id}.{self.job.attempt}.exit.json"
-                    path.write_text(json.dumps({"state": state} | fields))
+                    path.write_text(json.dumps(fields))
                     return
                 self._sleep(1.0)
 

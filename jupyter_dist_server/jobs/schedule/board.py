@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from types import TracebackType
 from typing import Annotated
 
 import msgspec
@@ -167,7 +166,7 @@ class Board:
             self._file.file.close()  # somebody has wiped the folder
             self._file = None
         if self._file is None:
-            self._file = HeldFile.write_new(folder() / self.name, said)
+            self._file = HeldFile.create(folder() / self.name, said)
         elif said != self._said:
             self._file.write(said)
         self._said = said
@@ -183,17 +182,6 @@ class Board:
             (folder() / self.name).unlink(missing_ok=True)
             self._file.file.close()
             self._file = None
-
-    def __enter__(self) -> Board:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _encode(self, wants: Sequence[Want], sees: Collection[str]) -> bytes:
         room = _LONGEST - 1024 - sum(len(uuid) + 3 for uuid in sees)

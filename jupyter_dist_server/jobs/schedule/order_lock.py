@@ -21,7 +21,7 @@ _PAUSE = 0.005
 
 
 @contextlib.contextmanager
-def our_turn(limit: float = _LIMIT) -> Iterator[bool]:
+def order_lock(limit: float = _LIMIT) -> Iterator[bool]:
     """Wait until nobody else looks and takes; tell whether that is so."""
     with lock_file(folder() / _NAME) as file:
         until = time.monotonic() + limit

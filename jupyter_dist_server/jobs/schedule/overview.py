@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..eligible import obstacles
 from ..held_file import name_of
-from ..lease import running
+from ..lease import KnownLeaseholder, running
 from ..store.job import Job
 from ..store.states import PENDING, RUNNING
 from ..store.store import Store
@@ -85,12 +85,12 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     mine = name_of(os.getuid()), store_name(store.folder)
     for said in running():
         # A job of ours that is not active has ended: its runner is about to give back what it has.
-        if said.get("job") is None or (said["user"], said.get("store")) != mine:
+        if said.job is None or (said.user, said.store) != mine:
             rows.append(_runs(said))
     rows += [
         Row(id="", user="", name="", kind=OTHER, state=RUNNING, gpus=1, gpu_uuids=(uuid,))
         for uuid, who in there.leases.items()
-        if who["user"] is None
+        if who.user is None
     ]
     wanted = there.plan()
     by_id = {str(job.id): job for job in pending}
@@ -124,22 +124,21 @@ def _own(job: Job, expected: Expected | None) -> Row:
     )
 
 
-def _runs(said: Mapping[str, Any]) -> Row:
+def _runs(said: KnownLeaseholder) -> Row:
     """Read what another process says that it has; it may say anything."""
-    is_job = said.get("job") is not None
-    since, ends_by = _number(said.get("since")), _number(said.get("ends_by"))
+    is_job = said.job is not None
     return Row(
-        id=str(said.get("label" if is_job else "pool") or ""),
-        user=said["user"],
-        name=str(said.get("notebook") or ""),
+        id=(said.label if is_job else said.pool) or "",
+        user=said.user,
+        name=said.notebook or "",
         kind=BATCH if is_job else POOL,
         state=RUNNING,
-        gpus=len(said["gpus"]),
-        gpu_uuids=tuple(said["gpus"]),
-        limit=ends_by - since if since is not None and ends_by is not None else None,
-        since=since,
-        ends_by=ends_by,
-        idle_since=_number(said.get("idle_since")),
+        gpus=len(said.gpus),
+        gpu_uuids=said.gpus,
+        limit=None if said.ends_by is None or said.since is None else said.ends_by - said.since,
+        since=said.since,
+        ends_by=said.ends_by,
+        idle_since=said.idle_since,
     )
 
 
@@ -157,7 +156,3 @@ def _waits(want: Want, kinds: Mapping[str, str], reason: str, expected: Expected
         reason=reason,
         expected=expected,
     )
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None

@@ -8,12 +8,12 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 
 from ..held_file import name_of
-from ..lease import holders, running
+from ..lease import GpuLease, KnownLeaseholder, holders, running
 from ..store.job import Job
 from ..store.store import Store
 from ..store.words import write_moment
@@ -35,7 +35,7 @@ class Situation:
     machine: Machine
     held: list[Held]
     ordered: list[Want]
-    leases: dict[str, dict[str, Any]]
+    leases: dict[str, GpuLease]
     """Who leases GPUs, see `lease.holders`."""
     now: float
 
@@ -75,7 +75,7 @@ def situation(
     held = [_held(job, user) for job in active]
     ours = {one.id for one in held}
     for said in running():
-        if said["user"] != user or said.get("store") != store or str(said.get("job")) not in ours:
+        if said.user != user or said.store != store or str(said.job) not in ours:
             held.append(_leased(said, now))
     known = {uuid for one in held for uuid in one.gpus}
     held += [Held(f"lock {uuid}", "", frozenset([uuid]), now) for uuid in leases.keys() - known]
@@ -171,25 +171,32 @@ def wants_of_jobs(jobs: Iterable[Job], head_since: Mapping[int, float]) -> list[
     ]
 
 
-def first(there: Situation, wanted: Plan, want: Want) -> list[dict[str, Any]]:
-    """Tell who comes before an entry, and gets which of the GPUs that are free.
+@dataclass(frozen=True)
+class Waiting:
+    """Somebody who waits, and the GPUs that are reserved for that."""
 
-    Returns
-    -------
-    list of dict
-        ``{user, pool, notebook, since, gpus}``; `gpus` are UUIDs.
-    """
+    user: str
+    pool: str
+    """Or ``job-`` and its number."""
+    notebook: str
+    since: float
+    gpus: frozenset[str]
+    """UUIDs."""
+
+
+def first(there: Situation, wanted: Plan, want: Want) -> list[Waiting]:
+    """Tell who comes before an entry, and gets which of the GPUs that are free."""
     free = there.machine.gpus.keys() - {uuid for one in there.held for uuid in one.gpus}
     free -= set(wanted.choices.get(want.id, ()))
     by_id = {one.id: one for one in there.ordered}
     found = []
     for id, uuids in wanted.starts.items():
         if id != want.id:
-            found.append(_told(by_id[id], free.intersection(uuids)))
+            found.append(_waiting(by_id[id], free.intersection(uuids)))
             free = free.difference(uuids)
     if wanted.head and wanted.head.id != want.id:
-        found.append(_told(by_id[wanted.head.id], free & wanted.kept))
-    return [who for who in found if who["gpus"]]
+        found.append(_waiting(by_id[wanted.head.id], free & wanted.kept))
+    return [who for who in found if who.gpus]
 
 
 def where_in_line(there: Situation, wanted: Plan, want: Want) -> str:
@@ -206,11 +213,10 @@ def where_in_line(there: Situation, wanted: Plan, want: Want) -> str:
     return f"{place}, expected to start {when}."
 
 
-def _told(want: Want, uuids: Collection[str]) -> dict[str, Any]:
+def _waiting(want: Want, uuids: Iterable[str]) -> Waiting:
     file, _, id = want.id.partition(" ")
     pool = id if file.startswith(POOL) else f"job-{id}"
-    told = {"user": want.user, "pool": pool, "notebook": want.name, "since": want.queued}
-    return told | {"gpus": sorted(uuids)}
+    return Waiting(want.user, pool, want.name, want.queued, frozenset(uuids))
 
 
 def _held(job: Job, user: str) -> Held:
@@ -227,23 +233,16 @@ def _held(job: Job, user: str) -> Held:
     )
 
 
-def _leased(said: Mapping[str, Any], now: float) -> Held:
+def _leased(said: KnownLeaseholder, now: float) -> Held:
     """Read what another process says that it has; it may say anything."""
-    ends_by, since = _number(said, "ends_by"), _number(said, "since")
-    shared = said.get("shared") is True
     return Held(
-        said["file"],
-        said["user"],
-        frozenset(said["gpus"]),
-        since=now if since is None else min(since, now),
-        ends_by=ends_by,
-        cpus=max(0, int(_number(said, "cpus") or 0)),
-        memory=max(0, int(_number(said, "memory_mib") or 0)) << 20,
-        share=max(0, int(_number(said, "share_mib") or 0)) << 20 if shared else None,
-        name=str(said.get("notebook") or ""),
+        said.file,
+        said.user,
+        frozenset(said.gpus),
+        since=now if said.since is None else min(said.since, now),
+        ends_by=said.ends_by,
+        cpus=said.cpus,
+        memory=said.memory_mib << 20,
+        share=(said.share_mib or 0) << 20 if said.shared else None,
+        name=said.notebook or "",
     )
-
-
-def _number(said: Mapping[str, Any], name: str) -> float | None:
-    value = said.get(name)
-    return float(value) if isinstance(value, int | float) else None

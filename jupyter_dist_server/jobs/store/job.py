@@ -56,10 +56,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The notebook that it runs."""
 
 
-AGAIN: dict[str, Any] = dict.fromkeys(
+AGAIN: dict[str, bool | tuple[()] | None] = dict.fromkeys(
     ("runner_pid", "runner_start", "started", "ends_by", "ended", "exit_code", "exit_signal")
 ) | {"cancel_at": None, "kill": False, "gpu_uuids": ()}
 """What a job has not, or not any more, before it is started."""
+
+
+def label_of(id: int, array: int | None, task: int | None) -> str:
+    """Return what people call a job: ``12``, or ``12_3`` for a task of an array."""
+    return str(id) if array is None else f"{array}_{task}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +113,7 @@ class Job:
     @property
     def label(self) -> str:
         """What people call it: ``12``, or ``12_3`` for a task of an array."""
-        return str(self.id) if self.array is None else f"{self.array}_{self.task}"
+        return label_of(self.id, self.array, self.task)
 
     @property
     def is_ended(self) -> bool:

@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 
 from ...common.errors import DistError
-from .job import Job, Spec
+from .attempt import Attempt, Event, GpuUsage
+from .job import Job, Spec, label_of
 from .states import ENDED, MOVES, PENDING
 from .store_file import StoreFile, unusable
 
@@ -38,18 +39,7 @@ _SELECT = (
 
 
 class Store(StoreFile):
-    """The user's jobs.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the file is; made if it is not there.
-
-    Raises
-    ------
-    DistError
-        If it cannot be used: a newer version wrote it, it is damaged, or the disk fails.
-    """
+    """The user's jobs; see `StoreFile` for how it is opened."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -175,14 +165,18 @@ class Store(StoreFile):
             found.setdefault(row["job"], []).append((others[row["upon"]], row["type"]))
         return found
 
-    def events(self, after: int = 0, most: int = -1) -> list[dict[str, Any]]:
+    def events(self, after: int = 0, most: int = -1) -> list[Event]:
         """Return the changes of state after a number, the oldest first, `most` of them."""
         rows = self._db.execute(
             "SELECT events.*, jobs.array, jobs.task, jobs.name FROM events JOIN jobs "
             "ON jobs.id = job WHERE seq > ? ORDER BY seq LIMIT ?",
             (after, most),
         )
-        return [dict(row) for row in rows]
+        found = []
+        for row in map(dict, rows):
+            label = label_of(row["job"], row.pop("array"), row.pop("task"))
+            found.append(Event(**row, label=label))
+        return found
 
     def last_event(self) -> int:
         """Return the number of the newest change of state."""
@@ -238,28 +232,28 @@ class Store(StoreFile):
             self.changed()
         return done
 
-    def usage(self, job: Job) -> dict[str, dict[str, Any]]:
+    def usage(self, job: Job) -> dict[str, GpuUsage]:
         """Return what was seen of a job's GPUs in its present attempt, by UUID."""
         row = self._db.execute(
             "SELECT usage FROM attempts WHERE job = ? AND attempt = ?", (job.id, job.attempt)
         ).fetchone()
-        return dict(json.loads(row["usage"])) if row else {}
+        return _usage(row["usage"]) if row else {}
 
-    def note_usage(self, job: Job, usage: Mapping[str, Any]) -> None:
+    def note_usage(self, job: Job, usage: Mapping[str, GpuUsage]) -> None:
         """Keep what was seen of a job's GPUs."""
         with self.writing():
             self._db.execute(
                 "INSERT INTO attempts (job, attempt, usage) VALUES (?, ?, ?) "
                 "ON CONFLICT (job, attempt) DO UPDATE SET usage = excluded.usage",
-                (job.id, job.attempt, json.dumps(usage)),
+                (job.id, job.attempt, msgspec.json.encode(usage).decode()),
             )
 
-    def attempts(self, ids: Iterable[int]) -> dict[int, list[dict[str, Any]]]:
+    def attempts(self, ids: Iterable[int]) -> dict[int, list[Attempt]]:
         """Return the attempts of jobs, the oldest first, with what they used of their GPUs."""
-        found: dict[int, list[dict[str, Any]]] = {}
+        found: dict[int, list[Attempt]] = {}
         for id in ids:
             rows = self._db.execute("SELECT * FROM attempts WHERE job = ? ORDER BY attempt", (id,))
-            found[id] = [dict(row) | {"usage": json.loads(row["usage"])} for row in rows]
+            found[id] = [Attempt(**dict(row) | {"usage": _usage(row["usage"])}) for row in rows]
         return found
 
     def changed(self) -> None:
@@ -289,6 +283,9 @@ class Store(StoreFile):
         )
         fields["held"], fields["kill"] = bool(fields["held"]), bool(fields["kill"])
         return Job(spec=self._specs[number], **fields)
+
+
+_usage = msgspec.json.Decoder(dict[str, GpuUsage]).decode
 
 
 def _to_sql(name: str, value: Any) -> Any:

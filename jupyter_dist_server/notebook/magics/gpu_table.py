@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from ...common.protocol.records import PoolRecord
 from ...common.protocol.sampler_messages import GpuProcess
@@ -12,7 +11,7 @@ from ...common.units import format_bytes
 from ...gpus.gpu_state import read_gpu_state
 from ...gpus.inventory import Gpu
 from ...gpus.metrics import Value
-from ...jobs.lease import holders
+from ...jobs.lease import GpuLease, holders
 from ...placement.conflicts import REAL_MEMORY, clock
 
 
@@ -56,14 +55,14 @@ def _memory(gpu: Gpu, used: Value) -> str:
 
 
 def _holder(
-    record: PoolRecord, gpu: Gpu, lease: dict[str, Any] | None, processes: list[GpuProcess]
+    record: PoolRecord, gpu: Gpu, lease: GpuLease | None, processes: list[GpuProcess]
 ) -> str:
     ranks = [r.rank for r in record.ranks if r.gpu and r.gpu.uuid == gpu.uuid]
     words = []
     if ranks:
         words.append(f"this pool, rank{'s' * (len(ranks) > 1)} {format_ranks(ranks)}")
-    for one in [lease, *lease["others"]] if lease else []:
-        if one.get("pool") != record.id:
+    for one in [lease, *lease.others] if lease else []:
+        if one.pool != record.id:
             words.append(_lessee(one))
     if not words:
         foreign = [row for row in processes if (row.memory or 0) > REAL_MEMORY]
@@ -71,11 +70,11 @@ def _holder(
     return "; ".join(words) or "free"
 
 
-def _lessee(lease: dict[str, Any]) -> str:
-    if lease["user"] is None:
+def _lessee(lease: GpuLease) -> str:
+    if lease.user is None:
         return "locked by another program"
-    name = lease["notebook"] or f"pool {lease['pool']}"
-    return f"{name}, user {lease['user']}, since {clock(lease['since'])}"
+    name = lease.notebook or f"pool {lease.pool}"
+    return f"{name}, user {lease.user}, since {clock(lease.since)}"
 
 
 def _process(row: GpuProcess) -> str:

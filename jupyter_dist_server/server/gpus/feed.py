@@ -18,7 +18,7 @@ from ...common.tasks import Tasks
 from ...gpus.gpu_state import read_gpu_state
 from ...gpus.inventory import Inventory
 from ...gpus.telemetry import Telemetry, Update
-from ...jobs.lease import holders
+from ...jobs.lease import GpuLease, holders
 from ...placement.pool_record import allowed
 from ...placement.request import PoolRequest
 from ...pools.manager import PoolManager
@@ -66,7 +66,7 @@ class GpuFeed:
         self._kernels = kernels
         self._user = psutil.Process().username()
         self._listeners: list[Callable[[], None]] = []
-        self._leases: dict[str, Any] = {}
+        self._leases: dict[str, GpuLease] = {}
         self._lease_trouble: str | None = None
         self._order: tuple[str, ...] = ()
         self._histories: dict[bool, tuple[int, asyncio.Task[bytes]]] = {}
@@ -103,7 +103,7 @@ class GpuFeed:
             "samples": telemetry.latest,
             "errors": telemetry.errors,
             "processes": msgspec.to_builtins(await self.processes()),
-            "leases": leases,
+            "leases": msgspec.to_builtins(leases),
             "stale_since": telemetry.stale_since,
             "trouble": telemetry.trouble or trouble,
         }
@@ -250,7 +250,7 @@ def _logged() -> Iterator[None]:
         _LOG.exception("Updating the GPUs of the stream failed")
 
 
-async def _who_leases(found: Inventory) -> tuple[dict[str, Any], str | None]:
+async def _who_leases(found: Inventory) -> tuple[dict[str, GpuLease], str | None]:
     """Return who leases GPUs, and what is wrong if that cannot be told."""
     try:
         return await asyncio.to_thread(holders, found), None

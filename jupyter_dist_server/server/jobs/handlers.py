@@ -135,7 +135,7 @@ class JobHandler(OneJobHandler):
             _refresh(store)
             jobs = select(store, [job])
             attempts = store.attempts([one.id for one in jobs[:MOST]])
-            return jobs_json(jobs, attempts={str(id): rows for id, rows in attempts.items()})
+            return jobs_json(jobs, attempts=msgspec.to_builtins(attempts, str_keys=True))
 
         self.answer(await in_store(look))
 

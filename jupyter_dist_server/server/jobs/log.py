@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from contextlib import ExitStack, suppress
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from tornado.iostream import StreamClosedError
 
@@ -14,13 +14,29 @@ from ...common.errors import DistError
 from ...jobs.command import log_paths
 from ...jobs.control import check_one
 from ...jobs.log import LogReader, text_of
-from ...jobs.store.job import Job
+from ...jobs.store.states import ENDED
 from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
 from ...jobs.submit.submission import select
 from ..base import NDJSON
 from .base import JobHandlerBase, in_store
 from .feed import JobFeed
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A piece of the output."""
+
+    offset: int
+    next: int
+    """Where the next piece begins."""
+    size: int
+    """Of the whole."""
+    replaced: bool
+    """Whether the file is another one than before."""
+    text: str
+    state: str
+    """Of the job."""
 
 
 class JobLogHandler(JobHandlerBase):
@@ -46,7 +62,7 @@ class JobLogHandler(JobHandlerBase):
         if self.get_query_argument("follow", "0") == "1":
             await self._follow(found.id, log)
         else:
-            self.finish((await in_store(lambda store: _read(store, found.id, log)))[0])
+            self.finish(asdict(await in_store(lambda store: _read(store, found.id, log))))
 
     async def _follow(self, id: int, log: LogReader) -> None:
         feed: JobFeed = self.settings["jupyter_dist_jobs"]
@@ -60,26 +76,23 @@ class JobLogHandler(JobHandlerBase):
                 if not watched and os.path.isdir(folder):
                     watched = True
                     watches.enter_context(feed.watch(folder, news.set))
-                piece, job = await in_store(lambda store: _read(store, id, log))
-                if piece["text"] or job.is_ended or piece["replaced"]:
-                    self.write(json.dumps(piece) + "\n")
+                piece = await in_store(lambda store: _read(store, id, log))
+                if piece.text or piece.state in ENDED or piece.replaced:
+                    self.write(json.dumps(asdict(piece)) + "\n")
                 await self.flush()  # also tells whether the caller has left
-                if piece["text"]:
+                if piece.text:
                     continue
-                if job.is_ended:
+                if piece.state in ENDED:
                     break
                 await news.wait()
             await self.finish(set_content_type=NDJSON)
 
 
-def _read(store: Store, id: int, log: LogReader) -> tuple[dict[str, Any], Job]:
+def _read(store: Store, id: int, log: LogReader) -> _Answer:
     job = store.get(id)  # before its output: when it has ended, all is there
     piece = log.read() if job.started is not None or job.is_ended else None
     if piece is None:
         place = max(0, log.place)
-        told = {"offset": place, "next": place, "size": 0, "replaced": False, "text": ""}
-    else:
-        text, log.place = text_of(piece)
-        told = {"offset": piece.start, "next": log.place, "size": piece.size}
-        told |= {"replaced": piece.replaced, "text": text}
-    return told | {"state": job.state}, job
+        return _Answer(place, place, 0, False, "", job.state)
+    text, log.place = text_of(piece)
+    return _Answer(piece.start, log.place, piece.size, piece.replaced, text, job.state)

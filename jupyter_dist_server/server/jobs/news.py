@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+
+import msgspec
 
 from ...common.errors import DistError
+from ...jobs.store.attempt import Event
 from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
 from .base import in_store
@@ -64,7 +66,7 @@ class JobNews:
         if len(events) == _MOST:
             self._on_change()
         if events:
-            self._seen = events[-1]["seq"]
+            self._seen = events[-1].seq
         return [_frame(self._seen, events)]
 
     def close(self) -> None:
@@ -73,9 +75,5 @@ class JobNews:
         self._watch.close()
 
 
-def _frame(seq: int, events: list[dict[str, Any]]) -> bytes:
-    for event in events:
-        array, task = event.pop("array"), event.pop("task")
-        event["label"] = str(event["job"]) if array is None else f"{array}_{task}"
-    told = {"type": "jobs", "seq": seq, "events": events}
-    return json.dumps(told, separators=(",", ":")).encode()
+def _frame(seq: int, events: list[Event]) -> bytes:
+    return msgspec.json.encode({"type": "jobs", "seq": seq, "events": events})

@@ -1,0 +1,77 @@
+"""What a lease says of its holder, in a file that all users can read, and others may forge."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import msgspec
+
+_LONGEST_WORD = 200
+"""Characters that are kept of each word that another user wrote."""
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Leaseholder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who holds a lease: a pool, or a job; `user` is for the file's owner to say."""
+
+    pool: str | None = None
+    """Which no other lease has."""
+    pid: int | None = None
+    since: float | None = None
+    notebook: str | None = None
+    """Or the job's name."""
+    host: str | None = None
+    gpus: tuple[str, ...] = ()
+    """UUIDs."""
+    shared: bool = False
+    """Whether others may lease the GPUs too, if they share them."""
+    ends_by: float | None = None
+    idle_since: float | None = None
+    """Since when no cell has run in a pool."""
+    job: int | None = None
+    label: str | None = None
+    """What people call the job."""
+    store: str | None = None
+    """Which queue the job is in."""
+    cpus: _Count = 0
+    memory_mib: _Count = 0
+    share_mib: _Count | None = None
+
+    def encode(self) -> bytes:
+        """Return the content of the file."""
+        return json.dumps(
+            msgspec.to_builtins(self)
+        ).encode()  # unlike msgspec's, with any file name
+
+
+_FIELDS = msgspec.structs.fields(Leaseholder)
+
+
+def decode_leaseholder(content: bytes) -> Leaseholder:
+    """Read the content of a file; what is not as it should be is left out.
+
+    Raises
+    ------
+    ValueError
+        If nothing can be read.
+    """
+    said = json.loads(content)
+    if not isinstance(said, dict):
+        raise ValueError("no object")
+    kept = {field.name: _keep(said.get(field.name), field.type) for field in _FIELDS}
+    return Leaseholder(**{name: value for name, value in kept.items() if value is not None})
+
+
+def _keep(value: object, kind: Any) -> Any:
+    """Return what may be shown of a value that another user wrote: it may be anything."""
+    if isinstance(value, str):
+        value = "".join(filter(str.isprintable, value))[:_LONGEST_WORD]
+    elif isinstance(value, int | float) and not abs(value) < 2**32:
+        # As a moment, also: what is not finite, or beyond all calendars, breaks who shows it.
+        return None
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return None

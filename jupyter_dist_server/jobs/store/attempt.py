@@ -1,0 +1,56 @@
+"""What the store keeps of each attempt of a job, and of each change of its state."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class GpuUsage(msgspec.Struct):
+    """What was seen of one GPU while a job had it."""
+
+    memory_first: int
+    """Bytes at the first reading."""
+    memory_peak: int = 0
+    samples: int = 0
+    """How many readings there were."""
+    load_sum: int = 0
+    """Of all readings, in percent."""
+    load_peak: int | None = None
+    """In percent; `None` if it cannot be read, as of a MIG instance."""
+    idle_since: float | None = None
+    """Since when it has done nothing; `None` if it does something, or nobody knows."""
+
+
+class Attempt(msgspec.Struct):
+    """A job's run, from its start to its end."""
+
+    job: int
+    attempt: int
+    """Its number, from 1."""
+    state: str | None
+    """`None` while it runs."""
+    reason: str | None
+    started: float | None
+    ended: float | None
+    exit_code: int | None
+    exit_signal: int | None
+    gpus: int | None
+    usage: dict[str, GpuUsage]
+    """By UUID."""
+
+
+class Event(msgspec.Struct):
+    """A change of state."""
+
+    seq: int
+    """Grows with each event of the store."""
+    job: int
+    at: float
+    was: str | None
+    """The state before; `None` if it was submitted."""
+    state: str
+    reason: str
+    name: str
+    """Of the job."""
+    label: str
+    """What people call the job."""
