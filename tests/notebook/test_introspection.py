@@ -88,7 +88,9 @@ def test_a_rank_completes(values: Notebook, magic: str) -> None:
 
 
 def test_the_first_chosen_rank_completes(values: Notebook) -> None:
-    assert complete(values, "%%rank 1\nonly_on|") == ["%%rank 1\nonly_on_one"]
+    whole = ["%%rank 1\nonly_on_one"]
+    # A rank on a busy machine may answer too late the first time.
+    wait_for(lambda: complete(values, "%%rank 1\nonly_on|") == whole, "the rank's completion")
     assert complete(values, "%%rank 0\nonly_on|") == []
     assert complete(values, "%%distributed --ranks 1\nonly_on|")
     assert complete(values, "%%rank 7\nwheels|") == ["%%rank 7\nwheels_of_rank"]
@@ -153,7 +155,9 @@ def test_a_rank_that_cannot_answer_is_not_waited_for(values: Notebook) -> None:
 time.sleep(4)\n        return ['ever']\nslow = Slow()"
     )
     assert complete(values, "%%distributed\nslow.|") == []
-    assert complete(values, "%%rank 1\nonly_on|") == ["%%rank 1\nonly_on_one"]
+    whole = ["%%rank 1\nonly_on_one"]
+    # A rank on a busy machine may answer too late the first time.
+    wait_for(lambda: complete(values, "%%rank 1\nonly_on|") == whole, "the rank's completion")
 
 
 def test_a_dead_rank_is_passed_over(values: Notebook) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,8 +13,15 @@ from .stranger import needs_a_stranger
 
 
 @pytest.fixture(scope="module", autouse=True)
-def second_uid() -> Iterator[None]:
-    """Skip where there is none; keep it from the ports of tests that run beside these."""
+async def second_uid() -> AsyncIterator[None]:
+    """Skip where there is none; keep it from the ports of tests that run beside these.
+
+    A thread stays in the network in which it began, so those of the event loop are new ones each
+    time.
+    """
     needs_a_stranger()
+    loop = asyncio.get_running_loop()
     with own_network():
+        loop.set_default_executor(ThreadPoolExecutor())
         yield
+    loop.set_default_executor(ThreadPoolExecutor())

@@ -109,8 +109,9 @@ async def test_the_sampler_goes_when_the_last_client_is_hidden_or_gone(
         assert samplers(gpu_server) == []
 
         await hidden.write_message('{"watch": ["gpus"]}')
+        await read_until(hidden, kind("gpus"))  # samples that were on their way may come first
         again = await read_until(hidden, kind("sample"))
-        assert [frame["type"] for frame in again[:2]] == ["gpus", "history"]
+        assert again[0]["type"] == "history"
         assert again[-1]["values"]["utilization"] == [50] * 8
 
 
