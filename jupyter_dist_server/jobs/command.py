@@ -9,11 +9,9 @@ from pathlib import Path
 
 from ..common.files.shared_folder import FOLDER
 from .held_file import name_of
-from .store.job import Job
+from .store.job import JOB, Job
 from .store.store import Store
 
-JOB = "JUPYTER_DIST_JOB"
-"""Environment variable: the job that a process belongs to, and which start of it."""
 _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
 
 

@@ -34,6 +34,7 @@ from .schedule.board import JOBS, Board, Posted
 from .schedule.order_lock import order_lock
 from .schedule.patience import Patience
 from .schedule.plan import Plan
+from .schedule.promise import Promise
 from .schedule.situation import Situation, others, situation_of, store_name, wants_of_jobs
 from .schedule.why_waiting import detail
 from .store.job import AGAIN, Job
@@ -74,6 +75,9 @@ class Dispatcher:
         self._seen_at = float("-inf")
         self._board = Board(JOBS, self._name)
         self._patience = Patience()
+        self._promise = Promise()
+        self._silent_since: float | None = None
+        """Since when NVML tells of no GPU."""
         self._head_since: dict[int, float] = {}
 
     def run(self) -> None:
@@ -150,6 +154,10 @@ class Dispatcher:
     def _read(self) -> None:
         self._seen = self._reader.read()
         self._seen_at = time.monotonic()
+        if self._seen.inventory.gpus:
+            self._silent_since = None
+        elif self._silent_since is None:
+            self._silent_since = time.time()
 
     def _start(self, job: Job, uuids: tuple[str, ...]) -> bool:
         """Give a job to a runner; false if somebody else was faster."""
@@ -216,11 +224,24 @@ class Dispatcher:
         """Write why jobs wait, where that has changed."""
         wants = {want.id: want for want in there.ordered}
         changed: dict[tuple[str, str], list[int]] = {}
+        moved = self._promise.note(there, wanted)
         for job in pending:
             if job.id in found:
                 text = found[job.id].reason, found[job.id].detail
             elif reason := wanted.reason(wants[str(job.id)]):
-                text = reason, detail(job, reason, there, wanted, self._seen)
+                is_head = wanted.head is not None and wanted.head.id == str(job.id)
+                text = (
+                    reason,
+                    detail(
+                        job,
+                        reason,
+                        there,
+                        wanted,
+                        self._seen,
+                        silent_since=self._silent_since,
+                        moved=moved if is_head else "",
+                    ),
+                )
             else:
                 continue
             if text != (job.reason, job.detail):
@@ -233,7 +254,8 @@ def _read_again(there: Situation, wanted: Plan) -> float | None:
     """Return after how many seconds only NVML can tell that a job may start, if so."""
     if there.machine.blocked:
         return _READ_EVERY
-    return _READ_LOST if "ReqNodeNotAvail" in wanted.reasons.values() else None
+    missing = {"ReqNodeNotAvail", "BadConstraints"} & set(wanted.reasons.values())
+    return _READ_LOST if missing else None
 
 
 def _locked(path: Path) -> io.FileIO:
@@ -261,6 +283,7 @@ def main() -> None:
     zygote = RunnerZygote()
     call_ourselves("dist-dispatcher")
     store = Store(folder)
+    store.keep_copy()
     while lock:
         sign(lock)
         try:

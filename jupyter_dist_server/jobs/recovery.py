@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import logging
 import os
 import time
@@ -12,8 +11,8 @@ import time
 import psutil
 
 from ..common.processes import boot_id
-from .command import JOB
-from .store.job import AGAIN, Job
+from .end_file import take_end
+from .store.job import AGAIN, JOB, Job
 from .store.states import CONFIGURING, NODE_FAIL, PENDING
 from .store.store import Store
 
@@ -25,7 +24,7 @@ def recover(store: Store) -> None:
     for job in store.active():
         if not _is_lost(store, job):
             continue
-        if _take_over_end(store, job):
+        if take_end(store, job):
             continue
         if job.boot == boot_id():
             end_leftovers(job)
@@ -61,16 +60,6 @@ def _is_lost(store: Store, job: Job) -> bool:
     finally:
         os.close(lock)
     return store.get(job.id) == job  # else it ended, or moved on, just now
-
-
-def _take_over_end(store: Store, job: Job) -> bool:
-    """Read the end that a runner could not write to the store."""
-    path = store.folder / f"{job.id}.{job.attempt}.exit.json"
-    with contextlib.suppress(FileNotFoundError):
-        store.move(job, **json.loads(path.read_text()))
-        path.unlink()
-        return True
-    return False
 
 
 def end_leftovers(job: Job) -> None:

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 from ..common.interpreter import python_command
-from .command import JOB
 from .dispatcher_lock import take_lock
+from .store.job import JOB
 from .store.store import Store
 
 DISPATCHER = "JUPYTER_DIST_DISPATCHER"

@@ -16,9 +16,10 @@ from pathlib import Path
 from ..common.interpreter import python_command
 from ..common.processes import call_ourselves
 from ..gpus import nvml
-from .command import JOB
+from ..gpus.sampler.gpu_processes import memory_by_pid
+from .gpu_notes import gpu_notes
 from .store.attempt import GpuUsage
-from .store.job import Job
+from .store.job import JOB, Job
 from .store.states import RUNNING
 from .store.store import Store
 from .wake import Wake
@@ -94,27 +95,31 @@ class Sampler:
             listed = nvml.devices()
             found = [] if isinstance(listed, nvml.Failure) else listed[0]
             self._devices = {device.uuid: device for device in found}
+        lost: dict[str, str] = {}
         for job in jobs:
             usage = self._store.usage(job)
             for uuid in job.gpu_uuids:
-                if device := self._devices.get(uuid):
-                    _add(usage, uuid, *_look(device))
+                device = self._devices.get(uuid)
+                memory = (
+                    nvml.query("nvmlDeviceGetMemoryInfo", device.handle) if device else nvml.LOST
+                )
+                if device is None or isinstance(memory, nvml.Failure):
+                    lost[uuid] = memory
+                    continue
+                load = nvml.query("nvmlDeviceGetUtilizationRates", device.handle)
+                load = None if isinstance(load, nvml.Failure) else int(load.gpu)
+                _add(usage, uuid, load, int(memory.used))
             self._store.note_usage(job, usage)
+        shared = {uuid for job in jobs if job.share is not None for uuid in job.gpu_uuids}
+        used = {uuid: memory_by_pid(self._devices[uuid].handle) for uuid in shared - lost.keys()}
+        told = gpu_notes(jobs, lost, used)
+        for job in jobs:
+            if told[job.id] != job.detail:
+                self._store.change([job.id], "state = 'RUNNING'", detail=told[job.id])
 
 
-def _look(device: nvml.Device) -> tuple[int | None, int | None]:
-    load = nvml.query("nvmlDeviceGetUtilizationRates", device.handle)
-    memory = nvml.query("nvmlDeviceGetMemoryInfo", device.handle)
-    return (
-        None if isinstance(load, nvml.Failure) else int(load.gpu),
-        None if isinstance(memory, nvml.Failure) else int(memory.used),
-    )
-
-
-def _add(usage: dict[str, GpuUsage], uuid: str, load: int | None, memory: int | None) -> None:
-    if memory is None:
-        return
-    seen = usage.setdefault(uuid, GpuUsage(memory))
+def _add(usage: dict[str, GpuUsage], uuid: str, load: int | None, memory: int) -> None:
+    seen = usage.setdefault(uuid, GpuUsage(memory_first=memory))
     seen.memory_peak = max(seen.memory_peak, memory)
     seen.samples += 1
     if load is not None:  # a MIG instance has none

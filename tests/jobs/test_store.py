@@ -47,7 +47,7 @@ def test_a_store_that_is_opened_and_closed_ends_no_lock_of_another(tmp_path: Pat
     ours.submit([JOB], "one")
     Store(tmp_path).close()
     # The last process that closes the file takes its log away, which must not be ours.
-    code = "import sys, pathlib; from jupyter_dist_server.jobs.store import Store as S; "
+    code = "import sys, pathlib; from jupyter_dist_server.jobs.store.store import Store as S; "
     code += "S(pathlib.Path(sys.argv[1])).close()"
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=PATIENCE)
     assert (tmp_path / "queue.db-wal").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,35 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
 def test_exit_137_is_out_of_memory_only_if_the_kernel_says_so(queue: Queue) -> None:
     by_code = queue.ended(queue.submit("-c", "0", "sh", "-c", "exit 137"))
-    assert (by_code["state"], by_code["reason"]) == ("FAILED", "NonZeroExitCode")
+    assert (by_code["state"], by_code["reason"]) == ("FAILED", "RaisedSignal:9")
+    assert by_code["exit_code"] == 137 and "exit code 137" in by_code["detail"]
     killed = queue.ended(queue.submit("-c", "0", "sh", "-c", "kill -KILL $$"))
     assert (killed["state"], killed["reason"]) == ("FAILED", "RaisedSignal:9")
+
+
+def test_exit_137_of_what_was_ended_by_request(queue: Queue) -> None:
+    code = "trap 'exit 137' TERM; echo up; while :; do sleep 0.05; done"
+    limited = queue.submit("-c", "0", "-t", "0:01", "sh", "-c", code)
+    assert queue.ended(limited)["state"] == "TIMEOUT"
+    cancelled = queue.submit("-c", "0", "sh", "-c", code)
+    wait_for(lambda: queue.show(cancelled)["started"] and queue.output(cancelled), "its output")
+    queue.run("cancel", cancelled)
+    assert queue.ended(cancelled)["state"] == "CANCELLED"
+
+
+def test_a_rank_that_was_killed_and_that_torchrun_has_replaced_is_named(queue: Queue) -> None:
+    script = queue.folder / "train.py"
+    script.write_text(
+        "import os, signal\n"
+        "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path = f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}"
+    job = queue.submit("--torchrun", "--env", path, "--env", "PET_MAX_RESTARTS=1", "train.py")
+    found = queue.ended(job)
+    assert (found["state"], found["exit_code"]) == ("COMPLETED", 0)
+    assert found["detail"].startswith("Rank 0 (pid ")
+    assert found["detail"].endswith(") was ended by signal 9 meanwhile.")
 
 
 def test_memory_of_gpus_and_of_the_machine(queue: Queue) -> None:

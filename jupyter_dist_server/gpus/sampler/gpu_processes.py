@@ -65,11 +65,7 @@ class ProcessReader:
         }
 
     def _rows(self, handle: Any, before: _Known) -> list[GpuProcess]:
-        memory: dict[int, int | None] = {}
-        for function in _LISTS:
-            for process in _ask(function, handle):
-                sizes = [size for size in (memory.get(process.pid), process.usedGpuMemory) if size]
-                memory[process.pid] = max(sizes, default=None)  # a process may be in both lists
+        memory = memory_by_pid(handle)
         sm = _sm(handle) if memory else {}
         # In a container the driver may give pids of ours here, and the host's there.
         idle = 0 if self._host_pids else None
@@ -92,6 +88,16 @@ class ProcessReader:
         except psutil.Error:  # it has ended, or is hidden from us
             return Words()
         return self._known[key]
+
+
+def memory_by_pid(handle: Any) -> dict[int, int | None]:
+    """Return the bytes that each process uses of a GPU, where the driver tells them."""
+    memory: dict[int, int | None] = {}
+    for function in _LISTS:
+        for process in _ask(function, handle):
+            sizes = [size for size in (memory.get(process.pid), process.usedGpuMemory) if size]
+            memory[process.pid] = max(sizes, default=None)  # a process may be in both lists
+    return memory
 
 
 def _ask(function: str, handle: Any) -> list[Any]:

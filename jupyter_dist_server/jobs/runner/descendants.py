@@ -35,6 +35,15 @@ def descendants() -> list[psutil.Process]:
     return found
 
 
+def names(processes: list[psutil.Process]) -> str:
+    """Return what processes are called, with their pids; those that have ended are left out."""
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append(f"{process.name()} (pid {process.pid})")
+    return ", ".join(found)
+
+
 def _is_alive(process: psutil.Process) -> bool:
     try:
         return process.status() != psutil.STATUS_ZOMBIE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..command import log_paths
@@ -17,6 +17,8 @@ _TAIL = 32768
 """Bytes at the end of the output in which an error is looked for."""
 _GPU_MEMORY = re.compile(r"^.*(?:CUDA out of memory|CUDA error: out of memory).*$", re.MULTILINE)
 _MEMORY = re.compile(r"^(?:MemoryError|numpy\S*MemoryError)\b.*$", re.MULTILINE)
+_KILLED_RANK = re.compile(r"failed \(exitcode: -(\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
+"""As torch.distributed.elastic logs it."""
 _LONGEST = 300
 _ENOUGH = 3
 """Readings of a GPU after which it is said that it was not used."""
@@ -57,12 +59,15 @@ def outcome(job: Job, code: int, ended_by: str | None, killed_for_memory: str) -
     if ended_by:
         state, (reason, told) = ended_by, _ASKED[ended_by]
     elif code == 0:
-        state, reason, told = COMPLETED, "None", ""
+        state, reason, told = COMPLETED, "None", _killed_rank(job)
     elif told := killed_for_memory or _out_of_memory(job):
         state, reason = OUT_OF_MEMORY, "OutOfMemory"
     elif code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
         state, reason, told = FAILED, f"RaisedSignal:{-code}", f"Ended by signal {-code} ({name})."
+    elif code == 128 + signal.SIGKILL:
+        told = f"It ended with exit code {code}: signal 9 (SIGKILL) ended one of its processes."
+        state, reason = FAILED, "RaisedSignal:9"
     else:
         state, reason, told = FAILED, "NonZeroExitCode", f"It ended with exit code {code}."
     return Outcome(
@@ -74,11 +79,24 @@ def outcome(job: Job, code: int, ended_by: str | None, killed_for_memory: str) -
     )
 
 
-def _out_of_memory(job: Job) -> str:
-    """Return a sentence if the last lines of the output say that memory ran out."""
+def _killed_rank(job: Job) -> str:
+    """Return a sentence if torchrun tells of a rank that a signal has ended, and it went on."""
+    if job.spec.torchrun:
+        for text in _last_lines(job):
+            if found := _KILLED_RANK.search(text):
+                return f"Rank {found[2]} (pid {found[3]}) was ended by signal {found[1]} meanwhile."
+    return ""
+
+
+def _last_lines(job: Job) -> Iterator[str]:
     for path in dict.fromkeys(log_paths(job)[::-1]):
         piece = LogReader(path, -_TAIL).read()
-        text = piece.data.decode(errors="replace") if piece else ""
+        yield piece.data.decode(errors="replace") if piece else ""
+
+
+def _out_of_memory(job: Job) -> str:
+    """Return a sentence if the last lines of the output say that memory ran out."""
+    for text in _last_lines(job):
         if found := _GPU_MEMORY.search(text):
             return f"GPU memory ran out: {found[0].strip()[:_LONGEST]}"
         if job.memory and (found := _MEMORY.search(text)):

@@ -7,42 +7,37 @@ after RUNNING is in the store, and ends with the runner, however that ends.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import select
-import shutil
 import signal
 import sys
 import time
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import psutil
 
 from ...common.errors import DistError
 from ...common.files.inherited_lease import InheritedLease
-from ...common.files.own_files import own
 from ...common.memory_watch import MemoryWatch
-from ...common.processes import ProcessRef, adopt_descendants, boot_id, call_ourselves
-from ..command import job_command, job_environment, lease_folder, log_paths
+from ...common.processes import ProcessRef
+from ..command import job_command, job_environment, log_paths
+from ..end_file import leave_end
 from ..recovery import start_again
 from ..start_dispatcher import ensure
 from ..store.job import REQUEUES, Job
 from ..store.states import (
     CANCELLED,
     COMPLETING,
-    CONFIGURING,
     FAILED,
     NODE_FAIL,
     RUNNING,
     TIMEOUT,
 )
 from ..store.store import Store
-from .descendants import descendants, send
+from .descendants import descendants, names, send
 from .job_process import become_job
 from .log_limit import LogLimit
-from .notify import notify
 from .outcome import Outcome, outcome, unused_gpus
 
 _COMMIT_FOR = 60.0
@@ -70,6 +65,9 @@ class Runner:
         self._ended_by: str | None = None
         """The state that ending it ourselves leads to."""
         self._kill_at: float | None = None
+        self._is_killed = False
+        self._told = ""
+        """Which processes it was said of that they do not end."""
         self._signal_sent = False
         self._started = 0.0
         self._ends_at: float | None = None
@@ -217,28 +215,41 @@ class Runner:
                 limit.look()
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + 1.0  # again, for what was started meanwhile
-            send(descendants(), signal.SIGKILL)
+            processes = descendants()
+            if self._is_killed:
+                self._tell_who_stays(processes)
+            self._is_killed = True
+            send(processes, signal.SIGKILL)
 
     def _end(self, state: str) -> None:
         if self._ended_by is None:
             self._ended_by = state
             self._kill_at = self._kill_at or time.monotonic() + self.job.spec.grace
-            self._store.move(self.job, COMPLETING)
-            self.job = self._store.get(self.job.id)
+            with contextlib.suppress(DistError):  # a full disk: it is ended all the same
+                self._store.move(self.job, COMPLETING)
+                self.job = self._store.get(self.job.id)
             processes = descendants()
             send(processes, signal.SIGTERM)
             send(processes, signal.SIGCONT)
 
     def _end_leftovers(self) -> None:
         """End what the job has left behind, and wait until it is gone."""
-        told = False
         while processes := descendants():
             send(processes, signal.SIGKILL)
             _, alive = psutil.wait_procs(processes, timeout=2.0)
-            if alive and not told:
-                told = True
-                names = ", ".join(f"{process.name()} (pid {process.pid})" for process in alive)
-                self._store.change([self.job.id], detail=f"Waits for {names} to end.")
+            self._tell_who_stays(alive)
+
+    def _tell_who_stays(self, processes: list[psutil.Process]) -> None:
+        """Say which processes SIGKILL has not ended: they are in the kernel, or another user's."""
+        if not (told := names(processes)) or self._told == told:
+            return
+        with contextlib.suppress(DistError):
+            if self.job.state == COMPLETING:
+                self._store.change([self.job.id], detail=f"Waits for {told} to end.")
+            else:
+                self._store.move(self.job, COMPLETING, detail=f"Waits for {told} to end.")
+            self.job = self._store.get(self.job.id)
+            self._told = told
 
     def _outcome(self, status: int, child: int) -> Outcome:
         if refused := os.read(self._refused, 4096).decode(errors="replace"):
@@ -272,8 +283,7 @@ class Runner:
                 return
             except DistError:
                 if time.monotonic() > until:
-                    path = self._store.folder / f"{self.job.id}.{self.job.attempt}.exit.json"
-                    path.write_text(json.dumps(fields))
+                    leave_end(self._store, self.job, fields)
                     return
                 self._sleep(1.0)
 
@@ -282,25 +292,3 @@ def _first_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}."
     return str(error).splitlines()[0]
-
-
-def run(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
-    """Run a job in this process, which was forked for it."""
-    call_ourselves("dist-runner")
-    adopt_descendants()
-    lock = own(descriptors[0])  # tells that the job has a runner, until this process ends
-    lease = InheritedLease(descriptors[1:]) if descriptors[1:] else None
-    store = Store(folder)
-    job = store.get(id)
-    ended = None
-    if (job.state, job.launch) == (CONFIGURING, launch) and job.boot == boot_id():
-        Runner(store, job, lease).run()
-        ended = store.get(id)
-    if lease:
-        lease.close()
-    shutil.rmtree(lease_folder(job, store), ignore_errors=True)
-    lock.close()
-    ensure(store)
-    if ended and ended.is_ended:
-        notify(store, ended)
-    store.close()

@@ -18,7 +18,7 @@ import msgspec
 
 from ...common.processes import call_ourselves
 from ...common.protocol.zygote_messages import StartRunner, decode_start_runner
-from . import runner
+from .run_job import run_job
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 65536
@@ -77,7 +77,7 @@ def _become_runner(order: StartRunner, descriptors: list[int]) -> NoReturn:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
-        runner.run(Path(order.folder), order.job, order.launch, descriptors)
+        run_job(Path(order.folder), order.job, order.launch, descriptors)
         os._exit(0)
     except BaseException:
         traceback.print_exc()

@@ -179,6 +179,8 @@ def never(machine: Machine, want: Want) -> str | None:
         for uuid, size in machine.gpus.items()
         if not want.only or uuid in want.only
     )
+    if want.gpus and not machine.gpus:  # where it was submitted, there were some
+        return "ReqNodeNotAvail"
     if there < want.gpus or want.cpus > machine.cpus or want.memory > machine.memory or too_large:
         return "BadConstraints"
     return None

@@ -9,12 +9,39 @@ from .plan import Plan
 from .situation import Situation
 
 
-def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState | None) -> str:
-    """Say more about a reason of `plan`."""
+def detail(
+    job: Job,
+    reason: str,
+    there: Situation,
+    wanted: Plan,
+    seen: GpuState | None,
+    *,
+    silent_since: float | None = None,
+    moved: str = "",
+) -> str:
+    """Say more about a reason of `plan`.
+
+    Parameters
+    ----------
+    job : Job
+        Which job waits.
+    reason : str
+        For what.
+    there, wanted
+        The situation, and its plan.
+    seen : GpuState or None
+        What NVML said.
+    silent_since : float or None
+        Since when it has told of no GPU at all.
+    moved : str
+        A sentence on why the first in line starts later than it was told.
+    """
     gpus = len(there.machine.gpus)
+    if reason == "ReqNodeNotAvail" and not gpus:
+        why = (seen.inventory.reason or "").partition(": ranks ")[0].rstrip(".") if seen else ""
+        return f"No GPU has been available since {write_moment(silent_since)}: {why}."
     if reason == "BadConstraints" and job.gpus > gpus:
-        why = seen.inventory.reason if seen and not gpus else None
-        return f"It needs {job.gpus} GPUs. {why or f'This machine has {gpus}.'}"
+        return f"It needs {job.gpus} GPUs. This machine has {gpus}."
     if reason == "BadConstraints":
         return "This machine does not have the cores or the memory that it asks for."
     if reason == "ReqNodeNotAvail":
@@ -24,7 +51,9 @@ def detail(job: Job, reason: str, there: Situation, wanted: Plan, seen: GpuState
         used = set().union(*(one.gpus for one in there.held)) | there.machine.blocked
         free = len(there.machine.gpus.keys() - used)
         strangers = "".join(_strangers(uuid, seen) for uuid in sorted(there.machine.blocked))
-        return f"It needs {job.gpus} GPUs; {free} are free.{strangers}{_by_when(job, wanted)}"
+        return (
+            f"It needs {job.gpus} GPUs; {free} are free.{strangers}{_by_when(job, wanted)}{moved}"
+        )
     if reason == "Resources":
         return "It waits for cores or memory."
     head = next((want for want in there.ordered if wanted.head and want.id == wanted.head.id), None)

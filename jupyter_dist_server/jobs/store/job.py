@@ -13,6 +13,8 @@ import psutil
 from ...common.processes import ProcessRef
 from .states import ENDED, PENDING
 
+JOB = "JUPYTER_DIST_JOB"
+"""Environment variable: the job that a process belongs to, and which start of it."""
 REQUEUES = 3
 """How often ``--requeue`` and ``--requeue-on`` start a job again."""
 LOG_MAX = 2**30

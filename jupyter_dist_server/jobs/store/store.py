@@ -20,8 +20,8 @@ import msgspec
 from ...common.errors import DistError
 from .attempt import Attempt, Event, GpuUsage
 from .job import Job, Spec, label_of
-from .states import ENDED, MOVES, PENDING
-from .store_file import StoreFile, unusable
+from .states import CONFIGURING, ENDED, MOVES, PENDING
+from .store_file import StoreFile
 
 _END = """
 INSERT INTO attempts (job, attempt, state, reason, started, ended, exit_code, exit_signal, gpus)
@@ -42,8 +42,12 @@ class Store(StoreFile):
     """The user's jobs; see `StoreFile` for how it is opened."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
         self._specs: dict[int, Spec] = {}
+        super().__init__(folder)
+
+    def _open(self) -> None:
+        super()._open()
+        self._specs.clear()
 
     def submit(
         self,
@@ -113,10 +117,8 @@ class Store(StoreFile):
 
     def environment(self, job: Job) -> dict[str, str]:
         """Return the variables that a job was submitted with."""
-        row = self._db.execute(
-            "SELECT body FROM environments WHERE hash = ?", (job.spec.environment,)
-        ).fetchone()
-        return dict(json.loads(row["body"])) if row else {}
+        rows = self.read("SELECT body FROM environments WHERE hash = ?", job.spec.environment)
+        return dict(json.loads(rows[0]["body"])) if rows else {}
 
     def get(self, id: int) -> Job:
         """Return a job.
@@ -133,11 +135,8 @@ class Store(StoreFile):
 
     def select(self, where: str = "1", *values: Any, order: str = "id") -> list[Job]:
         """Return the jobs that a condition in SQL holds for."""
-        query = f"{_SELECT} WHERE {where} ORDER BY {order}"
-        try:
-            return [self._job(row) for row in self._db.execute(query, values)]
-        except sqlite3.Error as error:
-            raise unusable(self.folder, error) from error
+        rows = self.read(f"{_SELECT} WHERE {where} ORDER BY {order}", *values)
+        return [self._job(row) for row in rows]
 
     def pending(self, most: int = -1) -> list[Job]:
         """Return the jobs that wait, in the user's order; `most` of them."""
@@ -149,10 +148,10 @@ class Store(StoreFile):
 
     def dependencies(self) -> dict[int, list[tuple[Job, str]]]:
         """Return what pending jobs depend on: by id, other jobs and how they must have ended."""
-        rows = self._db.execute(
+        rows = self.read(
             "SELECT job, upon, type FROM dependencies JOIN jobs ON jobs.id = job "
             "WHERE jobs.state = 'PENDING'"
-        ).fetchall()
+        )
         others = {
             job.id: job
             for job in self.select(
@@ -167,10 +166,11 @@ class Store(StoreFile):
 
     def events(self, after: int = 0, most: int = -1) -> list[Event]:
         """Return the changes of state after a number, the oldest first, `most` of them."""
-        rows = self._db.execute(
+        rows = self.read(
             "SELECT events.*, jobs.array, jobs.task, jobs.name FROM events JOIN jobs "
             "ON jobs.id = job WHERE seq > ? ORDER BY seq LIMIT ?",
-            (after, most),
+            after,
+            most,
         )
         found = []
         for row in map(dict, rows):
@@ -180,7 +180,7 @@ class Store(StoreFile):
 
     def last_event(self) -> int:
         """Return the number of the newest change of state."""
-        return int(self._db.execute("SELECT ifnull(max(seq), 0) FROM events").fetchone()[0])
+        return int(self.read("SELECT ifnull(max(seq), 0) FROM events")[0][0])
 
     def move(self, job: Job, state: str, **fields: Any) -> bool:
         """Give a job another state, unless it has changed since it was read.
@@ -201,6 +201,8 @@ class Store(StoreFile):
         """
         assert state in MOVES[job.state], (job.state, state)
         condition = "state = ? AND attempt = ? AND launch IS ?"
+        if state == CONFIGURING:
+            condition += " AND NOT held"
         values = (job.state, job.attempt, job.launch)
         return self._change([job.id], condition, values, state=state, **fields) == 1
 
@@ -234,10 +236,10 @@ class Store(StoreFile):
 
     def usage(self, job: Job) -> dict[str, GpuUsage]:
         """Return what was seen of a job's GPUs in its present attempt, by UUID."""
-        row = self._db.execute(
-            "SELECT usage FROM attempts WHERE job = ? AND attempt = ?", (job.id, job.attempt)
-        ).fetchone()
-        return _usage(row["usage"]) if row else {}
+        rows = self.read(
+            "SELECT usage FROM attempts WHERE job = ? AND attempt = ?", job.id, job.attempt
+        )
+        return _usage(rows[0]["usage"]) if rows else {}
 
     def note_usage(self, job: Job, usage: Mapping[str, GpuUsage]) -> None:
         """Keep what was seen of a job's GPUs."""
@@ -252,7 +254,7 @@ class Store(StoreFile):
         """Return the attempts of jobs, the oldest first, with what they used of their GPUs."""
         found: dict[int, list[Attempt]] = {}
         for id in ids:
-            rows = self._db.execute("SELECT * FROM attempts WHERE job = ? ORDER BY attempt", (id,))
+            rows = self.read("SELECT * FROM attempts WHERE job = ? ORDER BY attempt", id)
             found[id] = [Attempt(**dict(row) | {"usage": _usage(row["usage"])}) for row in rows]
         return found
 
@@ -264,7 +266,7 @@ class Store(StoreFile):
     def is_idle(self) -> bool:
         """Tell that no job waits to be started: who releases a held one starts a dispatcher."""
         waits = "SELECT 1 FROM jobs WHERE state = 'PENDING' AND NOT held LIMIT 1"
-        return not self._db.execute(waits).fetchone()
+        return not self.read(waits)
 
     def run_lock(self, job: Job) -> Path:
         """Return the file that a job's runner has locked, and before it the one who starts it."""
@@ -274,7 +276,7 @@ class Store(StoreFile):
         fields = dict(row)
         number = fields.pop("spec")
         if number not in self._specs:
-            body = self._db.execute("SELECT body FROM specs WHERE id = ?", (number,)).fetchone()
+            (body,) = self.read("SELECT body FROM specs WHERE id = ?", number)
             self._specs[number] = msgspec.convert(json.loads(body["body"]), Spec)
         for name in _JSON:
             fields[name] = json.loads(fields[name])

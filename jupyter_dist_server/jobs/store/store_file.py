@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ...common.errors import DistError
+from .store_copy import check, is_damaged, keep_copy, restore
+
+_LOG = logging.getLogger(__name__)
 
 _QUEUE = """
 CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL);
@@ -50,6 +55,8 @@ CREATE TABLE attempts (
 ) WITHOUT ROWID;
 """
 _STEPS = (_QUEUE, _ATTEMPTS)
+_SUSPECTED = "suspected"
+"""A file that is there after nonsense was found in the queue: whoever opens that next checks it."""
 VERSION = len(_STEPS)
 """Of the format; a step leads to each."""
 
@@ -75,19 +82,52 @@ class StoreFile:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.watched.mkdir(mode=0o700, exist_ok=True)
-            path = folder / "queue.db"
-            if not path.exists():
-                _make(path)
             self._lock = os.open(
                 folder / "write.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
             )
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=30.0)
-            self._db.row_factory = sqlite3.Row
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._migrate(path)
+            self._open_or_restore()
+            self._migrate(folder / "queue.db")
         except (OSError, sqlite3.Error) as error:
             raise unusable(folder, error) from error
+
+    def _open_or_restore(self) -> None:
+        try:
+            self._open()
+            return
+        except sqlite3.DatabaseError as error:
+            if not is_damaged(error):
+                raise
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            self._open()  # or somebody was faster
+        except sqlite3.DatabaseError as error:
+            if not (is_damaged(error) and (told := restore(self.folder))):
+                raise
+            _LOG.warning(told)
+            self._open()
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def _open(self) -> None:
+        path, suspected = self.folder / "queue.db", self.folder / _SUSPECTED
+        if not path.exists():
+            _make(path)
+        self._number = path.stat().st_ino
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=30.0)
+        self._db.row_factory = sqlite3.Row
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._version()
+        if suspected.exists():
+            check(self._db)
+            suspected.unlink(missing_ok=True)
+
+    def keep_copy(self) -> None:
+        """Copy the file, unless that was done within a day."""
+        try:
+            keep_copy(self.folder, self._db)
+        except (OSError, sqlite3.Error) as error:
+            raise unusable(self.folder, error) from error
 
     def _migrate(self, path: Path) -> None:
         if (found := self._version()) > VERSION:
@@ -112,6 +152,19 @@ class StoreFile:
         self._db.close()
         os.close(self._lock)
 
+    def read(self, query: str, *values: Any) -> list[sqlite3.Row]:
+        """Return the rows of a query; of the restored file, where this one was damaged."""
+        try:
+            if self._was_restored() and not self._db.in_transaction:
+                self._db.close()
+                self._open()
+            return self._db.execute(query, values).fetchall()
+        except (OSError, sqlite3.Error) as error:
+            raise unusable(self.folder, error) from error
+
+    def _was_restored(self) -> bool:
+        return (self.folder / "queue.db").stat().st_ino != self._number
+
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Make several changes at once: all of them, or none."""
@@ -121,6 +174,9 @@ class StoreFile:
             return
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
+            if self._was_restored():
+                self._db.close()
+                self._open()
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -129,7 +185,7 @@ class StoreFile:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
-        except sqlite3.Error as error:
+        except (OSError, sqlite3.Error) as error:
             raise unusable(self.folder, error) from error
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
@@ -150,6 +206,9 @@ def _make(path: Path) -> None:
 
 def unusable(folder: Path, error: Exception) -> DistError:
     """Return what to raise if SQLite or the disk fails."""
+    if is_damaged(error):
+        with contextlib.suppress(OSError):
+            (folder / _SUSPECTED).touch()
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return DistError(
         "queue_unusable",

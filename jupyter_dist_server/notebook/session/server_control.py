@@ -21,7 +21,7 @@ from ...common.errors import DistError
 from ...common.peers import CAN_TELL, listener_uid, user_name
 from ...common.protocol.records import PoolRecord
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
-from ...jobs.command import JOB
+from ...jobs.store.job import JOB
 from .pool_control import kernel_id
 
 T = TypeVar("T")

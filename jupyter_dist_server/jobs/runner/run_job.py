@@ -1,0 +1,38 @@
+"""From a process that was forked for a job to the job's runner, and to that one's end."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ...common.files.inherited_lease import InheritedLease
+from ...common.files.own_files import own
+from ...common.processes import adopt_descendants, boot_id, call_ourselves
+from ..command import lease_folder
+from ..start_dispatcher import ensure
+from ..store.states import CONFIGURING
+from ..store.store import Store
+from .notify import notify
+from .runner import Runner
+
+
+def run_job(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
+    """Run a job in this process, which was forked for it."""
+    call_ourselves("dist-runner")
+    adopt_descendants()
+    lock = own(descriptors[0])  # tells that the job has a runner, until this process ends
+    lease = InheritedLease(descriptors[1:]) if descriptors[1:] else None
+    store = Store(folder)
+    job = store.get(id)
+    ended = None
+    if (job.state, job.launch) == (CONFIGURING, launch) and job.boot == boot_id():
+        Runner(store, job, lease).run()
+        ended = store.get(id)
+    if lease:
+        lease.close()
+    shutil.rmtree(lease_folder(job, store), ignore_errors=True)
+    lock.close()
+    ensure(store)
+    if ended and ended.is_ended:
+        notify(store, ended)
+    store.close()

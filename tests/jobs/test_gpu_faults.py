@@ -1,0 +1,147 @@
+"""GPUs that go away, come back or are used beyond what was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jupyter_dist_server.jobs.dispatcher import _READ_LOST, _read_again
+from jupyter_dist_server.jobs.schedule.plan import plan
+from jupyter_dist_server.jobs.schedule.promise import Promise
+from jupyter_dist_server.jobs.schedule.situation import Situation
+from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
+from jupyter_dist_server.jobs.usage import EVERY
+
+from ..fake_nvml.build import State
+from ..waiting import wait_for
+from .queue_driver import Queue
+
+UNTIL_GO = ["sh", "-c", "while [ ! -e go ]; do sleep 0.05; done"]
+
+
+def detail(queue: Queue, job: str) -> str:
+    return str(queue.show(job)["detail"])
+
+
+def kill_dispatcher(queue: Queue) -> None:
+    for process in queue.processes("dist-dispatcher"):
+        process.kill()
+
+
+def test_a_gpu_that_is_lost_while_its_job_runs_is_named(
+    queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(EVERY, "0.1")
+    fake_nvml.write(gpus=2)
+    job = queue.submit("-c", "0", "-G", "1", *UNTIL_GO)
+    queue.until(job, "RUNNING")
+    fake_nvml.update(**{"0.lost": 1})
+    wait_for(lambda: "GPU-fake-0 does not respond: lost" in detail(queue, job), "the sentence")
+    assert "GPU-fake-0" in queue.run("show", job), "it keeps its lease"
+    (queue.folder / "go").touch()
+    assert queue.ended(job)["state"] == "COMPLETED"
+
+
+def test_mig_instances_that_are_made_anew_are_other_gpus(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1, mig="1g.10gb,1g.10gb", **{"0:0.uuid": "MIG-a", "0:1.uuid": "MIG-b"})
+    running = queue.submit("-c", "0", "--gpu-ids", "MIG-a,MIG-b", *UNTIL_GO)
+    queue.until(running, "RUNNING")
+    waits = queue.submit("-c", "0", "--gpu-ids", "MIG-b", "true")
+    wait_for(lambda: queue.show(waits)["reason"] == "Resources", "the reason")
+    kill_dispatcher(queue)
+    fake_nvml.update(**{"0:1.uuid": "MIG-c"})
+    other = queue.submit("-c", "0", "-G", "1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+    wait_for(lambda: queue.show(waits)["reason"] == "ReqNodeNotAvail", "the reason")
+    assert "MIG-b" in detail(queue, waits)
+    queue.ended(other)
+    assert queue.output(other) == "MIG-c\n"
+    (queue.folder / "go").touch()
+    queue.ended(running)
+    queue.run("cancel", waits)
+
+
+def test_no_job_starts_while_the_driver_is_silent(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1)
+    running = queue.submit("-c", "0", "-G", "1", *UNTIL_GO)
+    queue.until(running, "RUNNING")
+    job = queue.submit("-c", "0", "-G", "1", "true")
+    wait_for(lambda: queue.show(job)["reason"] == "Resources", "the reason")
+    kill_dispatcher(queue)
+    fake_nvml.write(gpus=1, init_error=9)
+    (queue.folder / "go").touch()
+    queue.ended(running)
+    wait_for(lambda: queue.show(job)["reason"] == "ReqNodeNotAvail", "the reason")
+    assert "No GPU has been available since " in detail(queue, job)
+    assert "driver is not loaded." in detail(queue, job)
+    kill_dispatcher(queue)
+    fake_nvml.write(gpus=1)
+    assert queue.ended(job)["state"] == "COMPLETED"
+
+
+MACHINE = Machine({f"GPU-{n}": 1 for n in range(2)}, cpus=8)
+
+
+def situation(machine: Machine, held: list[Held], *wants: Want) -> Situation:
+    return Situation(machine, held, [*wants], {}, 1000.0)
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_gpus_that_are_missing_are_looked_for_again(gpus: int) -> None:
+    machine = Machine(dict.fromkeys(list(MACHINE.gpus)[:gpus], 1), cpus=8)
+    there = situation(machine, [], Want("1", "me", 1.0, gpus=2))
+    assert _read_again(there, there.plan()) == _READ_LOST
+
+
+def test_a_promise_that_moves_says_why() -> None:
+    promise = Promise()
+
+    def told(ends_by: float | None) -> str:
+        held = [Held("7", "me", frozenset(MACHINE.gpus), 900.0, ends_by)]
+        want = Want("8", "me", 950.0, gpus=2)
+        there = situation(MACHINE, held, want)
+        return promise.note(there, plan(MACHINE, held, [want], 1000.0))
+
+    assert told(2000.0) == told(2000.0) == ""
+    assert "It was to start by " in told(9000.0) and "but job 7 may run until " in told(9000.0)
+    assert "but job 7 has no time limit now." in told(None)
+
+
+def test_a_limit_that_is_extended_is_told_to_the_first_in_line(
+    queue: Queue, fake_nvml: State
+) -> None:
+    fake_nvml.write(gpus=1)
+    running = queue.submit("-c", "0", "-G", "1", "-t", "10", *UNTIL_GO)
+    queue.until(running, "RUNNING")
+    head = queue.submit("-c", "0", "-G", "1", "true")
+    wait_for(lambda: "It starts by " in detail(queue, head), "its promise")
+    queue.run("update", "-t", "60", running)
+    wait_for(lambda: f"but job {running} may run until " in detail(queue, head), "the reason")
+    (queue.folder / "go").touch()
+    assert queue.ended(head)["state"] == "COMPLETED"
+
+
+def test_who_uses_more_of_a_shared_gpu_than_asked_for_is_named_to_all_who_share(
+    queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(EVERY, "0.1")
+    fake_nvml.write(gpus=1, memory=80 << 30)
+    share: list[Any] = ["-c", "0", "-G", "1", "--share", "--gpu-memory"]
+    code = ["sh", "-c", "echo $$; while [ ! -e go ]; do sleep 0.05; done"]
+    greedy = queue.submit(*share, "20G", *code)
+    modest = queue.submit(*share, "30G", *code)
+    waits = queue.submit(*share, "40G", "true")
+    for job in (greedy, modest):
+        wait_for(lambda job=job: queue.show(job)["started"] and queue.output(job), "its output")
+    wait_for(lambda: queue.show(waits)["reason"] == "Resources", "its reason")
+    pids = [int(queue.output(job)) for job in (greedy, modest)]
+    fake_nvml.update(process=[f"{pids[0]},{25 << 30},50", f"{pids[1]},{10 << 30},50"])
+    said = f"Job {greedy} uses 25 GiB of GPU GPU-fake-0, more than the 20 GiB asked for."
+    for job in (greedy, modest):
+        wait_for(lambda job=job: detail(queue, job) == said, "the sentence")
+    fake_nvml.update(process=[f"{pids[0]},{15 << 30},50", f"{pids[1]},{10 << 30},50"])
+    for job in (greedy, modest):
+        wait_for(lambda job=job: detail(queue, job) == "", "its end")
+    (queue.folder / "go").touch()
+    fake_nvml.update(process=None)
+    assert queue.ended(waits)["state"] == "COMPLETED"

@@ -1,0 +1,155 @@
+"""What becomes of jobs whose processes or whose machine went down: each promise by itself."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from jupyter_dist_server.common.processes import boot_id
+from jupyter_dist_server.jobs import end_file
+from jupyter_dist_server.jobs.recovery import recover
+from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.states import (
+    CANCELLED,
+    COMPLETED,
+    CONFIGURING,
+    NODE_FAIL,
+    PENDING,
+    RUNNING,
+)
+from jupyter_dist_server.jobs.store.store import Store
+
+from ..waiting import wait_for
+from .queue_driver import Queue
+
+JOB = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"))
+AGAIN = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/", requeue=1))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    ours = Store(tmp_path / "queue")
+    yield ours
+    ours.close()
+
+
+def started(store: Store, job: Job, *states: str, boot: str | None = None) -> Job:
+    """Bring a new job into a state, as a dispatcher and a runner do."""
+    (id,) = store.submit([job], os.urandom(8).hex())
+    for state in states:
+        fields: dict[str, Any] = {"launch": "x", "boot": boot or boot_id()}
+        assert store.move(
+            store.get(id), state, **fields | ({"started": 1.0} if state == RUNNING else {})
+        )
+    return store.get(id)
+
+
+def test_what_was_not_started_waits_again_when_its_runner_is_gone(store: Store) -> None:
+    job = started(store, JOB, CONFIGURING)
+    recover(store)
+    found = store.get(job.id)
+    assert (found.state, found.attempt, found.launch) == (PENDING, 1, None)
+
+
+def test_nothing_is_taken_from_a_runner_that_lives(store: Store) -> None:
+    jobs = [started(store, JOB, CONFIGURING), started(store, JOB, CONFIGURING, RUNNING)]
+    with ExitStack() as files:
+        for job in jobs:
+            fcntl.flock(files.enter_context(store.run_lock(job).open("w")), fcntl.LOCK_EX)
+        recover(store)
+        assert [store.get(job.id) for job in jobs] == jobs
+    recover(store)
+    assert [store.get(job.id).state for job in jobs] == [PENDING, NODE_FAIL]
+
+
+def test_after_a_restart_of_the_machine(store: Store) -> None:
+    waiting = store.submit([JOB] * 100, "many")
+    configuring = started(store, JOB, CONFIGURING, boot="earlier")
+    running = started(store, JOB, CONFIGURING, RUNNING, boot="earlier")
+    again = started(store, AGAIN, CONFIGURING, RUNNING, boot="earlier")
+    recover(store)
+    assert {store.get(id).state for id in waiting} == {PENDING}
+    assert store.get(configuring.id).state == PENDING
+    lost = store.get(running.id)
+    assert (lost.state, lost.detail) == (NODE_FAIL, "The machine was restarted.")
+    found = store.get(again.id)
+    assert (found.state, found.attempt) == (PENDING, 2)
+    assert [one.state for one in store.attempts([again.id])[again.id]] == [NODE_FAIL]
+
+
+def test_jobs_that_waited_start_after_a_restart_of_the_machine(queue: Queue) -> None:
+    queue.submit("-H", "-c", "0", "-a", "1-100", "true")
+    for process in queue.processes():
+        process.kill()
+    queue.run("release", "--all")
+    wait_for(lambda: len(json.loads(queue.run("history", "-n", "200", "--json"))) == 100, "all 100")
+
+
+def test_a_hold_and_a_start_at_once(store: Store) -> None:
+    """Whichever is first wins, and the other is told."""
+    from jupyter_dist_server.jobs import control
+
+    (id,) = store.submit([JOB], "one")
+    seen = store.get(id)
+    assert control.hold(store, [seen]) == []
+    held = store.get(id)
+    assert (held.held, held.reason) == (True, "JobHeldUser")
+    assert not store.move(seen, CONFIGURING, launch="x", boot=boot_id())
+    store.change([id], held=False)
+    assert store.move(seen, CONFIGURING, launch="x", boot=boot_id())
+    assert control.hold(store, [seen]) == ["Job 1 cannot be held: it is CONFIGURING."]
+
+
+def test_everything_of_a_user_is_killed_at_once(queue: Queue) -> None:
+    code = "echo $JDIST_ATTEMPT; while [ ! -e go ]; do sleep 0.05; done"
+    lost = queue.submit("-c", "0", "sh", "-c", code)
+    again = queue.submit("-c", "0", "--requeue", "sh", "-c", code)
+    waits = queue.submit("-c", "0", "-d", f"afterany:{lost}", "true")
+    for job in (lost, again):
+        wait_for(lambda job=job: queue.show(job)["started"] and queue.output(job), "output")
+    while victims := [p for p in queue.processes() if p.status() != psutil.STATUS_ZOMBIE]:
+        for process in victims:
+            process.kill()
+        psutil.wait_procs(victims, 1)
+    (queue.folder / "go").touch()
+    assert queue.show(lost)["state"] == NODE_FAIL, "the next command says so"
+    assert queue.ended(waits)["state"] == COMPLETED
+    assert queue.ended(again)["attempt"] == 2
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_an_end_that_was_left_in_a_file(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool
+) -> None:
+    monkeypatch.setattr(end_file, "TEMPORARY", tmp_path)
+    job = started(store, JOB, CONFIGURING, RUNNING)
+    if not beside:  # nothing can be written there
+        blocked = store.folder / f"{job.id}.1.exit.json.{os.getpid()}"
+        blocked.mkdir()
+    end_file.leave_end(store, job, {"state": COMPLETED, "ended": 5.0, "exit_code": 0})
+    assert len(list(tmp_path.glob("jdist-*.exit.json"))) == (0 if beside else 1)
+    recover(store)
+    found = store.get(job.id)
+    assert (found.state, found.ended, found.exit_code) == (COMPLETED, 5.0, 0)
+    assert not [*tmp_path.glob("jdist-*"), *store.folder.glob("*.exit.json")]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_an_end_that_another_user_tells_is_not_believed(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(end_file, "TEMPORARY", tmp_path)
+    job = started(store, JOB, CONFIGURING, RUNNING)
+    *_, path = end_file._paths(store, job)
+    path.write_text(json.dumps({"state": CANCELLED}))
+    os.chown(path, 64321, 64321)
+    recover(store)
+    assert store.get(job.id).state == NODE_FAIL
