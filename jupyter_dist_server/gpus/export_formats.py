@@ -15,7 +15,7 @@ from typing import Any
 
 from .history import History
 from .inventory import Gpu
-from .metrics import METRICS, Value
+from .metrics import BY_NAME, Value
 
 _STRETCH = 60.0
 """Seconds of history that are looked up at once."""
@@ -65,7 +65,41 @@ _COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
 """Title and form of each metric, named as nvidia-smi does where it knows it."""
 
 
-def csv_lines(
+def csv_title(metrics: Collection[str] | None) -> str:
+    """Return the first line of a CSV file."""
+    titles = [_COLUMNS[name][0] for name in metrics or _COLUMNS]
+    return ", ".join(["timestamp", "index", "uuid", "name", *titles]) + "\n"
+
+
+def csv_line(
+    time: float, gpu: Gpu, values: Mapping[str, Value], metrics: Collection[str] | None
+) -> str:
+    """Return what is known of a GPU at a time, as nvidia-smi writes it."""
+    stamp = datetime.fromtimestamp(time).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
+    cells = [
+        _MISSING if values.get(name) is None else _COLUMNS[name][1](values[name])
+        for name in metrics or _COLUMNS
+    ]
+    return ", ".join([stamp, gpu.label, gpu.uuid, gpu.name, *cells]) + "\n"
+
+
+def json_line(
+    time: float, gpu: Gpu, values: Mapping[str, Value], metrics: Collection[str] | None
+) -> str:
+    """Return the same as a JSON object, with our names and units."""
+    row = {"time": time, "index": gpu.index, "uuid": gpu.uuid, "name": gpu.name}
+    if gpu.mig is not None:
+        row["mig"] = gpu.mig
+    row |= {name: values.get(name) for name in metrics or BY_NAME}
+    return json.dumps(row) + "\n"
+
+
+Line = Callable[[float, Gpu, Mapping[str, Value], Collection[str] | None], str]
+"""`csv_line` or `json_line`."""
+
+
+def export_lines(
+    line: Line,
     history: History,
     gpus: Mapping[str, Gpu],
     since: float | None = None,
@@ -73,10 +107,12 @@ def csv_lines(
     uuids: Collection[str] | None = None,
     metrics: Collection[str] | None = None,
 ) -> Iterator[str]:
-    """Yield the title, and then the lines of some time at once, so that a server can breathe.
+    """Yield the lines of some time at once, so that a server can breathe.
 
     Parameters
     ----------
+    line : callable
+        Makes one.
     history : History
         What to write.
     gpus : mapping
@@ -91,68 +127,21 @@ def csv_lines(
     Yields
     ------
     str
-        Some lines, each with its end; maybe none, of a time when nobody sampled.
+        Some lines, ordered by time and then by GPU, each with its end; maybe none, of a time when
+        nobody sampled: there may be much of that, and it takes time, too.
     """
-    columns = {name: _COLUMNS[name] for name in metrics or _COLUMNS}
-    titles = [title for title, _ in columns.values()]
-    yield ", ".join(["timestamp", "index", "uuid", "name", *titles]) + "\n"
-    for rows in _stretches(history, gpus, since, until, uuids, metrics):
-        lines = []
-        for time, gpu, values in rows:
-            stamp = datetime.fromtimestamp(time).strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
-            cells = [
-                _MISSING if values.get(name) is None else form(values[name])
-                for name, (_, form) in columns.items()
-            ]
-            lines.append(", ".join([stamp, gpu.label, gpu.uuid, gpu.name, *cells]) + "\n")
-        yield "".join(lines)
-
-
-def json_lines(
-    history: History,
-    gpus: Mapping[str, Gpu],
-    since: float | None = None,
-    until: float = math.inf,
-    uuids: Collection[str] | None = None,
-    metrics: Collection[str] | None = None,
-) -> Iterator[str]:
-    """Yield one JSON object a line for each GPU and time, with our names and units.
-
-    The parameters, and how much comes at once, are those of `csv_lines`.
-    """
-    names = metrics or [metric.name for metric in METRICS]
-    for rows in _stretches(history, gpus, since, until, uuids, metrics):
-        lines = []
-        for time, gpu, values in rows:
-            row = {"time": time, "index": gpu.index, "uuid": gpu.uuid, "name": gpu.name}
-            if gpu.mig is not None:
-                row["mig"] = gpu.mig
-            row |= {name: values.get(name) for name in names}
-            lines.append(json.dumps(row) + "\n")
-        yield "".join(lines)
-
-
-def _stretches(
-    history: History,
-    gpus: Mapping[str, Gpu],
-    since: float | None,
-    until: float,
-    uuids: Collection[str] | None,
-    metrics: Collection[str] | None,
-) -> Iterator[list[tuple[float, Gpu, dict[str, Value]]]]:
-    """Yield the rows of a stretch of history at once, ordered by time and then by GPU."""
     begin = history.fine_begin if since is None else max(since, history.begin)
     chosen = [gpu for uuid, gpu in gpus.items() if uuids is None or uuid in uuids]
     chosen.sort(key=lambda gpu: (gpu.index, gpu.mig or 0))
     wanted = [gpu.uuid for gpu in chosen]
     while begin <= history.end and begin < until and math.isfinite(begin):
         found = history.query(begin, min(begin + _STRETCH, until), None, wanted, metrics)
-        rows = []
-        for place, time in enumerate(found["times"]):
+        lines = []
+        for place, time in enumerate(found.times):
             for gpu in chosen:
-                columns = found["gpus"].get(gpu.uuid, {})
+                columns = found.gpus.get(gpu.uuid, {})
                 values = {name: cells[place] for name, cells in columns.items()}
                 if any(value is not None for value in values.values()):
-                    rows.append((time, gpu, values))
-        yield rows  # none, in a pause: there may be many of those, and they take time, too
+                    lines.append(line(time, gpu, values, metrics))
+        yield "".join(lines)
         begin += _STRETCH

@@ -11,8 +11,8 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from .metrics import BY_NAME, Value
 
@@ -24,6 +24,18 @@ _EARLY = 0.1
 
 Column = tuple[str, str]
 """A GPU's UUID and a metric's name."""
+
+
+@dataclass(frozen=True)
+class HistoryRows:
+    """What was sampled in a stretch of time."""
+
+    step: float
+    """Seconds between two rows."""
+    times: list[float]
+    """When each row began; there is none for times without a sample."""
+    gpus: dict[str, dict[str, list[Value]]]
+    """By UUID and metric one value a row, `None` if there was none."""
 
 
 class History:
@@ -71,7 +83,7 @@ class History:
         step: float | None = None,
         uuids: Collection[str] | None = None,
         metrics: Collection[str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> HistoryRows:
         """Return a stretch of time, oldest first.
 
         Parameters
@@ -83,12 +95,6 @@ class History:
             Seconds that one row of the answer sums up; by default rows are as they are kept.
         uuids, metrics : collection of str or None
             What to tell of; by default everything that was ever read.
-
-        Returns
-        -------
-        dict
-            ``step`` in seconds, ``times`` when each row began (there is none for times without
-            a sample), and ``gpus``: by UUID and metric one value a row, null if there was none.
         """
         border = self._fine.begin
         parts = [(self._fine, self._fine.rows(-math.inf if since is None else since, until))]
@@ -105,11 +111,7 @@ class History:
                 gpus.setdefault(uuid, {})[name] = self._values(name, cells)
         if groups is not None and step:
             times = [times[rows.start] // step * step for rows in groups]
-        return {
-            "step": step or self.step,
-            "times": [round(time, 3) for time in times],
-            "gpus": gpus,
-        }
+        return HistoryRows(step or self.step, [round(time, 3) for time in times], gpus)
 
     @property
     def begin(self) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+
+import msgspec
 
 from ..common.protocol.records import PoolRecord, RankRecord
 from .manager import PoolManager
@@ -49,17 +50,30 @@ class CellRun:
         ends = [stretch.end for stretch in self.stretches if stretch.end is not None]
         return max(ends) if len(ends) == len(self.stretches) else None
 
-    def to_json(self) -> dict[str, Any]:
+    def shown(self) -> ShownCell:
         """Return it as the REST API and the stream show it."""
-        return {
-            "id": self.id,
-            "pool": self.pool.id,
-            "kernel_id": self.pool.kernel_id,
-            "name": self.pool.name,
-            "cell": self.cell,
-            "cell_id": self.cell_id,
-            "stretches": [asdict(stretch) for stretch in self.stretches],
-        }
+        return ShownCell(
+            id=self.id,
+            pool=self.pool.id,
+            kernel_id=self.pool.kernel_id,
+            name=self.pool.name,
+            cell=self.cell,
+            cell_id=self.cell_id,
+            stretches=self.stretches,
+        )
+
+
+class ShownCell(msgspec.Struct, kw_only=True):
+    """What the REST API and the stream tell of a `CellRun`."""
+
+    id: str
+    pool: str
+    kernel_id: str | None
+    name: str
+    """Of the notebook."""
+    cell: int | None
+    cell_id: str | None
+    stretches: list[Stretch]
 
 
 class CellHistory:
@@ -87,7 +101,7 @@ class CellHistory:
         self._count = 0
         manager.listen(self._on_change, self._on_removal)
 
-    def since(self, version: int = 0) -> list[dict[str, Any]]:
+    def since(self, version: int = 0) -> list[ShownCell]:
         """Return the cells that have changed since a version, by their start."""
         self._forget()
         news = []
@@ -96,7 +110,7 @@ class CellHistory:
                 break
             news.append(cell)
         news.sort(key=lambda cell: cell.stretches[0].start)
-        return [cell.to_json() for cell in news]
+        return [cell.shown() for cell in news]
 
     def _on_change(self, pool: Pool) -> None:
         record = pool.record

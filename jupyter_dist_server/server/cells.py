@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ..pools.cell_history import CellHistory
 from .base import StatusHandler
 
@@ -13,4 +15,4 @@ class CellsHandler(StatusHandler):
         """Show which cells ran on which ranks, in the last hour."""
         await self.require("read")
         history: CellHistory = self.settings["jupyter_dist_cells"]
-        self.finish({"cells": history.since()})
+        self.finish({"cells": msgspec.to_builtins(history.since())})

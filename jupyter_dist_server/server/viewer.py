@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+
+import msgspec
 
 from ..common.errors import DistError
 from ..pools.cell_history import CellHistory
@@ -88,7 +89,7 @@ class Viewer:
             return []
         self._seen["cells"] = version
         news = {"type": "cells", "complete": seen is None, "cells": self._cells.since(seen or 0)}
-        return [json.dumps(news, separators=(",", ":")).encode()]
+        return [msgspec.json.encode(news)]
 
     async def _gpu_news(self) -> list[bytes]:
         """Return what is new of the GPUs; the messages are shared with other clients."""

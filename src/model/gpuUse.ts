@@ -1,6 +1,7 @@
 import type { IPool } from './contract';
 import type { IGpu, IProcess, Who } from './gpuContract';
-import type { IReading, ITelemetry } from './telemetry';
+import type { IReading } from './reading';
+import type { ITelemetry } from './telemetry';
 
 /** A rank that sits on a GPU. */
 export interface ISeat {

@@ -10,41 +10,18 @@ import type { StreamMessage } from './contract';
 import type {
   IGpusMessage,
   IHistoryMessage,
-  ILease,
-  IProcess,
   ISampleMessage,
-  IUsage,
   IUsageMessage,
   Metric,
   Topic,
   Values
 } from './gpuContract';
+import { SILENT, SPAN, UNREAD } from './reading';
+import type { IRankReading, IReading } from './reading';
 import { Series } from './series';
 import { serverTime } from './serverTime';
 
-/** Seconds that a curve reaches back. */
-export const SPAN = 900;
 const COLUMNS = 120;
-
-/** All that is known of a GPU now; another object after each change. */
-export interface IReading {
-  readonly values: Readonly<Values>;
-  /** Why a metric cannot be had, in a word. */
-  readonly errors: { readonly [M in Metric]?: string };
-  /** Null until they are known. */
-  readonly processes: readonly IProcess[] | null;
-  readonly lease: ILease | null;
-  /** Utilization over `SPAN`. */
-  readonly curve: readonly (number | null)[];
-}
-
-/** What a rank uses now; another object after each change. */
-export interface IRankReading {
-  /** Null while it does not say. */
-  readonly usage: IUsage | null;
-  /** CPU use over `SPAN`, as far as it was followed. */
-  readonly curve: readonly (number | null)[];
-}
 
 /** Where the readings come from: the stream. */
 export interface ISource {
@@ -76,16 +53,6 @@ export interface ITrouble {
   /** Unix seconds: the readings are as old as that; null if they are new. */
   readonly since: number | null;
 }
-
-const NO_CURVE: readonly null[] = [];
-const UNREAD: IReading = {
-  values: {},
-  errors: {},
-  processes: null,
-  lease: null,
-  curve: NO_CURVE
-};
-const SILENT: IRankReading = { usage: null, curve: NO_CURVE };
 
 /**
  * Follows the stream's messages on GPUs and usage.

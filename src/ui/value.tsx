@@ -2,7 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type { NumberMetric } from '../model/gpuContract';
-import type { IReading } from '../model/telemetry';
+import type { IReading } from '../model/reading';
 
 interface IValueProps {
   metric: NumberMetric;

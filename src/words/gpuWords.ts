@@ -5,7 +5,7 @@ import type { IPool } from '../model/contract';
 import type { ILease, IProcess } from '../model/gpuContract';
 import { strangers } from '../model/gpuUse';
 import type { ISeat, ISegment } from '../model/gpuUse';
-import type { IReading } from '../model/telemetry';
+import type { IReading } from '../model/reading';
 import { formatBytes, formatRanks, joinFacts, namePid } from './format';
 
 /** The pools that can be named, and which of them is this notebook's. */

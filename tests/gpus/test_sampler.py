@@ -58,7 +58,7 @@ async def test_one_process_runs_while_somebody_is_interested(fake_nvml: State) -
         await until(lambda: not process.is_running(), "the process's end")
         assert time.monotonic() - begun > 0.4
         # What was is kept, and nothing old passes for new.
-        assert telemetry.history.query()["times"]
+        assert telemetry.history.query().times
         assert (telemetry.latest, telemetry.processes, telemetry.trouble) == ({}, {}, None)
         telemetry.want("gpus")
         await until(lambda: telemetry.latest, "a sample again")

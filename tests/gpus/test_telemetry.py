@@ -98,7 +98,7 @@ async def test_all_metrics_in_plain_units(fake_nvml: State) -> None:
         assert telemetry.errors == {"GPU-fake-0": {}, "GPU-fake-1": {}}
         assert telemetry.inventory
         assert [gpu.uuid for gpu in telemetry.inventory.gpus] == ["GPU-fake-0", "GPU-fake-1"]
-        kept = telemetry.history.query()["gpus"]["GPU-fake-0"]
+        kept = telemetry.history.query().gpus["GPU-fake-0"]
         assert kept["utilization"][0] == 97
         assert kept["throttle"][0] == "power cap, thermal slowdown"
 

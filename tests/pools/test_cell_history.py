@@ -42,9 +42,9 @@ class Followed:
     def shown(self) -> list[tuple[Any, ...]]:
         """Return cell, rank, start and end of all that is known."""
         return [
-            (cell["cell"], one["rank"], one["start"], one["end"])
+            (cell.cell, one.rank, one.start, one.end)
             for cell in self.history.since()
-            for one in cell["stretches"]
+            for one in cell.stretches
         ]
 
 
@@ -61,9 +61,9 @@ def test_ranks_that_run_one_request_are_one_cell() -> None:
         (7, 1, NOW - 10, None),
     ]
     six, seven = one.history.since()
-    assert (six["id"], six["pool"], six["cell_id"]) == ("request-6", "p-1", "id-6")
-    assert [stretch["gpu"] for stretch in six["stretches"]] == [None, "GPU-3"]
-    assert (six["kernel_id"], seven["name"]) == ("k-1", "a.ipynb")
+    assert (six.id, six.pool, six.cell_id) == ("request-6", "p-1", "id-6")
+    assert [stretch.gpu for stretch in six.stretches] == [None, "GPU-3"]
+    assert (six.kernel_id, seven.name) == ("k-1", "a.ipynb")
 
 
 def test_whoever_has_seen_a_version_is_told_what_changed_since() -> None:
@@ -75,10 +75,10 @@ def test_whoever_has_seen_a_version_is_told_what_changed_since() -> None:
     assert one.history.since(seen) == []
     one.note(1, "busy", 7, NOW - 9)
     (news,) = one.history.since(seen)
-    assert news["cell"] == 7 and len(news["stretches"]) == 2
+    assert news.cell == 7 and len(news.stretches) == 2
     seen = one.history.version
     one.pool.change(kernel_id="k-2")
-    assert [(news["cell"], news["kernel_id"]) for news in one.history.since(seen)] == [
+    assert [(news.cell, news.kernel_id) for news in one.history.since(seen)] == [
         (6, "k-2"),
         (7, "k-2"),
     ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from ..processes import ProcessRef
 from .attachment import Attachment
-from .decoding import decode
+from .decoding import reader
 from .reason import Reason
 
 # -- commands ---------------------------------------------------------------------------------
@@ -130,8 +132,6 @@ AgentNews = Snapshot | LockGranted | LockWanted | LogLines | Refused | Pong
 
 # -- as lines ---------------------------------------------------------------------------------
 
-_commands: msgspec.json.Decoder[Commands] = msgspec.json.Decoder(Commands)
-_news: msgspec.json.Decoder[AgentNews] = msgspec.json.Decoder(AgentNews)
 _encoder = msgspec.json.Encoder()
 
 
@@ -140,23 +140,7 @@ def encode(message: Command | News) -> bytes:
     return _encoder.encode(message) + b"\n"
 
 
-def decode_command(line: bytes) -> Commands:
-    """Read a command.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
-    return decode(_commands, line)
-
-
-def decode_news(line: bytes) -> AgentNews:
-    """Read what an agent says.
-
-    Raises
-    ------
-    ValueError
-        If it is nothing that an agent would say.
-    """
-    return decode(_news, line)
+decode_command: Callable[[bytes], Commands] = reader(Commands)
+"""Reads a command."""
+decode_news: Callable[[bytes], AgentNews] = reader(AgentNews)
+"""Reads what an agent says."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
-T = TypeVar("T")
 
+def reader(kind: Any) -> Callable[[bytes], Any]:
+    """Return a function that reads a message of a type, and raises `ValueError` for any other."""
+    decoder = msgspec.json.Decoder(kind)
 
-def decode(decoder: msgspec.json.Decoder[T], message: bytes) -> T:
-    """Read a message.
+    def read(message: bytes) -> Any:
+        try:
+            return decoder.decode(message)
+        except RecursionError:
+            raise ValueError("too deeply nested") from None
 
-    Raises
-    ------
-    ValueError
-        If it is none of the decoder's.
-    """
-    try:
-        return decoder.decode(message)
-    except RecursionError:
-        raise ValueError("too deeply nested") from None
+    return read

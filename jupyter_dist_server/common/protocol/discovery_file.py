@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from ..processes import ProcessRef
-from .decoding import decode
+from .decoding import reader
 
 
 class DiscoveryFile(msgspec.Struct, frozen=True):
@@ -20,15 +22,5 @@ class DiscoveryFile(msgspec.Struct, frozen=True):
     process: ProcessRef
 
 
-_decoder: msgspec.json.Decoder[DiscoveryFile] = msgspec.json.Decoder(DiscoveryFile)
-
-
-def decode_discovery_file(content: bytes) -> DiscoveryFile:
-    """Read a server's file.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
-    return decode(_decoder, content)
+decode_discovery_file: Callable[[bytes], DiscoveryFile] = reader(DiscoveryFile)
+"""Reads a server's file."""

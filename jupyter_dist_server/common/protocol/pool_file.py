@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from ..processes import ProcessRef
-from .decoding import decode
+from .decoding import reader
 from .records import GpuReference, PoolRecord
 
 CONFIG = "pool.json"
@@ -56,8 +58,8 @@ class _Version(msgspec.Struct):
     version: int = 0
 
 
-_any = msgspec.json.Decoder(_Version)
-_ours = msgspec.json.Decoder(PoolFile)
+_read_version: Callable[[bytes], _Version] = reader(_Version)
+_read: Callable[[bytes], PoolFile] = reader(PoolFile)
 
 
 def decode_pool_file(content: bytes) -> PoolFile:
@@ -70,8 +72,8 @@ def decode_pool_file(content: bytes) -> PoolFile:
     ValueError
         If it is none.
     """
-    version = decode(_any, content).version
+    version = _read_version(content).version
     if version != VERSION:
         which = "an older" if version < VERSION else "a newer"
         raise OtherVersion(f"it was started by {which} version of Jupyter Dist")
-    return decode(_ours, content)
+    return _read(content)

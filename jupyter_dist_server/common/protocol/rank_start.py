@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
-from .decoding import decode
+from .decoding import reader
 
 
 class RankOrders(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,12 +39,12 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     hint: str = ""
 
 
-_reports: msgspec.json.Decoder[Ready | Failed] = msgspec.json.Decoder(Ready | Failed)
+_read: Callable[[bytes], Ready | Failed] = reader(Ready | Failed)
 
 
 def decode_report(line: bytes) -> Ready | Failed:
     """Read what a rank answers; one that answers anything else has failed."""
     try:
-        return decode(_reports, line)
+        return _read(line)
     except ValueError as error:
         return Failed(f"its report is malformed: {error}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import msgspec
 
-from .decoding import decode
+from .decoding import reader
 
 # -- GPUs -------------------------------------------------------------------------------------
 
@@ -145,27 +146,7 @@ class Complete(SamplerNews, frozen=True, tag="complete"):
 
 News = InventoryNews | SampleNews | ErrorsNews | ProcessesNews | Complete
 
-_settings: msgspec.json.Decoder[SamplerSettings] = msgspec.json.Decoder(SamplerSettings)
-_news: msgspec.json.Decoder[News] = msgspec.json.Decoder(News)
-
-
-def decode_settings(line: bytes) -> SamplerSettings:
-    """Read what the process is told.
-
-    Raises
-    ------
-    ValueError
-        If it is nothing that it would be told.
-    """
-    return decode(_settings, line)
-
-
-def decode_sampler_news(line: bytes) -> News:
-    """Read what the process says.
-
-    Raises
-    ------
-    ValueError
-        If it is nothing that it would say.
-    """
-    return decode(_news, line)
+decode_settings: Callable[[bytes], SamplerSettings] = reader(SamplerSettings)
+"""Reads what the process is told."""
+decode_sampler_news: Callable[[bytes], News] = reader(News)
+"""Reads what the process says."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from ..processes import ProcessRef
-from .decoding import decode
+from .decoding import reader
 
 
 class ZygoteOrders(msgspec.Struct, frozen=True):
@@ -75,39 +77,9 @@ class AgentExited(msgspec.Struct, frozen=True, tag_field="says", tag="exited"):
 
 ZygoteNews = ZygoteReady | AgentStarted | ForkRefused | AgentExited
 
-_requests: msgspec.json.Decoder[StartAgent] = msgspec.json.Decoder(StartAgent)
-_runners: msgspec.json.Decoder[StartRunner] = msgspec.json.Decoder(StartRunner)
-_news: msgspec.json.Decoder[ZygoteNews] = msgspec.json.Decoder(ZygoteNews)
-
-
-def decode_start(message: bytes) -> StartAgent:
-    """Read what a zygote is asked for.
-
-    Raises
-    ------
-    ValueError
-        If it is nothing that an owner would ask for.
-    """
-    return decode(_requests, message)
-
-
-def decode_start_runner(message: bytes) -> StartRunner:
-    """Read what the zygote of runners is asked for.
-
-    Raises
-    ------
-    ValueError
-        If it is nothing that a dispatcher would ask for.
-    """
-    return decode(_runners, message)
-
-
-def decode_zygote_news(message: bytes) -> ZygoteNews:
-    """Read what a zygote says.
-
-    Raises
-    ------
-    ValueError
-        If it is nothing that a zygote would say.
-    """
-    return decode(_news, message)
+decode_start: Callable[[bytes], StartAgent] = reader(StartAgent)
+"""Reads what a zygote is asked for."""
+decode_start_runner: Callable[[bytes], StartRunner] = reader(StartRunner)
+"""Reads what the zygote of runners is asked for."""
+decode_zygote_news: Callable[[bytes], ZygoteNews] = reader(ZygoteNews)
+"""Reads what a zygote says."""

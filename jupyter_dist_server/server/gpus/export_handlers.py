@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 
 from tornado.iostream import StreamClosedError
 
 from ...common.errors import DistError
-from ...gpus.export_formats import csv_lines, json_lines
+from ...gpus.export_formats import Line, csv_line, csv_title, export_lines, json_line
 from ...gpus.history import History
 from ..base import NDJSON
 from .handlers import GpuHandler
 from .query import Question
-
-Lines = Callable[..., Iterator[str]]
-"""`csv_lines` or `json_lines`."""
 
 
 class GpuExportHandler(GpuHandler):
@@ -33,19 +30,25 @@ class GpuExportHandler(GpuHandler):
         if self._news:
             self._news.set()
 
-    async def export(self, lines: Lines, content_type: str, file: str, title: bool) -> None:
+    async def export(
+        self,
+        line: Line,
+        content_type: str,
+        file: str,
+        title: Callable[[Collection[str] | None], str] = lambda _: "",
+    ) -> None:
         """Answer ``?since=SECONDS&until=SECONDS&gpu=INDEX&metrics=NAME,NAME&follow=1``.
 
         Being asked counts as interest.
 
         Parameters
         ----------
-        lines : callable
-            Makes the lines.
+        line : callable
+            Makes a line.
         content_type, file : str
             What the answer is, and how a browser should call it.
-        title : bool
-            Whether the first thing that `lines` yields is a title.
+        title : callable
+            Makes what comes first from the names of the metrics.
         """
         await self.require("read")
         follow = self._read_follow()
@@ -66,16 +69,17 @@ class GpuExportHandler(GpuHandler):
         told = copy.deepcopy(telemetry.history)  # as it is now: it goes on while we send
         try:
             with suppress(StreamClosedError):  # the caller has left, as is usual after `follow`
-                for piece in lines(told, telemetry.all_gpus, **vars(question)):
+                await self.send(title(question.metrics))
+                for piece in export_lines(line, told, telemetry.all_gpus, **vars(question)):
                     await self.send(piece)
                 question = _rest(question, told)
                 while follow:
                     await news.wait()
                     news.clear()
-                    pieces = list(lines(telemetry.history, telemetry.all_gpus, **vars(question)))
-                    question = _rest(question, telemetry.history)
-                    # Also without any, we see here whether the caller is still there.
-                    await self.send("".join(pieces[1:] if title else pieces))
+                    kept = telemetry.history
+                    lines = "".join(export_lines(line, kept, telemetry.all_gpus, **vars(question)))
+                    question = _rest(question, kept)
+                    await self.send(lines)  # also without any: is the caller still there?
                 await self.finish(set_content_type=content_type)
         finally:
             for end in ends:
@@ -101,7 +105,7 @@ class GpuCsvHandler(GpuExportHandler):
 
     async def get(self) -> None:
         """Answer CSV."""
-        await self.export(csv_lines, "text/csv", "gpus.csv", title=True)
+        await self.export(csv_line, "text/csv", "gpus.csv", csv_title)
 
 
 class GpuLinesHandler(GpuExportHandler):
@@ -109,4 +113,4 @@ class GpuLinesHandler(GpuExportHandler):
 
     async def get(self) -> None:
         """Answer one JSON object a line."""
-        await self.export(json_lines, NDJSON, "gpus.jsonl", title=False)
+        await self.export(json_line, NDJSON, "gpus.jsonl")

@@ -37,12 +37,12 @@ async def history_pieces(
     """
     kept = copy.deepcopy(history)
     rows = kept.query(question.since, question.until, step, uuids=())
-    times = json.dumps(rows["times"], separators=(",", ":"))
-    yield f'"step":{json.dumps(rows["step"])},"times":{times},"gpus":{{'
+    times = json.dumps(rows.times, separators=(",", ":"))
+    yield f'"step":{json.dumps(rows.step)},"times":{times},"gpus":{{'
     comma = ""
     for uuid in question.uuids:
         found = kept.query(question.since, question.until, step, (uuid,), question.metrics)
-        of_gpu = found["gpus"].get(uuid, {})
+        of_gpu = found.gpus.get(uuid, {})
         series = (f'"{metric}":{encode(metric, values)}' for metric, values in of_gpu.items())
         yield f'{comma}"{uuid}":{{{",".join(series)}}}'
         comma = ","

@@ -4,7 +4,7 @@ import { labelOf, shortName } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import { isSameSeats, seatsOn, segments } from '../../model/gpuUse';
 import type { ISeat } from '../../model/gpuUse';
-import type { IReading } from '../../model/telemetry';
+import type { IReading } from '../../model/reading';
 import { startCellDrag } from '../../ui/codeCells';
 import { MemoryMeter, Percent } from '../../ui/meters';
 import { Sparkline } from '../../ui/sparkline';

@@ -2,7 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { useEffect } from 'react';
 
 import type { IGpu, NumberMetric } from '../../model/gpuContract';
-import type { IReading } from '../../model/telemetry';
+import type { IReading } from '../../model/reading';
 import { colourOf } from '../../ui/meters';
 import { useModel } from '../../ui/useModel';
 import { Missing, Value } from '../../ui/value';

@@ -3,7 +3,7 @@ import React, { useId } from 'react';
 
 import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
-import type { IReading } from '../../model/telemetry';
+import type { IReading } from '../../model/reading';
 import { useModel } from '../../ui/useModel';
 import { formatBytes } from '../../words/format';
 import { sayLeaseholder, sayLessees } from '../../words/gpuWords';

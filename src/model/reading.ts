@@ -1,0 +1,36 @@
+import type { ILease, IProcess, IUsage, Metric, Values } from './gpuContract';
+
+/** Seconds that a curve reaches back. */
+export const SPAN = 900;
+
+/** All that is known of a GPU now; another object after each change. */
+export interface IReading {
+  readonly values: Readonly<Values>;
+  /** Why a metric cannot be had, in a word. */
+  readonly errors: { readonly [M in Metric]?: string };
+  /** Null until they are known. */
+  readonly processes: readonly IProcess[] | null;
+  readonly lease: ILease | null;
+  /** Utilization over `SPAN`. */
+  readonly curve: readonly (number | null)[];
+}
+
+/** What a rank uses now; another object after each change. */
+export interface IRankReading {
+  /** Null while it does not say. */
+  readonly usage: IUsage | null;
+  /** CPU use over `SPAN`, as far as it was followed. */
+  readonly curve: readonly (number | null)[];
+}
+
+const NO_CURVE: readonly null[] = [];
+/** Of a GPU of which nothing was told yet. */
+export const UNREAD: IReading = {
+  values: {},
+  errors: {},
+  processes: null,
+  lease: null,
+  curve: NO_CURVE
+};
+/** Of a rank of which nothing was told yet. */
+export const SILENT: IRankReading = { usage: null, curve: NO_CURVE };
