@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +28,15 @@ class BaseKernel(IPythonKernel):
     """ipykernel's kernel; what it calls can be overridden."""
 
     _execute_sleep = 0.0  # ipykernel's half millisecond covers a race that our client has not
+
+    def start(self) -> None:
+        """Begin to serve, while the other threads that receive messages wait.
+
+        ipykernel sets their sockets up in this thread, and ZMQ allows one thread at a time. A
+        request that came before all is set up would have no reply.
+        """
+        with _waiting(self.control_thread), _waiting(self.shell_channel_thread):
+            super().start()
 
     @property
     def between_cells(self) -> asyncio.Lock:
@@ -67,6 +77,23 @@ class BaseKernel(IPythonKernel):
             yield
         finally:
             self._restore_input()
+
+
+@contextlib.contextmanager
+def _waiting(thread: Any) -> Iterator[None]:
+    """Let the event loop of one of ipykernel's threads do nothing."""
+    waits, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        waits.set()
+        go_on.wait()
+
+    thread.io_loop.add_callback(wait)
+    waits.wait()
+    try:
+        yield
+    finally:
+        go_on.set()
 
 
 class BaseApp(IPKernelApp):
