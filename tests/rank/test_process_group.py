@@ -6,6 +6,9 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
+from jupyter_dist_server.client import interrupt
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.protocol.rank_messages import (
     BreakRequest,
@@ -14,6 +17,7 @@ from jupyter_dist_server.common.protocol.rank_messages import (
 )
 
 from ..pool_driver import client_of, follow, request, running, text_of
+from ..waiting import PATIENCE
 
 REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nassert t.item() == world_size"
 
@@ -77,7 +81,10 @@ async def test_a_rank_that_nobody_meets_gives_up_and_the_next_try_succeeds(tmp_p
         assert await reduce(client) == {"ok"}
 
 
-async def test_ranks_that_hang_for_somebody_else_are_freed(tmp_path: Path) -> None:
+async def test_ranks_that_hang_for_somebody_else_are_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interrupt, "BREAK_PATIENCE", PATIENCE)
     async with (
         running(request(tmp_path)) as pool,
         client_of(pool) as one,
