@@ -28,6 +28,8 @@ _OUTPUTS = frozenset(
 )
 OUTPUT_LIMIT = 10_000_000
 """Characters that one cell may show, all its ranks together; the rest goes to files."""
+LARGEST_DISPLAY = 32 << 20
+"""Bytes that one display may take."""
 _REMEMBERED = 64
 """Cells whose threads may still print."""
 _SUBSCRIBING = 3.0
@@ -149,6 +151,7 @@ class PoolClient(RankConnection):
         cell_id: str | None = None,
         allow_stdin: bool = False,
         limit: int = OUTPUT_LIMIT,
+        largest_display: int = LARGEST_DISPLAY,
         started: Callable[[Execution], None] = lambda _: None,
     ) -> dict[int, Reply]:
         """Run code on ranks and wait, without a time limit, until all of them are done.
@@ -169,6 +172,8 @@ class PoolClient(RankConnection):
             Whether ``input()`` may ask; its requests come as outputs of type ``input_request``.
         limit : int
             Characters that all ranks together may show.
+        largest_display : int
+            Bytes that one display may take; this process does nothing else while it reads it.
         started : callable
             Called with the `Execution` once it waits for the execution lock.
 
@@ -196,6 +201,7 @@ class PoolClient(RankConnection):
             execution_count=execution_count,
             cell_id=cell_id,
             limit=limit // len(ranks),
+            largest_display=largest_display,
             file=f"{self.folder.name}-{self.session.session[:4]}-cell-{cell}",
         ).content
         self._executions[execution.id] = execution

@@ -19,7 +19,7 @@ from jupyter_client.session import Session
 
 from ..common.folder import endpoint, read_config
 from ..common.protocol.cell_messages import cell_topic
-from ..common.protocol.jupyter_messages import Message
+from ..common.protocol.jupyter_messages import Message, read_json
 
 _LOG = logging.getLogger(__name__)
 
@@ -87,6 +87,7 @@ class RankSockets:
         self.world_size = config.world_size
         self.gpus = [rank.gpu for rank in config.ranks]
         self.session = Session(key=config.key.encode(), username="jupyter-dist")
+        self.session.unpack = read_json
         self.dead: dict[int, str] = {}
         self._channels = channels
         self._topics = topics

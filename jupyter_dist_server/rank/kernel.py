@@ -132,7 +132,8 @@ class RankKernel(
         self.set_parent(idents, request, channel="shell")
         self._publish_cell_status("busy", asked)
         outbox, sent = self.iopub_thread.outbox, self.iopub_thread.sent
-        outbox.begin(cell, Budget(asked.limit, f"{asked.file}-rank-{os.environ['RANK']}.txt"))
+        file = f"{asked.file}-rank-{os.environ['RANK']}.txt"
+        outbox.begin(cell, Budget(asked.limit, file, asked.largest_display))
         self._begin(asked.execution_count, asked.cell_id)
         handler = signal.signal(signal.SIGINT, self._on_interrupt)
         try:

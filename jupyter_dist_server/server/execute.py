@@ -15,7 +15,7 @@ from ..common.errors import DistError
 from ..common.rank_specs import check_ranks
 from ..placement.request import MAX_SECONDS
 from .base import NDJSON, DistHandler
-from .outputs import PORTION, Backlog, Collected, portions
+from .outputs import LARGEST_DISPLAY, PORTION, Backlog, Collected, portions
 from .pools import check_rank_list
 
 
@@ -112,7 +112,9 @@ async def run_limited(
         By rank: ``ok``, ``error``, ``dead`` or ``timeout``.
     """
     executions: list[Execution] = []
-    work = client.execute(code, ranks, on_output, started=executions.append)
+    work = client.execute(
+        code, ranks, on_output, largest_display=LARGEST_DISPLAY, started=executions.append
+    )
     running, left = asyncio.create_task(work), asyncio.create_task(gone.wait())
     late: list[int] = []
     await asyncio.wait({running, left}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)

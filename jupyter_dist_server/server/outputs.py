@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from ..common.protocol.jupyter_messages import Content
+from ..common.protocol.jupyter_messages import Content, write_json
 from ..common.units import format_bytes
 
 BACKLOG = 1 << 24
 """Characters that may wait for a caller that reads slowly."""
 PORTION = 1 << 20
 """Characters that are written at once, before others have their turn."""
+LARGEST_DISPLAY = 2 << 20
+"""Bytes of one display: it is read and written in one callback of the server's event loop."""
 COLLECTED = 1 << 27
 """Characters of outputs that one answer may hold."""
 
@@ -86,7 +87,7 @@ class Backlog:
 
 
 def _line(rank: int, output: Content) -> str:
-    return json.dumps({"rank": rank, "output": output}) + "\n"
+    return write_json({"rank": rank, "output": output}) + "\n"
 
 
 class Collected:
@@ -108,7 +109,7 @@ class Collected:
         output = to_output(kind, content)
         if output is None:
             return
-        piece = output["text"] if kind == "stream" else json.dumps(output)
+        piece = output["text"] if kind == "stream" else write_json(output)
         if sum(self._sizes.values()) + len(piece) > COLLECTED and kind != "error":
             self._cut[rank] += len(piece)
             return
@@ -125,14 +126,14 @@ class Collected:
         comma = ""
         yield '{"ranks": {'
         for rank, outputs in self._outputs.items():
-            yield f'{comma}"{rank}": {{"status": {json.dumps(statuses[rank])}, "outputs": ['
+            yield f'{comma}"{rank}": {{"status": {write_json(statuses[rank])}, "outputs": ['
             comma = ""
             if self._cut[rank]:
                 why = (
                     f"a response is limited to {format_bytes(COLLECTED)}; a stream has no such "
                     "limit"
                 )
-                outputs.append(json.dumps(_notice(self._cut[rank], why)))
+                outputs.append(write_json(_notice(self._cut[rank], why)))
             for output in outputs:
                 yield comma
                 if isinstance(output, str):
@@ -146,9 +147,9 @@ class Collected:
 
 
 def _stream(name: str, pieces: list[str]) -> Iterator[str]:
-    yield f'{{"output_type": "stream", "name": {json.dumps(name)}, "text": "'
+    yield f'{{"output_type": "stream", "name": {write_json(name)}, "text": "'
     for piece in pieces:
-        yield from portions(json.dumps(piece)[1:-1])
+        yield from portions(write_json(piece)[1:-1])
     yield '"}'
 
 

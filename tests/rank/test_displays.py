@@ -20,7 +20,9 @@ def show(**options):
 """
 
 
-async def shown(client: PoolClient, code: str) -> tuple[Counter[str], str]:
+async def shown(
+    client: PoolClient, code: str, largest_display: int = 100_000
+) -> tuple[Counter[str], str]:
     """Run code on rank 0; return how many of which outputs came, and all text."""
     kinds: Counter[str] = Counter()
     text = ""
@@ -30,7 +32,9 @@ async def shown(client: PoolClient, code: str) -> tuple[Counter[str], str]:
         kinds[kind] += 1
         text += content["text"] if kind == "stream" else ""
 
-    replies = await client.execute(SHOW + code, [0], on_output, limit=LIMIT)
+    replies = await client.execute(
+        SHOW + code, [0], on_output, limit=LIMIT, largest_display=largest_display
+    )
     assert replies[0].status == "ok", replies
     return kinds, text
 
@@ -49,6 +53,11 @@ async def test_displays_are_bounded_and_the_rest_is_kept(tmp_path: Path) -> None
         assert said and said[1] == begun[1]
         kept = [json.loads(line) for line in Path(said[1]).read_text().splitlines()]
         assert [len(one["data"]["text/plain"]) for one in kept] == [50_000] * 7
+
+        # One may be too large by itself; another one is shown.
+        kinds, text = await shown(client, "show()\ndisplay(rank)", largest_display=50_000)
+        assert kinds["display_data"] == 1
+        assert text.startswith("… a display of 48.9 KiB was cut here; it is in ")
 
         # What is replaced is not shown any more; an endless plot goes on for long.
         code = "for i in range(20):\n    clear_output()\n    show()"

@@ -16,7 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
+from ..server_driver import Server
 from .client import NDJSON, Client
+from .stalls import check
 
 BIG = """from IPython.display import display
 for i in range(30):
@@ -116,3 +118,21 @@ def test_a_big_answer_arrives_whole(client: Client, pool: dict[str, Any]) -> Non
     kinds = [output["output_type"] for output in answer["outputs"]]
     assert kinds == ["stream", "display_data", "display_data", "display_data", "stream"]
     assert len(answer["outputs"][0]["text"]) == 3_000_001
+
+
+def test_a_huge_display_is_cut_and_holds_nobody_up(
+    server: Server, client: Client, pool: dict[str, Any]
+) -> None:
+    """It is one message, so that it could not be read a piece at a time."""
+    code = BIG.replace("30", "1").replace("2_000_000", "60_000_000") + "print('end')"
+    (text,) = (said["text"] for said in client.execute(pool["id"], code, ranks=[0])["0"]["outputs"])
+    said = re.match(r"… a display of 57.2 MiB was cut here; it is in (.+)\nend\n", text)
+    assert said, text
+    kept = json.loads(Path(said[1]).read_text())
+    assert kept["data"] == {"text/plain": "x" * 60_000_000}
+    # One that is not cut has been read and written in less than 50 ms.
+    numbers = BIG.replace("30", "1").replace('"x" * 2_000_000', "[0.1234567] * 180_000")
+    answer = client.execute(pool["id"], numbers.replace("text/plain", "application/json"))
+    (shown,) = answer["1"]["outputs"]
+    assert len(shown["data"]["application/json"]) == 180_000
+    check(Path(server.env["JUPYTER_DATA_DIR"]).with_name("stalls"))

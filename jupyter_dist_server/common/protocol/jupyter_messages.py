@@ -5,9 +5,28 @@ See https://jupyter-client.readthedocs.io/en/stable/messaging.html.
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+import msgspec
 
 Content = dict[str, Any]
 """The content of a message, or its header or metadata."""
 Message = dict[str, Any]
 """A message: ``header``, ``parent_header``, ``metadata``, ``content`` and ``buffers``."""
+
+
+def read_json(text: bytes) -> Any:
+    """Read a part of a message in a fraction of the time that Jupyter's reader takes."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # NaN, or half a surrogate pair
+        return json.loads(text.decode(errors="replace"))
+
+
+def write_json(value: Any) -> str:
+    """Write what such a message holds; `read_json` says how fast."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return json.dumps(value)

@@ -40,6 +40,8 @@ class CellRequest(RankRequest, frozen=True, kw_only=True):
     cell_id: str | None
     limit: int
     """Characters that this rank may show."""
+    largest_display: int
+    """Bytes that one display may take: whoever gets it does nothing else while it reads it."""
     file: str
     """What the file with the complete output is called, without the rank and the folder."""
 

@@ -25,11 +25,14 @@ class Displays:
     ----------
     limit : int
         Bytes that are shown.
+    largest : int
+        Bytes of one display.
     name : str
         Of the file.
     """
 
-    def __init__(self, limit: int, name: str) -> None:
+    def __init__(self, limit: int, largest: int, name: str) -> None:
+        self._largest = largest
         self._left = self._limit = limit
         self._to_send = REPLACED * limit
         self._name = name
@@ -50,7 +53,7 @@ class Displays:
         place = _display_id(content)
         before = self._sizes.get(place, 0)
         grows = len(content) - before
-        if grows > self._left or len(content) > self._to_send:
+        if grows > self._left or len(content) > min(self._largest, self._to_send):
             self._keep(content)
             return False
         self._left -= grows

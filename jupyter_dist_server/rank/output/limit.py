@@ -22,6 +22,8 @@ class Budget:
         Characters that are shown.
     name : str
         Of the file.
+    largest_display : int
+        Bytes that one display may take.
     unending : bool
         Whether nobody knows when the last text comes; the file is then always up to date.
 
@@ -31,11 +33,12 @@ class Budget:
         The same for what is no text.
     """
 
-    def __init__(self, limit: int, name: str, unending: bool = False) -> None:
+    def __init__(self, limit: int, name: str, largest_display: int, unending: bool = False) -> None:
         path = Path(name)
-        self.displays = Displays(SHARE * limit, f"{path.stem}-displays.ndjson")
+        self.displays = Displays(SHARE * limit, largest_display, f"{path.stem}-displays.ndjson")
         self._left = self._limit = limit
         self._name = name
+        self._largest_display = largest_display
         self._unending = unending
         self._shown: list[str] | None = []
         self._tail: deque[str] = deque()
@@ -90,7 +93,8 @@ class Budget:
     def for_late_output(self) -> Budget:
         """Return one for what threads print after the cell has ended."""
         path = Path(self._name)
-        return Budget(self._limit, f"{path.stem}-later{path.suffix}", unending=True)
+        name = f"{path.stem}-later{path.suffix}"
+        return Budget(self._limit, name, self._largest_display, unending=True)
 
     def close(self) -> str:
         """End the cell; return the last lines of an output that was cut, and what else was cut."""
