@@ -26,6 +26,7 @@ from jupyter_server.services.kernels.connection.base import (
     serialize_msg_to_ws_v1,
 )
 
+from tests.network import free_port
 from tests.result import ANSI
 from tests.waiting import wait_for
 
@@ -224,7 +225,7 @@ class Served(Front):
         self._runtime = Path(environment["JUPYTER_RUNTIME_DIR"])
         self._session = uuid.uuid4().hex
         options = ["--no-browser", "--allow-root", f"--ServerApp.root_dir={home}"]
-        options += ["--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
+        options += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={free_port()}"]
         with open(home / "server.log", "w") as log:
             self.process = subprocess.Popen(
                 [*command, *options], env=environment, cwd=home, stdout=log, stderr=log

@@ -13,10 +13,11 @@ from typing import ClassVar
 import psutil
 
 from tests.environment import tagged
+from tests.network import free_port
 from tests.waiting import wait_for
 
 from .fronts import Served
-from .systems import GROUP, System, free_port
+from .systems import GROUP, System
 
 TORCH = "torch==2.13.0"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import time
 from pathlib import Path
 from typing import ClassVar
 
 from tests.environment import environment, tagged
+from tests.network import free_port
 from tests.waiting import wait_for
 
 from .fronts import Direct, Front, Run, Served, path_with, start_kernels
@@ -175,9 +175,3 @@ class Kernel(System):
     def start_pool(self) -> None:
         self.front = start_kernels(self.python, [self.environment], self.home)
         self.run("import torch\nrank = 0", 120)
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])

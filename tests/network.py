@@ -1,4 +1,4 @@
-"""A loopback interface of our own: a stranger who connects to every port disturbs no other test."""
+"""Ports, and a loopback interface of our own: who connects to every port disturbs no other test."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ _CLONE_NEWNET = 0x40000000
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
 _THIS = "/proc/thread-self/ns/net"
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def this_network() -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from jupyter_client import BlockingKernelClient
 
 from .environment import environment, tagged
+from .network import free_port
 from .notebook_driver import Notebook, open_channels, wait_until_ready
 from .waiting import PATIENCE, wait_for
 
@@ -33,8 +34,8 @@ class Server:
         self.url = ""
         command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"]
         command += [f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={token}"]
-        # With "localhost" and port 0, IPv4 and IPv6 would get different ports.
-        command += ["--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
+        # Given port 0, an older server would not say which one it has got.
+        command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={free_port()}"]
         # Other extensions take seconds to load, and play no part here.
         others = ("jupyterlab", "jupyter_lsp", "notebook_shim")
         enabled = {"jupyter_dist_server": True, **dict.fromkeys(others, False)}
