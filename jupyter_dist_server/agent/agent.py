@@ -35,10 +35,12 @@ from ..common.protocol.agent_messages import (
     AcquireLock,
     Attach,
     Commands,
+    Extend,
     Interrupt,
     Kill,
     Log,
     LogLines,
+    NoteIdle,
     Ping,
     Pong,
     RankState,
@@ -58,6 +60,7 @@ from .lock_queue import LockQueue
 from .rank_log import RankLogs
 from .rank_processes import left_behind, read_report, signal_rank
 from .starting import Starter
+from .time_limit import TimeLimit
 
 GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -103,6 +106,12 @@ class Agent:
             self.config.grace,
             changed=self._control.broadcast,
             abandoned=lambda: self._tasks.add(self.stop()),
+        )
+        self._limit = TimeLimit(
+            self.config.record.time_limit,
+            lease,
+            changed=self._control.broadcast,
+            over=lambda: self._tasks.add(self.stop()),
         )
 
     @property
@@ -171,11 +180,13 @@ class Agent:
             stopping=self.stopping,
             attachments=self._attachments.all(),
             ranks=self.ranks,
+            time=self._limit.state,
         )
 
     def _on_gone(self, client: Client) -> None:
         self._attachments.remove(client)
         self._lock.remove(client)
+        self._limit.remove(client)
 
     def _obey(self, client: Client, command: Commands) -> None:
         if isinstance(command, Attach):
@@ -188,6 +199,10 @@ class Agent:
             self._kill(command.pids)
         elif isinstance(command, Stop):
             self._tasks.add(self.stop())
+        elif isinstance(command, Extend):
+            self._limit.extend(command.seconds)
+        elif isinstance(command, NoteIdle):
+            self._limit.note_idle(client, command.since)
         elif isinstance(command, Ping):
             self._control.tell(client, Pong())
         elif unknown := set(_ranks_of(command)) - set(range(self.world_size)):
@@ -259,6 +274,7 @@ class Agent:
         loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
         await self._control.open()
         self._attachments.open()
+        self._limit.open()
         if self.failure:
             self._tasks.add(self.stop())
         else:

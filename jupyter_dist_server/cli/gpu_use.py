@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..common.units import format_bytes
+from ..common.units import format_bytes, write_limit
 from ..jobs.store.attempt import Attempt
-from ..jobs.store.words import write_limit, write_moment
+from ..jobs.store.words import write_moment
 
 
 def gpu_use(attempts: Sequence[Attempt]) -> tuple[str, str, str]:

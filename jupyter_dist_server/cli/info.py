@@ -10,7 +10,7 @@ import msgspec
 
 from ..common.units import format_bytes
 from ..gpus.gpu_state import read_gpu_state
-from ..jobs.lease import holders
+from ..jobs.lease import GpuLease, holders
 from ..jobs.schedule.overview import overview
 from ..jobs.store.store import Store
 from ..jobs.store.words import write_moment
@@ -35,6 +35,7 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
                 "name": gpu.name,
                 "holder": msgspec.to_builtins(leases.get(gpu.uuid)),
                 "idle_since": idle.get(gpu.uuid),
+                "ends_by": _ends_by(leases.get(gpu.uuid)),
             }
             for gpu in seen.inventory.gpus
         ]
@@ -51,12 +52,22 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         holder = f"{who.user or 'another program'} {who.notebook or ''}" if who else "free"
         rest = write_moment(idle[gpu.uuid]) if idle.get(gpu.uuid) else ""
         since = write_moment(who.since) if who else ""
+        ends_by = _ends_by(who)
+        end = "" if ends_by is None else write_moment(ends_by)
         memory = f"{format_bytes(int(used or 0))} / {format_bytes(gpu.memory_total)}"
-        rows.append(
-            (gpu.label, gpu.name, "" if load is None else f"{load} %", memory, since, rest, holder)
-        )
-    print(table(("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "HOLDER"), rows))
+        busy = "" if load is None else f"{load} %"
+        rows.append((gpu.label, gpu.name, busy, memory, since, rest, end, holder))
+    print(
+        table(("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "ENDS BY", "HOLDER"), rows)
+    )
     return 0
+
+
+def _ends_by(lease: GpuLease | None) -> float | None:
+    """Return when all who have a GPU have reached their limits, if all have one."""
+    ends = [one.ends_by for one in (lease, *lease.others)] if lease else []
+    known = [end for end in ends if end is not None]
+    return max(known) if known and len(known) == len(ends) else None
 
 
 def idle_since(store: Store) -> dict[str, float]:

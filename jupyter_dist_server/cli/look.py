@@ -11,13 +11,13 @@ import time
 import msgspec
 
 from ..common.errors import DistError
-from ..common.units import format_bytes
+from ..common.units import format_bytes, write_limit
 from ..jobs.command import job_command, log_paths
 from ..jobs.log import LogReader, fold
 from ..jobs.store.job import Job
 from ..jobs.store.states import COMPLETED, ENDED
 from ..jobs.store.store import Store
-from ..jobs.store.words import write_limit, write_moment
+from ..jobs.store.words import write_moment
 from ..jobs.submit.submission import select
 from ..jobs.wake import Wake
 from .follow import follow

@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from ..common.errors import DistError
+from ..common.units import write_limit
 from ..jobs.recovery import recover
 from ..jobs.schedule.overview import Row, overview
 from ..jobs.start_dispatcher import ensure
 from ..jobs.store.states import LETTERS, PENDING
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import other_machines
-from ..jobs.store.words import write_limit, write_moment
+from ..jobs.store.words import write_moment
 from ..jobs.usage import ensure_sampler
 from ..jobs.wake import Wake
 from .read_gpus import read_now

@@ -12,7 +12,7 @@ from typing import ClassVar
 from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.processes import POOL_ENDED
-from ..common.protocol.agent_messages import Snapshot
+from ..common.protocol.agent_messages import PoolTime, Snapshot
 from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.rank_messages import CellRequest
 from ..common.tasks import Tasks
@@ -53,6 +53,8 @@ class PoolClient(RankConnection):
 
     comm_listener: ClassVar[CommListener[PoolClient]] = NobodyListens()
     """Joins the ranks' comms to this process's front end, if it is a notebook's kernel."""
+    time_listeners: ClassVar[list[Callable[[PoolClient, PoolTime], None]]] = []
+    """Hear how long the pool may still run."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, ("cells", "shell", "iopub", "stdin", "control"))
@@ -123,6 +125,8 @@ class PoolClient(RankConnection):
                 execution.output(rank, kind, content | {"parent": message["header"]})
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
+        for listener in self.time_listeners:
+            listener(self, snapshot.time)
         died = False
         for said in snapshot.ranks:
             rank, why = said.rank, said.exit or ""

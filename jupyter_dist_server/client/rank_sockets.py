@@ -84,6 +84,8 @@ class RankSockets:
     ) -> None:
         config = read_config(folder)
         self.folder = folder
+        self.record = config.record
+        """As it was before the start."""
         self.world_size = config.world_size
         self.gpus = [rank.gpu for rank in config.ranks]
         self.session = Session(key=config.key.encode(), username="jupyter-dist")

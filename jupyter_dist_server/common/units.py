@@ -1,4 +1,4 @@
-"""How a number of bytes is written, everywhere: in KiB, MiB and GiB."""
+"""How sizes and durations are written, everywhere."""
 
 from __future__ import annotations
 
@@ -14,3 +14,15 @@ def format_bytes(size: float) -> str:
         if size < 1023.95 or unit == _UNITS[-1]:
             break
     return f"{size:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def write_limit(seconds: float | None) -> str:
+    """Write a duration as ``squeue`` does: ``1-02:03:04``, ``2:03:04``, ``3:04``."""
+    if seconds is None:
+        return "UNLIMITED"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}-{hours:02}:{minutes:02}:{rest:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

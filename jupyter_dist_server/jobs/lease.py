@@ -50,6 +50,9 @@ class GpuLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`None` if something else has locked it: ``flock`` in a shell, say."""
     pid: int | None = None
     since: float | None = None
+    ends_by: float | None = None
+    """When it has reached its time limit."""
+    idle_since: float | None = None
     pool: str | None = None
     notebook: str | None = None
     host: str | None = None
@@ -202,6 +205,8 @@ def holders(inventory: Inventory) -> dict[str, GpuLease]:
                 user=who.user,
                 pid=who.pid,
                 since=who.since,
+                ends_by=who.ends_by,
+                idle_since=who.idle_since,
                 pool=who.pool,
                 notebook=who.notebook,
                 host=who.host,

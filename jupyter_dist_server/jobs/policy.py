@@ -10,7 +10,8 @@ import re
 from pathlib import Path
 
 from ..common.errors import DistError
-from .store.words import read_limit, write_limit
+from ..common.units import write_limit
+from .store.words import read_limit
 
 POLICY = Path("/etc/jupyter-dist/policy.toml")
 _LINE = re.compile(r"""^\s*(max_time|default_time)\s*=\s*["']([^"']+)["']\s*(?:#.*)?$""")

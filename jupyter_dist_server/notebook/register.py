@@ -12,6 +12,7 @@ from ..common.errors import DistError
 from .api import NotebookPool
 from .completion import Introspection
 from .custom_placement import Place
+from .end_warning import EndWarning
 from .magics.base import DistMagics
 from .magics.cell_magics import CellMagics
 from .magics.compatibility import CompatibilityMagics
@@ -34,7 +35,7 @@ MAGICS: tuple[type[DistMagics], ...] = (
 """All of ours."""
 
 _loaded: dict[type[DistMagics], DistMagics] = {}
-_hooks: list[Introspection | Comms | Replay] = []
+_hooks: list[Introspection | Comms | Replay | EndWarning] = []
 """What is installed in the notebook's kernel."""
 
 
@@ -77,6 +78,7 @@ def load(shell: InteractiveShell) -> None:
     if kernel is not None and not _hooks:  # a terminal has none
         _queue_all_outputs(kernel)
         _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel), Replay(shell, kernel)])
+        _hooks.append(EndWarning(shell))
         for hook in _hooks:
             hook.install()
     if record := cells.pool.attach():

@@ -33,6 +33,8 @@ def can_reuse(request: dict[str, Any], record: PoolRecord) -> bool:
         "oversubscribe": record.leases == "shared",
         "backend": record.backend,
         "start_method": record.start_method,
+        "time_limit": record.time_limit,
+        "idle_limit": record.idle_limit,
     }
     asked = {name: value for name, value in request.items() if _is_said(value)}
     ids = asked.pop("gpu_ids", None)

@@ -11,6 +11,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import psutil
 
 from ..common.errors import DistError
@@ -96,7 +97,6 @@ class Allocator:
         self._read = read
         self._who = Leaseholder(
             pid=os.getpid(),
-            since=record.created,
             pool=record.id,
             notebook=record.name,
             host=record.host,
@@ -223,6 +223,7 @@ class Allocator:
             self._queued,
             gpus=min(count or 1, len(chosen)),
             only=frozenset(gpu.uuid for gpu in chosen),
+            limit=self._request.time_limit,
             share=0 if self._request.oversubscribe else None,
             name=self._record.name,
         )
@@ -268,11 +269,16 @@ class Allocator:
             uuids = [gpu.uuid for gpu in placement.used]
             if not uuids or not take:
                 return Allocation(placement)
-            lease = Lease.take(uuids, self._who, request.oversubscribe)
+            lease = Lease.take(uuids, self._holder(), request.oversubscribe)
             self._board.close()
         if notice := owner_notice():
             placement = replace(placement, notices=(*placement.notices, notice))
         return Allocation(placement, lease, "shared" if request.oversubscribe else "exclusive")
+
+    def _holder(self) -> Leaseholder:
+        now, limit = time.time(), self._request.time_limit
+        ends_by = None if limit is None else now + limit
+        return msgspec.structs.replace(self._who, since=now, ends_by=ends_by)
 
     async def _get(self) -> Allocation:
         for _ in range(_TRIES):

@@ -72,6 +72,8 @@ def new_record(request: PoolRequest) -> PoolRecord:
         world_size=request.num_ranks or len(request.map or ()),
         backend=request.backend or "",
         placement=request.policy,
+        time_limit=request.time_limit,
+        idle_limit=request.idle_limit,
         start_method=request.start_method,
         python=request.python or sys.executable,
         cwd=request.cwd or os.getcwd(),

@@ -49,6 +49,10 @@ class PoolRequest:
     """Whether to use GPUs in spite of processes that are not ours."""
     wait: float | None = None
     """Seconds to wait in line for GPUs that are taken, `math.inf` for without end."""
+    time_limit: float | None = None
+    """Seconds for which the pool runs at most."""
+    idle_limit: float | None = None
+    """Seconds after which it is stopped if no cell runs, and its GPUs do nothing."""
     backend: str | None = None
     env: dict[str, str] = field(default_factory=dict)
     """Added to the ranks' environment."""
@@ -259,6 +263,12 @@ def _check_timeout(name: str, value: Any) -> None:
         )
 
 
+def _check_limit(name: str, value: Any) -> None:
+    if not _is_time(value):
+        message = f"“{name}” must be a positive number of seconds, at most {MAX_SECONDS:.0e}"
+        raise _bad(name, f"{message}, not {value!r}.")
+
+
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise _bad(name, f"“{name}” must be a string, not {value!r}.")
@@ -283,6 +293,8 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "backend": _check_backend,
     "env": _check_env,
     "timeout": _check_timeout,
+    "time_limit": _check_limit,
+    "idle_limit": _check_limit,
     "start_method": _check_start_method,
     "kernel_id": _check_text,
     "name": _check_text,

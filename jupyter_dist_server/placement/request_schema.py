@@ -114,6 +114,11 @@ def _flag(title: str, description: str) -> Field:
     return _field(title, description, "flag", type="boolean", default=False)
 
 
+def _seconds(title: str, description: str, **words: Any) -> Field:
+    limits = {"exclusiveMinimum": 0, "maximum": MAX_SECONDS}
+    return _field(title, description, "number", type="number", **limits, **words, **_ADVANCED)
+
+
 def _which_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
     speeds_known = all(gpu.sm_count and gpu.clock_max for gpu in gpus)
     return {
@@ -176,14 +181,9 @@ def _rest(timeout: float) -> dict[str, Field]:
         "start_method": _choice(
             "Start method", "How rank processes are created.", methods, default=method, **_ADVANCED
         ),
-        "timeout": _field(
-            "Time limit",
-            "Time limit of the start in seconds.",
-            "number",
-            type="number",
-            exclusiveMinimum=0,
-            maximum=MAX_SECONDS,
-            default=timeout,
-            **_ADVANCED,
+        "timeout": _seconds("Time limit", "Time limit of the start in seconds.", default=timeout),
+        "time_limit": _seconds("Pool time limit", "Stop the pool after this many seconds."),
+        "idle_limit": _seconds(
+            "Idle limit", "Stop the pool if no cell has run for this many seconds."
         ),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from ..common.protocol.attachment import SERVER, Owner
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolState
 from ..common.tasks import Tasks
+from ..jobs.policy import allowed_limit
 from ..placement.allocation import Allocator
 from ..placement.assignment import GpusTaken
 from ..placement.pool_record import new_record
@@ -104,12 +106,15 @@ class PoolManager:
                 f"This notebook already has a pool: a pool{size}{state}.",
                 "Stop it with %dist_shutdown before you start another.",
             )
-        record = new_record(request)
-        allocator = Allocator(request, record)
         allocation = None
         if kernel:
             self._starting.add(kernel)
         try:
+            is_given = request.time_limit is not None
+            limit = await asyncio.to_thread(allowed_limit, request.time_limit, is_given)
+            request = replace(request, time_limit=limit)
+            record = new_record(request)
+            allocator = Allocator(request, record)
             allocation = await allocator.now()
             record = msgspec.structs.replace(record, **allocation.fields)
         except GpusTaken:
@@ -131,7 +136,8 @@ class PoolManager:
                 allocation.close()
             raise
         timeout = request.timeout or DEFAULT_TIMEOUT
-        pool = Pool(record, self._on_change, self._owner, self._watch, timeout)
+        watch = self._watch or record.idle_limit is not None
+        pool = Pool(record, self._on_change, self._owner, watch, timeout)
         self._forget_ended_of(kernel)
         self.pools[record.id] = pool
         pool.start(Launch(request, self._owner, self.zygotes, allocator, allocation))

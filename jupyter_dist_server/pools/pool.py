@@ -15,7 +15,7 @@ import msgspec
 from ..client.agent_link import AgentLink, agent_silent
 from ..common.errors import DistError
 from ..common.folder import create_folder
-from ..common.protocol.agent_messages import Snapshot
+from ..common.protocol.agent_messages import NoteIdle, Snapshot
 from ..common.protocol.attachment import Owner
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord, PoolState, Progress
@@ -24,6 +24,7 @@ from .activity import Activity
 from .agent_process import AgentProcess
 from .discovery import Found, sweep
 from .end_reasons import agent_ended, broken, too_slow
+from .idleness import Idleness
 from .launch import Launch
 from .pool_agent import PoolAgent
 from .rank_commands import RankCommands
@@ -71,12 +72,15 @@ class Pool:
         self._on_change = on_change
         self._owner = owner
         self._activity = Activity(record, self.change) if watch else None
+        self._tasks = Tasks()
+        self._idleness = (
+            Idleness(record, self._note_idle, self._end_idle, self._tasks) if watch else None
+        )
         self._agent = PoolAgent(record, self._on_snapshot)
         self._launch: Launch | None = None
         self._changed = asyncio.Event()
         self._ending = asyncio.Event()
         """Set when its agent is not waited for any more, whether or not that hears of it."""
-        self._tasks = Tasks()
         self.commands = RankCommands(
             record, self._agent, self._tasks, timeout, self.change, self._give_up
         )
@@ -93,6 +97,7 @@ class Pool:
     ) -> Pool:
         """Return a pool that runs already; `adopt` makes it ours too."""
         record = msgspec.structs.replace(found.config.record, folder=str(found.folder))
+        watch = watch or record.idle_limit is not None
         pool = cls(record, on_change, owner, watch, found.config.timeout)
         pool._agent.process = AgentProcess(found.snapshot.process)
         return pool
@@ -119,6 +124,8 @@ class Pool:
         self._changed.set()
         self._changed = asyncio.Event()
         self._on_change(self)
+        if self._idleness:
+            self._idleness.look()
 
     async def changed_since(self, version: int, wait: float) -> None:
         """Return when the record is newer than `version`, at the latest after `wait` seconds."""
@@ -144,10 +151,16 @@ class Pool:
 
     async def release(self) -> None:
         """Let the pool go on without us; its other attachments keep it."""
+        await self._stop_watching()
         await self._tasks.cancel()
-        if self._activity:
-            await self._activity.close()
         await self._link.close()
+
+    def _note_idle(self, since: float | None) -> None:
+        self._link.send(NoteIdle(since))
+        self.change(idle_since=since)
+
+    def _end_idle(self, why: Reason) -> None:
+        self._tasks.add(self.stop(why))
 
     def _give_up(self, why: Reason) -> None:
         self._late = why
@@ -259,6 +272,12 @@ class Pool:
         if self._activity and not self._cancelled:
             await self._activity.begin()
 
+    async def _stop_watching(self) -> None:
+        if self._idleness:
+            self._idleness.close()
+        if self._activity:
+            await self._activity.close()
+
     async def _unexpected_end(self) -> Reason | None:
         if self._cancelled:
             return None
@@ -266,13 +285,13 @@ class Pool:
         if said and said.failure:
             return said.failure
         if said and said.stopping:
-            self._cancelled = True  # by another client, or as nobody was attached
+            # By another client, as nobody was attached, or at its time limit.
+            self._cancelled, self._why_stopped = True, said.time.over
             return None
         return await self._agent.why_ended()
 
     async def _clean_up(self, unexpected: bool) -> None:
-        if self._activity:
-            await self._activity.close()
+        await self._stop_watching()
         await self._agent.leave_nothing(unexpected)
         self.record.all_dead()
 
@@ -282,6 +301,8 @@ class Pool:
         new_generation = snapshot.generation != self.record.generation
         self.record.take(snapshot)
         self._agent.note_ranks()
+        if self._idleness and snapshot.time.extended:
+            self._idleness.note_use(snapshot.time.extended)
         if new_generation and self.record.state is PoolState.RUNNING:
             self.commands.expect_new_ranks()  # another client of the agent replaces ranks
         ready = sum(record.state == "idle" for record in self.record.ranks)

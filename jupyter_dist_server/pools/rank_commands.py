@@ -1,4 +1,4 @@
-"""Commands to the ranks of a running pool: interrupt them, kill them, replace them."""
+"""Commands to a running pool: interrupt, kill or replace ranks, let them run longer."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from ..client.agent_link import agent_silent
 from ..client.execution import Execution
 from ..client.interrupt import interrupter_of
 from ..common.errors import DistError
-from ..common.protocol.agent_messages import Kill, Restart
+from ..common.protocol.agent_messages import Extend, Kill, Restart
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord, PoolState, Progress
 from ..common.rank_specs import check_ranks
 from ..common.tasks import Tasks
+from ..jobs.policy import allowed_limit
 from .diagnostics import check_running
 from .end_reasons import too_slow
 from .pool_agent import PoolAgent
@@ -96,6 +97,30 @@ class RankCommands:
         for rank in chosen:
             check_running(rank)
         self._agent.link.send(Kill([rank.pid for rank in chosen if rank.pid]))
+        await self._check_heard()
+
+    async def extend(self, seconds: float | None) -> None:
+        """Let the pool run longer than its time limit; the time that it was idle is forgotten.
+
+        Parameters
+        ----------
+        seconds : float or None
+            By how much longer, if at all.
+
+        Raises
+        ------
+        DistError
+            If the pool is not running, has no time limit, or may not run as long, or its agent
+            does not answer.
+        """
+        self._check_running("run longer")
+        if seconds is not None:
+            limit = self._record.time_limit
+            if limit is None:
+                message = "The pool has no time limit, so it cannot be extended."
+                raise DistError("bad_request", message, field="time")
+            await asyncio.to_thread(allowed_limit, limit + seconds, True)
+        self._agent.link.send(Extend(seconds or 0.0))
         await self._check_heard()
 
     def restart(self, ranks: Iterable[int] | None = None) -> None:

@@ -9,7 +9,7 @@ from ..common.errors import DistError
 from ..common.rank_specs import MAX_RANKS
 from ..jobs.lease import holders
 from ..placement.conflicts import unavailable
-from ..placement.request import PoolRequest, as_integer
+from ..placement.request import MAX_SECONDS, PoolRequest, as_integer
 from ..placement.request_schema import start_schema
 from ..pools.diagnostics import log_of, stack_of
 from ..pools.pool import Pool
@@ -130,6 +130,22 @@ class KillHandler(DistHandler):
         if ranks is None:
             raise DistError("bad_request", "ranks is required, such as [2].", field="ranks")
         await pool.commands.kill(ranks)
+        accept(self, pool)
+
+
+class ExtendHandler(DistHandler):
+    """Let a pool run longer."""
+
+    async def post(self, pool_id: str) -> None:
+        """Add to its time limit, if ``time`` is given; its idle time is counted anew."""
+        await self.require("execute")
+        pool = self.manager.get(pool_id)
+        seconds = self.body(("time",)).get("time")
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if seconds is not None and not (is_number and 0 < seconds <= MAX_SECONDS):
+            message = "time must be a positive number of seconds."
+            raise DistError("bad_request", message, field="time")
+        await pool.commands.extend(seconds)
         accept(self, pool)
 
 

@@ -24,6 +24,7 @@ from .jobs.handlers import (
 from .jobs.log import JobLogHandler
 from .kernels import KernelPoolHandler
 from .pools import (
+    ExtendHandler,
     InterruptHandler,
     KillHandler,
     LogHandler,
@@ -73,6 +74,7 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_POOL + "/interrupt", InterruptHandler),
     (_POOL + "/restart", RestartHandler),
     (_POOL + "/kill", KillHandler),
+    (_POOL + "/extend", ExtendHandler),
     (_POOL + "/execute", ExecuteHandler),
     (_RANK + "/stack", StackHandler),
     (_RANK + "/log", LogHandler),

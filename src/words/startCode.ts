@@ -4,9 +4,14 @@ import type { IStartChoice } from '../model/contract';
 import { LOAD } from '../model/tokens';
 
 /** Names that are not spelt as their options are. */
-const SHORT: Record<string, string> = { num_ranks: '-n' };
+const SHORT: Record<string, string> = {
+  num_ranks: '-n',
+  time_limit: '--time'
+};
 /** Fields that the server counts in bytes. */
 const BYTES = new Set(['min_free_memory']);
+/** Fields that it counts in seconds, and whose options read a number alone as minutes, as Slurm does. */
+const SECONDS = new Set(['time_limit', 'idle_limit']);
 
 /**
  * The code that starts what the form would: `%dist_init -n 4 --gpu-ids 0,1,2,3`.
@@ -40,6 +45,8 @@ export function startCode(
       words.push(option);
     } else if (BYTES.has(name)) {
       words.push(option, size(Number(value)));
+    } else if (SECONDS.has(name)) {
+      words.push(option, `${Number(value)}s`);
     } else if (value !== false) {
       words.push(option, quote(String(value)) ?? '');
     }

@@ -56,6 +56,18 @@ class Restart(Command, frozen=True):
     ranks: list[int] = []
 
 
+class Extend(Command, frozen=True):
+    """Let the pool run longer than its time limit; whoever asks for that uses it."""
+
+    seconds: float = 0.0
+
+
+class NoteIdle(Command, frozen=True, tag="note_idle"):
+    """Tell others since when the pool is idle; `None` if it is not, or nobody knows."""
+
+    since: float | None
+
+
 class Stop(Command, frozen=True):
     """End the pool."""
 
@@ -64,7 +76,19 @@ class Ping(Command, frozen=True):
     """Answer."""
 
 
-Commands = Attach | AcquireLock | ReleaseLock | Interrupt | Kill | Log | Restart | Stop | Ping
+Commands = (
+    Attach
+    | AcquireLock
+    | ReleaseLock
+    | Interrupt
+    | Kill
+    | Log
+    | Restart
+    | Extend
+    | NoteIdle
+    | Stop
+    | Ping
+)
 
 # -- what the agent says ----------------------------------------------------------------------
 
@@ -89,6 +113,20 @@ class RankState(msgspec.Struct):
     """The last lines that it wrote, if it died unasked."""
 
 
+class PoolTime(msgspec.Struct):
+    """How long a pool may still run."""
+
+    limit: float | None = None
+    """Seconds for which it runs at most."""
+    ends_by: float | None = None
+    """When these are over."""
+    idle_since: float | None = None
+    extended: float | None = None
+    """When somebody last asked for it to run longer."""
+    over: Reason | None = None
+    """Why it is stopping, if its time is over."""
+
+
 class Snapshot(News, frozen=True):
     """All that a client may want to know; sent on connecting and at each change."""
 
@@ -102,6 +140,7 @@ class Snapshot(News, frozen=True):
     stopping: bool
     attachments: list[Attachment]
     ranks: list[RankState]
+    time: PoolTime = msgspec.field(default_factory=PoolTime)
 
 
 class LockGranted(News, frozen=True, tag="lock_granted"):

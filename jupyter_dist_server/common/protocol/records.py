@@ -122,6 +122,14 @@ class PoolRecord(msgspec.Struct):
     start_method: str
     python: str
     cwd: str
+    time_limit: float | None = None
+    """Seconds for which it runs at most."""
+    ends_by: float | None = None
+    """When its time limit is over."""
+    idle_limit: float | None = None
+    """Seconds after which it is stopped if no cell runs, and its GPUs do nothing."""
+    idle_since: float | None = None
+    """Since when that is so; `None` for the first minute, too."""
     leases: str | None = None
     """How its GPUs are leased: ``exclusive`` or ``shared``; `None` if it has none."""
     folder: str = ""
@@ -159,6 +167,7 @@ class PoolRecord(msgspec.Struct):
         self.generation = snapshot.generation
         self.start_method, self.backend = snapshot.start_method, snapshot.backend
         self.attachments = snapshot.attachments
+        self.time_limit, self.ends_by = snapshot.time.limit, snapshot.time.ends_by
         self.notices += [n for n in snapshot.notices if n not in self.notices]
 
     def all_dead(self) -> None:

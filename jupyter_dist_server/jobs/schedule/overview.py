@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..eligible import obstacles
@@ -44,7 +44,7 @@ class Row:
     """When it started, or, while it waits, since when it does."""
     ends_by: float | None = None
     idle_since: float | None = None
-    """Since when no cell has run in a pool."""
+    """Since when no cell has run in a pool, or all GPUs of an own job have done nothing."""
     reason: str = ""
     detail: str = ""
     expected: Expected | None = None
@@ -81,7 +81,7 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     eligible = [job for job in pending if job.id not in found]
     there = situation_of(store, gpus, eligible, active, boards)
     expected = forecast(there.machine, there.held, there.ordered, there.now) if start else {}
-    rows = [_own(job, None) for job in active]
+    rows = [replace(_own(job, None), idle_since=_idle_since(store, job)) for job in active]
     mine = name_of(os.getuid()), store_name(store.folder)
     for said in running():
         # A job of ours that is not active has ended: its runner is about to give back what it has.
@@ -102,6 +102,12 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
             reason = wanted.reason(want) if gpus else None
             rows.append(_waits(want, kinds, reason or "", expected.get(want.id)))
     return rows + [_own(job, None) for job in by_id.values()]
+
+
+def _idle_since(store: Store, job: Job) -> float | None:
+    seen = store.usage(job) if job.gpu_uuids else {}
+    idle = [one.idle_since for one in seen.values() if one.idle_since is not None]
+    return max(idle) if idle and len(idle) == len(seen) else None
 
 
 def _own(job: Job, expected: Expected | None) -> Row:

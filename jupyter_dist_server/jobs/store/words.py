@@ -11,6 +11,7 @@ from ...common.errors import DistError
 _LONGEST = 10 * 365 * 86400.0
 """Seconds of a limit, or until a begin, at most: dates end somewhere."""
 _LARGEST = 2**60
+_WITH_UNIT = re.compile(r"(\d{1,9})([smhd])")
 _LIMIT = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)i?B?", re.IGNORECASE)
 _SOON = re.compile(r"now(?:\+(\d{1,12})\s*(second|minute|hour|day|week)?s?)?")
@@ -22,7 +23,8 @@ def read_limit(text: str) -> float | None:
     """Return the seconds of a time limit; `None` for ``UNLIMITED``.
 
     The forms are Slurm's: ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``,
-    ``days-hours``, ``days-hours:minutes``, ``days-hours:minutes:seconds``.
+    ``days-hours``, ``days-hours:minutes``, ``days-hours:minutes:seconds``; beside them ``90s``,
+    ``30m``, ``2h`` and ``1d``.
 
     Raises
     ------
@@ -31,33 +33,23 @@ def read_limit(text: str) -> float | None:
     """
     if text.upper() in ("UNLIMITED", "INFINITE"):
         return None
-    match = _LIMIT.fullmatch(text.strip())
-    if match:
+    total = 0
+    if match := _WITH_UNIT.fullmatch(text.strip()):
+        total = int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+    elif match := _LIMIT.fullmatch(text.strip()):
         days, first, second, third = (int(match[i] or 0) for i in (1, 2, 3, 4))
         if match[1] is None and match[4] is None:  # minutes, and perhaps seconds
             total = first * 60 + second
         else:
             total = ((days * 24 + first) * 60 + second) * 60 + third
-        if 0 < total <= _LONGEST:
-            return float(total)
+    if 0 < total <= _LONGEST:
+        return float(total)
     raise DistError(
         "bad_time",
         f"“{text}” is not a time limit.",
-        "Use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, at most 10 years; such as 90 "
-        "or 1-12:00:00.",
+        "Use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, at most 10 years; such as 90, "
+        "1-12:00:00, or 30m.",
     )
-
-
-def write_limit(seconds: float | None) -> str:
-    """Write a duration as ``squeue`` does: ``1-02:03:04``, ``2:03:04``, ``3:04``."""
-    if seconds is None:
-        return "UNLIMITED"
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days}-{hours:02}:{minutes:02}:{rest:02}"
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def read_size(text: str, unit: str = "M") -> int:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from IPython.core.error import UsageError
 
 from ...common.errors import DistError
+from ...jobs.store.words import read_limit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -117,6 +118,11 @@ def read_bytes(text: str | None) -> int | None:
     if not match:
         raise UsageError(f"--min-free-memory must be a size such as 20GiB or 500MiB, not “{text}”")
     return int(float(match[1]) * (2**30 if match[2] in "gG" else 2**20))
+
+
+def read_time(text: str | None) -> float | None:
+    """Return the seconds of ``2:00:00``, ``30m``, or minutes, as in Slurm."""
+    return None if text is None else read_limit(text)
 
 
 def read_wait(text: str | None) -> float | bool | None:

@@ -29,10 +29,11 @@ from .options import (
     read_gpu_ids,
     read_map,
     read_performance,
+    read_time,
     read_variable,
     read_wait,
 )
-from .status import describe_start, pids, pools_table, status_table
+from .status import describe_limits, describe_start, pids, pools_table, status_table
 
 
 @magics_class
@@ -81,6 +82,8 @@ class PoolMagics(DistMagics):
         metavar="S",
         help="wait for GPUs in use, at most this many seconds",
     )
+    @argument("--time", metavar="T", help="time limit of the pool: 2:00:00, 30m, or minutes")
+    @argument("--idle-limit", metavar="T", help="stop the pool if no cell has run for this long")
     @argument(
         "--backend",
         help=(
@@ -107,6 +110,7 @@ class PoolMagics(DistMagics):
             %dist_init -n 4
             %dist_init --num-ranks 2 --gpu-ids 0,3
             %dist_init -n 2 --min-free-memory 20GiB --wait 600
+            %dist_init -n 2 --time 2:00:00 --idle-limit 30m
             %dist_init -n 2 --backend gloo --env NCCL_DEBUG=INFO --timeout 60
         """
         options = parse(self.dist_init, line)
@@ -126,6 +130,8 @@ class PoolMagics(DistMagics):
             "backend": options.backend,
             "env": dict(read_variable(text) for text in options.env),
             "timeout": options.timeout,
+            "time_limit": read_time(options.time),
+            "idle_limit": read_time(options.idle_limit),
             "start_method": options.start_method,
         }
         running = self.pool.living()
@@ -203,6 +209,21 @@ class PoolMagics(DistMagics):
         print("Interrupted all ranks.")
         if late:
             print(f"Ranks stuck in C code: {format_ranks(late)}. Replace them with %dist_restart.")
+
+    @plain_usage
+    @magic_arguments()
+    @argument("time", nargs="?", help="how much longer it may run: 1:00:00, 30m, or minutes")
+    @line_magic
+    def dist_extend(self, line: str) -> None:
+        """Let the pool run longer than its time limit; its idle time starts again, too.
+
+        Examples::
+
+            %dist_extend 1:00:00
+            %dist_extend
+        """
+        record = self.pool.extend(read_time(parse(self.dist_extend, line).time))
+        print(describe_limits(record) or "The pool has no time limit and no idle limit.")
 
     @plain_usage
     @magic_arguments()

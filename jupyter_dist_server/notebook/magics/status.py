@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ...common.protocol.rank_messages import RankStatus
 from ...common.protocol.records import PoolRecord
-from ...common.units import format_bytes
+from ...common.units import format_bytes, write_limit
+from ...jobs.store.words import write_moment
 from ...pools.discovery import Found
 
 
@@ -26,6 +27,19 @@ def describe_start(record: PoolRecord, seconds: float) -> str:
     where = f"GPU{'s' * (len(gpus) > 1)} {', '.join(gpus)}" if gpus else "the CPU"
     line = f"{ranks} ready on {where} ({record.backend}) in {seconds:.1f} s."
     return "\n".join([line, *record.notices])
+
+
+def describe_limits(record: PoolRecord) -> str:
+    """Say when a pool is stopped at the latest, if it has a limit."""
+    said = []
+    if record.ends_by is not None:
+        limit = write_limit(record.time_limit)
+        said.append(f"It ends at {write_moment(record.ends_by)} (time limit {limit}).")
+    if record.idle_limit is not None:
+        limit = write_limit(record.idle_limit)
+        idle = f", idle since {write_moment(record.idle_since)}" if record.idle_since else ""
+        said.append(f"It ends if no cell has run for {limit}{idle}.")
+    return " ".join(said)
 
 
 def status_table(
@@ -67,7 +81,8 @@ def status_table(
         torch = (held,) if on_gpus else ()
         rows.append((str(number), rank.device, gpu, str(pid), memory, *torch, state))
     size = f"{record.world_size} ranks, {record.backend}"
-    lines = [f"Pool {record.id}: {size}, on {record.host}", *_aligned(rows)]
+    title = f"Pool {record.id}: {size}, on {record.host}"
+    lines = [*filter(None, [title, describe_limits(record)]), *_aligned(rows)]
     return "\n".join(lines + (["", *_aligned(gpus)] if gpus else []))
 
 

@@ -53,6 +53,11 @@ class LateOutput:
         elif kind == "update_display_data":
             self._send(kind, self._renamed(rank, content))
 
+    def tell(self, text: str) -> None:
+        """Show a notice; callable from any thread."""
+        self._finish_line()
+        self._send("stream", {"name": "stderr", "text": text})
+
     def _renamed(self, rank: int, content: Content) -> Content:
         display_id = display_id_of(content)
         transient = {"display_id": own_id(rank, display_id)} if display_id else {}

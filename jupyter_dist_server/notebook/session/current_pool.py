@@ -233,6 +233,12 @@ class CurrentPool:
         with self._connection.replaced():
             return self._follow(self._owner.restart(record.id, chosen), progress)
 
+    def extend(self, seconds: float | None) -> PoolRecord:
+        """Let the pool run longer than its time limit, and count its idle time anew."""
+        record, _ = self.require()
+        self.attach()  # its server may have gone meanwhile
+        return self._owner.extend(record.id, seconds)
+
     def keep_connected(self, call: Future[Any]) -> None:
         """Hear of a call to its end, also if ranks are replaced meanwhile."""
         self._connection.keep_for(call)

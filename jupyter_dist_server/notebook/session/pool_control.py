@@ -53,6 +53,9 @@ class Control(Protocol):
     def restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
         """Begin to replace ranks."""
 
+    def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
+        """Let a pool run longer than its time limit, and count its idle time anew."""
+
     def forget(self) -> None:
         """Keep nothing that makes the next start quicker."""
 
@@ -93,6 +96,15 @@ class LocalControl:
     def restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
         """Replace ranks."""
         return self._loop.run(self._restart(pool_id, ranks))
+
+    def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
+        """Let a pool run longer."""
+        return self._loop.run(self._extend(pool_id, seconds))
+
+    async def _extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
+        pool = self._manager.get(pool_id)
+        await pool.commands.extend(seconds)
+        return deepcopy(pool.record)
 
     def forget(self) -> None:
         """Drop the zygotes."""

@@ -127,6 +127,10 @@ class PoolOwner:
         """Begin to replace ranks."""
         return self._control.restart(pool_id, ranks)
 
+    def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
+        """Let a pool run longer than its time limit, and count its idle time anew."""
+        return self._control.extend(pool_id, seconds)
+
     def forget(self) -> None:
         """Keep nothing that makes the next start quicker."""
         self._control.forget()

@@ -161,6 +161,10 @@ class ServerControl:
         """Replace ranks."""
         return self._record("POST", f"pools/{pool_id}/restart", {"ranks": ranks})
 
+    def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
+        """Let a pool run longer."""
+        return self._record("POST", f"pools/{pool_id}/extend", {"time": seconds})
+
     def forget(self) -> None:
         """Drop the server's zygotes."""
         self._call("DELETE", "zygotes")

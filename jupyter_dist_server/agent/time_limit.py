@@ -1,0 +1,97 @@
+"""The time limit of a pool, and what others are told of its end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from ..common.files.inherited_lease import InheritedLease
+from ..common.protocol.agent_messages import PoolTime
+from ..common.protocol.reason import Reason
+from ..common.units import write_limit
+from .control_socket import Client
+
+
+class TimeLimit:
+    """Counts a pool's time by the monotonic clock: neither a step of the clock nor sleep counts.
+
+    Parameters
+    ----------
+    seconds : float or None
+        For which the pool runs at most.
+    lease : InheritedLease or None
+        Of the pool's GPUs; says to all users when these will be free.
+    changed : callable
+        Called when `state` has changed.
+    over : callable
+        Called when the time is over.
+
+    Attributes
+    ----------
+    state : PoolTime
+        What clients are told.
+    """
+
+    def __init__(
+        self,
+        seconds: float | None,
+        lease: InheritedLease | None,
+        changed: Callable[[], None],
+        over: Callable[[], object],
+    ) -> None:
+        self.state = PoolTime(seconds)
+        self._lease = lease
+        self._changed = changed
+        self._over = over
+        self._timer: asyncio.TimerHandle | None = None
+        self._begun = 0.0
+        self._watcher: Client | None = None
+        """Who says since when the pool is idle."""
+
+    def open(self) -> None:
+        """Begin to count; called in the event loop."""
+        self._begun = asyncio.get_running_loop().time()
+        self._set_timer()
+        self._tell()
+
+    def extend(self, seconds: float) -> None:
+        """Add to the limit, if there is one."""
+        self.state.extended = time.time()
+        if self.state.limit is not None:
+            self.state.limit += seconds
+            self._set_timer()
+        self._tell()
+
+    def note_idle(self, client: Client, since: float | None) -> None:
+        """Note what a client says of the pool's ranks; it is believed until it goes away."""
+        self._watcher, self.state.idle_since = client, since
+        self._tell()
+
+    def remove(self, client: Client) -> None:
+        """Forget what a client has said."""
+        if client is self._watcher:
+            self.note_idle(client, None)
+
+    def _set_timer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        if self.state.limit is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(self._begun + self.state.limit, self._end)
+            self.state.ends_by = time.time() + self._begun + self.state.limit - loop.time()
+
+    def _end(self) -> None:
+        assert self.state.limit is not None
+        self.state.over = Reason(
+            "time_limit",
+            f"The pool reached its time limit of {write_limit(self.state.limit)}, "
+            "so it was stopped.",
+            "Start a new one with %dist_init and a longer --time.",
+        )
+        self._over()
+
+    def _tell(self) -> None:
+        if self._lease:
+            self._lease.tell(ends_by=self.state.ends_by, idle_since=self.state.idle_since)
+        self._changed()

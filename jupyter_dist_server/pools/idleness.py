@@ -1,0 +1,120 @@
+"""Since when a pool is idle: no cell runs on its ranks, and its GPUs do nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from ..common.protocol.reason import Reason
+from ..common.protocol.records import PoolRecord, PoolState
+from ..common.tasks import Tasks
+from ..common.units import write_limit
+from ..gpus.gpu_state import read_gpu_state
+
+_AFTER = 60.0
+"""Seconds after which a pool without a cell counts as idle."""
+_BUSY = 5
+"""Per cent of a GPU's time from which on it does something, though no cell runs."""
+
+
+class Idleness:
+    """Follows whether a pool is idle, and ends one that is so for longer than its limit.
+
+    Parameters
+    ----------
+    record : PoolRecord
+        The pool's.
+    tell : callable
+        Called with the time since when it is idle, and with `None` when it is not any more.
+    end : callable
+        Called with the reason when its limit is over.
+    tasks : Tasks
+        Owns what we do.
+    """
+
+    def __init__(
+        self,
+        record: PoolRecord,
+        tell: Callable[[float | None], None],
+        end: Callable[[Reason], None],
+        tasks: Tasks,
+    ) -> None:
+        self._record = record
+        self._tell = tell
+        self._end = end
+        self._tasks = tasks
+        self._used = 0.0
+        """When it was in use, though no cell ran."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def look(self) -> None:
+        """Look at the ranks; called after each change of the record."""
+        if self._idle_since() is None:
+            self._note(None)
+        elif self._timer is None and self._record.idle_since is None:
+            self._look_after(0.0)
+
+    def note_use(self, when: float) -> None:
+        """Note that somebody has asked for the pool to go on."""
+        if when > self._used:
+            self._used = when
+            self._note(None)
+
+    def close(self) -> None:
+        """Follow it no more."""
+        if self._timer:
+            self._timer.cancel()
+
+    def _idle_since(self) -> float | None:
+        ranks = self._record.ranks
+        if self._record.state is not PoolState.RUNNING or any(
+            rank.state not in ("idle", "dead") for rank in ranks
+        ):
+            return None
+        return max([self._used, *(rank.since for rank in ranks)])
+
+    def _note(self, since: float | None) -> None:
+        if since != self._record.idle_since:
+            self._tell(since)
+
+    def _look_after(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(seconds, lambda: self._tasks.add(self._check()))
+
+    async def _check(self) -> None:
+        """Look whether it is idle for long enough; a timer leads here, not each of its cells."""
+        limit = self._record.idle_limit
+        after = _AFTER if limit is None else min(_AFTER, limit / 2)
+        if self._seconds_idle() >= after and await self._gpus_are_busy():
+            self._used = time.time()
+        idle = self._seconds_idle()
+        self._timer = None
+        if 0 <= idle < after:
+            self._look_after(after - idle)
+        elif limit is not None and idle < limit:
+            self._look_after(limit - idle)
+        self._note(self._idle_since() if idle >= after else None)
+        if limit is not None and idle >= limit:
+            self._end(_idle_for(limit))
+
+    def _seconds_idle(self) -> float:
+        """Return for how long it is idle; less than 0 while it is not."""
+        since = self._idle_since()
+        return -1.0 if since is None else max(0.0, time.time() - since)
+
+    async def _gpus_are_busy(self) -> bool:
+        uuids = {rank.gpu.uuid for rank in self._record.ranks if rank.gpu}
+        if not uuids:
+            return False
+        samples = (await read_gpu_state()).samples
+        loads = [samples.get(uuid, {}).get("utilization") for uuid in uuids]
+        return any(isinstance(load, int | float) and load >= _BUSY for load in loads)
+
+
+def _idle_for(limit: float) -> Reason:
+    return Reason(
+        "idle_limit",
+        f"No cell had run on the pool for {write_limit(limit)}, its idle limit, so it was stopped.",
+        "Start a new one with %dist_init and a longer --idle-limit.",
+    )

@@ -1,0 +1,78 @@
+"""Pools that end by a limit: of their time, or of the time that they are idle."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.jobs.lease import holders
+from jupyter_dist_server.jobs.schedule.board import posted
+from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.pools.pool import Pool
+
+from ..fake_nvml.build import State
+from ..fake_nvml.four_gpus import MACHINE, NAMES
+from ..waiting import PATIENCE
+from .test_leases import FOUR, managing, start
+
+
+async def ended(pool: Pool) -> str:
+    """Wait for a pool's end; return the code of its reason."""
+    while not pool.record.state.ended:
+        await pool.changed_since(pool.record.version, 60)
+    assert pool.record.state is PoolState.COMPLETED
+    assert pool.record.reason
+    return pool.record.reason.code
+
+
+async def test_the_end_is_told_to_all_and_can_be_extended(gpus: State, tmp_path: Path) -> None:
+    async with managing(keep_warm=60) as manager:
+        pool = await start(manager, tmp_path, num_ranks=4, time_limit=3600.0)
+        first = holders(FOUR)[NAMES[0]].ends_by
+        assert first == pytest.approx(pool.record.ends_by)
+        assert first == pytest.approx(time.time() + 3600, abs=PATIENCE)
+        await pool.commands.extend(600)
+        assert pool.record.time_limit == 4200
+        assert holders(FOUR)[NAMES[0]].ends_by == pytest.approx(first + 600, abs=1)
+
+        second = await manager.create(PoolRequest(num_ranks=1, time_limit=60.0, wait=PATIENCE))
+        while second.record.progress.phase != "waiting for GPUs":
+            await second.changed_since(second.record.version, 60)
+        (board,) = posted()
+        assert [want.limit for want in board.wants] == [60.0]
+        reason = second.record.progress.reason
+        assert isinstance(reason, str) and "at the latest" in reason
+
+
+async def test_a_pool_ends_at_its_time_limit(tmp_path: Path) -> None:
+    async with managing(keep_warm=60) as manager:
+        pool = await start(manager, tmp_path, num_ranks=1)
+        assert pool.record.ends_by is None
+        with pytest.raises(DistError, match="no time limit"):
+            await pool.commands.extend(60)
+        await pool.commands.extend(None)
+        short = await manager.create(
+            PoolRequest(num_ranks=1, cwd=str(tmp_path), time_limit=0.5, timeout=PATIENCE)
+        )
+        while not short.record.state.ended:
+            await short.changed_since(short.record.version, 60)
+        assert short.record.reason and short.record.reason.code == "time_limit"
+        assert pool.record.state is PoolState.RUNNING
+
+
+async def test_an_idle_pool_ends_but_not_while_its_gpus_do_something(
+    gpus: State, tmp_path: Path
+) -> None:
+    gpus.write(**MACHINE, utilization=40)
+    async with managing(keep_warm=60) as manager:
+        busy = await start(manager, tmp_path, num_ranks=1, idle_limit=1.0)
+        gone = await start(manager, tmp_path, num_ranks=1, idle_limit=0.5)
+        assert busy.record.state is PoolState.RUNNING
+        gpus.update(utilization=0)
+        assert await ended(gone) == "idle_limit"
+        assert await ended(busy) == "idle_limit"
+        assert "0:01" in (busy.record.reason.message if busy.record.reason else "")
