@@ -10,8 +10,8 @@ import psutil
 
 from ..common.errors import DistError
 from .eligible import HELD
+from .end_file import start_again
 from .policy import allowed_limit
-from .recovery import start_again
 from .start_dispatcher import ensure
 from .store.job import Job
 from .store.states import ACTIVE, CANCELLED, ENDED, PENDING
@@ -122,12 +122,15 @@ def update(
         if any(job.state != PENDING for job in jobs):
             left.append("The priority of jobs that run was left as it is.")
     if gpus is not None:
-        store.change(ids, "state = 'PENDING'", gpus=gpus, gpu_ids=())
-        left += [
-            f"Job {job.label} runs already, or has ended: its GPUs were left as they are."
-            for job in map(store.get, ids)
-            if job.state != PENDING
-        ]
+        for job in map(store.get, ids):
+            if job.state != PENDING:
+                why = "runs already, or has ended"
+            elif job.gpu_ids and gpus > len(job.gpu_ids):
+                why = f"may use {len(job.gpu_ids)} GPUs only, by --gpu-ids or --min-gpu-memory"
+            else:
+                store.change([job.id], "state = 'PENDING'", gpus=gpus)
+                continue
+            left.append(f"Job {job.label} {why}: its GPUs were left as they are.")
     ensure(store)
     return left
 

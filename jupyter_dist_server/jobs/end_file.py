@@ -1,7 +1,7 @@
-"""The end of a job in a file: where a runner leaves it that cannot write to the store.
+"""The end of a job, in the store, or in a file, where a runner leaves it that cannot write there.
 
-That is beside the store or, where nothing can be written there either, among temporary files that
-outlive a restart of the machine.
+The file is beside the store or, where nothing can be written there either, among temporary files
+that outlive a restart of the machine.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import contextlib
 import json
 import logging
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from .schedule.situation import store_name
-from .store.job import Job
+from .store.job import AGAIN, REQUEUES, Job
+from .store.states import FAILED, PENDING
 from .store.store import Store
 
 _LOG = logging.getLogger(__name__)
@@ -29,6 +31,24 @@ def _paths(store: Store, job: Job) -> Iterator[Path]:
     name = f"{job.id}.{job.attempt}.exit.json"
     yield store.folder / name
     yield TEMPORARY / f"jdist-{os.getuid()}-{store_name(store.folder)}-{name}"
+
+
+def start_again(store: Store, job: Job, detail: str) -> bool:
+    """Put a job that has ended back into the queue; tell whether it was still as it was read."""
+    fields = {"attempt": job.attempt + 1, "queued": time.time()} | AGAIN
+    return store.move(job, PENDING, reason="None", detail=detail, **fields)
+
+
+def write_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
+    """Write how a job ended, and put it back into the queue if its exit code asks for that."""
+    with store.writing():  # or the job would stay as it is, if we were killed in between
+        if store.move(job, **fields):
+            ended = store.get(job.id)
+            asks = ended.state == FAILED and ended.exit_code in ended.spec.requeue_on
+            if asks and ended.attempt <= REQUEUES:
+                told = f"Started again: it ended with exit code {ended.exit_code}."
+                start_again(store, ended, told)
+    store.changed()  # who was woken in the middle of it has not seen it
 
 
 def leave_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
@@ -57,7 +77,7 @@ def take_end(store: Store, job: Job) -> bool:
         with file:
             if os.fstat(file.fileno()).st_uid != os.getuid():  # all may write among such files
                 continue
-            store.move(job, **json.load(file))
+            write_end(store, job, json.load(file))
         path.unlink()
         return True
     return False

@@ -11,8 +11,8 @@ import time
 import psutil
 
 from ..common.processes import boot_id
-from .end_file import take_end
-from .store.job import AGAIN, JOB, Job
+from .end_file import start_again, take_end
+from .store.job import JOB, Job
 from .store.states import CONFIGURING, NODE_FAIL, PENDING
 from .store.store import Store
 
@@ -39,12 +39,6 @@ def recover(store: Store) -> None:
         else:
             what = "The machine was restarted" if job.boot != boot_id() else "Its runner was killed"
             store.move(job, NODE_FAIL, ended=time.time(), reason="None", detail=f"{what}.")
-
-
-def start_again(store: Store, job: Job, detail: str) -> bool:
-    """Put a job that has ended back into the queue; tell whether it was still as it was read."""
-    fields = {"attempt": job.attempt + 1, "queued": time.time()} | AGAIN
-    return store.move(job, PENDING, reason="None", detail=detail, **fields)
 
 
 def _is_lost(store: Store, job: Job) -> bool:

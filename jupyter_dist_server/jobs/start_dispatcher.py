@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
-from ..common.interpreter import python_command
+from .background import start_in_background
 from .dispatcher_lock import take_lock
 from .store.job import JOB
 from .store.store import Store
@@ -23,17 +21,14 @@ def ensure(store: Store) -> None:
     """
     if store.is_idle() or _asks_runner(store) or not (lock := take_lock(store.folder)):
         return
-    with lock, open(store.folder / "dispatcher.log", "ab") as log:
+    with lock:
         descriptor = lock.fileno()
-        subprocess.Popen(
-            [*python_command(sys.executable, _DISPATCHER), str(store.folder), str(descriptor)],
+        start_in_background(
+            _DISPATCHER,
+            [str(store.folder), str(descriptor)],
+            store.folder / "dispatcher.log",
             pass_fds=[descriptor],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
             env=os.environ | {DISPATCHER: "1"},
-            start_new_session=True,
         )
 
 

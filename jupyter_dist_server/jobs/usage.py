@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-from ..common.interpreter import python_command
 from ..common.processes import call_ourselves
 from ..gpus import nvml
 from ..gpus.sampler.gpu_processes import memory_by_pid
+from .background import start_in_background
 from .gpu_notes import gpu_notes
 from .store.attempt import GpuUsage
 from .store.job import JOB, Job
@@ -41,15 +40,7 @@ def ensure_sampler(store: Store) -> None:
         return
     finally:
         os.close(lock)
-    with open(store.folder / "dispatcher.log", "ab") as log:
-        subprocess.Popen(
-            [*python_command(sys.executable, _PROCESS), str(store.folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            start_new_session=True,
-        )
+    start_in_background(_PROCESS, [str(store.folder)], store.folder / "dispatcher.log")
 
 
 def _open(folder: Path) -> int:

@@ -21,6 +21,7 @@ from jupyter_dist_server.jobs.store.states import (
     CANCELLED,
     COMPLETED,
     CONFIGURING,
+    FAILED,
     NODE_FAIL,
     PENDING,
     RUNNING,
@@ -140,6 +141,24 @@ def test_an_end_that_was_left_in_a_file(
     found = store.get(job.id)
     assert (found.state, found.ended, found.exit_code) == (COMPLETED, 5.0, 0)
     assert not [*tmp_path.glob("jdist-*"), *store.folder.glob("*.exit.json")]
+
+
+def test_a_kill_between_an_end_and_its_requeue_loses_neither(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are one change: a runner that is killed there leaves a job that is still to be ended."""
+    spec = Spec(argv=["false"], cwd="/", requeue_on=[75])
+    job = started(store, Job(params={}, name="a", spec=spec), CONFIGURING, RUNNING)
+    ended = {"state": FAILED, "ended": 5.0, "exit_code": 75}
+    with monkeypatch.context() as killed:
+        killed.setattr(end_file, "start_again", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            end_file.write_end(store, job, ended)
+    assert store.get(job.id) == job
+    end_file.leave_end(store, job, ended)
+    recover(store)
+    found = store.get(job.id)
+    assert (found.state, found.attempt, found.exit_code) == (PENDING, 2, None)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")

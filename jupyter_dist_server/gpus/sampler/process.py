@@ -189,8 +189,11 @@ def _now() -> float:
 
 
 def _say(news: News) -> None:
-    sys.stdout.write(_encoder.encode(news).decode() + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(_encoder.encode(news).decode() + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever started us is gone
+        os._exit(0)
 
 
 def _follow_input(commands: queue.SimpleQueue[SamplerSettings]) -> None:

@@ -22,10 +22,9 @@ from ...common.files.inherited_lease import InheritedLease
 from ...common.memory_watch import MemoryWatch
 from ...common.processes import ProcessRef
 from ..command import job_command, job_environment, log_paths
-from ..end_file import leave_end
-from ..recovery import start_again
+from ..end_file import leave_end, write_end
 from ..start_dispatcher import ensure
-from ..store.job import REQUEUES, Job
+from ..store.job import Job
 from ..store.states import (
     CANCELLED,
     COMPLETING,
@@ -125,7 +124,6 @@ class Runner:
         for log in self._log_limits:
             log.look()
         self._finish(self._outcome(status, child))
-        self._start_again()
 
     def _fork(self) -> tuple[int, int]:
         """Fork the job's process; it waits for a byte, and ends if none comes."""
@@ -265,21 +263,13 @@ class Runner:
             found = replace(found, detail=f"{found.detail} {unused}".strip())
         return found
 
-    def _start_again(self) -> None:
-        """Put the job back into the queue if its exit code asks for that."""
-        ended = self._store.get(self.job.id)
-        asks = ended.state == FAILED and ended.exit_code in ended.spec.requeue_on
-        if asks and ended.attempt <= REQUEUES:
-            told = f"Started again: it ended with exit code {ended.exit_code}."
-            start_again(self._store, ended, told)
-
     def _finish(self, found: Outcome) -> None:
         """Write the job's end; where that cannot be done, leave it in a file."""
         fields = asdict(found) | {"ended": time.time()}
         until = time.monotonic() + _COMMIT_FOR
         while True:
             try:
-                self._store.move(self.job, **fields)
+                write_end(self._store, self.job, fields)
                 return
             except DistError:
                 if time.monotonic() > until:

@@ -1,0 +1,34 @@
+"""Processes that go on without whoever starts them, and leave no zombie to one that stays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..common.interpreter import python_command
+
+
+def start_in_background(
+    module: str,
+    arguments: Sequence[str],
+    log: Path,
+    *,
+    pass_fds: Sequence[int] = (),
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Start a module of ours, in a session of its own; what it prints is added to `log`."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*python_command(sys.executable, module), *arguments],
+            pass_fds=pass_fds,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd="/",
+            env=env,
+            start_new_session=True,
+        )
+    threading.Thread(target=process.wait, name="jupyter-dist-reaper", daemon=True).start()

@@ -1,0 +1,54 @@
+"""What is started beside a process that goes on, and what of it is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from jupyter_dist_server.common.interpreter import python_command
+from jupyter_dist_server.common.protocol.sampler_messages import SamplerSettings
+from jupyter_dist_server.jobs import control
+from jupyter_dist_server.jobs.background import start_in_background
+from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.store import Store
+
+from ..waiting import wait_for
+
+
+def test_no_zombie_is_left_to_a_server(tmp_path: Path) -> None:
+    before = set(psutil.Process().children())
+    log = tmp_path / "log"
+    start_in_background("jupyter_dist_server.cli.service", ["-h"], log)
+    wait_for(lambda: not set(psutil.Process().children()) - before, "the end of the process")
+    assert log.exists()
+
+
+def test_who_reads_gpus_for_somebody_that_is_killed_ends_without_a_word() -> None:
+    settings = msgspec.json.encode(SamplerSettings(on_request=True)).decode()
+    command = [
+        *python_command(sys.executable, "jupyter_dist_server.gpus.sampler.process"),
+        settings,
+    ]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as reader:
+        assert reader.stdin and reader.stdout and reader.stderr
+        reader.stdout.close()
+        assert reader.wait(120) == 0
+        assert reader.stderr.read() == b""
+
+
+def test_an_update_keeps_the_gpus_that_were_chosen(tmp_path: Path) -> None:
+    store = Store(tmp_path / "queue")
+    spec = Spec(argv=["true"], cwd="/")
+    waits = Job(params={}, name="a", spec=spec, held=True, gpus=2, gpu_ids=("GPU-0", "GPU-3"))
+    (id,) = store.submit([waits], "one")
+    assert control.update(store, [store.get(id)], gpus=1) == []
+    assert (store.get(id).gpus, store.get(id).gpu_ids) == (1, ("GPU-0", "GPU-3"))
+    (said,) = control.update(store, [store.get(id)], gpus=3)
+    assert "may use 2 GPUs only" in said and store.get(id).gpus == 1
+    store.close()
