@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 HOUR = 3600.0
-_WAITED_HOUR = 2.0
-"""As many GPUs as an hour in line counts for, between users."""
 _MOST_WAITED = 24 * HOUR
 """Seconds in line that count: what others say of theirs cannot be checked."""
 LEAST_ASSUMED = HOUR
@@ -89,8 +87,9 @@ def in_order(held: Iterable[Held], wants: Iterable[Want], now: float) -> list[Wa
     """Bring the entries of all users into one order.
 
     A user's own entries come by priority, then by age. Of the users' next entries that one comes
-    first whose user holds the fewest GPUs, with those of the own entries ahead, less two for each
-    hour that it has waited. So no user buries another, and waiting wins in the end.
+    first whose user holds the fewest GPUs, with those of the own entries ahead, less those that it
+    asks for, for each hour that it has waited. So no user buries another, and waiting wins in the
+    end, sooner for those that need many GPUs, which are rarely free together.
     """
     queues: dict[str, list[Want]] = {}
     for want in wants:
@@ -106,8 +105,8 @@ def in_order(held: Iterable[Held], wants: Iterable[Want], now: float) -> list[Wa
 
     def entry(user: str, place: int) -> tuple[float, float, str, int]:
         want = queues[user][place]
-        waited = min(max(now - want.queued, 0.0), _MOST_WAITED) / HOUR * _WAITED_HOUR
-        return has[user] - waited, want.queued, user, place
+        hours = min(max(now - want.queued, 0.0), _MOST_WAITED) / HOUR
+        return has[user] - hours * max(want.gpus, 1), want.queued, user, place
 
     heads = [entry(user, 0) for user in queues]
     heapq.heapify(heads)
