@@ -30,8 +30,8 @@ from ..common.protocol.rank_messages import (
     RankRequest,
     ValueReply,
 )
-from ..common.rank_specs import format_ranks
 from .client import PoolClient
+from .move_report import Replies, arrival, arrivals, name_ranks, raise_failures, why_of
 from .rank_connection import rank_silent, read_reply
 from .splitting import split
 
@@ -40,8 +40,6 @@ RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_
 
 _LOOK = 2.0
 """Seconds after which it is looked whether a rank that does not reply is stopped."""
-_Replies = dict[int, tuple[ValueReply, list[Any]]]
-"""By rank, with the buffers that came along."""
 _UNREADABLE = ValueReply("failed", "its reply is malformed, see the log")
 
 
@@ -70,7 +68,7 @@ class Mover:
     """
 
     def __init__(
-        self, client: PoolClient, run: Callable[[Coroutine[Any, Any, _Replies]], _Replies]
+        self, client: PoolClient, run: Callable[[Coroutine[Any, Any, Replies]], Replies]
     ) -> None:
         self._client = client
         self._run = run
@@ -88,7 +86,7 @@ class Mover:
         packed = _pack_variables(values)
         self._deliver(packed, ranks)
         names = " and ".join(f"`{name}`" for name in values)
-        return Moved(sum(packed.sizes), _arrival(names, packed.devices, "the notebook"))
+        return Moved(sum(packed.sizes), arrival(names, packed.devices, "the notebook"))
 
     def scatter(self, name: str, value: Any, ranks: Sequence[int]) -> Moved:
         """Split a value along its first dimension, and set one part on each rank.
@@ -106,7 +104,7 @@ class Mover:
             self._deliver(parcel, [rank])
         devices = sorted({device for parcel in packed for device in parcel.devices})
         nbytes = sum(sum(parcel.sizes) for parcel in packed)
-        return Moved(nbytes, _arrival(f"`{name}`", devices, "the notebook"))
+        return Moved(nbytes, arrival(f"`{name}`", devices, "the notebook"))
 
     def pull(self, expression: str, ranks: Sequence[int]) -> tuple[dict[int, Any], Moved]:
         """Return the value of an expression on each rank, also while a cell runs there.
@@ -134,7 +132,7 @@ class Mover:
         except Exception as error:
             raise DistError(
                 "value_unsendable",
-                f"The function or its arguments cannot be sent: {_why(error)}.",
+                f"The function or its arguments cannot be sent: {why_of(error)}.",
             ) from error
         name = uuid.uuid4().hex
         self._deliver(packed, ranks, name)
@@ -157,10 +155,10 @@ class Mover:
                 write_shared(memory.descriptor, packed.buffers)
                 shared = msgspec.structs.replace(request, memory=memory.address)
                 replies = self._ask(shared, ranks)
-            _raise_failures("the value", replies)
+            raise_failures("the value", replies)
             ranks = [rank for rank in ranks if replies[rank][0].status == "no_memory"]
         if ranks:
-            _raise_failures("the value", self._ask(request, ranks, packed.buffers))
+            raise_failures("the value", self._ask(request, ranks, packed.buffers))
 
     def _fetch(
         self, expression: str, ranks: Sequence[int], call: str | None
@@ -170,7 +168,7 @@ class Mover:
         with _memory_for(ranks if SharedMemory.possible else []) as memory:
             addresses = {rank: shared.address for rank, shared in memory.items()}
             replies = self._ask(PullRequest(expression, call, addresses), ranks)
-            _raise_failures(expression, replies)
+            raise_failures(expression, replies)
             for rank in ranks:
                 reply, sent = replies[rank]
                 if reply.shared:
@@ -179,18 +177,16 @@ class Mover:
                     buffers = own(sent)
                 values[rank] = _unpack_value(expression, rank, buffers)
         nbytes = sum(sum(reply.sizes) for reply, _ in replies.values())
-        return values, Moved(nbytes, _arrivals(expression, replies))
+        return values, Moved(nbytes, arrivals(expression, replies))
 
     def _ask(
         self, request: RankRequest, ranks: Sequence[int], buffers: Sequence[memoryview] = ()
-    ) -> _Replies:
+    ) -> Replies:
         replies = self._run(self._request(request, ranks, buffers=buffers))
         self._check_alive([rank for rank in ranks if rank not in replies], ended=True)
         return replies
 
-    async def _request(
-        self, request: RankRequest, ranks: Sequence[int], **options: Any
-    ) -> _Replies:
+    async def _request(self, request: RankRequest, ranks: Sequence[int], **options: Any) -> Replies:
         asking = asyncio.create_task(
             self._client.ask(request.kind, request.content, ranks, **options)
         )
@@ -214,7 +210,7 @@ class Mover:
             why = dead.get(lost[0], POOL_ENDED)
             raise DistError(
                 "rank_dead",
-                f"{_name(lost).capitalize()} died: {why}.",
+                f"{name_ranks(lost).capitalize()} died: {why}.",
                 "Replace it with %dist_restart, or choose other ranks with --ranks.",
             )
 
@@ -247,7 +243,7 @@ def _pack_variables(values: dict[str, Any]) -> Packed:
             except Exception as error:
                 raise DistError(
                     "value_unsendable",
-                    f"`{name}` of the notebook cannot be sent: {_why(error)}.",
+                    f"`{name}` of the notebook cannot be sent: {why_of(error)}.",
                 ) from error
         raise
 
@@ -262,49 +258,3 @@ def _unpack_value(expression: str, rank: int, buffers: Sequence[Any]) -> Any:
             f"{type(error).__name__}: {error}.",
             "Install its modules in the notebook's environment too.",
         ) from error
-
-
-def _raise_failures(expression: str, replies: _Replies) -> None:
-    failures: dict[tuple[str, str], list[int]] = {}
-    for rank, (reply, _) in sorted(replies.items()):
-        if reply.status not in ("ok", "no_memory"):
-            failures.setdefault((reply.status, reply.why), []).append(rank)
-    for (status, why), ranks in failures.items():
-        where = _name(ranks)
-        if status == "missing":
-            verb = "has" if len(ranks) == 1 else "have"
-            raise DistError(
-                "value_missing",
-                f"{where.capitalize()} {verb} no `{why}`.",
-                "Run the cell that defines it on these ranks first.",
-            )
-        if status == "unsendable":
-            raise DistError("value_unsendable", f"`{expression}` of {where} cannot be sent: {why}.")
-        if status == "unreadable":
-            raise DistError(
-                "value_unreadable",
-                f"{expression.capitalize()} cannot be read on {where}: {why}.",
-                "Its modules must be installed there, or be in the ranks' working directory.",
-            )
-        raise DistError("value_failed", f"`{expression}` failed on {where}: {why}.")
-
-
-def _arrivals(expression: str, replies: _Replies) -> list[str]:
-    """Say which values left a GPU."""
-    on_gpu = {rank: reply.devices for rank, (reply, _) in replies.items() if reply.devices}
-    devices = sorted({device for names in on_gpu.values() for device in names})
-    return _arrival(f"`{expression}`", devices, _name(sorted(on_gpu)) if on_gpu else "")
-
-
-def _arrival(names: str, devices: list[str], owner: str) -> list[str]:
-    if not devices:
-        return []
-    return [f"{names} was on {', '.join(devices)} of {owner} and is now on the CPU."]
-
-
-def _why(error: BaseException) -> str:
-    return str(error).rstrip(".") or type(error).__name__
-
-
-def _name(ranks: Sequence[int]) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {format_ranks(ranks)}"

@@ -204,7 +204,7 @@ def _start(orders: RankOrders) -> Any:
 def _start_kernel(
     orders: RankOrders, config: PoolFile, group: ProcessGroup, namespace: dict[str, Any]
 ) -> Any:
-    from .kernel import RankApp
+    from .app import RankApp
 
     folder = Path(orders.folder)
     connection = folder / f"rank-{orders.rank}.json"

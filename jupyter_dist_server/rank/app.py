@@ -1,0 +1,57 @@
+"""The application around the kernel of a rank: it opens the sockets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import zmq
+from traitlets.config import Config
+
+from ..common.folder import CHANNELS
+from .ipykernel_internals import BaseApp
+from .kernel import RankKernel
+from .output.iopub import PubThread
+
+
+class RankApp(BaseApp):
+    """The application around a `RankKernel`."""
+
+    kernel_class = RankKernel
+    outstream_class = f"{__package__}.output.capture.RankStream"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # N ranks writing one history database would wait for each other's locks.
+        self.update_config(Config({"HistoryManager": {"enabled": False}}))
+
+    def init_sockets(self) -> None:
+        """Open the kernel's sockets, and the one for cells."""
+        super().init_sockets()
+        assert self.context is not None
+        self.cell_socket = self.context.socket(zmq.ROUTER)
+        self.cell_socket.linger = 1000
+        self.cell_socket.set_hwm(0)
+        self.cell_socket.router_handover = True
+        self.cell_socket.bind(f"ipc://{self.ip}-{CHANNELS['cells']}")
+
+    def init_iopub(self, context: zmq.Context[Any]) -> None:
+        """Confirm every subscription, not only the first: its client then misses nothing."""
+        self.iopub_socket = context.socket(zmq.XPUB)
+        self.iopub_socket.linger = 1000
+        self.iopub_socket.setsockopt(zmq.XPUB_VERBOSER, 1)
+        self.iopub_socket.set_hwm(0)  # the cells' budgets bound what can pile up
+        self.iopub_port: int = self.bind(self.iopub_socket, self.iopub_port)
+        self.configure_tornado_logger()
+        pipe = f"ipc://{self.ip}-{CHANNELS['pipe']}"
+        self.iopub_thread = PubThread(self.iopub_socket, self.session, pipe)
+        self.iopub_thread.start()
+        self.iopub_socket = self.iopub_thread.background_socket
+
+    def log_connection_info(self) -> None:
+        """Note the ports and say nothing: users read a rank's log, and connect to none by hand."""
+        self.note_ports()
+
+    def close(self) -> None:
+        """Close the sockets in an orderly fashion."""
+        self.cell_socket.close()
+        super().close()
