@@ -86,4 +86,4 @@ def start_pool(
     """
     from .notebook import register
 
-    return register.start_pool(place, {"num_ranks": num_ranks, **options})
+    return register.start_pool(place, num_ranks=num_ranks, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..common.errors import DistError
@@ -30,7 +30,7 @@ Place = Callable[[int, list[FreeGpu]], GpuId | Gpu]
 """``place(rank, gpus) -> gpu``: one of `gpus`, or its index or UUID."""
 
 
-async def custom_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
+async def custom_map(place: Place, request: PoolRequest) -> PoolRequest:
     """Ask a function for the GPU of each rank.
 
     Parameters
@@ -38,26 +38,24 @@ async def custom_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
     place : callable
         Called for one rank after the other, with the GPUs that are free; with those that are not,
         too, if the request is to wait.
-    request : dict
-        The fields of a `PoolRequest`; without `num_ranks` there is one for each GPU.
+    request : PoolRequest
+        What the user asks for; without `num_ranks` there is a rank for each GPU.
 
     Returns
     -------
-    dict
-        The fields with a `map`; on a machine without GPUs, with what tells that nothing is placed.
+    PoolRequest
+        With a `map`; on a machine without GPUs, with what tells that nothing is placed.
 
     Raises
     ------
     DistError
         If it returns what is no GPU here.
     """
-    checked = PoolRequest.from_json(
-        request | {"base_env": dict(os.environ), "kernel_pid": os.getpid()}
-    )
+    checked = replace(request, base_env=dict(os.environ), kernel_pid=os.getpid())
     seen = await read_gpu_state()
     inventory = allowed(checked, seen.inventory)
     if not inventory.gpus:
-        return request | {"placement": "cycle"}
+        return replace(request, placement="cycle")
     reasons = Allocator(checked, new_record(checked)).why_unavailable(seen)
     free = []
     for gpu in inventory.gpus:
@@ -76,4 +74,4 @@ async def custom_map(place: Place, request: dict[str, Any]) -> dict[str, Any]:
             )
         gpu = answer if isinstance(answer, Gpu) else find(answer, inventory)
         chosen[str(rank)] = gpu.uuid
-    return request | {"map": chosen} if chosen else request
+    return PoolRequest.from_json(request.to_json() | {"map": chosen}) if chosen else request

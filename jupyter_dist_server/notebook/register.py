@@ -9,6 +9,7 @@ from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from ..common.errors import DistError
+from ..placement.request import PoolRequest
 from .api import NotebookPool
 from .completion import Introspection
 from .custom_placement import Place
@@ -52,14 +53,14 @@ def current_pool() -> NotebookPool:
     return NotebookPool(current)
 
 
-def start_pool(place: Place | None, request: dict[str, Any]) -> NotebookPool:
+def start_pool(place: Place | None, **asked: Any) -> NotebookPool:
     """Start a pool, see `jupyter_dist_server.start_pool`."""
     if not _loaded:
         shell = get_ipython()
         if shell is None:
             raise DistError("no_notebook", "This is neither a notebook nor IPython.")
         load(shell)
-    _magics(PoolMagics).start(request, place)
+    _magics(PoolMagics).start(PoolRequest.from_json(asked), place)
     return current_pool()
 
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ..common.protocol.records import GpuReference, PoolRecord
+from ..placement.request import GpuId, PoolRequest
 
 _NO_MATTER = ("wait", "timeout")
 """What is asked of the start alone."""
 
 
-def can_reuse(request: dict[str, Any], record: PoolRecord) -> bool:
+def can_reuse(request: PoolRequest, record: PoolRecord) -> bool:
     """Tell whether a running pool has all that is asked for.
 
     Parameters
     ----------
-    request : dict
-        Fields of `PoolRequest`.
+    request : PoolRequest
+        What the user asks for.
     record : PoolRecord
-        The pool, see `PoolRecord`.
+        The pool.
 
     Returns
     -------
@@ -36,25 +37,21 @@ def can_reuse(request: dict[str, Any], record: PoolRecord) -> bool:
         "time_limit": record.time_limit,
         "idle_limit": record.idle_limit,
     }
-    asked = {name: value for name, value in request.items() if _is_said(value)}
-    ids = asked.pop("gpu_ids", None)
+    unsaid = vars(PoolRequest())
+    asked = {name: value for name, value in vars(request).items() if value != unsaid[name]}
+    asked.pop("gpu_ids", None)
     return (
         record.state == "RUNNING"
         and all(name in _NO_MATTER or value == has.get(name) for name, value in asked.items())
-        and (ids is None or _same_gpus(ids, gpus))
+        and (request.gpu_ids is None or _same_gpus(request.gpu_ids, gpus))
     )
 
 
-def _is_said(value: Any) -> bool:
-    """Tell whether the user has not left a field out; 0 is said, and not what anything has."""
-    return value is not None and value is not False and value not in ({}, [])
-
-
-def _same_gpus(ids: list[int | str], gpus: list[GpuReference]) -> bool:
+def _same_gpus(ids: Sequence[GpuId], gpus: list[GpuReference]) -> bool:
     """Tell whether ranks sit on exactly these GPUs; where there are none, ids are ignored."""
     found = [{name for name in ids if _names(name, gpu)} for gpu in gpus]
     return not gpus or (all(found) and set().union(*found) == set(ids))
 
 
-def _names(name: int | str, gpu: GpuReference) -> bool:
+def _names(name: GpuId, gpu: GpuReference) -> bool:
     return name in (gpu.index, gpu.label) or gpu.uuid.startswith(str(name))

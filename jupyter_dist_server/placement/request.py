@@ -113,6 +113,11 @@ class PoolRequest:
         _check_together(request)
         return request
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the body of ``POST /pools`` that asks for this."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return given | {"wait": True} if self.wait == math.inf else given
+
 
 def _with_new_names(body: dict[str, Any]) -> dict[str, Any]:
     given = dict(body)

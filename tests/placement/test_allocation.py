@@ -200,8 +200,8 @@ async def test_a_function_is_given_what_the_notebook_itself_uses_and_asked_only_
         return free[0]
 
     with closing(await ask(gpu_ids=[0]).now()):
-        assert (await custom_map(first, {"num_ranks": 1}))["map"] == {"0": NAMES[1]}
+        assert (await custom_map(first, PoolRequest(num_ranks=1))).map == {0: NAMES[1]}
     assert given == [[1, 2, 3]]
     with closing(await ask(force=True).now()):
-        assert "map" not in await custom_map(first, {"num_ranks": 1})
+        assert (await custom_map(first, PoolRequest(num_ranks=1))).map is None
     assert len(given) == 1

@@ -15,6 +15,7 @@ from IPython.display import display
 from ...common.errors import DistError
 from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import format_ranks
+from ...placement.request import PoolRequest
 from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
 from ..reuse import can_reuse
@@ -116,7 +117,7 @@ class PoolMagics(DistMagics):
         options = parse(self.dist_init, line)
         if options.master_addr not in ("localhost", "127.0.0.1"):
             raise UsageError(f"ranks run on this machine only, not on {options.master_addr}")
-        request = {
+        asked = {
             "num_ranks": options.num_ranks,
             "gpu_ids": read_gpu_ids(options.gpu_ids),
             "placement": options.placement,
@@ -134,6 +135,7 @@ class PoolMagics(DistMagics):
             "idle_limit": read_time(options.idle_limit),
             "start_method": options.start_method,
         }
+        request = PoolRequest.from_json(asked)
         running = self.pool.living()
         if running and can_reuse(request, running):
             count = running.world_size
@@ -142,15 +144,15 @@ class PoolMagics(DistMagics):
             return
         self.start(request)
 
-    def start(self, request: dict[str, Any], place: Place | None = None) -> None:
-        """Start a pool from the fields of a `PoolRequest`, and show how that goes.
+    def start(self, request: PoolRequest, place: Place | None = None) -> None:
+        """Start a pool, and show how that goes.
 
         With `place`, that decides on the GPUs; see `custom_map`.
         """
         if place:
             request = self.pool.loop.run(custom_map(place, request))
         self._with_progress(lambda progress: self.pool.start(request, progress))
-        if variables := ", ".join(request.get("env") or ()):
+        if variables := ", ".join(request.env):
             self.pool.ran.note(
                 self.pool.require()[0],
                 f"The pool was started with --env {variables}: set these variables for torchrun.",

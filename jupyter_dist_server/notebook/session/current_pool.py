@@ -14,6 +14,7 @@ from ...common.errors import DistError
 from ...common.protocol.rank_messages import RankStatus
 from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import parse_ranks
+from ...placement.request import PoolRequest
 from ..cell import Cell, Options
 from ..loop_thread import LoopThread
 from ..ran_cells import RanCells
@@ -61,13 +62,13 @@ class CurrentPool:
 
     # -- life -------------------------------------------------------------------------------
 
-    def start(self, request: dict[str, Any], progress: Callable[[PoolRecord], None]) -> PoolRecord:
+    def start(self, request: PoolRequest, progress: Callable[[PoolRecord], None]) -> PoolRecord:
         """Start a pool and wait until it runs.
 
         Parameters
         ----------
-        request : dict
-            The fields of `PoolRequest` that the user gave.
+        request : PoolRequest
+            What the user asks for.
         progress : callable
             Called with the pool's record at each change.
 

@@ -7,7 +7,7 @@ import re
 import time
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ...common.errors import DistError
 from ...common.protocol.records import PoolRecord, PoolState
@@ -41,8 +41,8 @@ class Control(Protocol):
     def find(self) -> PoolRecord | None:
         """Return the live pool of this kernel."""
 
-    def start(self, request: dict[str, Any]) -> PoolRecord:
-        """Begin to start a pool; `request` has the fields of `PoolRequest`."""
+    def start(self, request: PoolRequest) -> PoolRecord:
+        """Begin to start a pool."""
 
     def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Return the pool's record once it is newer than `record`, or after some seconds."""
@@ -74,9 +74,9 @@ class LocalControl:
                 return deepcopy(pool.record)
         return None
 
-    def start(self, request: dict[str, Any]) -> PoolRecord:
+    def start(self, request: PoolRequest) -> PoolRecord:
         """Begin to start a pool."""
-        return self._loop.run(self._start(PoolRequest.from_json(request)))
+        return self._loop.run(self._start(request))
 
     async def _start(self, request: PoolRequest) -> PoolRecord:
         return deepcopy((await self._manager.create(request)).record)

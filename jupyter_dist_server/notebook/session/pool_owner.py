@@ -6,11 +6,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 from ...common.errors import DistError
 from ...common.protocol.attachment import KERNEL
 from ...common.protocol.records import PoolRecord
+from ...placement.request import PoolRequest
 from ..loop_thread import LoopThread
 from .pool_control import Control, LocalControl
 from .server_control import find_server
@@ -36,20 +37,20 @@ class PoolOwner:
         self._is_guest = False
         """Whether the pool is another notebook's."""
 
-    def start(self, request: dict[str, Any]) -> PoolRecord:
+    def start(self, request: PoolRequest) -> PoolRecord:
         """Begin to start a pool: in the server, or in this kernel without one."""
         self._is_guest = False
         self._control = find_server() or self._local
         return self._control.start(
-            request
-            | {
-                "python": sys.executable,
-                "cwd": os.getcwd(),
-                "sys_path": [path for path in sys.path if isinstance(path, str)],
-                "base_env": dict(os.environ),
-                "name": os.environ.get("JPY_SESSION_NAME", ""),
-                "kernel_pid": os.getpid(),
-            }
+            replace(
+                request,
+                python=sys.executable,
+                cwd=os.getcwd(),
+                sys_path=tuple(path for path in sys.path if isinstance(path, str)),
+                base_env=dict(os.environ),
+                name=os.environ.get("JPY_SESSION_NAME", ""),
+                kernel_pid=os.getpid(),
+            )
         )
 
     def adopt(self, pool_id: str) -> PoolRecord:

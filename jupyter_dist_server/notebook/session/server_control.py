@@ -22,6 +22,7 @@ from ...common.peers import CAN_TELL, listener_uid, user_name
 from ...common.protocol.records import PoolRecord
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
 from ...jobs.store.job import JOB
+from ...placement.request import PoolRequest
 from .pool_control import kernel_id
 
 T = TypeVar("T")
@@ -143,10 +144,10 @@ class ServerControl:
         path = f"kernels/{self._kernel}/pool"
         return _read(self._call("GET", path, timeout=_FIND_TIMEOUT), _Found).pool
 
-    def start(self, request: dict[str, Any]) -> PoolRecord:
+    def start(self, request: PoolRequest) -> PoolRecord:
         """Begin to start a pool for this kernel."""
         self.check()  # the request holds the kernel's environment
-        return self._record("POST", "pools", request | {"kernel_id": self._kernel})
+        return self._record("POST", "pools", request.to_json() | {"kernel_id": self._kernel})
 
     def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Wait for news of a pool."""
