@@ -118,8 +118,8 @@ def test_a_second_init_goes_on_with_what_is_asked_for(pool: Notebook) -> None:
     for line in ("%dist_init", "%dist_init -n 2 --backend gloo", "%dist_init -g 0,1 --wait"):
         assert pool.ok(line).lines == ["This notebook's pool of 2 ranks is already running (gloo)."]
     assert pool.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    assert pool.refused("%dist_init -n 0") == "bad_request"
     for line in (
-        "-n 0",
         "--backend nccl",
         "-n 2 --env A=1",
         "--oversubscribe",
