@@ -19,6 +19,7 @@ from ipykernel.ipkernel import IPythonKernel
 from ipykernel.jsonutil import json_clean as json_clean
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
+from jupyter_client.session import extract_header
 from zmq.eventloop.zmqstream import ZMQStream
 
 from ..common.protocol.jupyter_messages import Content
@@ -211,3 +212,7 @@ class BaseStream(OutStream):
         """The header of the request whose cell the main thread runs."""
         header: Content = self._parent_header_global
         return header
+
+    def set_parent_of_thread(self, parent: Content) -> None:
+        """Note whose request this thread alone deals with."""
+        self._parent_header.set(extract_header(parent))

@@ -60,6 +60,7 @@ ATTRIBUTES: list[tuple[Any, str, str]] = [
     (IOPubThread, "_event_pipe", "what is printed stays in the rank"),
     (IOPubThread, "_pipe_uuid", WORKERS),
     (IOPubThread, "_pipe_in", WORKERS),
+    (OutStream, "_parent_header", "a completion takes the output of the cell that runs beside it"),
     (OutStream, "_parent_header_global", "what C code prints is shown in no cell"),
 ]
 """Owner, attribute of its objects, and what breaks without."""
