@@ -52,6 +52,7 @@ export default defineConfig({
             name: 'screenshots',
             testMatch: [
               'screenshots.spec.ts',
+              'narrow.spec.ts',
               'newcomer.spec.ts',
               'queue.spec.ts'
             ]

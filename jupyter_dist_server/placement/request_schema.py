@@ -84,6 +84,7 @@ def start_schema(found: Inventory, free: int, timeout: float) -> dict[str, Any]:
         "Backend",
         "Backend of the process group. By default, it depends on the GPUs.",
         {name: title for name, title in _BACKENDS.items() if gpus or "nccl" not in name},
+        **_ADVANCED,
     )
     if gpus:
         fields |= _whose_gpus(gpus)
@@ -111,7 +112,7 @@ def _choice(title: str, description: str, options: dict[str, str], **words: Any)
 
 
 def _flag(title: str, description: str) -> Field:
-    return _field(title, description, "flag", type="boolean", default=False)
+    return _field(title, description, "flag", type="boolean", default=False, **_ADVANCED)
 
 
 def _seconds(title: str, description: str, **words: Any) -> Field:
@@ -140,6 +141,7 @@ def _which_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
                 if speeds_known or name != "performance"
             },
             default="cycle",
+            **_ADVANCED,
         ),
     }
 

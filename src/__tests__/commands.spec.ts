@@ -31,7 +31,8 @@ describe('commands', () => {
     id: 'p2',
     kernel_id: 'k2',
     name: 'old/eval.ipynb',
-    orphaned: 90
+    orphaned: 90,
+    ranks: [makeRank(0, { state: 'busy' }), makeRank(1)]
   });
   const pools = new Map([pool, orphan].map(pool => [pool.id, pool]));
 

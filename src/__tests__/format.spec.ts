@@ -72,7 +72,7 @@ describe('sayActivity', () => {
 
   it('names the cell, and who has none', () => {
     const busy = { state: 'busy', cell: 7 } as const;
-    expect(say(busy, busy)).toBe('cell [7] on all ranks · 41 s');
+    expect(say(busy, busy)).toBe('cell [7] · 41 s');
     expect(say(busy, busy, { cell: 6 }, { state: 'dead' })).toBe(
       'cell [7] on ranks 0–1 · rank 2 idle · rank 3 dead'
     );
@@ -82,7 +82,7 @@ describe('sayActivity', () => {
   });
 
   it('counts from the last rank that got idle', () => {
-    expect(say({ since: 100 }, { since: 131 })).toBe('idle · 10 s');
+    expect(say({ since: 100 }, { since: 131 })).toBe('idle 10 s');
   });
 
   it('names the dead ranks when nothing runs', () => {

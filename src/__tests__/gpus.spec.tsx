@@ -55,11 +55,11 @@ describe('GpuList', () => {
       }
     });
     expect(card('GPU 0').textContent).toBe(
-      'GPU 0H100 80GB91 %34.1 / 80 GiB612 / 700 W · 64 °C' +
+      'GPU 0H100 80GB91 %34.1 / 80 GiB612 W · 64 °C' +
         'power cap · thermal slowdown · clocks 1410 MHzDetails'
     );
     expect(card('GPU 1').textContent).toBe(
-      'GPU 1H100 80GB0 %0.0 / 80 GiB80 / 700 W · 30 °CDetails'
+      'GPU 1H100 80GB0 %0.0 / 80 GiB80 W · 30 °CDetails'
     );
     expect(meter('Utilization of GPU 0')?.getAttribute('aria-valuenow')).toBe(
       '91'

@@ -31,7 +31,12 @@ describe('who has a GPU', () => {
     card('GPU 0').querySelector('.jp-dist-GpuCard-foot > span')?.textContent;
 
   it.each<[string, ILease, Partial<IFakeModel>]>([
-    ['ranks 0–1 · leased to this notebook', lease(), { pool, pools }],
+    ['ranks 0–1', lease(), { pool, pools }],
+    [
+      'leased to this notebook',
+      lease(),
+      { pool: makePool({ ranks: [] }), pools: new Map() }
+    ],
     ['ranks 0–1 · leased to train.ipynb', lease(), { pools }],
     ['leased to bob, train.ipynb', lease({ pool: 'p9' }), {}],
     ['shared by bob, pid 7', lease({ notebook: null, shared: true }), {}],

@@ -1,5 +1,6 @@
 import { OtherPools } from '../panel/others/otherPools';
 import { PoolSummary } from '../panel/pool/poolView';
+import { serverTime } from '../model/serverTime';
 import { CommandIDs } from '../model/tokens';
 import { makeAttachment, makePool, makeRank } from './samples';
 import { button, executed, host, press, show } from './screen';
@@ -89,26 +90,86 @@ describe('PoolView', () => {
       'Rank 0',
       'Rank 1'
     ]);
-    expect(tiles[0].textContent).toMatch(/^Rank 0GPU 4idle .*pid 1000$/);
+    expect(tiles[0].textContent).toMatch(/^Rank 0GPU 4idle \d+ .*pid 1000$/);
     expect(tiles[1].textContent).toMatch(
       'CPUdead: killed by signal 9 (SIGKILL)'
     );
     expect(host.querySelector('[role=note]')?.textContent).toMatch('gloo');
+    expect(host.querySelector('[role=status]')?.textContent).toBe(
+      '1 rank dead'
+    );
     expect(host.querySelector('[role=alert]')?.textContent).toBe(
       'Rank 1 died. The other ranks keep their variables; collectives hang until it is replaced.'
     );
     const label = 'pre[aria-label="Last lines of rank 1"]';
     expect(host.querySelector(label)?.textContent).toBe('one\ntwo');
     press('Replace rank 1');
-    press('Interrupt');
+    expect(button('Interrupt').disabled).toBe(true);
     press('Restart…');
     press('Stop…');
     expect(executed).toEqual([
       { id: CommandIDs.restartRanks, pool: 'p1', dead: true },
-      { id: CommandIDs.interruptRanks, pool: 'p1' },
       { id: CommandIDs.restartRanks, pool: 'p1' },
       { id: CommandIDs.stopPool, pool: 'p1' }
     ]);
+  });
+
+  it('folds notices, and forgets those that are dismissed', () => {
+    show({ pool: makePool({ notices: ['One.', 'Two.'] }) });
+    expect(host.textContent).not.toMatch('One.');
+    press('2 notices');
+    expect(host.textContent).toMatch('One.Two.');
+    press('Dismiss this notice');
+    expect(host.textContent).not.toMatch('One.');
+    expect(host.textContent).toMatch('Two.');
+    press('Dismiss this notice');
+    expect(host.querySelector('[role=note]')).toBeNull();
+  });
+
+  it('interrupts what runs', () => {
+    const ranks = [makeRank(0), makeRank(1, { state: 'busy', cell: 3 })];
+    show({ pool: makePool({ ranks }) });
+    press('Interrupt');
+    expect(executed).toEqual([{ id: CommandIDs.interruptRanks, pool: 'p1' }]);
+  });
+
+  it('says at once that a cell is being interrupted, and how far that is', () => {
+    const ranks = [makeRank(0, { state: 'busy', cell: 3 })];
+    const pool = makePool({ ranks });
+    const now = serverTime();
+    show({ pool, interruptedAt: () => now - 1 });
+    expect(host.textContent).toMatch(/^Interrupting…stopping the cell · \d s/);
+    show({ pool, interruptedAt: () => now - 3 });
+    expect(host.textContent).toMatch(
+      /^Interrupting…ending the collective · \d s/
+    );
+  });
+
+  it('scrolls a refusal into sight', () => {
+    const scroll = jest.fn();
+    Element.prototype.scrollIntoView = scroll;
+    show({ error: { code: 'x', message: 'No.', hint: '' } });
+    expect(scroll.mock.instances[0]).toBe(host.querySelector('[role=alert]'));
+    scroll.mockClear();
+    show({});
+    expect(scroll).not.toHaveBeenCalled();
+    delete (Element.prototype as Partial<Element>).scrollIntoView;
+  });
+
+  it('hands the focus on to what can be done next', () => {
+    show({});
+    button('Start').focus();
+    show({ pool: makePool({ state: 'CONFIGURING', ranks: [] }) });
+    expect(document.activeElement).toBe(button('Cancel'));
+    show({ pool: makePool() });
+    expect(document.activeElement).toBe(button('Restart…'));
+    button('Stop…').focus();
+    show({ pool: makePool({ state: 'COMPLETED' }) });
+    expect(document.activeElement).toBe(button('Start'));
+    button('Start').blur();
+    document.body.dispatchEvent(new Event('pointerdown', { bubbles: true }));
+    show({ pool: makePool() });
+    expect(document.activeElement).toBe(document.body);
   });
 
   it('offers nothing to press while it stops', () => {
@@ -175,7 +236,7 @@ describe('PoolView', () => {
       makeAttachment({ pid: 902, kernel_id: null, name: '' })
     ];
     show({ pool: makePool({ attachments }) });
-    expect(host.textContent).toMatch('Also used by plot.ipynb, pid 902Rank 0');
+    expect(host.textContent).toMatch('Also used by plot.ipynb, pid 902');
     show({ pool: makePool() });
     expect(host.textContent).not.toMatch('Also used');
   });

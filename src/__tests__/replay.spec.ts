@@ -1,7 +1,14 @@
 import { CodeCellModel } from '@jupyterlab/cells';
 
-import { restore } from '../outputs/replay';
-import type { IShown } from '../outputs/replay';
+import type { KernelMessage } from '@jupyterlab/services';
+
+import { find, restore as restoreCell } from '../outputs/replay';
+import type { ICell, ICodeCell, IShown } from '../outputs/replay';
+import { RunningCell } from '../outputs/runningCell';
+
+function restore(cells: ICell[], shown: IShown): void {
+  restoreCell(find(cells, shown), shown);
+}
 
 function makeCell(id: string, source: string, type = 'code') {
   const outputs = { fromJSON: jest.fn(), toJSON: jest.fn(() => []) };
@@ -12,10 +19,13 @@ function makeCell(id: string, source: string, type = 'code') {
 describe('What a cell has shown', () => {
   const outputs = [{ output_type: 'stream', name: 'stdout', text: 'a' }];
   const shown: IShown = {
+    request: 'r',
     cell_id: 'b',
     code: '1',
     execution_count: 7,
     outputs,
+    displays: {},
+    cleared: false,
     age: 0
   };
 
@@ -65,5 +75,39 @@ describe('What a cell has shown', () => {
 
   it('is dropped if the cell is gone', () => {
     expect(() => restore([makeCell('a', '2')], shown)).not.toThrow();
+  });
+
+  it('goes on while the cell runs', () => {
+    const cell = new CodeCellModel();
+    const display = { output_type: 'display_data', data: {}, metadata: {} };
+    const before = [...outputs, display];
+    cell.outputs.fromJSON(before as never);
+    const running = new RunningCell(cell as unknown as ICodeCell, {
+      ...{ ...shown, outputs: before, displays: { d: [1] } }
+    });
+    expect(cell.executionState).toBe('running');
+    const take = (msg_type: string, content: object) =>
+      running.take({
+        header: { msg_type },
+        content
+      } as KernelMessage.IIOPubMessage);
+    const transient = { display_id: 'd' };
+    const data = { 'text/plain': 'x' };
+    take('display_data', { data, metadata: {}, transient });
+    take('stream', { name: 'stdout', text: 'b' });
+    take('stream', { name: 'stdout', text: 'c' });
+    const news = { 'text/plain': 'y' };
+    take('update_display_data', { data: news, metadata: {}, transient });
+    const shownNow = () =>
+      cell.outputs.toJSON().map(({ data, text }) => data ?? text);
+    expect(shownNow()).toEqual(['a', news, news, 'bc']);
+    take('clear_output', { wait: true });
+    expect(shownNow()).toHaveLength(4);
+    take('stream', { name: 'stdout', text: 'd' });
+    expect(shownNow()).toEqual(['d']);
+    expect(take('status', { execution_state: 'busy' })).toBe(false);
+    expect(take('status', { execution_state: 'idle' })).toBe(true);
+    running.end();
+    expect(cell.executionState).toBe('idle');
   });
 });

@@ -108,6 +108,7 @@ export function makeModel(changes: Changes = {}): IFakeModel {
     isPending: false,
     errorOf: jest.fn(() => null),
     hasRequest: jest.fn(() => false),
+    interruptedAt: jest.fn(() => null),
     defaultRanks: 2,
     waitLimit: 10,
     reconnect: jest.fn(),

@@ -226,6 +226,11 @@ export function deadRanks(pool: IPool): IRank[] {
   return pool.ranks.filter(({ state }) => state === 'dead');
 }
 
+/** Whether any rank runs a cell. */
+export function isBusy(pool: IPool | null): boolean {
+  return pool?.ranks.some(({ state }) => state === 'busy') ?? false;
+}
+
 export function isKernelAttached(pool: IPool, kernelId: string): boolean {
   return pool.attachments.some(
     who => who.as === 'kernel' && who.kernel_id === kernelId

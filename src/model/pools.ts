@@ -17,10 +17,11 @@ import type {
   StreamMessage
 } from './contract';
 import type { IInventory } from './gpuContract';
+import { isBusy } from './contract';
 import { countFree } from './gpuUse';
 import type { INotebookKernels } from './notebook';
 import type { IQueueModel } from './queue';
-import { setServerTime } from './serverTime';
+import { serverTime, setServerTime } from './serverTime';
 import type { Stream } from './stream';
 import type { ITelemetry } from './telemetry';
 import { LOAD, MAX_RANKS } from './tokens';
@@ -81,6 +82,11 @@ export class PoolsModel implements IPoolsModel {
     return this._pending.has(id);
   }
 
+  interruptedAt(poolId: string): number | null {
+    const pool = this._pools.get(poolId);
+    return isBusy(pool ?? null) ? (this._interrupts.get(poolId) ?? null) : null;
+  }
+
   get defaultRanks(): number | null {
     const gpus = this._gpus?.gpus;
     const ranks =
@@ -135,7 +141,16 @@ export class PoolsModel implements IPoolsModel {
   }
 
   async interrupt(poolId: string, ranks?: number[]): Promise<void> {
-    await this._request(poolId, () => this._client.interrupt(poolId, ranks));
+    if (!ranks) {
+      this._interrupts.set(poolId, serverTime());
+    }
+    const isTaken = await this._request(poolId, () =>
+      this._client.interrupt(poolId, ranks)
+    );
+    if (!isTaken) {
+      this._interrupts.delete(poolId);
+      this._emit();
+    }
   }
 
   async kill(poolId: string, ranks: number[]): Promise<void> {
@@ -232,6 +247,9 @@ export class PoolsModel implements IPoolsModel {
 
   /** An answer and the stream may overtake each other. */
   private _keep(pool: IPool): void {
+    if (!isBusy(pool)) {
+      this._interrupts.delete(pool.id);
+    }
     const known = this._pools.get(pool.id);
     if (!known || pool.version >= known.version) {
       const news = this._withKnownRanks(pool);
@@ -278,6 +296,8 @@ export class PoolsModel implements IPoolsModel {
   private readonly _trans: TranslationBundle;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _errors = new Map<string, IApiError>();
+  /** By pool: when its cell was interrupted, in Unix seconds; until no rank is busy. */
+  private readonly _interrupts = new Map<string, number>();
   /** Ids of pools, and of kernels that are to get one. */
   private readonly _pending = new Set<string>();
   private _pools = new Map<string, IPool>();

@@ -1,8 +1,5 @@
 import type { ILease, IProcess, IUsage, Metric, Values } from './gpuContract';
 
-/** Seconds that a curve reaches back. */
-export const SPAN = 900;
-
 /** All that is known of a GPU now; another object after each change. */
 export interface IReading {
   readonly values: Readonly<Values>;

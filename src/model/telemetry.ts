@@ -16,10 +16,11 @@ import type {
   Topic,
   Values
 } from './gpuContract';
-import { SILENT, SPAN, UNREAD } from './reading';
+import { SILENT, UNREAD } from './reading';
 import type { IRankReading, IReading } from './reading';
 import { Series } from './series';
 import { serverTime } from './serverTime';
+import { SPAN } from './span';
 
 const COLUMNS = 120;
 

@@ -107,6 +107,8 @@ export interface IPoolsModel {
   forgetError(kernelId: string): void;
   /** Whether a request for a pool, or for a kernel that is to get one, waits for its answer. */
   hasRequest(id: string): boolean;
+  /** Since when the cell of a pool is being interrupted, in Unix seconds; null if it is not. */
+  interruptedAt(poolId: string): number | null;
   /** Set by the user; 0 means one per free GPU, or 2 without a GPU. */
   setPreferredRanks(ranks: number): void;
   setWaitLimit(seconds: number): void;

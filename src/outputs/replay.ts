@@ -2,44 +2,59 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
+import { KernelMessage } from '@jupyterlab/services';
 import type { Kernel } from '@jupyterlab/services';
 import { JSONExt } from '@lumino/coreutils';
 import type { ReadonlyPartialJSONArray } from '@lumino/coreutils';
 
 import { isKernelAttached } from '../model/contract';
 import { IPoolsModel } from '../model/tokens';
+import { RunningCell } from './runningCell';
 
 const TARGET = 'jupyter_dist.replay';
 /** Seconds: a page that is loaded again is away for less than this. */
 const AWAY = 30;
 
 /** What we need of JupyterLab's cells. */
-interface ICell {
+export interface ICell {
   id: string;
   type: string;
   sharedModel: { source: string };
 }
 
-interface ICodeCell {
-  outputs: { fromJSON(outputs: object[]): void; toJSON(): object[] };
+export interface ICodeCell {
+  outputs: {
+    readonly length: number;
+    add(output: object): unknown;
+    set(index: number, output: object): void;
+    clear(wait?: boolean): void;
+    fromJSON(outputs: object[]): void;
+    toJSON(): object[];
+  };
   executionCount: number | null;
   executionState: string;
 }
 
 export interface IShown {
+  /** The id of the request that runs the cell. */
+  request: string;
   cell_id: string;
   code: string;
   execution_count: number | null;
   outputs: object[];
-  /** Seconds since the cell has ended. */
-  age: number;
+  /** By the id of a display, where it is among the outputs. */
+  displays: Record<string, number[]>;
+  /** Whether the outputs go as soon as there is another. */
+  cleared: boolean;
+  /** Seconds since the cell has ended; null while it runs. */
+  age: number | null;
 }
 
 /**
  * JupyterLab drops what a running cell shows once the page was loaded again. The kernel keeps it for
- * cells on ranks; so each page asks once, and is answered when no cell runs any more.
+ * cells on ranks; so each page asks once, and is answered at once. What comes after the answer is added.
  */
 export const replayPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:replay',
@@ -87,22 +102,74 @@ function ask(panel: NotebookPanel, kernel: Kernel.IKernelConnection): void {
     const { cells } = content.data as unknown as { cells: IShown[] };
     await panel.context.ready;
     for (const shown of cells) {
-      // What has ended long before has been seen, and perhaps cleared.
-      if (shown.age < waited + AWAY) {
-        restore(panel.content.model?.cells ?? [], shown);
+      const code = find(panel.content.model?.cells ?? [], shown);
+      if (shown.age === null) {
+        follow(panel, kernel, code, shown);
+      } else if (shown.age < waited + AWAY) {
+        // What has ended long before has been seen, and perhaps cleared.
+        restore(code, shown);
       }
     }
   };
-  comm.open();
+  // On the control channel, where the kernel answers while a cell runs.
+  const { clientId: session, username } = kernel;
+  kernel.sendControlMessage(
+    KernelMessage.createMessage({
+      ...{ channel: 'control', msgType: 'comm_open', session, username },
+      content: { comm_id: comm.commId, target_name: TARGET, data: {} }
+    } as unknown as KernelMessage.IOptions<KernelMessage.IDebugRequestMsg>)
+  );
+}
+
+/** Show what a running cell has shown and what it shows from now on, and ask again when it has ended. */
+function follow(
+  panel: NotebookPanel,
+  kernel: Kernel.IKernelConnection,
+  code: ICodeCell | undefined,
+  shown: IShown
+): void {
+  if (!code || code.executionState === 'running') {
+    return;
+  }
+  restore(code, shown);
+  const running = new RunningCell(code, shown);
+  const listen = (_: unknown, message: KernelMessage.IIOPubMessage) => {
+    const { msg_id } = message.parent_header as { msg_id?: string };
+    if (msg_id === shown.request && running.take(message)) {
+      end();
+      ask(panel, kernel);
+    }
+  };
+  const onScheduled = (_: unknown, { cell }: { cell: { model: unknown } }) => {
+    // It runs anew, and has outputs of its own.
+    if (cell.model === code) {
+      end();
+    }
+  };
+  const end = () => {
+    running.end();
+    kernel.iopubMessage.disconnect(listen);
+    NotebookActions.executionScheduled.disconnect(onScheduled);
+    panel.disposed.disconnect(end);
+  };
+  kernel.iopubMessage.connect(listen);
+  NotebookActions.executionScheduled.connect(onScheduled);
+  panel.disposed.connect(end);
 }
 
 /** Files of an older format have no ids; then the source tells the cell. */
-export function restore(cells: Iterable<ICell>, shown: IShown): void {
+export function find(
+  cells: Iterable<ICell>,
+  shown: IShown
+): ICodeCell | undefined {
   const all = [...cells].filter(({ type }) => type === 'code');
   const cell =
     all.find(({ id }) => id === shown.cell_id) ??
     all.find(({ sharedModel }) => sharedModel.source === shown.code);
-  const code = cell as unknown as ICodeCell | undefined;
+  return cell as unknown as ICodeCell | undefined;
+}
+
+export function restore(code: ICodeCell | undefined, shown: IShown): void {
   // A cell that runs again gets outputs of its own.
   if (!code || code.executionState === 'running') {
     return;

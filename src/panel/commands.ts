@@ -8,7 +8,7 @@ import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
-import { deadRanks } from '../model/contract';
+import { deadRanks, isBusy } from '../model/contract';
 import type { IPool, IRank, IStartChoice } from '../model/contract';
 import { IStartModel } from '../model/startModel';
 import {
@@ -96,7 +96,9 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
           : trans.__('Stop the running cell on all ranks.'),
       isEnabled: args =>
         isRunning(args) &&
-        (!hasRank(args) || rankOf(args, poolOf(args))?.state === 'busy'),
+        (hasRank(args)
+          ? rankOf(args, poolOf(args))?.state === 'busy'
+          : isBusy(poolOf(args))),
       execute: async args => {
         const pool = poolOf(args);
         const rank = rankOf(args, pool);

@@ -12,6 +12,7 @@ import { PANEL_ID } from '../model/tokens';
 import type { UiState } from '../model/uiState';
 import { ErrorBoundary } from '../ui/errorBoundary';
 import { ranksIcon } from '../ui/icons';
+import { focusNextAction } from '../ui/useFocusHandOff';
 import { GpuList, GpuSummary } from './gpus/gpuList';
 import { OtherPools, OtherPoolsSummary } from './others/otherPools';
 import { PoolSummary, PoolView } from './pool/poolView';
@@ -23,7 +24,8 @@ const SECTIONS = 'sections';
 
 /** By section: its part of the height, if all are open, until the user changes that. */
 const SHARES = [0.53, 0.21, 0.08, 0.18];
-/** The place of the queue among them. */
+/** The places of two among them. */
+const GPUS = 1;
 const QUEUE = 3;
 
 /** By section. */
@@ -89,6 +91,7 @@ export class DistPanel extends SidePanel {
       content.titles[index].appendChild(section.summary);
     });
     void rememberSections(content, uiState);
+    model.changed.connect(this._foldNoGpus, this);
     current.changed.connect(this._follow, this);
     model.changed.connect(this._follow, this);
   }
@@ -96,6 +99,11 @@ export class DistPanel extends SidePanel {
   /** Unfold the queue. */
   showQueue(): void {
     (this.content as AccordionPanel).expand(QUEUE);
+  }
+
+  protected onActivateRequest(msg: Message): void {
+    super.onActivateRequest(msg);
+    focusNextAction(this.node.querySelector('.jp-dist-Body'));
   }
 
   protected onAfterShow(msg: Message): void {
@@ -117,6 +125,19 @@ export class DistPanel extends SidePanel {
     this._watching?.dispose();
     this._watching = null;
     super.onBeforeHide(msg);
+  }
+
+  /** The ranks' tiles show what there is to show of a machine without GPUs. */
+  private _foldNoGpus(): void {
+    const { model, uiState } = this._services;
+    if (model.gpus) {
+      model.changed.disconnect(this._foldNoGpus, this);
+      void uiState.ready.then(() => {
+        if (!model.gpus?.gpus.length && !uiState.get(SECTIONS)) {
+          (this.content as AccordionPanel).collapse(GPUS);
+        }
+      });
+    }
   }
 
   private _follow(): void {

@@ -1,7 +1,7 @@
 import { Clipboard } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, ellipsesIcon } from '@jupyterlab/ui-components';
-import React, { useState } from 'react';
+import React, { forwardRef, useState } from 'react';
 
 interface ICopyButtonProps {
   text: string;
@@ -33,13 +33,16 @@ const ROLES = { info: 'note', warn: 'status', error: 'alert' };
 /**
  * One sentence the user should read; an error is announced at once.
  */
-export function Note({ children, kind = 'info' }: INoteProps): JSX.Element {
+export const Note = forwardRef<HTMLDivElement, INoteProps>(function Note(
+  { children, kind = 'info' },
+  ref
+): JSX.Element {
   return (
-    <div className={`jp-dist-Note jp-mod-${kind}`} role={ROLES[kind]}>
+    <div ref={ref} className={`jp-dist-Note jp-mod-${kind}`} role={ROLES[kind]}>
       {children}
     </div>
   );
-}
+});
 
 interface IStatePillProps {
   kind: 'ok' | 'wait' | 'error';

@@ -11,33 +11,23 @@ export function colourOf(rank: number): number {
   return rank % COLOURS;
 }
 
-interface IMeterProps {
-  label: string;
+interface IBarProps {
   /** Percent; null where it is not known. */
   value: number | null;
   /** The rank whose colour it has. */
-  rank?: number;
+  rank: number;
 }
 
 /**
- * How busy something is, as a thin bar.
+ * How busy something is, as a thin bar beside its figure.
  */
-export function Meter({ label, value, rank }: IMeterProps): JSX.Element {
+export function Bar({ value, rank }: IBarProps): JSX.Element {
   const full = Math.min(100, Math.max(0, value ?? 0));
   return (
     <div
       className="jp-dist-Meter"
-      data-colour={rank === undefined ? undefined : colourOf(rank)}
-      {...(value === null
-        ? { 'aria-hidden': true }
-        : {
-            role: 'meter',
-            'aria-label': label,
-            'aria-valuemin': 0,
-            'aria-valuemax': 100,
-            'aria-valuenow': full,
-            'aria-valuetext': `${Math.round(value)} %`
-          })}
+      data-colour={colourOf(rank)}
+      aria-hidden="true"
     >
       <div style={{ transform: `scaleX(${full / 100})` }} />
     </div>
@@ -96,14 +86,14 @@ interface IPercentProps {
 }
 
 /**
- * How busy something is, as the number at the right of a card.
+ * How busy something is, as a number.
  */
 export function Percent(props: IPercentProps): JSX.Element {
   const { label, title, value, children, trans } = props;
   const percent = Math.round(value ?? 0);
   return (
     <span
-      className="jp-dist-GpuCard-load"
+      className="jp-dist-Percent"
       title={title}
       {...(value !== null && {
         role: 'meter',

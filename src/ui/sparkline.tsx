@@ -1,5 +1,6 @@
 import React, { memo } from 'react';
 
+import { lastPart } from '../model/span';
 import { colourOf } from './meters';
 
 const HEIGHT = 100;
@@ -10,6 +11,8 @@ interface ISparklineProps {
   label: string;
   /** Null where nothing is known. */
   curve: readonly (number | null)[];
+  /** Seconds of it that are shown, up to now. */
+  span: number;
   /** The rank whose colour it has. */
   rank?: number;
 }
@@ -20,7 +23,8 @@ interface ISparklineProps {
 export const Sparkline = memo(function Sparkline(
   props: ISparklineProps
 ): JSX.Element {
-  const { label, curve, rank } = props;
+  const { label, span, rank } = props;
+  const curve = lastPart(props.curve, span);
   const top = Math.max(100, ...curve.map(value => value ?? 0));
   const runs = split(curve).map(({ start, values }) => {
     const heights = values.map(value =>

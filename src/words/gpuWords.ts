@@ -15,7 +15,8 @@ export interface IKnownPools {
 }
 
 /**
- * Who has a GPU: `rank 0 · leased to this notebook`.
+ * Who has a GPU: `rank 0`, `rank 0 · leased to bob, train.ipynb`. That a notebook's ranks have its lease goes
+ * without saying.
  */
 export function sayLeaseholder(
   reading: IReading,
@@ -28,7 +29,7 @@ export function sayLeaseholder(
     ranks.length > 0 &&
       trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks)),
     ...(reading.lease
-      ? sayLease(reading.lease, known, trans)
+      ? sayLease(reading.lease, ranks.length > 0, known, trans)
       : sayUsers(reading, trans))
   ];
   return joinFacts(facts) || (reading.processes ? trans.__('free') : '');
@@ -37,9 +38,10 @@ export function sayLeaseholder(
 /** A fact for each who has a lease, this notebook first. */
 function sayLease(
   lease: ILease,
+  hasRanks: boolean,
   known: IKnownPools,
   trans: TranslationBundle
-): string[] {
+): (string | false)[] {
   if (lease.user === null) {
     return [trans.__('locked by another program')];
   }
@@ -48,7 +50,7 @@ function sayLease(
     if (isOwn(one, known)) {
       return lease.shared
         ? trans.__('shared by this notebook')
-        : trans.__('leased to this notebook');
+        : !hasRanks && trans.__('leased to this notebook');
     }
     if (name === null) {
       return trans.__('shared by another program');

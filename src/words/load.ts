@@ -68,6 +68,18 @@ function cpuLoad(
   ];
 }
 
+/** What small curves show: `Utilization, last 2 min`. */
+export function saySpan(
+  of: 'gpu' | 'cpu',
+  seconds: number,
+  trans: TranslationBundle
+): string {
+  const minutes = Math.round(seconds / 60);
+  return of === 'gpu'
+    ? trans.__('Utilization, last %1 min', minutes)
+    : trans.__('CPU use, last %1 min', minutes);
+}
+
 function known(values: (number | null | undefined)[]): number[] {
   return values.filter(value => value !== null && value !== undefined);
 }

@@ -9,6 +9,9 @@ import {
   listRanks
 } from './format';
 
+/** Seconds after which ranks that do not stop have their process group aborted. */
+const BEFORE_ABORT = 2;
+
 export interface IPoolState {
   mood: 'idle' | 'busy' | 'wait' | 'error';
   /** A word or two: `busy`, `starting 1/4`, `rank 1 died`. */
@@ -68,7 +71,7 @@ export function countRanks(count: number, trans: TranslationBundle): string {
 }
 
 /**
- * What a running pool does: `cell [7] on all ranks · 41 s`.
+ * What a running pool does: `cell [7] · 41 s`, `cell [7] on ranks 0–2 · rank 3 idle`.
  */
 export function sayActivity(
   pool: IPool,
@@ -93,7 +96,7 @@ export function sayActivity(
   if (busy.length === 0) {
     const since = Math.max(...pool.ranks.map(rank => rank.since));
     const duration = formatDuration(now - since, trans);
-    return sayDead || joinFacts([trans.__('idle'), duration]);
+    return sayDead || trans.__('idle %1', duration);
   }
   const since = Math.min(...busy.map(rank => rank.since));
   const sayIdle =
@@ -119,7 +122,7 @@ function sayCells(
     if (areAll(ranks, pool)) {
       return cell === null
         ? trans.__('all ranks busy')
-        : trans.__('cell [%1] on all ranks', cell);
+        : trans.__('cell [%1]', cell);
     }
     return cell === null
       ? trans._n('rank %2 busy', 'ranks %2 busy', ranks.length, list)
@@ -131,6 +134,25 @@ function sayCells(
           cell
         );
   });
+}
+
+/** What a stop is at: `ending the collective · 3 s`. */
+export function sayInterrupt(
+  seconds: number,
+  trans: TranslationBundle
+): string {
+  return joinFacts([
+    seconds < BEFORE_ABORT
+      ? trans.__('stopping the cell')
+      : trans.__('ending the collective'),
+    formatStopwatch(seconds, trans)
+  ]);
+}
+
+/** `1 rank dead`. */
+export function countDead(pool: IPool, trans: TranslationBundle): string {
+  const { length } = deadRanks(pool);
+  return trans._n('%1 rank dead', '%1 ranks dead', length);
 }
 
 /** What it means that ranks died. */

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IRank } from '../model/contract';
 import type { IUsage } from '../model/gpuContract';
 import { waitOf } from '../model/waiting';
-import { formatDuration, formatStopwatch, joinFacts } from './format';
+import { formatDuration, joinFacts } from './format';
 
 /** How a rank does, as it is drawn. */
 export type Mood = 'starting' | 'idle' | 'busy' | 'waits' | 'dead' | 'ending';
@@ -31,7 +31,7 @@ export function placeOf({ gpu }: IRank, trans: TranslationBundle): string {
 }
 
 /**
- * What a rank does: `busy in cell [7] · 12 s`, `waits in all_reduce · 9 s`, `idle since cell [6]`.
+ * What a rank does: `busy [7] · 12 s`, `waits in all_reduce · 9 s`, `idle 3 min`.
  *
  * Without `now`, in words that stay true while it does the same.
  */
@@ -54,27 +54,21 @@ export function sayState(
     case 'waits':
       return joinFacts([
         trans.__('waits in %1', wait?.call),
-        now !== null && wait && formatStopwatch(now - wait.since, trans)
+        now !== null && wait && formatDuration(now - wait.since, trans)
       ]);
     case 'busy':
       return joinFacts([
-        cell === null ? trans.__('busy') : trans.__('busy in cell [%1]', cell),
-        now !== null && formatStopwatch(now - since, trans)
-      ]);
-    case 'idle':
-      if (cell !== null) {
-        return trans.__('idle since cell [%1]', cell);
-      }
-      return joinFacts([
-        trans.__('idle'),
+        cell === null ? trans.__('busy') : trans.__('busy [%1]', cell),
         now !== null && formatDuration(now - since, trans)
       ]);
+    case 'idle':
+      return now === null
+        ? trans.__('idle')
+        : trans.__('idle %1', formatDuration(now - since, trans));
   }
 }
 
 /** Whether the words change as time goes by. */
-export function isTimed(mood: Mood, { cell }: IRank): boolean {
-  return (
-    mood === 'busy' || mood === 'waits' || (mood === 'idle' && cell === null)
-  );
+export function isTimed(mood: Mood): boolean {
+  return mood === 'busy' || mood === 'waits' || mood === 'idle';
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from jupyter_client import BlockingKernelClient
@@ -38,7 +39,7 @@ def wait_for_reply(client: BlockingKernelClient, request: str) -> None:
 def missed(client: BlockingKernelClient) -> list[dict[str, Any]]:
     """Ask as a page that was just loaded."""
     comm = {"comm_id": "c1", "target_name": "jupyter_dist.replay", "data": {}}
-    client.shell_channel.send(client.session.msg("comm_open", comm))
+    client.control_channel.send(client.session.msg("comm_open", comm))
     while True:
         message = client.get_iopub_msg(timeout=PATIENCE)
         if message["msg_type"] == "comm_msg" and message["content"]["comm_id"] == "c1":
@@ -85,3 +86,51 @@ def test_only_the_last_cells_are_kept(ranks: Notebook) -> None:
         assert [cell["cell_id"] for cell in missed(page)] == [f"cell-{n}" for n in range(2, 6)]
     finally:
         page.stop_channels()
+
+
+WAITS = """%%distributed
+import os, time
+from IPython.display import display
+print("first")
+handle = display("shown", display_id=True)
+while not os.path.exists(GO):
+    time.sleep(0.05)
+print("last")
+"""
+
+
+def test_a_cell_that_runs_is_told_at_once_and_what_it_shows_then_comes_after(
+    ranks: Notebook, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    code = WAITS.replace("GO", repr(str(go)))
+    content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+    request = ranks.client.session.msg("execute_request", content, metadata={"cellId": "cell-r"})
+    page = another_page(ranks)
+    try:
+        ranks.client.shell_channel.send(request)
+        number = request["header"]["msg_id"]
+        told = wait_for(
+            lambda: [
+                cell
+                for cell in missed(page)
+                if cell["request"] == number
+                and all(word in str(cell["outputs"]) for word in ("first", "shown"))
+            ],
+            "its first outputs",
+        )
+        cell = told[-1]
+        assert cell["age"] is None
+        assert "last" not in str(cell["outputs"])
+        places = [place for places in cell["displays"].values() for place in places]
+        assert {cell["outputs"][place]["output_type"] for place in places} == {"display_data"}
+        go.touch()
+        after = []
+        while {"execution_state": "idle"} not in after:
+            message = page.get_iopub_msg(timeout=PATIENCE)
+            if message["parent_header"]["msg_id"] == number:
+                after.append(message["content"])
+        assert "last" in "".join(one.get("text", "") for one in after), after
+    finally:
+        page.stop_channels()
+    wait_for_reply(ranks.client, request["header"]["msg_id"])

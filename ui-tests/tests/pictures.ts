@@ -7,7 +7,8 @@ import type { Locator, Page } from '@playwright/test';
 import * as path from 'path';
 
 const IMAGES = path.resolve(__dirname, '../../docs/images');
-const PANEL_WIDTH = 310;
+/** JupyterLab's own, and the least. */
+const PANEL_WIDTH = 250;
 const FONTS = {
   text: '"Liberation Sans", Arial, sans-serif',
   code: '"DejaVu Sans Mono", Menlo, monospace'

@@ -40,7 +40,7 @@ test('a rank that others wait for, and all that can be done with one', async ({
       panel.state('Rank 2 never joined all_reduce #1.')
     ).toContainText(/Rank 2 is idle\. Ranks 0–1 wait at cell \[3\], line \d\./);
     await expect(panel.tile(0)).toContainText(/waits in all_reduce · \d+ s/);
-    await expect(panel.tile(2)).toContainText('idle since cell [3]');
+    await expect(panel.tile(2)).toContainText(/idle \d+ s/);
     await expect(
       panel.pool.getByText('cell [3] on ranks 0–1 · rank 2 idle')
     ).toBeVisible();
@@ -137,9 +137,7 @@ test('64 ranks: started, busy, merged, interrupted and stopped', async ({
   await expect(notebooks.output(0)).toContainText(/63\s*the last/);
   await notebooks.run(1);
   await expect(panel.pool.getByText('64 busy')).toBeVisible();
-  await expect(
-    panel.pool.getByText(/^cell \[2\] on all ranks · \d+ s$/)
-  ).toBeVisible();
+  await expect(panel.pool.getByText(/^cell \[2\] · \d+ s$/)).toBeVisible();
   await panel.button('Interrupt').click();
   await expect(panel.pool.getByText('64 idle')).toBeVisible();
   await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
@@ -177,7 +175,7 @@ test.describe('on a pretend machine', () => {
       await expect(panel.tile(126).getByRole('button')).toBeFocused();
       await expect(panel.tile(126).getByRole('button')).toHaveAttribute(
         'title',
-        /^Rank 126 · GPU 6\nidle since cell \[6\]\n[^]*31\.2 GiB allocated\npid 10126$/
+        /^Rank 126 · GPU 6\nidle \d+ s\n[^]*31\.2 GiB allocated\npid 10126$/
       );
     });
 
@@ -187,9 +185,7 @@ test.describe('on a pretend machine', () => {
           kernel,
           ranks.map(() => ({ state: 'busy', cell }))
         );
-        await expect(
-          panel.pool.getByText(`cell [${cell}] on all ranks`)
-        ).toBeVisible();
+        await expect(panel.pool.getByText(`cell [${cell}]`)).toBeVisible();
         await expect(panel.pool.getByText('128 busy')).toBeVisible();
       }
     });

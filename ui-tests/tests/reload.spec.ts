@@ -3,13 +3,16 @@ import { expect, test } from './support';
 const WAIT = `%%distributed
 import os, time
 print('first')
+while not os.path.exists('on'):
+    time.sleep(0.05)
+print('goes on')
 while not os.path.exists('go'):
     time.sleep(0.05)
 for i in range(1000):
     print('line', i)
 print('last')`;
 
-test('a cell that runs while the page is loaded again shows everything at its end', async ({
+test('a cell that runs while the page is loaded again goes on showing what it does', async ({
   page,
   panel,
   notebooks
@@ -26,7 +29,10 @@ test('a cell that runs while the page is loaded again shows everything at its en
   await page.reload();
   await notebooks.turnTo('one.ipynb');
   await expect(panel.tile(1)).toContainText('busy');
+  await expect(notebooks.output(1)).toContainText('first');
   await expect(notebooks.output(1)).not.toContainText('last');
+  await notebooks.write('on', '');
+  await expect(notebooks.output(1)).toContainText('goes on');
   await notebooks.write('go', '');
   await expect(notebooks.output(1)).toContainText('line 0');
   await notebooks
@@ -37,6 +43,7 @@ test('a cell that runs while the page is loaded again shows everything at its en
   const bare = copied.split('\n').map(line => line.replace(/^\[0-1\] */, ''));
   expect(bare.filter(line => line)).toEqual([
     'first',
+    'goes on',
     ...[...Array(1000).keys()].map(i => `line ${i}`),
     'last'
   ]);

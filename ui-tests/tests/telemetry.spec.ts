@@ -38,7 +38,7 @@ test('eight GPUs, live', async ({ panel }) => {
 
   await expect(card(panel, 3)).toContainText('H100 80GB HBM3');
   await expect(card(panel, 3)).toContainText('0.0 / 80 GiB');
-  await expect(card(panel, 3)).toContainText(/\d+ \/ 700 W · 3\d °C/);
+  await expect(card(panel, 3)).toContainText(/\d+ W · 3\d °C/);
   await expect(card(panel, 3)).toContainText('free');
 
   await expect(utilization(panel, 6)).toHaveAttribute('aria-valuenow', '64');
@@ -49,7 +49,7 @@ test('eight GPUs, live', async ({ panel }) => {
 
 test('what does not change does not move', async ({ panel }) => {
   await expect(utilization(panel, 1)).toHaveAttribute('aria-valuenow', '0');
-  await expect(card(panel, 1)).toContainText('72 / 700 W · 34 °C');
+  await expect(card(panel, 1)).toContainText('72 W · 34 °C');
   await expect(utilization(panel, 6)).toHaveAttribute('aria-valuenow', '64');
   const moves = await card(panel, 1).evaluate(async node => {
     let moves = 0;
@@ -112,12 +112,8 @@ while not os.path.exists("go"):
   await panel.expectRunning(2);
   await expect(panel.tile(1)).toContainText('GPU 1');
   await expect(panel.tile(1)).toContainText(/\d+ [MG]iB/);
-  await expect(card(panel, 0)).toContainText(
-    'rank 0 · leased to this notebook'
-  );
-  await expect(card(panel, 1)).toContainText(
-    'rank 1 · leased to this notebook'
-  );
+  await expect(card(panel, 0)).toContainText('rank 0');
+  await expect(card(panel, 1)).toContainText('rank 1');
   await expect(panel.root).toContainText('8 · 3 in use');
   await expect(
     panel.gpus.getByRole('meter', { name: 'Memory of GPU 0' })

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -37,6 +38,8 @@ Publication = Text | Display | Clear
 
 listeners: list[Callable[[Publication], None]] = []
 """Told of all that is published in the notebook's cells."""
+publishing = threading.Lock()
+"""Held while listeners are told of a piece and it is published: nobody sees one of these alone."""
 
 
 def overwrite(line: str) -> str:
@@ -91,16 +94,17 @@ def publish(publications: Iterable[Publication]) -> None:
     from IPython.display import clear_output, publish_display_data
 
     for piece in publications:
-        for listener in listeners:
-            listener(piece)
-        if isinstance(piece, Text):
-            stream = sys.stderr if piece.stream == "stderr" else sys.stdout
-            stream.write(piece.text)
-            stream.flush()  # or stdout and stderr would change their order
-        elif isinstance(piece, Display):
-            transient = {"display_id": piece.display_id} if piece.display_id else {}
-            publish_display_data(
-                piece.data, piece.metadata, transient=transient, update=piece.update
-            )
-        else:
-            clear_output(wait=True)
+        with publishing:
+            for listener in listeners:
+                listener(piece)
+            if isinstance(piece, Text):
+                stream = sys.stderr if piece.stream == "stderr" else sys.stdout
+                stream.write(piece.text)
+                stream.flush()  # or stdout and stderr would change their order
+            elif isinstance(piece, Display):
+                transient = {"display_id": piece.display_id} if piece.display_id else {}
+                publish_display_data(
+                    piece.data, piece.metadata, transient=transient, update=piece.update
+                )
+            else:
+                clear_output(wait=True)

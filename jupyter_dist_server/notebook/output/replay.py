@@ -1,8 +1,9 @@
 """What cells on the ranks have shown, for a page that was loaded again meanwhile.
 
 JupyterLab then knows nothing of a cell that runs, and drops what it shows from there on. So the
-kernel keeps what its last cells have shown, and the new page asks for it over a comm, which is
-answered as soon as no cell runs any more.
+kernel keeps what its last cells have shown, and the new page asks for it over a comm. It opens that
+on the control channel, where the kernel answers while a cell runs. What the cell shows from there
+on follows the answer on iopub, and the page adds it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from .publication import Display, Publication, Text
 
 TARGET = "jupyter_dist.replay"
 """The comm's name."""
+_OPEN = "comm_open"
+"""The message that opens a comm, here on the control channel, which has none otherwise."""
 _KEPT = 4
 """Cells; each has its limit for how much it may show."""
 
@@ -62,6 +65,23 @@ class Shown:
         else:
             self._cleared = True
 
+    def told(self, request: str) -> Content:
+        """Return what a page is told; `age` is None while the cell runs."""
+        places = {id(output): place for place, output in enumerate(self.outputs)}
+        return {
+            "request": request,
+            "cell_id": self.cell_id,
+            "code": self.code,
+            "execution_count": self.execution_count,
+            "outputs": [_joined(output) for output in self.outputs],
+            "displays": {
+                name: [places[id(output)] for output in outputs]
+                for name, outputs in self._displays.items()
+            },
+            "cleared": self._cleared,
+            "age": None if self.ended is None else time.monotonic() - self.ended,
+        }
+
     def _clear_at_last(self) -> None:
         if self._cleared:
             self.outputs.clear()
@@ -89,13 +109,16 @@ class Replay:
         """Begin to listen."""
         publication.listeners.append(self._take)
         self._shell.events.register("post_run_cell", self._end)
-        self._kernel.comm_manager.register_target(TARGET, self._on_open)
+        comms = self._kernel.comm_manager
+        comms.register_target(TARGET, self._on_open)
+        self._kernel.control_handlers[_OPEN] = comms.comm_open
 
     def remove(self) -> None:
         """Listen no more."""
         publication.listeners.remove(self._take)
         self._shell.events.unregister("post_run_cell", self._end)
         self._kernel.comm_manager.unregister_target(TARGET, self._on_open)
+        del self._kernel.control_handlers[_OPEN]
 
     def _take(self, piece: Publication) -> None:
         parent = self._kernel.get_parent()
@@ -129,19 +152,15 @@ class Replay:
     def _on_open(self, comm: Any, message: Message) -> None:
         """Tell a page what cells of other pages have shown, and how many seconds ago they ended."""
         session = message["header"]["session"]
-        cells = [
-            {
-                "cell_id": shown.cell_id,
-                "code": shown.code,
-                "execution_count": shown.execution_count,
-                "outputs": [_joined(output) for output in shown.outputs],
-                "age": time.monotonic() - shown.ended,
-            }
-            for shown in self._cells.values()
-            if shown.ended is not None and shown.session != session
-        ]
-        comm.send({"cells": cells})
-        comm.close()
+        # What is not in the answer comes after it.
+        with publication.publishing:
+            cells = [
+                shown.told(request)
+                for request, shown in self._cells.items()
+                if shown.session != session
+            ]
+            comm.send({"cells": cells})
+            comm.close()
 
 
 def _joined(output: Content) -> Content:

@@ -21,7 +21,11 @@ import { startCode } from '../../words/startCode';
 import type { IPanelServices } from '../services';
 import { GpuDetails } from './gpuDetails';
 
-type Props = IPanelServices & { gpu: IGpu };
+type Props = IPanelServices & {
+  gpu: IGpu;
+  /** Seconds that a curve reaches back. */
+  span: number;
+};
 
 /**
  * One GPU, or one instance of one: how busy it is, and by whom.
@@ -94,15 +98,16 @@ interface IPartProps extends Props {
 
 /** Nothing, where the GPU cannot tell, as most MIG instances, or may not. */
 function Load(props: IPartProps): JSX.Element | null {
-  const { label, reading, seats, trans } = props;
+  const { label, reading, seats, span, trans } = props;
   const { errors, curve } = reading;
   if (['unsupported', 'no permission'].includes(errors.utilization ?? '')) {
     return null;
   }
   return (
     <Sparkline
-      label={trans.__('Utilization of GPU %1 in the last 15 minutes', label)}
+      label={trans.__('Utilization of GPU %1 until now', label)}
       curve={curve}
+      span={span}
       rank={seats[0]?.rank}
     />
   );
@@ -117,7 +122,6 @@ function Memory(props: IPartProps): JSX.Element {
   ) => (
     <Value metric={metric} reading={reading} format={format} trans={trans} />
   );
-  const limit = reading.values.power_limit;
   const used = reading.values.memory_used;
   return (
     <>
@@ -142,11 +146,7 @@ function Memory(props: IPartProps): JSX.Element {
           {total > 0 && ` / ${formatMemory(total, trans)}`}
         </span>
         <span>
-          {value('power', watts =>
-            limit
-              ? trans.__('%1 / %2 W', Math.round(watts), Math.round(limit))
-              : trans.__('%1 W', Math.round(watts))
-          )}
+          {value('power', watts => trans.__('%1 W', Math.round(watts)))}
           {' · '}
           {value('temperature', degrees =>
             trans.__('%1 °C', Math.round(degrees))

@@ -142,6 +142,11 @@ function metricsOf(trans: TranslationBundle): IMetricRow[] {
       format: percent
     },
     {
+      label: trans.__('Power limit'),
+      metrics: ['power_limit'],
+      format: value => trans.__('%1 W', Math.round(value))
+    },
+    {
       label: trans.__('Clocks: SM / memory'),
       metrics: ['clock_sm', 'clock_memory'],
       format: megahertz

@@ -9,9 +9,10 @@ import { CommandIDs } from '../../model/tokens';
 import { Note } from '../../ui/controls';
 import { isSame, useModel } from '../../ui/useModel';
 import { formatTime } from '../../words/format';
+import { saySpan } from '../../words/load';
 import { hasNothingToShow, isStale } from '../connectionNote';
+import { useSpan } from '../useSpan';
 import type { IPanelServices } from '../services';
-import { CpuList } from './cpuList';
 import { GpuCard } from './gpuCard';
 
 /** Whether GPUs that nobody uses are shown too, as the user chose. */
@@ -31,6 +32,7 @@ export function GpuList(services: IPanelServices): JSX.Element {
   const isUnfolded = useModel(uiState, state => state.get(SHOW_ALL) === true);
   const shown = isUnfolded ? all : folded;
   const trouble = useModel(model.telemetry, ({ trouble }) => trouble);
+  const span = useSpan(services);
   if (isEmpty) {
     return <div className="jp-dist-Body" />;
   }
@@ -74,25 +76,32 @@ export function GpuList(services: IPanelServices): JSX.Element {
       {gpus.reason && gpus.reason !== trouble?.message && (
         <p className="jp-dist-quiet">{gpus.reason}</p>
       )}
-      {gpus.gpus.length ? (
-        <ul
-          className={isOld ? 'jp-dist-Cards jp-mod-stale' : 'jp-dist-Cards'}
-          aria-label={trans.__('GPUs')}
-        >
-          {shown.map(card =>
-            'gpu' in card ? (
-              <GpuCard key={card.gpu.uuid} {...services} gpu={card.gpu} />
-            ) : (
-              <MigCard
-                key={card.instances[0].parent}
-                {...services}
-                instances={card.instances}
-              />
-            )
-          )}
-        </ul>
-      ) : (
-        <CpuList {...services} />
+      {all.length > 0 && (
+        <>
+          <p className="jp-dist-quiet">{saySpan('gpu', span, trans)}</p>
+          <ul
+            className={isOld ? 'jp-dist-Cards jp-mod-stale' : 'jp-dist-Cards'}
+            aria-label={trans.__('GPUs')}
+          >
+            {shown.map(card =>
+              'gpu' in card ? (
+                <GpuCard
+                  key={card.gpu.uuid}
+                  {...services}
+                  gpu={card.gpu}
+                  span={span}
+                />
+              ) : (
+                <MigCard
+                  key={card.instances[0].parent}
+                  {...services}
+                  instances={card.instances}
+                  span={span}
+                />
+              )
+            )}
+          </ul>
+        </>
       )}
       {all.length > 0 && (
         <div className="jp-dist-Links">
@@ -146,20 +155,24 @@ function useFolded({ model }: IPanelServices, all: Card[]): Card[] {
 }
 
 /**
- * What stands beside the section's title: `8 · 5 in use`.
+ * What stands beside the section's title: `8 · 5 in use`, `none`.
  */
 export function GpuSummary({
   model,
   trans
 }: IPanelServices): JSX.Element | null {
-  const gpus = useModel(model, ({ gpus }) => gpus)?.gpus ?? [];
+  const inventory = useModel(model, ({ gpus }) => gpus);
+  const gpus = inventory?.gpus ?? [];
   const isEmpty = useModel(model, hasNothingToShow);
   const used = useModel(
     model.telemetry,
     telemetry => gpus.filter(({ uuid }) => isInUse(telemetry.gpu(uuid))).length
   );
-  if (!gpus.length || isEmpty) {
+  if (!inventory || isEmpty) {
     return null;
+  }
+  if (!gpus.length) {
+    return <>{trans.__('none')}</>;
   }
   return (
     <>{used ? trans.__('%1 · %2 in use', gpus.length, used) : gpus.length}</>
@@ -167,6 +180,7 @@ export function GpuSummary({
 }
 
 interface IMigCardProps extends IPanelServices {
+  span: number;
   instances: [IGpu, ...IGpu[]];
 }
 

@@ -4,6 +4,8 @@ import React from 'react';
 import type { IPool } from '../../model/contract';
 import { useNow } from '../../ui/clock';
 import { Note, StatePill } from '../../ui/controls';
+import { useFocusHandOff } from '../../ui/useFocusHandOff';
+import { useInSight } from '../../ui/useInSight';
 import { useModel } from '../../ui/useModel';
 import { formatBackend, formatDuration, joinFacts } from '../../words/format';
 import { countRanks } from '../../words/poolState';
@@ -17,8 +19,11 @@ import { LivePool } from './livePool';
  * The pool of the current notebook, in whatever state it is.
  */
 export function PoolView(services: IPanelServices): JSX.Element {
+  // What goes, or is disabled, goes with these.
+  useModel(services.current, ({ pool }) => pool);
+  useModel(services.current, ({ error }) => error);
   return (
-    <div className="jp-dist-Body">
+    <div ref={useFocusHandOff()} className="jp-dist-Body">
       <ConnectionNote {...services} />
       {!useModel(services.model, hasNothingToShow) && (
         <>
@@ -162,11 +167,12 @@ export function ErrorNote({
   const isAtField = useModel(current, ({ pool, error }) =>
     isErrorAtField(pool, error, schema)
   );
+  const note = useInSight<HTMLDivElement>(error);
   if (!error || isAtField) {
     return null;
   }
   return (
-    <Note kind="error">
+    <Note kind="error" ref={note}>
       <p className="jp-dist-error">{error.message}</p>
       {error.hint && <p>{error.hint}</p>}
       <Button small onClick={() => current.dismissError()}>

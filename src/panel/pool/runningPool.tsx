@@ -1,18 +1,25 @@
 import { PathExt } from '@jupyterlab/coreutils';
-import { Button } from '@jupyterlab/ui-components';
+import {
+  Button,
+  closeIcon,
+  refreshIcon,
+  stopIcon
+} from '@jupyterlab/ui-components';
+import type { LabIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 
-import { deadRanks } from '../../model/contract';
+import { deadRanks, isBusy } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { CommandIDs } from '../../model/tokens';
 import { useNow } from '../../ui/clock';
-import { MenuButton, Note, StatePill } from '../../ui/controls';
+import { MenuButton, StatePill } from '../../ui/controls';
 import { below } from '../../ui/menu';
 import { warningIcon } from '../../ui/icons';
+import { Notices } from '../../ui/notices';
 import { useLongWait } from '../../ui/useLongWait';
 import { useModel } from '../../ui/useModel';
 import { namePid } from '../../words/format';
-import { sayActivity } from '../../words/poolState';
+import { countDead, sayActivity, sayInterrupt } from '../../words/poolState';
 import { sayLongWait } from '../../words/waitWords';
 import { RankList } from '../ranks/rankList';
 import { openPoolMenu } from '../ranks/rankMenu';
@@ -26,16 +33,24 @@ type Props = IPanelServices & { pool: IPool };
  * A pool at work, or on its way out: what it does, what can be done, and every rank.
  */
 export function RunningPool(props: Props): JSX.Element {
-  const { pool, current, commands, trans } = props;
+  const { pool, model, current, commands, uiState, trans } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   const isRunning = pool.state === 'RUNNING';
-  const button = (command: string, label: string, title: string) => (
+  const interruptedAt = useModel(model, model => model.interruptedAt(pool.id));
+  const button = (
+    command: string,
+    icon: LabIcon,
+    label: string,
+    title: string,
+    isOfUse = true
+  ) => (
     <Button
       small
       title={title}
-      disabled={isPending || !isRunning}
+      disabled={isPending || !isRunning || !isOfUse}
       onClick={() => void commands.execute(command, { pool: pool.id })}
     >
+      <icon.react tag="span" width="12px" height="12px" />
       {label}
     </Button>
   );
@@ -44,15 +59,22 @@ export function RunningPool(props: Props): JSX.Element {
       <div className="jp-dist-StateLine">
         {isRunning ? (
           <>
-            <StatePill
-              kind={deadRanks(pool).length ? 'error' : 'ok'}
-              label={trans.__('Running')}
-            />
-            <Activity {...props} />
+            {interruptedAt !== null ? (
+              <StatePill kind="wait" label={trans.__('Interrupting…')} />
+            ) : deadRanks(pool).length ? (
+              <StatePill kind="error" label={countDead(pool, trans)} />
+            ) : (
+              <StatePill kind="ok" label={trans.__('Running')} />
+            )}
+            <Activity {...props} interruptedAt={interruptedAt} />
           </>
         ) : (
           <StatePill kind="wait" label={trans.__('Stopping')} />
         )}
+        <MenuButton
+          label={trans.__('Menu of the pool')}
+          open={button => openPoolMenu(props, pool.id, below(button))}
+        />
       </div>
       <PoolFacts {...props} />
       <div
@@ -62,31 +84,34 @@ export function RunningPool(props: Props): JSX.Element {
       >
         {button(
           CommandIDs.interruptRanks,
+          stopIcon,
           trans.__('Interrupt'),
-          trans.__('Stop the running cell; variables are kept.')
+          trans.__('Stop the running cell; variables are kept.'),
+          isBusy(pool)
         )}
         {button(
           CommandIDs.restartRanks,
+          refreshIcon,
           trans.__('Restart…'),
           trans.__('Replace all ranks; variables are lost.')
         )}
         {button(
           CommandIDs.stopPool,
+          closeIcon,
           trans.__('Stop…'),
           trans.__('End all ranks; variables are lost.')
         )}
-        <MenuButton
-          label={trans.__('Menu of the pool')}
-          open={button => openPoolMenu(props, pool.id, below(button))}
-        />
       </div>
       <OtherUsers {...props} />
       <RankList {...props} />
       <WaitNote {...props} />
       {isRunning && <DeadRanks {...props} />}
-      {pool.notices.map(notice => (
-        <Note key={notice}>{notice}</Note>
-      ))}
+      <Notices
+        of={pool.id}
+        notices={pool.notices}
+        uiState={uiState}
+        trans={trans}
+      />
     </>
   );
 }
@@ -111,9 +136,18 @@ function OtherUsers({ pool, current, trans }: Props): JSX.Element | null {
   ) : null;
 }
 
-function Activity({ pool, clock, trans }: Props): JSX.Element {
+function Activity(
+  props: Props & { interruptedAt: number | null }
+): JSX.Element {
+  const { pool, clock, interruptedAt, trans } = props;
   const now = useNow(clock);
-  return <span className="jp-dist-quiet">{sayActivity(pool, now, trans)}</span>;
+  return (
+    <span className="jp-dist-quiet">
+      {interruptedAt === null
+        ? sayActivity(pool, now, trans)
+        : sayInterrupt(now - interruptedAt, trans)}
+    </span>
+  );
 }
 
 /**

@@ -2,11 +2,14 @@ import React, { useCallback, useRef, useState } from 'react';
 
 import type { IPool, IRank } from '../../model/contract';
 import { useModel } from '../../ui/useModel';
+import { saySpan } from '../../words/load';
 import { isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';
 import { RankCell } from './rankCell';
 import { RankCounts } from './rankCounts';
 import { RankTile } from './rankTile';
+import { gpuOf } from './rankUse';
+import { useSpan } from '../useSpan';
 import type { IRankProps } from './rankTile';
 
 /** As many ranks have a tile; of more each has a small cell. */
@@ -20,15 +23,21 @@ export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
   const className = useModel(model, isStale)
     ? 'jp-dist-Ranks jp-mod-stale'
     : 'jp-dist-Ranks';
+  const span = useSpan(props);
   if (pool.ranks.length > MOST_TILES) {
-    return <RankGrid {...props} className={className} />;
+    return <RankGrid {...props} className={className} span={span} />;
   }
   return (
-    <ul className={className} aria-label={trans.__('Ranks')}>
-      {pool.ranks.map(rank => (
-        <RankTile key={rank.rank} {...propsOf(rank, props)} />
-      ))}
-    </ul>
+    <>
+      {pool.ranks.some(rank => gpuOf(rank) === null) && (
+        <p className="jp-dist-quiet">{saySpan('cpu', span, trans)}</p>
+      )}
+      <ul className={className} aria-label={trans.__('Ranks')}>
+        {pool.ranks.map(rank => (
+          <RankTile key={rank.rank} {...propsOf(rank, span, props)} />
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -36,7 +45,7 @@ export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
  * Very many ranks: a small cell for each.
  */
 function RankGrid(
-  props: IPanelServices & { pool: IPool; className: string }
+  props: IPanelServices & { pool: IPool; className: string; span: number }
 ): JSX.Element {
   const { pool, model, trans } = props;
   const list = useRef<HTMLUListElement>(null);
@@ -73,7 +82,7 @@ function RankGrid(
         {pool.ranks.map((rank, index) => (
           <RankCell
             key={rank.rank}
-            {...propsOf(rank, props)}
+            {...propsOf(rank, props.span, props)}
             isCurrent={index === current}
             choose={choose}
           />
@@ -86,12 +95,16 @@ function RankGrid(
 /** What is shown of a rank, and by what means. */
 function propsOf(
   rank: IRank,
+  span: number,
   props: IPanelServices & { pool: IPool }
 ): IRankProps {
   const { pool, model, commands, clock, trans } = props;
   const isEnding = pool.state !== 'RUNNING';
   const { telemetry } = model;
-  return { poolId: pool.id, rank, isEnding, telemetry, commands, clock, trans };
+  return {
+    ...{ poolId: pool.id, rank, isEnding, span },
+    ...{ telemetry, commands, clock, trans }
+  };
 }
 
 /** Where a key leads from a cell; null if it is no key that leads anywhere. */

@@ -11,6 +11,7 @@ import { MenuButton } from '../../ui/controls';
 import { below } from '../../ui/menu';
 import { colourOf } from '../../ui/meters';
 import { useModel } from '../../ui/useModel';
+import { namePid } from '../../words/format';
 import {
   isTimed,
   placeOf,
@@ -27,6 +28,8 @@ export interface IRankProps {
   rank: IRank;
   /** Whether the pool ends, so that a rank that is gone is no bad news. */
   isEnding: boolean;
+  /** Seconds that a curve reaches back. */
+  span: number;
   telemetry: ITelemetry;
   commands: CommandRegistry;
   clock: Clock;
@@ -42,7 +45,7 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
     moodOf(rank, telemetry.rank(poolId, rank.rank).usage, isEnding)
   );
   const name = nameOf(rank, trans);
-  const Words = isTimed(mood, rank) ? TimedWords : FixedWords;
+  const Words = isTimed(mood) ? TimedWords : FixedWords;
   return (
     <li
       className={`jp-dist-RankTile jp-mod-${mood}`}
@@ -60,7 +63,12 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
     >
       <div className="jp-dist-RankTile-head">
         <strong
-          title={trans.__('Drag it into a notebook for a cell on this rank.')}
+          title={[
+            trans.__('Drag it into a notebook for a cell on this rank.'),
+            rank.pid === null ? '' : namePid(rank.pid)
+          ]
+            .join('\n')
+            .trim()}
           onPointerDown={event =>
             startCellDrag(event, {
               source: `%%rank [${rank.rank}]\n`,
@@ -73,15 +81,16 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
         <span className="jp-dist-quiet" title={rank.gpu?.name}>
           {placeOf(rank, trans)}
         </span>
-        <MenuButton
-          label={trans.__('Menu of rank %1', rank.rank)}
-          open={button => openRankMenu(props, poolId, rank.rank, below(button))}
-        />
       </div>
       <div className="jp-dist-RankTile-state">
         <Words {...props} />
       </div>
-      <RankUse {...props} />
+      <RankUse {...props}>
+        <MenuButton
+          label={trans.__('Menu of rank %1', rank.rank)}
+          open={button => openRankMenu(props, poolId, rank.rank, below(button))}
+        />
+      </RankUse>
     </li>
   );
 });

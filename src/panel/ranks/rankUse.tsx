@@ -4,43 +4,71 @@ import React from 'react';
 import type { IGpuRef, IRank } from '../../model/contract';
 import type { IUsage } from '../../model/gpuContract';
 import type { ITelemetry } from '../../model/telemetry';
-import { Meter } from '../../ui/meters';
+import { Bar, Percent } from '../../ui/meters';
+import { Sparkline } from '../../ui/sparkline';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, namePid } from '../../words/format';
 
 interface IRankUseProps {
   poolId: string;
   rank: IRank;
+  /** Seconds that a curve reaches back. */
+  span: number;
   telemetry: ITelemetry;
   trans: TranslationBundle;
+  /** The button of the menu. */
+  children: React.ReactNode;
 }
 
 /**
  * How busy a rank's GPU is, or the CPU with it, and what memory it has.
  */
 export function RankUse(props: IRankUseProps): JSX.Element {
-  const { poolId, rank, telemetry, trans } = props;
-  const { usage } = useModel(telemetry, telemetry =>
+  const { poolId, rank, span, telemetry, trans, children } = props;
+  const { usage, curve } = useModel(telemetry, telemetry =>
     telemetry.rank(poolId, rank.rank)
   );
   const gpu = gpuOf(rank);
-  const load = useModel(telemetry, telemetry =>
-    gpu ? telemetry.gpu(gpu.uuid).values.utilization : usage?.cpu
-  );
+  const load =
+    useModel(telemetry, telemetry =>
+      gpu ? telemetry.gpu(gpu.uuid).values.utilization : usage?.cpu
+    ) ?? null;
   return (
     <>
-      <Meter
-        label={
-          gpu
-            ? trans.__('Utilization of the GPU of rank %1', rank.rank)
-            : trans.__('CPU use of rank %1', rank.rank)
-        }
-        value={load ?? null}
-        rank={rank.rank}
-      />
+      <div className="jp-dist-RankTile-load">
+        {gpu ? (
+          <Bar value={load} rank={rank.rank} />
+        ) : (
+          <Sparkline
+            label={trans.__('CPU use of rank %1 until now', rank.rank)}
+            curve={curve}
+            span={span}
+            rank={rank.rank}
+          />
+        )}
+        <Percent
+          label={
+            gpu
+              ? trans.__('Utilization of the GPU of rank %1', rank.rank)
+              : trans.__('CPU use of rank %1', rank.rank)
+          }
+          title={
+            gpu
+              ? trans.__('Share of time a CUDA kernel was running')
+              : trans.__('100 % is one core')
+          }
+          value={load}
+          trans={trans}
+        >
+          {load !== null && trans.__('%1 %', Math.round(load))}
+        </Percent>
+      </div>
       <div className="jp-dist-RankTile-use jp-dist-quiet">
-        {usage && <Memory rank={rank} usage={usage} trans={trans} />}
-        {rank.pid !== null && <span>{namePid(rank.pid)}</span>}
+        <span>
+          {usage && <Memory rank={rank} usage={usage} trans={trans} />}
+          {rank.pid !== null && <span>{namePid(rank.pid)}</span>}
+        </span>
+        {children}
       </div>
     </>
   );
@@ -74,7 +102,7 @@ function Memory({ rank, usage, trans }: IMemoryProps): JSX.Element | null {
   const held = formatBytes(reserved ?? allocated, trans);
   return (
     <span title={trans.__('%1 allocated, %2 reserved by PyTorch', used, held)}>
-      {trans.__('%1 allocated', used)}
+      {used}
     </span>
   );
 }

@@ -1,6 +1,7 @@
 import React, { useId } from 'react';
 
 import type { IStartField } from '../../model/contract';
+import { useInSight } from '../../ui/useInSight';
 import { EnvField } from './envField';
 import { BytesField, ChoiceField, FlagField, NumberField } from './fields';
 import { GpusField } from './gpusField';
@@ -28,6 +29,7 @@ export function isKnown(field: IStartField): boolean {
 export function Field(props: IFieldProps): JSX.Element {
   const { field, error } = props;
   const id = useId();
+  const note = useInSight<HTMLParagraphElement>(error);
   const Widget = WIDGETS[field['x-widget']];
   const aria = {
     'aria-describedby': `${id}description ${id}error`,
@@ -39,7 +41,12 @@ export function Field(props: IFieldProps): JSX.Element {
       <span id={`${id}description`} hidden>
         {field.description}
       </span>
-      <p id={`${id}error`} className="jp-dist-Field-error" role="status">
+      <p
+        ref={note}
+        id={`${id}error`}
+        className="jp-dist-Field-error"
+        role="status"
+      >
         {error}
       </p>
     </div>

@@ -1,0 +1,17 @@
+import type { IPool } from './contract';
+
+/** Seconds that small curves may reach back, the longest last. */
+export const SPANS = [120, 300, 900] as const;
+/** The longest of them. */
+export const SPAN = 900;
+
+/** How far back small curves reach: over the life of the notebook's pool, or as far as is known. */
+export function spanOf(pool: IPool | null, now: number): number {
+  const life = pool && !pool.ended ? now - (pool.started ?? now) : SPAN;
+  return SPANS.find(span => life <= span) ?? SPAN;
+}
+
+/** The end of a curve that reaches back over `SPAN`. */
+export function lastPart<T>(curve: readonly T[], span: number): readonly T[] {
+  return curve.slice(-Math.ceil((curve.length * span) / SPAN));
+}

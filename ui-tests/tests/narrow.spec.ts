@@ -1,0 +1,142 @@
+import { galata } from '@jupyterlab/galata';
+import type { Locator } from '@playwright/test';
+
+import { FAKE_GPUS_URL } from '../playwright.config';
+import { expectAccessibleInBothThemes } from './accessibility';
+import { draw } from './pictures';
+import { PretendedPool } from './pretendedPool';
+import type { ISaid } from './pretendedPool';
+import { expect, Panel, test } from './support';
+
+/** What must be readable in full at any width, and in one line. */
+const WHOLE = [
+  '.jp-dist-RankTile-head > *',
+  '.jp-dist-RankTile-load > .jp-dist-Percent',
+  '.jp-dist-RankTile-use > span > :first-child',
+  '.jp-dist-StatePill',
+  '.jp-dist-Actions > .jp-Button',
+  '.jp-dist-Chip-name',
+  '.jp-dist-Chip-load',
+  '.jp-dist-GpuCard-head > :not(.jp-dist-quiet)',
+  '.jp-dist-Link'
+].join();
+
+test.use({
+  baseURL: FAKE_GPUS_URL,
+  // The stream is to be caught before the page asks for it.
+  autoGoto: false,
+  mockSettings: {
+    ...galata.DEFAULT_SETTINGS,
+    'jupyter-dist-server:plugin': { waitLimit: 1 }
+  }
+});
+
+/** The texts that are cut off, that stick out of the panel, or that are broken into lines. */
+function cutIn(root: Locator): Promise<string[]> {
+  return root.evaluate((root, selector) => {
+    const { right } = root.getBoundingClientRect();
+    return [...root.querySelectorAll<HTMLElement>(selector)]
+      .filter(node => {
+        const box = node.getBoundingClientRect();
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        const lines = new Set(
+          [...range.getClientRects()].map(({ bottom }) =>
+            Math.round(bottom / 8)
+          )
+        );
+        return (
+          box.width > 0 &&
+          (node.scrollWidth > node.clientWidth + 1 ||
+            box.right > right ||
+            lines.size > 2)
+        );
+      })
+      .map(node => `${node.className}: ${node.textContent}`);
+  }, WHOLE);
+}
+
+/** How many of the elements stand beside the first. */
+async function columnsOf(elements: Locator): Promise<number> {
+  const boxes = await Promise.all(
+    (await elements.all()).map(element => element.boundingBox())
+  );
+  return boxes.filter(box => box!.y === boxes[0]!.y).length;
+}
+
+test('the panel is right at its least width', async ({ page, notebooks }) => {
+  const errors: string[] = [];
+  page.on('console', message => {
+    if (message.type() === 'error' && message.text().includes('jp-dist')) {
+      errors.push(message.text());
+    }
+  });
+  page.on('pageerror', error => errors.push(String(error)));
+  const pretended = await PretendedPool.follow(page);
+  await page.goto();
+  const panel = new Panel(page);
+  await panel.open();
+  await notebooks.open('narrow.ipynb', ['']);
+  const kernel = await notebooks.kernel('narrow.ipynb');
+  const chips = panel.form.locator('.jp-dist-Chip');
+
+  const check = (state: string, parts: () => Promise<void>) =>
+    test.step(state, async () => {
+      for (const width of [320, 250]) {
+        await page.sidebar.setWidth(width, 'left');
+        await parts();
+        expect(await cutIn(panel.root)).toEqual([]);
+        await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
+      }
+      await draw(page, `narrow-${state}`, panel.root);
+    });
+
+  await check('start', async () => {
+    expect(await columnsOf(chips)).toBe(2);
+    await expect(panel.form.locator('.jp-dist-Field')).toHaveCount(2);
+    await expect(panel.button('Start')).toBeInViewport();
+  });
+
+  await test.step('a refusal is in sight', async () => {
+    await page.route(/jupyter-dist\/pools(\?|$)/, route =>
+      route.fulfill({
+        status: 409,
+        json: {
+          code: 'no_free_gpu',
+          message: 'No GPU is free.',
+          hint: 'Wait, or share.'
+        }
+      })
+    );
+    await page.setViewportSize({ width: 1280, height: 480 });
+    await panel.button('Start').click();
+    await expect(panel.pool.getByText('No GPU is free.')).toBeInViewport();
+    await panel.button('Dismiss').click();
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.unroute(/jupyter-dist\/pools(\?|$)/);
+  });
+
+  const busy: ISaid = { state: 'busy', cell: 17 };
+  pretended.say(
+    kernel,
+    [busy, busy, { ...busy, waits: ['all_reduce', 3, 120] }, { cell: 6 }],
+    { notices: ['One notice.', 'Another one.'] }
+  );
+  await check('busy', async () => {
+    expect(await columnsOf(panel.tiles)).toBe(2);
+    expect(await columnsOf(panel.pool.locator('.jp-dist-Actions > *'))).toBe(3);
+    for (const rank of [0, 1, 2, 3]) {
+      await expect(panel.tile(rank)).toContainText(/GPU \d/);
+    }
+    await expect(panel.tile(0)).toContainText('31.2 GiB');
+    await expect(panel.button('Interrupt').first()).toBeEnabled();
+  });
+
+  pretended.say(kernel, [{}, {}, {}, { state: 'dead', exit: 'exited' }]);
+  await check('dead', async () => {
+    await expect(panel.state('1 rank dead')).toBeVisible();
+    await expect(panel.state('Running')).toBeHidden();
+    await expect(panel.button('Interrupt')).toBeDisabled();
+  });
+  expect(errors).toEqual([]);
+});
