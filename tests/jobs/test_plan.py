@@ -61,6 +61,14 @@ def test_gpus_are_kept_for_a_head_with_an_unknown_start_only_after_a_while() -> 
     assert plan(FOUR, running, jobs, NOW).starts == {}
 
 
+def test_who_does_not_end_when_its_limit_is_over_has_none() -> None:
+    """Otherwise GPUs would be kept idle for as long as somebody says that it has just ended."""
+    jobs = [want("big", 4), want("small")]
+    assert plan(FOUR, [held("ending", 0, ends_by=NOW - 60)], jobs, NOW).starts == {}
+    found = plan(FOUR, [held("liar", 0, ends_by=NOW - 600)], jobs, NOW)
+    assert found.starts.keys() == {"small"} and found.head and not found.head.certain
+
+
 def test_gpus_with_a_stranger_on_them_are_left_alone() -> None:
     machine = replace(FOUR, blocked=frozenset(["GPU-0", "GPU-1"]))
     found = plan(machine, [], [want("a", 2)], NOW)

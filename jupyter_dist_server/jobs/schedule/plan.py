@@ -99,7 +99,7 @@ class _Room:
             if want.only is None or uuid in want.only:
                 blocked = uuid in self.machine.blocked
                 end = max([one.end(now) for one in users] + [now + blocked * LEAST_ASSUMED])
-                ends[uuid] = end, not blocked and all(one.ends_by is not None for one in users)
+                ends[uuid] = end, not blocked and all(one.has_known_end(now) for one in users)
         soonest = sorted(ends, key=lambda uuid: ends[uuid][0])[: want.gpus]
         start = max([ends[uuid][0] for uuid in soonest], default=now)
         certain = all(ends[uuid][1] for uuid in soonest)
@@ -109,7 +109,7 @@ class _Room:
                 break
             cpus, memory = cpus + one.cpus, memory + one.memory
             if one.end(now) > start:
-                start, certain = one.end(now), certain and one.ends_by is not None
+                start, certain = one.end(now), certain and one.has_known_end(now)
         return Reservation(
             want.id, frozenset(soonest), start, certain, cpus - want.cpus, memory - want.memory
         )
@@ -236,7 +236,7 @@ def forecast(
             clock, certain = clock + LEAST_ASSUMED, False
             continue
         first = min(running, key=lambda one: one.end(clock))
-        clock, certain = first.end(clock), certain and first.ends_by is not None
+        clock, certain = first.end(clock), certain and first.has_known_end(clock)
         running = [one for one in running if one.end(clock) > clock]
         if first in running:  # without a limit its end moves on with the clock
             running.remove(first)

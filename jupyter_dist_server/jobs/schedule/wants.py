@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 HOUR = 3600.0
 _MOST_WAITED = 24 * HOUR
 """Seconds in line that count: what others say of theirs cannot be checked."""
+_OVERDUE = 120.0
+"""Seconds after its limit for which somebody is believed to be ending."""
 LEAST_ASSUMED = HOUR
 """Seconds for which somebody without a limit is assumed to go on, at least."""
 
@@ -66,9 +68,13 @@ class Held:
 
     def end(self, now: float) -> float:
         """Return when it ends at the latest, or, without a limit, is assumed to."""
-        if self.ends_by is not None:
+        if self.ends_by is not None and self.has_known_end(now):
             return max(self.ends_by, now)
         return now + max(now - self.since, LEAST_ASSUMED)
+
+    def has_known_end(self, now: float) -> bool:
+        """Tell whether it has a limit, and keeps to it: others can say what they like of theirs."""
+        return self.ends_by is not None and now <= self.ends_by + _OVERDUE
 
 
 @dataclass(frozen=True)
