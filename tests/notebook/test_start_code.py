@@ -28,7 +28,7 @@ def test_the_line_asks_for_what_was_chosen(
     sample: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole of IPython reads the line, which may fill in variables and take a `?` for help."""
-    asked: list[dict[str, Any]] = []
+    asked: list[PoolRequest] = []
     monkeypatch.setattr(PoolMagics, "start", lambda _, request: asked.append(request))
     shell = InteractiveShell.instance()
     shell.user_ns |= {"HOME": "filled in", "x": "filled in"}
@@ -37,4 +37,4 @@ def test_the_line_asks_for_what_was_chosen(
         shell.run_cell(sample["line"]).raise_error()
     finally:
         InteractiveShell.clear_instance()
-    assert PoolRequest.from_json(asked[0]) == PoolRequest.from_json(sample["choice"])
+    assert asked[0] == PoolRequest.from_json(sample["choice"])
