@@ -146,8 +146,10 @@ async def test_an_agent_that_even_sigkill_does_not_end_is_left_within_a_limit(
     agent = PoolAgent(msgspec.structs.replace(new_record(asked), folder=str(folder)), print)
     with subprocess.Popen(["sleep", "1000"]) as process:
         agent.process = AgentProcess(ProcessRef.of(process.pid))
-        await asyncio.wait_for(agent.leave_nothing(unexpected=False), PATIENCE)
-        assert process.poll() is None
-        process.kill()
+        try:
+            await asyncio.wait_for(agent.leave_nothing(unexpected=False), PATIENCE)
+            assert process.poll() is None
+        finally:
+            process.kill()
     assert "was killed, but has not ended" in caplog.text
     assert not folder.exists()
