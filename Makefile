@@ -6,7 +6,7 @@
 #   make lab-fake   opens it on a pretend machine with 8 GPUs, whose load follows the ranks
 #   make lint types py-test ts-test ui-test   the parts of `make test`
 #   make test-under-load   runs the tests in Python and in the browser five times, while two other programs use the processor
-#   make chaos   kills and stops 208 processes of notebooks, ranks and servers, and checks all each time
+#   make chaos   kills and stops 208 processes of notebooks, ranks and servers, and 500 of the queue, and checks all each time
 #   make soak   lets faults happen to a server, a notebook and its ranks, for an hour; best as root
 #   make bench  compares pools with plain kernels
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
@@ -70,6 +70,7 @@ test-under-load:
 
 chaos: $(INSTALLED)
 	JUPYTER_DIST_CHAOS=208 pytest -n $(PYTEST_WORKERS) $(PYTEST_OPTIONS) tests/notebook/test_chaos.py
+	JUPYTER_DIST_CHAOS=500 pytest --timeout 3600 $(PYTEST_OPTIONS) tests/jobs/test_queue_chaos.py
 
 soak: $(INSTALLED)
 	python -m tests.soak $(SOAK_OPTIONS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 from contextlib import closing
@@ -150,31 +149,6 @@ def test_a_script_with_directives(queue: Queue) -> None:
     job = queue.ended("1")
     assert (job["name"], job["limit"], job["priority"]) == ("train", 300.0, 7)
     assert (queue.folder / "log.train").read_text() == "works\n"
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["submit"],
-        ["submit", "-t", "soon", "true"],
-        ["submit", "-c", "9999", "true"],
-        ["submit", "-d", "afterok:99", "true"],
-        ["submit", "-a", "1-3%0", "true"],
-        ["submit", "--param", "lr=1", "true"],
-        ["submit", "--param", "lr=1", "echo", "{lr}", "{seed}"],
-        ["submit", "-G", "1", "true"],
-        ["submit", "--nonsense", "true"],
-        ["submit", "./no-such-script"],
-        ["show", "12"],
-        ["cancel", "12"],
-        ["cancel"],
-        ["nonsense"],
-    ],
-)
-def test_bad_input_is_one_error_and_queues_nothing(queue: Queue, args: list[str]) -> None:
-    said = queue.run(*args, code=2)
-    assert said.startswith("jdist: ") and len(said.splitlines()) <= 2
-    assert json.loads(queue.run("queue", "--json")) == []
 
 
 def test_gpus_are_given_and_a_large_job_is_not_starved(queue: Queue, fake_nvml: State) -> None:

@@ -1,54 +1,89 @@
-"""Whatever is killed, no acknowledged job is lost and none runs twice for one attempt."""
+"""Whatever is killed or stopped, no acknowledged job is lost, none runs twice for an attempt."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import signal
+import threading
 from collections import Counter
 
 import psutil
 
+from jupyter_dist_server.jobs.lease import running
+from jupyter_dist_server.jobs.store.job import JOB
+
 from ..waiting import wait_for
 from .queue_driver import Queue
 
-KILLS = int(os.environ.get("JUPYTER_DIST_CHAOS", "10"))
-VICTIMS = ("dist-dispatcher", "dist-zygote", "dist-runner")
+FAULTS = int(os.environ.get("JUPYTER_DIST_CHAOS", "30"))
+VICTIMS = ("dist-dispatcher", "dist-zygote", "dist-runner", "dist-sampler")
+MOST = 8
+"""Jobs that wait or run, about."""
+STOPPED = 0.5
+"""Seconds for which a process is stopped."""
+ENDED = {"COMPLETED", "NODE_FAIL"}
 
 
-def test_random_kills(queue: Queue) -> None:
+def test_random_kills_and_stops(queue: Queue) -> None:
     seed = random.randrange(10**6)
     chosen = random.Random(seed)
     print(f"seed {seed}")
-    code = 'echo "$JDIST_JOB_ID $JDIST_ATTEMPT" >> starts; sleep 0.2; echo $$ >> ended'
+    code = f'echo "${JOB} $JDIST_ATTEMPT" >> starts; sleep 0.2; echo $JDIST_JOB_ID >> ended'
     jobs: list[str] = []
-    killed = 0
-    while killed < KILLS:
-        jobs.append(queue.submit("-c", "0", "--requeue", "sh", "-c", code))
+    timers: list[threading.Timer] = []
+    faults = Counter[str]()
+    while faults.total() < FAULTS:
+        if len(jobs) < len(_lines(queue, "ended")) + faults.total() + MOST:
+            jobs.append(queue.submit("-c", "0", "--requeue", "sh", "-c", code))
         victims = [process for name in VICTIMS for process in queue.processes(name)]
-        if victims and chosen.random() < 0.5:
-            chosen.choice(victims).kill()
-            killed += 1
+        victims += queue.processes("sh")
+        if not victims or chosen.random() < 0.3:
+            queue.run("queue")
+            continue
+        victim = chosen.choice(victims)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            name = victim.name()
+            if chosen.random() < 0.3:
+                victim.send_signal(signal.SIGSTOP)
+                later = signal.SIGCONT if chosen.random() < 0.7 else signal.SIGKILL
+                # By a timer, as it may have locked what the next command needs.
+                timers.append(threading.Timer(STOPPED, _send, (victim, later)))
+                timers[-1].start()
+                faults[f"{name} stopped"] += 1
+            else:
+                victim.kill()
+                faults[f"{name} killed"] += 1
+    for timer in timers:
+        timer.join()
     for job in jobs:
         wait_for(lambda job=job: queue.show(job)["ended"], f"the end of job {job}")
-    states = Counter(queue.show(job)["state"] for job in jobs)
-    assert set(states) <= {"COMPLETED", "NODE_FAIL"}, states
-    starts = Counter((queue.folder / "starts").read_text().splitlines())
+    found = {job: queue.show(job) for job in jobs}
+    states = Counter(one["state"] for one in found.values())
+    assert set(states) <= ENDED | {"FAILED"}, states
+    starts = Counter(
+        line.split()[0].partition(".")[0] + " " + line.split()[1]
+        for line in _lines(queue, "starts")
+    )
     assert set(starts.values()) == {1}, starts
-    done = {line.split()[0] for line in starts}
-    completed = {job for job in jobs if queue.show(job)["state"] == "COMPLETED"}
-    assert completed <= done
+    for job, one in found.items():
+        if one["state"] == "FAILED":  # its own process was killed, not its runner
+            assert one["reason"] == "RaisedSignal:9", one
+        if one["state"] == "COMPLETED":
+            assert job in _lines(queue, "ended")
     for name in VICTIMS:
         wait_for(lambda name=name: not queue.processes(name), f"the end of {name}")
-    left = [p for p in psutil.process_iter() if _is_ours(p, queue)]
-    assert not left
-    print(f"{KILLS} kills, {len(jobs)} jobs: {dict(states)}")
+    assert not [process for process in queue.processes() if JOB in process.environ()]
+    assert running() == [], "nobody holds a lease"
+    print(f"{dict(faults)}, {len(jobs)} jobs: {dict(states)}")
 
 
-def _is_ours(process: psutil.Process, queue: Queue) -> bool:
-    try:
-        environment = process.environ()
-    except psutil.Error:
-        return False
-    return "JUPYTER_DIST_JOB" in environment and environment.get("XDG_STATE_HOME") == str(
-        queue.folder
-    )
+def _lines(queue: Queue, name: str) -> list[str]:
+    path = queue.folder / name
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def _send(process: psutil.Process, number: int) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.send_signal(number)

@@ -10,10 +10,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.jobs.store import store_file
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import (
     CANCELLED,
@@ -25,6 +27,7 @@ from jupyter_dist_server.jobs.store.states import (
 from jupyter_dist_server.jobs.store.store import Store
 
 from ..waiting import PATIENCE
+from .conftest import Child
 
 JOB = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"))
 
@@ -120,6 +123,24 @@ def test_a_writer_that_is_killed_leaves_all_that_it_acknowledged(store: Store) -
     acknowledged += len(os.read(told, 65536) or b"") if _has_more(told) else 0
     assert len(store.pending()) in (acknowledged, acknowledged + 1)
     store.submit([JOB], "more")  # its lock is free
+
+
+def test_a_writer_that_was_stopped_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_file, "_LIMIT", 0.1)
+    child = Child(lambda: _writing(store.folder))
+    os.kill(child.pid, signal.SIGSTOP)
+    with pytest.raises(DistError, match=f"Process {child.pid} has kept") as caught:
+        store.submit([JOB], "one")
+    assert caught.value.code == "queue_locked"
+    child.kill()
+    store.submit([JOB], "one")
+
+
+def _writing(folder: Path) -> Any:
+    ours = Store(folder)
+    change = ours.writing()
+    change.__enter__()
+    return ours, change
 
 
 def _has_more(descriptor: int) -> bool:

@@ -12,6 +12,7 @@ import logging
 import os
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,10 @@ CREATE TABLE attempts (
 ) WITHOUT ROWID;
 """
 _STEPS = (_QUEUE, _ATTEMPTS)
+_LIMIT = 30.0
+"""Seconds for which other writers are waited for; a change takes some milliseconds."""
+_PAUSE = 0.002
+"""Seconds between two tries, as flock knows no limit."""
 _SUSPECTED = "suspected"
 """A file that is there after nonsense was found in the queue: whoever opens that next checks it."""
 VERSION = len(_STEPS)
@@ -97,7 +102,7 @@ class StoreFile:
         except sqlite3.DatabaseError as error:
             if not is_damaged(error):
                 raise
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._take_lock()
         try:
             self._open()  # or somebody was faster
         except sqlite3.DatabaseError as error:
@@ -162,6 +167,17 @@ class StoreFile:
         except (OSError, sqlite3.Error) as error:
             raise unusable(self.folder, error) from error
 
+    def _take_lock(self) -> None:
+        until = time.monotonic() + _LIMIT
+        while True:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise _locked(self._lock) from None
+            time.sleep(_PAUSE)
+
     def _was_restored(self) -> bool:
         return (self.folder / "queue.db").stat().st_ino != self._number
 
@@ -172,7 +188,7 @@ class StoreFile:
         if is_part_of_more:
             yield
             return
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._take_lock()
         try:
             if self._was_restored():
                 self._db.close()
@@ -202,6 +218,23 @@ def _make(path: Path) -> None:
     with contextlib.suppress(FileExistsError):
         os.link(name, path)
     os.unlink(name)
+
+
+def _locked(lock: int) -> DistError:
+    """Return what to raise if a process keeps all others from writing: it was stopped, say."""
+    pid, inode = None, str(os.fstat(lock).st_ino)
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            _, kind, _, _, holder, file, *_ = line.split()  # or, of one that waits, not so
+            if kind == "FLOCK" and file.rpartition(":")[2] == inode:
+                pid = holder
+    return DistError(
+        "queue_locked",
+        f"Process {pid or 'of somebody'} has kept the queue locked for {_LIMIT:g} s.",
+        f"If it is stopped, run kill -CONT {pid}; or kill -KILL {pid}, which loses no job."
+        if pid
+        else "",
+    )
 
 
 def unusable(folder: Path, error: Exception) -> DistError:

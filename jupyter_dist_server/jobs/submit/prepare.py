@@ -168,6 +168,8 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
         return None if request.torchrun else path, notices
     if "/" in request.command[0] and not os.path.exists(path):
         raise DistError("bad_script", f"{request.command[0]} does not exist.")
+    if os.path.isdir(path) and ("/" in request.command[0] or request.command[0] in (".", "..")):
+        raise DistError("bad_script", f"{request.command[0]} is a folder.")
     return None, []
 
 

@@ -1,0 +1,88 @@
+"""What cannot be meant is one clear line and exit code 2; nothing is queued or changed then."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .queue_driver import Queue
+
+SUBMIT = [
+    [],
+    ["--nonsense", "true"],
+    ["-G", "x", "true"],
+    ["-G", "-1", "true"],
+    ["-G", "1", "true"],  # there is no GPU
+    ["-G", "9999", "true"],
+    ["--gpu-ids", "7", "true"],
+    ["-c", "9999", "true"],
+    ["-c", "-1", "true"],
+    ["--mem", "much", "true"],
+    ["--min-gpu-memory", "much", "-G", "1", "true"],
+    ["--share", "true"],
+    ["-t", "soon", "true"],
+    ["-t", "0", "true"],
+    ["--begin", "sometime", "true"],
+    ["--begin", "25:00", "true"],
+    ["-d", "afterok:99", "true"],
+    ["-d", "afterok:1", "true"],  # itself
+    ["-d", "later:1", "true"],
+    ["-a", "1-3%0", "true"],
+    ["-a", "x", "true"],
+    ["-a", "0-200000", "true"],
+    ["--param", "lr=1", "true"],
+    ["--param", "lr", "echo", "{lr}"],
+    ["--param", "lr=1", "echo", "{lr}", "{seed}"],
+    ["--param-file", "no-such-file", "echo", "{lr}"],
+    ["--priority", "high", "true"],
+    ["--signal", "NONSENSE", "true"],
+    ["--requeue-on", "x", "true"],
+    ["--env", "NO_SUCH_VARIABLE", "true"],
+    ["--open-mode", "x", "true"],
+    ["--max-jobs", "0", "true"],
+    ["./no-such-script"],
+    ["/no/such/script.sh"],
+    ["."],
+]
+OTHERS = [
+    ["nonsense"],
+    ["show", "12"],
+    ["show"],
+    ["logs", "12"],
+    ["wait", "nobody"],
+    ["cancel"],
+    ["cancel", "12"],
+    ["hold", "12-14"],
+    ["release", "40_3"],
+    ["requeue", "@~5"],
+    ["update", "-t", "10", "12"],
+    ["queue", "-o", "nonsense"],
+    ["queue", "--nonsense"],
+    ["notebook", "no-such-notebook.ipynb"],
+]
+
+
+@pytest.mark.parametrize(
+    "args", [["submit", *args] for args in SUBMIT] + OTHERS, ids=lambda args: " ".join(args)
+)
+def test_bad_input_is_one_error_and_queues_nothing(queue: Queue, args: list[str]) -> None:
+    said = queue.run(*args, code=2)
+    assert said.startswith("jdist: ") and len(said.splitlines()) <= 2
+    assert json.loads(queue.run("queue", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-t", "soon"],
+        ["--gpus", "99"],
+        ["--priority", "high"],
+    ],
+    ids=lambda args: " ".join(args),
+)
+def test_bad_changes_change_nothing(queue: Queue, args: list[str]) -> None:
+    job = queue.submit("-H", "true")
+    before = queue.show(job)
+    assert queue.run("update", *args, job, code=2).startswith("jdist: ")
+    assert queue.show(job) == before
