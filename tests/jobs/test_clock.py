@@ -1,0 +1,71 @@
+"""Steps of the clock and sleep: limits are counted by a clock that nobody sets."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.jobs.schedule.wants import Want, in_order
+
+from ..waiting import wait_for
+from .queue_driver import Queue
+
+STEP = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Adds the seconds in the file that CLOCK_STEP names to the time of day. */
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real)
+        real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    int code = real(clock, now);
+    FILE *file;
+    if (clock == CLOCK_REALTIME && (file = fopen(getenv("CLOCK_STEP"), "r"))) {
+        long step = 0;
+        if (fscanf(file, "%ld", &step) == 1)
+            now->tv_sec += step;
+        fclose(file);
+    }
+    return code;
+}
+"""
+UNTIL_GO = ["sh", "-c", "while [ ! -e go ]; do sleep 0.05; done"]
+
+
+@pytest.fixture
+def step(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> Path:
+    source, library = queue.folder / "step.c", queue.folder / "step.so"
+    source.write_text(STEP)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    path = queue.folder / "step"
+    path.write_text("0")
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    monkeypatch.setenv("CLOCK_STEP", str(path))
+    return path
+
+
+def test_a_limit_neither_ends_early_nor_late_by_a_step_of_the_clock(
+    queue: Queue, step: Path
+) -> None:
+    """A step forward is also what a suspended machine sees: that time does not count."""
+    long = queue.submit("-c", "0", "-t", "60", *UNTIL_GO)
+    queue.until(long, "RUNNING")
+    step.write_text("86400")
+    short = queue.submit("-c", "0", "-t", "0:02", *UNTIL_GO)
+    queue.until(short, "RUNNING")
+    step.write_text("-86400")
+    wait_for(lambda: queue.show(short)["state"] == "TIMEOUT", "its limit, as seconds passed")
+    assert queue.show(long)["state"] == "RUNNING"
+    (queue.folder / "go").touch()
+    assert queue.ended(long)["state"] == "COMPLETED"
+
+
+def test_jobs_of_the_same_moment_start_in_the_order_of_their_ids() -> None:
+    wants = [Want(str(id), "me", 1000.0, gpus=1) for id in (3, 4, 5)]
+    assert [one.id for one in in_order([], wants, 900.0)] == ["3", "4", "5"]

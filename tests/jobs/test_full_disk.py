@@ -1,0 +1,75 @@
+"""A disk that is full while jobs run, and one that cannot be written any more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.jobs.store.store_folder import store_folder
+
+from ..waiting import wait_for
+from .queue_driver import Queue
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small disk")
+
+
+@pytest.fixture
+def small(tmp_path_factory: pytest.TempPathFactory, queue: Queue) -> Iterator[Queue]:
+    """A queue whose store is on a disk of its own."""
+    disk = queue.folder / "jupyter-dist"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this container may not mount")
+    yield queue
+    queue.end()
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    path = folder / "filler"
+    with path.open("wb", buffering=0) as file:
+        for size in (4096, 1):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                continue
+    return path
+
+
+def test_a_job_that_ends_while_the_disk_is_full(small: Queue) -> None:
+    job = small.submit("-c", "0", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; echo done")
+    small.until(job, "RUNNING")
+    filler = fill(store_folder())
+    assert "cannot be used" in small.run("submit", "-H", "true", code=2)
+    (small.folder / "go").touch()
+    wait_for(lambda: "done" in small.output(job), "its end")
+    filler.unlink()
+    assert small.ended(job)["state"] == "COMPLETED", "the runner writes it once there is room"
+    assert small.output(job) == "done\n"
+    assert len(small.run("queue", "-o", "id").splitlines()) == 1, "what was refused is not there"
+
+
+def test_a_limit_is_kept_while_the_disk_is_full(small: Queue) -> None:
+    job = small.submit("-c", "0", "-t", "0:02", "sleep", "1000")
+    small.until(job, "RUNNING")
+    (process,) = small.processes("sleep")
+    filler = fill(store_folder())
+    wait_for(lambda: not process.is_running() or process.status() == "zombie", "its end")
+    filler.unlink()
+    assert small.ended(job)["state"] == "TIMEOUT"
+
+
+def test_nothing_is_queued_where_nothing_can_be_written(small: Queue) -> None:
+    small.submit("-H", "true")
+    disk = str(small.folder / "jupyter-dist")
+    wait_for(lambda: not small.processes("dist-dispatcher"), "the dispatcher's end")
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    assert "cannot be used" in small.run("submit", "-H", "true", code=2)
+    subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+    assert len(small.run("queue", "-o", "id").splitlines()) == 2
