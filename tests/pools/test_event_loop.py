@@ -52,6 +52,7 @@ async def test_no_folder_is_listed_or_removed_in_the_event_loop(
     with scans_by_this_thread() as scans:
         first = await manager.create(request(tmp_path, num_ranks=1, gpu_ids=[0]))
         await follow(first)
+        assert first.record.state is PoolState.RUNNING, first.record.reason
         second = await manager.create(request(tmp_path, num_ranks=1, gpu_ids=[0], wait=3600))
         while not second.record.progress.reason:
             await second.changed_since(second.record.version, 60)
