@@ -14,7 +14,8 @@ const ROOMS = {
   panel: ['model', 'words', 'ui'],
   notebook: ['model', 'words', 'ui'],
   outputs: ['model', 'words', 'ui'],
-  timeline: ['model', 'words', 'ui']
+  timeline: ['model', 'words', 'ui'],
+  queue: ['model', 'words', 'ui']
 };
 
 export default defineConfig([

@@ -16,6 +16,8 @@ import { queuePlugin } from './panel/queue/plugin';
 import { ranksPlugin } from './panel/ranks/plugin';
 import { runningPlugin } from './panel/running';
 import { statusBarPlugin } from './panel/statusBar';
+import { submitPlugin } from './queue/submit/plugin';
+import { runAsJobPlugin } from './queue/submit/runAsJob';
 import { timelinePlugin } from './timeline/plugin';
 
 export * from './model/tokens';
@@ -30,6 +32,8 @@ export default [
   panelPlugin,
   ranksPlugin,
   queuePlugin,
+  submitPlugin,
+  runAsJobPlugin,
   outputsPlugin,
   replayPlugin,
   statusBarPlugin,

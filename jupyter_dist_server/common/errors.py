@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class DistError(Exception):
     """Something a user can act on.
@@ -36,3 +39,13 @@ class DistError(Exception):
         """Return the body of a REST error."""
         body = {"code": self.code, "message": self.message, "hint": self.hint}
         return body | {"field": self.field} if self.field is not None else body
+
+
+@contextmanager
+def reading(field: str) -> Iterator[None]:
+    """Name the field of a request that is read here in errors that name none."""
+    try:
+        yield
+    except DistError as error:
+        error.field = error.field or field
+        raise

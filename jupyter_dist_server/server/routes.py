@@ -20,6 +20,7 @@ from .jobs.handlers import (
     ReleaseHandler,
     RequeueHandler,
     SignalHandler,
+    SubmitSchemaHandler,
 )
 from .jobs.log import JobLogHandler
 from .kernels import KernelPoolHandler
@@ -83,6 +84,7 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (r"jupyter-dist/jobs", JobsHandler),
     (r"jupyter-dist/jobs/plan", PlanHandler),
     (r"jupyter-dist/queue", QueueHandler),
+    (r"jupyter-dist/submit-schema", SubmitSchemaHandler),
     (_JOB, JobHandler),
     (_JOB + "/hold", HoldHandler),
     (_JOB + "/release", ReleaseHandler),

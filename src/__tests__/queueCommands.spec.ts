@@ -55,6 +55,25 @@ describe('the commands of the queue', () => {
     ]);
   });
 
+  it('move own jobs in line', async () => {
+    const rows = ['1', '2', '3'].map(id => makeRow({ id }));
+    queue.tell({ rows: [...(queue.rows ?? []), ...rows] });
+    const { moveJob } = CommandIDs;
+    const isOf = (job: string, by: number) => [
+      commands.isVisible(moveJob, { job, by }),
+      commands.isEnabled(moveJob, { job, by })
+    ];
+    // Job 12 is the first in line; 13 is held, 11 runs, 9 is somebody else's.
+    expect(isOf('12', -1)).toEqual([true, false]);
+    expect(isOf('12', 1)).toEqual([true, true]);
+    expect(isOf('3', 1)).toEqual([true, false]);
+    for (const job of ['11', '13', '9']) {
+      expect(isOf(job, 1)[0]).toBe(false);
+    }
+    await commands.execute(moveJob, { job: '3', by: -1 });
+    expect(queue.move.mock.calls).toEqual([['3', 2]]);
+  });
+
   it('ask before something that runs is ended', async () => {
     for (const [answer, calls] of [
       ['Keep', 0],

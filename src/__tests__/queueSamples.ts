@@ -2,7 +2,13 @@ import { DisposableDelegate } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 
 import type { IQueueModel, QueuePart } from '../model/queue';
-import type { IJob, IQueueRow } from '../model/queueContract';
+import type { IJob, IJobs, IQueueRow } from '../model/queueContract';
+import type {
+  IJobPlan,
+  IJobRequest,
+  ISubmitField,
+  ISubmitSchema
+} from '../model/submitContract';
 
 export function makeRow(changes: Partial<IQueueRow> = {}): IQueueRow {
   return {
@@ -43,6 +49,56 @@ export function makeJob(changes: Partial<IJob> = {}): IJob {
   };
 }
 
+function field(
+  title: string,
+  widget: string,
+  changes: Partial<ISubmitField> = {}
+): ISubmitField {
+  return {
+    title,
+    description: `About ${title}.`,
+    type: 'string',
+    'x-widget': widget,
+    ...changes
+  };
+}
+
+/** Some of what the server names. */
+export const SCHEMA: ISubmitSchema = {
+  properties: {
+    command: field('Command', 'command'),
+    notebook: field('Notebook', 'notebook'),
+    gpus: field('GPUs', 'gpus', {
+      ...{ type: 'integer', minimum: 0, 'x-option': '--gpus' }
+    }),
+    time: field('Time limit', 'text', { 'x-option': '--time' }),
+    chdir: field('Folder', 'text', { 'x-option': '--chdir' }),
+    param: field('Parameters', 'parameters', { 'x-option': '--param' }),
+    gpu_ids: field('Only these GPUs', 'gpu_ids', {
+      ...{ 'x-advanced': true, 'x-option': '--gpu-ids' }
+    }),
+    env: field('Variables', 'lines', {
+      ...{ 'x-advanced': true, 'x-option': '--env' }
+    }),
+    hold: field('Hold', 'flag', { 'x-advanced': true, 'x-option': '--hold' })
+  }
+};
+
+export function makePlan(changes: Partial<IJobPlan> = {}): IJobPlan {
+  return {
+    count: 1,
+    commands: ['python train.py'],
+    starts_now: true,
+    gpus: [],
+    place: null,
+    expected: null,
+    certain: true,
+    reason: 'None',
+    sentence: 'It would start now.',
+    ...changes
+  };
+}
+
 /** A queue without a server. */
 export class FakeQueue implements IQueueModel {
   constructor(changes: Partial<FakeQueue> = {}) {
@@ -57,7 +113,15 @@ export class FakeQueue implements IQueueModel {
   readonly watched: QueuePart[] = [];
   readonly reload = jest.fn();
   readonly act = jest.fn(() => Promise.resolve());
+  readonly move = jest.fn(() => Promise.resolve());
   readonly dismissError = jest.fn();
+  readonly requests = {
+    submitSchema: jest.fn(() => Promise.resolve(SCHEMA)),
+    planJobs: jest.fn((_: IJobRequest) => Promise.resolve(makePlan())),
+    submitJobs: jest.fn((_: IJobRequest) =>
+      Promise.resolve<IJobs>({ jobs: [makeJob()], count: 1 })
+    )
+  };
 
   watch(what: QueuePart): DisposableDelegate {
     this.watched.push(what);

@@ -49,11 +49,10 @@ function menuItems(): (string | null)[] {
 describe('QueueSection', () => {
   it('says what a job is where there is none', () => {
     showQueue({});
-    expect(host.textContent).toMatch('A job is a command that starts as soon');
-    expect(host.querySelector('pre')?.textContent).toBe(
-      'jdist submit -G 2 train.py'
+    expect(host.textContent).toMatch(
+      'A job is a command, a script or a notebook'
     );
-    button('Copy');
+    button('Submit a job…');
   });
 
   it('shows what runs and what waits, and greys what others have', () => {
@@ -112,7 +111,7 @@ describe('QueueSection', () => {
     expect(button('Menu of 12 train.py').getAttribute('aria-expanded')).toBe(
       'true'
     );
-    expect(menuItems()).toHaveLength(4);
+    expect(menuItems()).toHaveLength(7);
     press('11 sweep');
     press('12 train.py');
     expect(button('12 train.py').getAttribute('aria-pressed')).toBe('true');
@@ -124,6 +123,34 @@ describe('QueueSection', () => {
       button('12 train.py').dispatchEvent(escape);
     });
     expect(button('12 train.py').getAttribute('aria-pressed')).toBe('false');
+  });
+
+  it('has own jobs dragged to another place in line', () => {
+    const third = makeRow({ id: '15' });
+    const held = makeRow({ id: '14', reason: 'JobHeldUser' });
+    showQueue({ rows: [running, makeRow(), bobs, third, held] });
+    const row = (name: string) =>
+      host.querySelector(`li[aria-label="${name}"]`) as HTMLElement;
+    const drag = (type: string, on: HTMLElement) => {
+      const event = new Event(type, { bubbles: true, cancelable: true });
+      const dataTransfer = { setData: jest.fn() };
+      act(() => {
+        on.dispatchEvent(Object.assign(event, { dataTransfer }));
+      });
+      return event.defaultPrevented;
+    };
+    expect(
+      [...host.querySelectorAll('[draggable]')].map(row =>
+        row.getAttribute('aria-label')
+      )
+    ).toEqual(['12 train.py', '15 train.py']);
+    drag('dragstart', row('15 train.py'));
+    expect(drag('dragover', row('11 sweep'))).toBe(false);
+    expect(drag('dragover', row('12 train.py'))).toBe(true);
+    expect(row('12 train.py').className).toMatch('jp-mod-dropBefore');
+    drag('drop', row('12 train.py'));
+    expect(queue.move.mock.calls).toEqual([['15', 0]]);
+    expect(host.innerHTML).not.toMatch(/jp-mod-d(rop|ragged)/);
   });
 
   it('folds what has ended, and says how', () => {

@@ -149,7 +149,11 @@ describe('RanksButton', () => {
     await open();
     expect(makeCurrent).toHaveBeenCalled();
     await until(() => button()?.getAttribute('aria-expanded') === 'true');
-    expect(offered()).toEqual([CommandIDs.startPool, CommandIDs.openPanel]);
+    expect(offered()).toEqual([
+      CommandIDs.startPool,
+      CommandIDs.runNotebookAsJob,
+      CommandIDs.openPanel
+    ]);
     press('ArrowDown', 40);
     press('Enter', 13);
     expect(executed).toEqual([{ id: CommandIDs.startPool, ranks: 2 }]);
@@ -183,6 +187,7 @@ describe('RanksButton', () => {
       CommandIDs.restartRanks,
       CommandIDs.stopPool,
       CommandIDs.toggleMode,
+      CommandIDs.runNotebookAsJob,
       CommandIDs.openPanel
     ]);
   });

@@ -13,6 +13,7 @@ import type {
 } from './contract';
 import type { IGpuHistory, IInventory } from './gpuContract';
 import type { IJobs, IQueue, JobAction, JobState } from './queueContract';
+import type { IJobPlan, IJobRequest, ISubmitSchema } from './submitContract';
 
 const NAMESPACE = 'jupyter-dist';
 
@@ -136,6 +137,26 @@ export class Client {
     return action === 'cancel'
       ? this._request('DELETE', path)
       : this._request('POST', `${path}/${action}`);
+  }
+
+  /** What jobs can be asked for with. */
+  submitSchema(): Promise<ISubmitSchema> {
+    return this._request('GET', 'submit-schema');
+  }
+
+  /** What would become of jobs; nothing is queued. */
+  planJobs(request: IJobRequest): Promise<IJobPlan> {
+    return this._request('POST', 'jobs/plan', request);
+  }
+
+  submitJobs(request: IJobRequest): Promise<IJobs> {
+    return this._request('POST', 'jobs', request);
+  }
+
+  /** Own jobs start in the order of priority, then of age. */
+  setPriority(label: string, priority: number): Promise<IJobs> {
+    const path = `jobs/${encodeURIComponent(label)}`;
+    return this._request('PATCH', path, { priority });
   }
 
   private async _request<T>(

@@ -7,8 +7,9 @@ import { ApiError } from './client';
 import type { Client } from './client';
 import type { IApiError, StreamMessage } from './contract';
 import type { Topic } from './gpuContract';
-import { ENDED, isOwnJob } from './queueContract';
-import type { IJob, IQueueRow, JobAction } from './queueContract';
+import { prioritiesAfterMove } from './lineOrder';
+import { ENDED, isOwnJob, ownLine } from './queueContract';
+import type { IJob, IJobs, IQueueRow, JobAction } from './queueContract';
 import { serverTime } from './serverTime';
 
 /** Seconds for which an ended job is shown. */
@@ -28,6 +29,7 @@ export interface IQueueModel {
   readonly error: IApiError | null;
   /** What went wrong with the last action. */
   readonly actionError: IApiError | null;
+  readonly requests: JobRequests;
   /**
    * Follow the queue until the answer is disposed of: all of it, or only the ends of own jobs, which
    * costs the server less.
@@ -37,10 +39,18 @@ export interface IQueueModel {
   reload(): void;
   /** Do something with own jobs, named by their labels. */
   act(action: JobAction, jobs: readonly string[]): Promise<void>;
+  /** Have an own job that stands in line start at this place among them, from 0. */
+  move(job: string, place: number): Promise<void>;
   dismissError(): void;
 }
 
 export type QueuePart = 'all' | 'ends';
+
+/** What the server is asked about single jobs; all reject with an `IApiError`. */
+export type JobRequests = Pick<
+  Client,
+  'submitSchema' | 'planJobs' | 'submitJobs'
+>;
 
 /** Jobs of this user that have not started. */
 export function countOwnWaiting({ rows }: IQueueModel): number {
@@ -66,6 +76,10 @@ export class QueueModel implements IQueueModel {
 
   get changed(): ISignal<this, void> {
     return this._changed;
+  }
+
+  get requests(): JobRequests {
+    return this._client;
   }
 
   get rows(): readonly IQueueRow[] | null {
@@ -101,13 +115,42 @@ export class QueueModel implements IQueueModel {
     void this._read();
   }
 
-  async act(action: JobAction, jobs: readonly string[]): Promise<void> {
+  act(action: JobAction, jobs: readonly string[]): Promise<void> {
+    return this._change(
+      jobs.map(job => () => this._client.changeJob(action, job))
+    );
+  }
+
+  move(job: string, place: number): Promise<void> {
+    const line = ownLine(this._rows ?? []);
+    const from = line.findIndex(({ id }) => id === job);
+    if (from < 0 || place < 0 || place >= line.length) {
+      return Promise.resolve();
+    }
+    const changes = prioritiesAfterMove(
+      line.map(({ priority }) => priority ?? 0),
+      from,
+      place
+    );
+    return this._change(
+      [...changes].map(
+        ([index, priority]) =>
+          () =>
+            this._client.setPriority(line[index].id, priority)
+      )
+    );
+  }
+
+  /** One after the other; the first failure ends it. */
+  private async _change(
+    requests: readonly (() => Promise<IJobs>)[]
+  ): Promise<void> {
     this._actionError = null;
     this._changed.emit();
     const left: string[] = [];
     try {
-      for (const job of jobs) {
-        left.push(...((await this._client.changeJob(action, job)).left ?? []));
+      for (const request of requests) {
+        left.push(...((await request()).left ?? []));
       }
     } catch (error) {
       this._actionError = asApiError(error);

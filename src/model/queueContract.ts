@@ -75,6 +75,8 @@ export interface IJobs {
   count: number;
   /** A sentence about each job that was not changed. */
   left?: string[];
+  /** Sentences about options of a script that have no meaning here. */
+  notices?: string[];
 }
 
 export interface IJobEvent {
@@ -135,4 +137,9 @@ export function placesInLine(
     ({ state, reason }) => state === 'PENDING' && IN_LINE.includes(reason)
   );
   return new Map(line.map((row, index) => [row, index + 1]));
+}
+
+/** The jobs of this user among them, whose order is the user's own affair. */
+export function ownLine(rows: readonly IQueueRow[]): IQueueRow[] {
+  return [...placesInLine(rows).keys()].filter(isOwnJob);
 }

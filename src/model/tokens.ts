@@ -49,6 +49,10 @@ export namespace CommandIDs {
   export const releaseJobs = 'jupyter-dist:release-jobs';
   export const cancelJobs = 'jupyter-dist:cancel-jobs';
   export const requeueJobs = 'jupyter-dist:requeue-jobs';
+  export const moveJob = 'jupyter-dist:move-job';
+  export const submitJob = 'jupyter-dist:submit-job';
+  export const runNotebookAsJob = 'jupyter-dist:run-notebook-as-job';
+  export const runFileAsJob = 'jupyter-dist:run-file-as-job';
 }
 
 /** How we stand with the server extension. */

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.jobs.submit.request import JobRequest
+
 from ..server_driver import Server
 from .client import NDJSON, Client
 from .openapi import answer_schema, validate
@@ -50,6 +52,35 @@ def test_a_job_runs_and_its_secrets_stay(client: Client, server: Server) -> None
         (body,) = db.execute("SELECT body FROM environments").fetchone()
         assert secret in body.decode()  # it was there to be told
         assert secret not in str(db.execute("SELECT * FROM events").fetchall())
+
+
+def test_a_form_is_told_what_can_be_asked_for(client: Client) -> None:
+    fields = client.get("submit-schema")["properties"]
+    assert set(fields) <= set(JobRequest.__struct_fields__)
+    assert list(fields)[:4] == ["command", "notebook", "gpus", "time"]
+    assert fields["gpus"]["x-option"] == "--gpus"
+    assert fields["begin"]["description"].startswith("Not before: now+2hours")
+    page = Path(__file__).parents[2].joinpath("docs", "cli.md").read_text()
+    assert all(f"{field['x-option']}" in page for field in list(fields.values())[2:])
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "command"),
+        ({"command": ["./no-such-script"]}, "command"),
+        ({"notebook": "missing.ipynb"}, "notebook"),
+        ({"command": ["true"], "time": "soon"}, "time"),
+        ({"command": ["true"], "mem": "much"}, "mem"),
+        ({"command": ["true"], "begin": "soon"}, "begin"),
+        ({"command": ["true"], "cpus": 9999}, "cpus"),
+        ({"command": ["true"], "dependency": "afterok:99999"}, "dependency"),
+        ({"command": ["true"], "param": ["lr=1,2"]}, "param"),
+        ({"command": ["true"], "gpus": 999}, "gpus"),
+    ],
+)
+def test_a_refusal_names_the_field(client: Client, body: Any, field: str) -> None:
+    assert client.call("POST", "jobs/plan", body=body).body["field"] == field
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,10 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
   }
 
   await test.step('says what a job is', async () => {
-    await expect(section).toContainText('jdist submit -G 2 train.py');
+    await expect(section).toContainText('A job is a command, a script');
+    await expect(
+      section.getByRole('button', { name: 'Submit a job…' })
+    ).toBeVisible();
     await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
   });
 

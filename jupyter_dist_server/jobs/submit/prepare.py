@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...common.errors import DistError
+from ...common.errors import DistError, reading
 from ...gpus.gpu_state import read_gpu_state
 from ..eligible import HELD
 from ..policy import allowed_limit
@@ -92,21 +92,32 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     copies = {}
     if request.notebook:
         request.name = request.name or os.path.basename(request.notebook)
-        request.command, notebook = notebook_command(request, folder)
+        with reading("notebook"):
+            request.command, notebook = notebook_command(request, folder)
         copies[request.command.index(str(notebook))] = notebook
     if not request.command:
         raise DistError(
-            "bad_option", "There is no command.", "Such as jdist submit python train.py"
+            "bad_option", "There is no command.", "Such as jdist submit python train.py", "command"
         )
-    script, notices = (None, []) if request.notebook else _script(request, folder)
+    with reading("command"):
+        script, notices = (None, []) if request.notebook else _script(request, folder)
     if script:
         copies[0] = script
-    rows = sweep(request.param or [])
+    with reading("param"):
+        rows = sweep(request.param or [])
     if request.param_file:
         listed = read_parameter_file(Path(folder, request.param_file))
         rows = [chosen | row for chosen in rows for row in listed]
     tasks, array_limit = read_array(request.array) if request.array else ([], None)
-    dependencies, singleton = read_dependencies(request.dependency or "", store)
+    with reading("dependency"):
+        dependencies, singleton = read_dependencies(request.dependency or "", store)
+    with reading("begin"):
+        begin = read_moment(request.begin, time.time()) if request.begin else None
+    with reading("mem"):
+        memory = read_size(request.mem) if request.mem else 0
+    with reading("time"):
+        limit = read_limit(request.time) if request.time else None
+        limit = allowed_limit(limit, bool(request.time))
     is_array = bool(tasks) or len(rows) > 1
     umask = os.umask(0)
     os.umask(umask)
@@ -130,7 +141,8 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         comment=request.comment or "",
         notebook=request.notebook or "",
     )
-    gpus, gpu_ids = _gpus(request)
+    with reading("gpus"):
+        gpus, gpu_ids = _gpus(request)
     share = read_size(request.gpu_memory) if request.gpu_memory else None
     if bool(request.share) != (share is not None):
         raise DistError("bad_option", "--share and --gpu-memory belong together.")
@@ -139,7 +151,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         name=request.name or os.path.basename(request.command[0]),
         spec=spec,
         priority=request.priority or 0,
-        begin=read_moment(request.begin, time.time()) if request.begin else None,
+        begin=begin,
         held=bool(request.hold),
         reason=HELD[0] if request.hold else "None",
         detail=HELD[1] if request.hold else "",
@@ -148,8 +160,8 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         share=share,
         # Cores are counted for jobs that name them, or have nothing else.
         cpus=request.cpus if request.cpus is not None else 0 if gpus else 1,
-        memory=read_size(request.mem) if request.mem else 0,
-        limit=allowed_limit(read_limit(request.time) if request.time else None, bool(request.time)),
+        memory=memory,
+        limit=limit,
     )
     _check(job)
     environment = _environment(request)
@@ -177,7 +189,8 @@ def _check(job: Job) -> None:
     if job.gpus < 0 or job.cpus < 0:
         raise DistError("bad_option", "A number of GPUs or cores cannot be negative.")
     if job.cpus > (cores := os.cpu_count() or 1):
-        raise DistError("too_large", f"The job needs {job.cpus} cores, and there are {cores}.")
+        message = f"The job needs {job.cpus} cores, and there are {cores}."
+        raise DistError("too_large", message, field="cpus")
     if abs(job.priority) >= 2**31:
         raise DistError("bad_option", "A priority has at most 9 digits.")
     if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
@@ -203,7 +216,7 @@ def _gpus(request: JobRequest) -> tuple[int, tuple[str, ...]]:
         if missing := [name for name in named if name not in known]:
             existing = ", ".join(gpu.label for gpu in there.gpus) or there.reason
             raise DistError(
-                "unknown_gpu", f"There is no GPU {missing[0]}.", f"There are: {existing}"
+                "unknown_gpu", f"There is no GPU {missing[0]}.", f"There are: {existing}", "gpu_ids"
             )
     if request.min_gpu_memory:
         least = read_size(request.min_gpu_memory, "G")

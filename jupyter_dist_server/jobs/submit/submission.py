@@ -60,12 +60,14 @@ def check_parameters(argv: Sequence[str], rows: Sequence[dict[str, str]]) -> Non
             "bad_parameter",
             f"The command does not use the parameter {unused[0]}.",
             f"Put {{{unused[0]}}} where its value belongs.",
+            "param",
         )
     if given and (missing := sorted(used - given)):
         raise DistError(
             "bad_parameter",
             f"{{{missing[0]}}} in the command has no value.",
             f"Add --param {missing[0]}=VALUE.",
+            "param",
         )
 
 

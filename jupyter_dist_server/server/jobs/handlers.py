@@ -21,6 +21,7 @@ from ...jobs.store.store import Store
 from ...jobs.submit.dry_run import dry_run
 from ...jobs.submit.prepare import Submission, prepare, signal_number
 from ...jobs.submit.request import JobRequest
+from ...jobs.submit.schema import submit_schema
 from ...jobs.submit.submission import select
 from .base import MOST, JobHandlerBase, in_store, jobs_json
 
@@ -78,6 +79,15 @@ class JobsHandler(SubmittingHandler):
             return jobs_json(asked.submit(store), notices=asked.notices)
 
         self.answer(await in_store(work), 201)
+
+
+class SubmitSchemaHandler(JobHandlerBase):
+    """The form that jobs are asked for by."""
+
+    async def get(self) -> None:
+        """Describe it."""
+        await self.require("read")
+        self.finish(submit_schema())
 
 
 class PlanHandler(SubmittingHandler):

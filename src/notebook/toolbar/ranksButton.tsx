@@ -114,6 +114,7 @@ export class RanksButton extends ReactWidget {
       this._menu.addItem({ command: CommandIDs.toggleMode });
     }
     this._menu.addItem({ type: 'separator' });
+    this._menu.addItem({ command: CommandIDs.runNotebookAsJob });
     this._menu.addItem({ command: CommandIDs.openPanel });
   }
 

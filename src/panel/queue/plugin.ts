@@ -8,7 +8,7 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { IQueueModel } from '../../model/queue';
-import { isHeld, isOwnJob } from '../../model/queueContract';
+import { isHeld, isOwnJob, ownLine } from '../../model/queueContract';
 import type { JobAction } from '../../model/queueContract';
 import {
   CommandIDs,
@@ -76,6 +76,21 @@ export const queuePlugin: JupyterFrontEndPlugin<void> = {
           trans.__('Keep')
         )
     );
+
+    const placeOf = (job: unknown) =>
+      ownLine(queue.rows ?? []).findIndex(({ id }) => id === job);
+    commands.addCommand(CommandIDs.moveJob, {
+      label: ({ by }) =>
+        Number(by) < 0 ? trans.__('Move Up') : trans.__('Move Down'),
+      caption: trans.__('Change the order in which your jobs start.'),
+      isVisible: ({ job }) => placeOf(job) >= 0,
+      isEnabled: ({ job, by }) => {
+        const place = placeOf(job) + Number(by);
+        return place >= 0 && place < ownLine(queue.rows ?? []).length;
+      },
+      execute: ({ job, by }) =>
+        queue.move(String(job), placeOf(job) + Number(by))
+    });
 
     const show = () => void commands.execute(CommandIDs.showQueue);
     notifyOfEnds(queue, show, trans);

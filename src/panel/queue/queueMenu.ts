@@ -19,6 +19,15 @@ export function openJobsMenu(
   ]) {
     menu.addItem({ command, args: { jobs } });
   }
+  if (jobs.length === 1) {
+    menu.addItem({ type: 'separator' });
+    for (const by of [-1, 1]) {
+      menu.addItem({
+        command: CommandIDs.moveJob,
+        args: { job: jobs[0], by }
+      });
+    }
+  }
   menu.open(place.x, place.y);
 }
 

@@ -16,6 +16,7 @@ import {
   sayWhen
 } from '../../words/queueWords';
 import type { IPanelServices } from '../services';
+import type { DragProps } from './dragging';
 import { openJobsMenu, openQueuedPoolMenu } from './queueMenu';
 import { RowFrame } from './rowFrame';
 import type { ISelection } from './selection';
@@ -25,6 +26,7 @@ interface IQueueRowProps extends IPanelServices {
   /** In line, from 1. */
   place: number | undefined;
   selection: ISelection;
+  drag?: DragProps;
 }
 
 /**
@@ -49,6 +51,7 @@ export function QueueRow(props: IQueueRowProps): JSX.Element {
       openMenu={isJob || isPool ? openMenu : null}
       isPicked={isJob ? selection.has(row.id) : null}
       pick={() => selection.toggle(row.id)}
+      drag={props.drag}
       trans={trans}
     >
       <RowWords {...props} />

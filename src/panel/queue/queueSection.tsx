@@ -4,16 +4,16 @@ import React, { useState } from 'react';
 import type { IQueueModel } from '../../model/queue';
 import { isOwnJob, placesInLine } from '../../model/queueContract';
 import type { IQueueRow } from '../../model/queueContract';
-import { CopyButton, Note } from '../../ui/controls';
+import { CommandIDs } from '../../model/tokens';
+import { Note } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { joinFacts } from '../../words/format';
 import { hasNothingToShow, isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';
+import { useDragging } from './dragging';
 import { EndedJobs } from './endedJobs';
 import { QueueRow } from './queueRow';
 import { useSelection } from './selection';
-
-const SUBMIT = 'jdist submit -G 2 train.py';
 
 /** Rows that are shown at once. */
 const MANY = 50;
@@ -68,6 +68,14 @@ export function QueueSection(services: IPanelServices): JSX.Element {
       {ended.length > 0 && (
         <EndedJobs {...services} jobs={ended} selection={selection} />
       )}
+      <div className="jp-dist-Actions">
+        <Button
+          small
+          onClick={() => void services.commands.execute(CommandIDs.submitJob)}
+        >
+          {trans.__('Submit a job…')}
+        </Button>
+      </div>
     </div>
   );
 }
@@ -82,6 +90,7 @@ function QueueList(props: IQueueListProps): JSX.Element {
   const [isUnfolded, setUnfolded] = useState(false);
   const isLost = useModel(model, isStale);
   const places = placesInLine(rows);
+  const dragOf = useDragging(model.queue);
   const shown = isUnfolded ? rows : rows.slice(0, MANY);
   return (
     <>
@@ -95,6 +104,7 @@ function QueueList(props: IQueueListProps): JSX.Element {
             {...props}
             row={row}
             place={places.get(row)}
+            drag={dragOf(row)}
           />
         ))}
       </ul>
@@ -117,13 +127,9 @@ function Introduction({ trans }: IPanelServices): JSX.Element {
     <div className="jp-dist-QueueIntroduction">
       <p>
         {trans.__(
-          'A job is a command that starts as soon as its GPUs are free, and goes on when you close JupyterLab. Submit one in a terminal:'
+          'A job is a command, a script or a notebook that starts as soon as its GPUs are free, and goes on when you close JupyterLab.'
         )}
       </p>
-      <pre className="jp-dist-Log">{SUBMIT}</pre>
-      <div className="jp-dist-Actions">
-        <CopyButton text={SUBMIT} trans={trans} />
-      </div>
     </div>
   );
 }

@@ -4,6 +4,7 @@ import React from 'react';
 import { MenuButton } from '../../ui/controls';
 import { below } from '../../ui/menu';
 import type { IMenuPlace } from '../../ui/menu';
+import type { DragProps } from './dragging';
 
 interface IRowFrameProps {
   name: string;
@@ -18,6 +19,8 @@ interface IRowFrameProps {
   /** Whether it is one of several that are selected; null where it cannot be. */
   isPicked: boolean | null;
   pick?: () => void;
+  /** Where it can be dragged to another place. */
+  drag?: DragProps;
   /** The state in words, and when. */
   children: React.ReactNode;
   trans: TranslationBundle;
@@ -27,15 +30,18 @@ interface IRowFrameProps {
  * Two lines and a menu.
  */
 export function RowFrame(props: IRowFrameProps): JSX.Element {
-  const { name, place, mood, title, openMenu, isPicked, pick, trans } = props;
+  const { name, place, mood, title, openMenu, isPicked, pick, drag, trans } =
+    props;
   const classes = [
     'jp-dist-QueueRow',
     `jp-mod-${mood}`,
     openMenu ? '' : 'jp-mod-foreign',
-    isPicked ? 'jp-mod-picked' : ''
+    isPicked ? 'jp-mod-picked' : '',
+    drag?.className
   ];
   return (
     <li
+      {...drag}
       className={classes.filter(Boolean).join(' ')}
       aria-label={name}
       onContextMenu={event => {

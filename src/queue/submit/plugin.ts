@@ -1,0 +1,113 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import {
+  Clipboard,
+  ICommandPalette,
+  Notification,
+  showErrorMessage
+} from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
+import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
+import { ITranslator } from '@jupyterlab/translation';
+
+import type { IJobs } from '../../model/queueContract';
+import type { IJobRequest } from '../../model/submitContract';
+import {
+  CommandIDs,
+  ICurrentNotebook,
+  IPoolsModel,
+  TRANSLATION_DOMAIN
+} from '../../model/tokens';
+import { addToPalette } from '../../ui/palette';
+import { joinSentences } from '../../words/format';
+import { jobCommand, saySubmitted } from '../../words/submitWords';
+import { askForJobs } from './submitDialog';
+
+/**
+ * Submits jobs by a dialog, whose fields the server names.
+ */
+export const submitPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:submit-job',
+  description: 'Submits jobs to the queue.',
+  autoStart: true,
+  requires: [IPoolsModel, ICurrentNotebook, ITranslator],
+  optional: [IDefaultFileBrowser, ICommandPalette],
+  activate: (
+    { commands, serviceManager }: JupyterFrontEnd,
+    model: IPoolsModel,
+    current: ICurrentNotebook,
+    translator: ITranslator,
+    browser: IDefaultFileBrowser | null,
+    palette: ICommandPalette | null
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    const { contents } = serviceManager;
+    const { requests } = model.queue;
+
+    const tell = ({ jobs, notices = [] }: IJobs): void => {
+      const callback = () => void commands.execute(CommandIDs.showQueue);
+      Notification.success(
+        joinSentences([saySubmitted(jobs, trans), ...notices]),
+        {
+          autoClose: 10_000,
+          actions: [{ label: trans.__('Show Queue'), callback }]
+        }
+      );
+    };
+
+    commands.addCommand(CommandIDs.submitJob, {
+      label: trans.__('Submit Job…'),
+      caption: trans.__(
+        'Queue a command, a script or a notebook; it starts when its GPUs are free.'
+      ),
+      isEnabled: () => model.connection.state === 'live',
+      execute: async args => {
+        const request = (args.request as IJobRequest | undefined) ?? {
+          chdir: contents.localPath(browser?.model.path ?? '')
+        };
+        const gpus = model.gpus?.gpus ?? [];
+        try {
+          const schema = await requests.submitSchema();
+          const folder = current.notebook
+            ? PathExt.dirname(contents.localPath(current.notebook.path))
+            : null;
+          const insert = {
+            label:
+              folder === null
+                ? trans.__('Copy as Command')
+                : trans.__('Insert as Command'),
+            execute: (request: IJobRequest) => {
+              const source = jobCommand(request, schema, folder ?? '');
+              if (folder === null) {
+                Clipboard.copyToSystem(source);
+              } else {
+                // In a line with an exclamation mark, IPython would fill in what is in braces.
+                void commands.execute(CommandIDs.insertCode, {
+                  source: `%%bash\n${source}`
+                });
+              }
+            }
+          };
+          const jobs = await askForJobs({
+            ...{ schema, request, gpus, requests, insert, trans }
+          });
+          if (jobs) {
+            tell(jobs);
+          }
+        } catch (error) {
+          // Menus and the palette would say nothing.
+          await showErrorMessage(
+            trans.__('The job could not be submitted'),
+            error instanceof Error ? error : String(error)
+          );
+        }
+      }
+    });
+    addToPalette(palette, trans, [CommandIDs.submitJob]);
+    model.changed.connect(() =>
+      commands.notifyCommandChanged(CommandIDs.submitJob)
+    );
+  }
+};

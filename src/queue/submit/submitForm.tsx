@@ -1,0 +1,192 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { HTMLSelect } from '@jupyterlab/ui-components';
+import React, { useEffect, useId, useState } from 'react';
+
+import { labelOf } from '../../model/cards';
+import { readDraft } from '../../model/jobDraft';
+import type { IJobDraft } from '../../model/jobDraft';
+import type { JobRequests } from '../../model/queue';
+import { serverTime } from '../../model/serverTime';
+import type {
+  IJobPlan,
+  IJobRequest,
+  ISubmitSchema
+} from '../../model/submitContract';
+import type { IApiError } from '../../model/contract';
+import type { IGpu } from '../../model/gpuContract';
+import { joinSentences } from '../../words/format';
+import { sayPlan } from '../../words/submitWords';
+import { isDrawable, SubmitField } from './submitField';
+
+/** Milliseconds without a change before the server is asked. */
+const PAUSE = 300;
+
+export interface ISubmitFormProps {
+  schema: ISubmitSchema;
+  draft: IJobDraft;
+  gpus: readonly IGpu[];
+  requests: JobRequests;
+  /** Why the jobs were refused. */
+  refusal: IApiError | null;
+  /** What has been typed; null where something in it is wrong. */
+  onChange: (request: IJobRequest | null) => void;
+  trans: TranslationBundle;
+}
+
+/** What the server says of a request. */
+interface IAnswer {
+  key: string;
+  plan: IJobPlan | null;
+  error: IApiError | null;
+}
+
+/**
+ * Asks for what the server's schema names, and says what would become of it.
+ */
+export function SubmitForm(props: ISubmitFormProps): JSX.Element {
+  const { schema, gpus, requests, refusal, onChange, trans } = props;
+  const [draft, setDraft] = useState(props.draft);
+  const [hasMore, setHasMore] = useState(false);
+  const [answer, setAnswer] = useState<IAnswer | null>(null);
+  const id = useId();
+  const { request, errors } = readDraft(schema, draft, trans);
+  const isRight = Object.keys(errors).length === 0;
+  const isComplete = isRight && Boolean(request.command || request.notebook);
+  const key = isComplete ? JSON.stringify(request) : '';
+  useEffect(() => {
+    onChange(key ? (JSON.parse(key) as IJobRequest) : null);
+    if (!key) {
+      return;
+    }
+    let isWanted = true;
+    const timer = setTimeout(() => {
+      requests.planJobs(JSON.parse(key) as IJobRequest).then(
+        plan => isWanted && setAnswer({ key, plan, error: null }),
+        (error: IApiError) => isWanted && setAnswer({ key, plan: null, error })
+      );
+    }, PAUSE);
+    return () => {
+      isWanted = false;
+      clearTimeout(timer);
+    };
+  }, [key, onChange, requests]);
+
+  const known = answer?.key === key ? answer : null;
+  const error = refusal ?? known?.error ?? null;
+  const fields = Object.entries(schema.properties).filter(
+    ([name, field]) =>
+      isDrawable(field) &&
+      (!['command', 'notebook'].includes(name) || name === draft.what) &&
+      (gpus.length > 0 || !/gpu/.test(name))
+  );
+  const draw = ([name, field]: (typeof fields)[number]) => (
+    <SubmitField
+      key={name}
+      {...{ name, field, draft, gpus, trans }}
+      change={setDraft}
+      error={
+        errors[name] ??
+        (error?.field === name
+          ? joinSentences([error.message, error.hint])
+          : null)
+      }
+    />
+  );
+  const isAdvanced = ([, field]: (typeof fields)[number]) =>
+    field['x-advanced'] ?? false;
+  const more = fields.filter(isAdvanced);
+  const isAtField = fields.some(([name]) => name === error?.field);
+  const isInMore = more.some(
+    ([name]) => name in errors || name === error?.field
+  );
+  return (
+    <div className="jp-dist-SubmitForm">
+      <div className="jp-dist-SubmitField">
+        <label htmlFor={id} className="jp-dist-SubmitField-label">
+          {trans.__('Run')}
+        </label>
+        <div className="jp-dist-SubmitField-control">
+          <HTMLSelect
+            id={id}
+            value={draft.what}
+            onChange={({ target }) =>
+              setDraft({ ...draft, what: target.value as IJobDraft['what'] })
+            }
+          >
+            <option value="command">{trans.__('Command or script')}</option>
+            <option value="notebook">{trans.__('Notebook')}</option>
+          </HTMLSelect>
+        </div>
+      </div>
+      {fields.filter(field => !isAdvanced(field)).map(draw)}
+      <button
+        type="button"
+        className="jp-dist-Fold"
+        aria-expanded={hasMore || isInMore}
+        onClick={() => setHasMore(!hasMore)}
+      >
+        {trans.__('More options')}
+      </button>
+      {(hasMore || isInMore) && more.map(draw)}
+      <Outlook
+        {...props}
+        plan={known?.plan ?? null}
+        error={isAtField ? null : error}
+        isAsking={key !== '' && known === null}
+      />
+    </div>
+  );
+}
+
+interface IOutlookProps extends ISubmitFormProps {
+  plan: IJobPlan | null;
+  error: IApiError | null;
+  isAsking: boolean;
+}
+
+/** What would become of the jobs, or why they are refused. */
+function Outlook(props: IOutlookProps): JSX.Element {
+  const { plan, error, isAsking, gpus, trans } = props;
+  const more = plan ? plan.count - plan.commands.length : 0;
+  return (
+    <div className="jp-dist-Outlook" role="status" aria-busy={isAsking}>
+      {error ? (
+        <>
+          <p className="jp-dist-error">{error.message}</p>
+          {error.hint && <p>{error.hint}</p>}
+        </>
+      ) : plan ? (
+        <>
+          <p>
+            <strong>
+              {plan.count > 1 &&
+                `${trans._n('%1 job', '%1 jobs', plan.count)}: `}
+              {sayPlan(plan, labelsOf(plan, gpus), serverTime(), trans)}
+            </strong>
+          </p>
+          {plan.count > 1 && (
+            <pre className="jp-dist-Log" tabIndex={0}>
+              {[
+                ...plan.commands,
+                ...(more > 0 ? [trans.__('… and %1 more', more)] : [])
+              ].join('\n')}
+            </pre>
+          )}
+        </>
+      ) : (
+        <p className="jp-dist-quiet">
+          {isAsking
+            ? trans.__('Checking…')
+            : trans.__('Here you see when the job would start.')}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function labelsOf(plan: IJobPlan, gpus: readonly IGpu[]): string {
+  return gpus
+    .filter(({ uuid }) => plan.gpus.includes(uuid))
+    .map(labelOf)
+    .join(', ');
+}

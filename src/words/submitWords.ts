@@ -1,0 +1,99 @@
+import { PathExt } from '@jupyterlab/coreutils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { IJob } from '../model/queueContract';
+import { joinWords } from '../model/shellWords';
+import type {
+  IJobPlan,
+  IJobRequest,
+  ISubmitSchema
+} from '../model/submitContract';
+import { joinFacts } from './format';
+import { formatMoment, nameJob, sayReason } from './queueWords';
+
+/** `Starts now on GPUs 0–1`, `#3 in line · by 14:20 at the latest`, `Held`. */
+export function sayPlan(
+  plan: IJobPlan,
+  /** The GPUs that it would get now, by their labels. */
+  gpus: string,
+  now: number,
+  trans: TranslationBundle
+): string {
+  if (plan.starts_now) {
+    return plan.gpus.length
+      ? trans._n(
+          'Starts now on GPU %2',
+          'Starts now on GPUs %2',
+          plan.gpus.length,
+          gpus
+        )
+      : trans.__('Starts now');
+  }
+  if (plan.place === null) {
+    return sayReason(plan.reason, true, trans);
+  }
+  const moment = plan.expected && formatMoment(plan.expected, now);
+  return joinFacts([
+    trans.__('#%1 in line', plan.place),
+    !moment
+      ? trans.__('nobody knows when it starts')
+      : plan.certain
+        ? trans.__('by %1 at the latest', moment)
+        : trans.__('about %1', moment)
+  ]);
+}
+
+/**
+ * The command that asks for the same jobs in a folder: `jdist submit --gpus 2 python train.py`. Paths
+ * are relative to the server's root, and in the command to the folder.
+ */
+export function jobCommand(
+  request: IJobRequest,
+  { properties }: ISubmitSchema,
+  folder: string
+): string {
+  const words = ['jdist', request.notebook ? 'notebook' : 'submit'];
+  for (const [name, field] of Object.entries(properties)) {
+    const option = field['x-option'];
+    const value = name === 'chdir' ? (request.chdir ?? '') : request[name];
+    if (option === undefined || value === undefined) {
+      continue;
+    }
+    if (value === true) {
+      words.push(option);
+    } else if (Array.isArray(value)) {
+      value.forEach(one => words.push(option, String(one)));
+    } else if (name === 'chdir') {
+      const path = relativeTo(folder, String(value));
+      words.push(...(path === '' ? [] : [option, path]));
+    } else {
+      words.push(option, String(value));
+    }
+  }
+  if (request.notebook) {
+    request.parameter?.forEach(parameter => words.push('-P', parameter));
+    words.push(relativeTo(folder, request.notebook));
+  } else {
+    const [program = '', ...rest] = request.command ?? [];
+    words.push(
+      program.includes('/') ? relativeTo(folder, program) : program,
+      ...rest
+    );
+  }
+  return joinWords(words);
+}
+
+function relativeTo(folder: string, path: string): string {
+  return path.startsWith('/') ? path : PathExt.relative(folder, path);
+}
+
+/** `Job 12 train.py is in the queue.` */
+export function saySubmitted(
+  jobs: readonly IJob[],
+  trans: TranslationBundle
+): string {
+  const [first, last] = [jobs[0], jobs[jobs.length - 1]];
+  return jobs.length > 1
+    ? trans.__('Jobs %1 … %2 are in the queue.', first.label, last.label)
+    : trans.__('Job %1 is in the queue.', nameJob(first.label, first.name));
+}
