@@ -11,6 +11,7 @@ from .cells import CellsHandler
 from .execute import ExecuteHandler
 from .gpus.export_handlers import GpuCsvHandler, GpuLinesHandler
 from .gpus.handlers import GpuHistoryHandler, GpusHandler
+from .jobs.details import JobDetailsHandler, JobLinesHandler
 from .jobs.handlers import (
     HoldHandler,
     JobHandler,
@@ -91,5 +92,7 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_JOB + "/requeue", RequeueHandler),
     (_JOB + "/signal", SignalHandler),
     (_JOB + "/log", JobLogHandler),
+    (_JOB + "/details", JobDetailsHandler),
+    (_JOB + "/lines", JobLinesHandler),
     (r"jupyter-dist/stream", StreamHandler),
 ]

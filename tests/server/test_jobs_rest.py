@@ -159,6 +159,33 @@ def test_output_comes_in_bounded_pieces_whatever_it_is(client: Client) -> None:
     assert client.call("GET", f"jobs/{label}/log?offset=x").status == 400
 
 
+def test_the_page_of_a_job(client: Client) -> None:
+    first = submit(client, "true", name="first")
+    follow(client, first)
+    code = "import sys; sys.stdout.write('ä' * 50_000 + '\\n' + 'line\\n' * 50_000 + 'Last')"
+    label = submit(client, "python", "-c", code, dependency=f"afterany:{first}", env=["SECRET=x"])
+    follow(client, label)
+    told = client.get(f"jobs/{label}/details")
+    assert told["dependencies"] == [
+        {"label": first, "name": "first", "state": "COMPLETED", "type": "afterany"}
+    ]
+    assert "SECRET" in told["variables"] and told["attempts"][0]["state"] == "COMPLETED"
+    assert told["job"]["label"] == label and told["command"][0] == "python"
+    place, texts = 350_005, []
+    while place:
+        piece = client.get(f"jobs/{label}/lines?before={place}")
+        assert (piece["next"], piece["size"]) == (place, 350_005)
+        assert len(piece["text"].encode()) <= 65536 + 6  # a long line is cut anywhere
+        place = piece["offset"]
+        texts.insert(0, piece["text"])
+    assert "".join(texts).endswith("\nline\nline\nLast")
+    found = client.get(f"jobs/{label}/lines?find=last")
+    assert (found["text"], found["offset"], found["found"]) == ("Last", 350_001, True)
+    assert not client.get(f"jobs/{label}/lines?find=nothing")["found"]
+    assert client.get(f"jobs/{label}/lines?offset={found['next']}")["text"] == ""
+    assert client.call("GET", f"jobs/{label}/lines?before=x").status == 400
+
+
 def test_what_would_become_of_a_job(client: Client) -> None:
     now = client.post("jobs/plan", {"command": ["true"], "cpus": 0})
     assert (now["starts_now"], now["count"], now["commands"]) == (True, 1, ["true"])

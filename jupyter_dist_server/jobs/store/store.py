@@ -164,6 +164,11 @@ class Store(StoreFile):
             found.setdefault(row["job"], []).append((others[row["upon"]], row["type"]))
         return found
 
+    def upon(self, id: int) -> list[tuple[Job, str]]:
+        """Return what a job depends on: other jobs, and how they must have ended."""
+        rows = self._db.execute("SELECT upon, type FROM dependencies WHERE job = ?", (id,))
+        return [(self.get(row["upon"]), row["type"]) for row in rows.fetchall()]
+
     def events(self, after: int = 0, most: int = -1) -> list[Event]:
         """Return the changes of state after a number, the oldest first, `most` of them."""
         rows = self.read(

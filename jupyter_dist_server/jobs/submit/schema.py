@@ -38,6 +38,7 @@ _ADVANCED = {
     "torchrun": "Start by torchrun",
     "conda": "Conda environment",
     "venv": "Virtual environment",
+    "setup": "Setup",
     "env": "Variables",
     "begin": "Not before",
     "dependency": "After jobs",
@@ -47,6 +48,13 @@ _ADVANCED = {
     "output": "Output file",
     "comment": "Comment",
 }
+_SAYS = {
+    "gpus": "They are its own while it runs.",
+    "time": "Minutes, HH:MM:SS or D-HH:MM:SS. Jobs with a limit may start earlier.",
+    "chdir": "Where it runs, and where its output is.",
+    "param": "Several values, with commas between them, make one job each.",
+}
+"""What the help of a command says otherwise than a form."""
 _WIDGETS = {"gpus": "gpus", "gpu_ids": "gpu_ids", "param": "parameters"}
 
 
@@ -58,6 +66,7 @@ def submit_schema() -> dict[str, Any]:
     fields: dict[str, Any] = dict(_WHAT)
     for name, title in (_BASIC | _ADVANCED).items():
         fields[name] = _field(title, actions[name])
+        fields[name]["description"] = _SAYS.get(name, fields[name]["description"])
         if name in _WIDGETS:
             fields[name]["x-widget"] = _WIDGETS[name]
         if name in _ADVANCED:

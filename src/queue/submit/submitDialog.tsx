@@ -88,7 +88,11 @@ class SubmitDialog extends Dialog<unknown> {
       focusNodeSelector: '.jp-mod-code',
       buttons: [
         Dialog.cancelButton({ label: trans.__('Cancel') }),
-        Dialog.createButton({ label: insert.label, accept: true }),
+        Dialog.createButton({
+          label: insert.label,
+          accept: true,
+          className: 'jp-dist-InsertButton'
+        }),
         Dialog.okButton({ label: trans.__('Submit') })
       ]
     });

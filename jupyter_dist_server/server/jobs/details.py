@@ -1,0 +1,77 @@
+"""What the page of one job shows: what is not part of the list of jobs, and lines of its output."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import Any
+
+import msgspec
+
+from ...common.errors import DistError
+from ...jobs.command import job_command, log_paths
+from ...jobs.control import check_one
+from ...jobs.log_lines import LineReader
+from ...jobs.store.job import Job
+from ...jobs.store.store import Store
+from ...jobs.submit.submission import select
+from .base import JobHandlerBase, in_store
+
+
+class JobDetailsHandler(JobHandlerBase):
+    """All about one job, but the values of its variables."""
+
+    async def get(self, job: str) -> None:
+        """Show the job, its attempts, what it waits for and the names of its variables."""
+        await self.require("read")
+        self.answer(await in_store(lambda store: _details(store, check_one(select(store, [job])))))
+
+
+def _details(store: Store, job: Job) -> str:
+    upon = [
+        {"label": other.label, "name": other.name, "state": other.state, "type": kind}
+        for other, kind in store.upon(job.id)
+    ]
+    told = {
+        "job": job.to_json(),
+        "command": job_command(job),
+        "output": log_paths(job)[0],
+        "attempts": msgspec.to_builtins(store.attempts([job.id])[job.id]),
+        "dependencies": upon,
+        "variables": sorted(store.environment(job)),
+    }
+    return json.dumps(told)
+
+
+class JobLinesHandler(JobHandlerBase):
+    """Whole lines of a job's output, at most 64 KiB."""
+
+    async def get(self, job: str) -> None:
+        """Answer ``?offset=BYTES``, ``?before=BYTES``, or ``?offset=BYTES&find=TEXT``."""
+        await self.require("read")
+        offset, before = self._number("offset"), self._number("before")
+        find = self.get_query_argument("find", "")
+
+        def look(store: Store) -> dict[str, Any]:
+            found = check_one(select(store, [job]))
+            has_begun = found.started is not None or found.is_ended
+            with closing(LineReader(log_paths(found)[0] if has_begun else "/dev/null")) as log:
+                if find:
+                    lines = log.find(find, offset or 0)
+                else:
+                    lines = log.after(offset or 0) if before is None else log.before(before)
+                told = {"size": log.size, "state": found.state, "found": lines is not None}
+                if lines is None:
+                    return told | {"offset": 0, "next": 0, "text": ""}
+                text = lines.data.decode(errors="replace")
+                return told | {"offset": lines.start, "next": lines.end, "text": text}
+
+        self.answer(json.dumps(await in_store(look)))
+
+    def _number(self, name: str) -> int | None:
+        text = self.get_query_argument(name, "")
+        if not text:
+            return None
+        if not (text.removeprefix("-").isdecimal() and len(text) < 18):
+            raise DistError("bad_request", f"{name} must be a number of bytes.", field=name)
+        return int(text)
