@@ -32,6 +32,14 @@ test('jobs are submitted by a dialog, from notebooks and files, and put in order
     );
   const order = async () =>
     (await Promise.all(await names())).map(name => name?.split(' ')[1]);
+  const cancelAll = async () => {
+    const answer = await page.request.get('jupyter-dist/jobs?states=R,PD');
+    for (const { label } of (await answer.json()).jobs) {
+      await page.request.delete(`jupyter-dist/jobs/${label}?now=1`);
+    }
+  };
+  // An earlier try may have left some.
+  await cancelAll();
   await page.sidebar.setWidth(NARROW, 'left');
   // Folds the pool and the GPUs away, and opens the queue.
   for (const index of [0, 1, 3]) {
@@ -202,12 +210,7 @@ test('jobs are submitted by a dialog, from notebooks and files, and put in order
     await expect
       .poll(order)
       .toEqual(['pretrain', 'train.sh', 'first', 'third', 'second']);
-    const { jobs } = await (
-      await page.request.get('jupyter-dist/jobs?states=R,PD')
-    ).json();
-    for (const { label } of jobs) {
-      await page.request.delete(`jupyter-dist/jobs/${label}?now=1`);
-    }
+    await cancelAll();
     await expect(section).toContainText(/Ended in the last 24 h/);
   });
 });
