@@ -16,7 +16,6 @@ import { queuePlugin } from './panel/queue/plugin';
 import { ranksPlugin } from './panel/ranks/plugin';
 import { runningPlugin } from './panel/running';
 import { statusBarPlugin } from './panel/statusBar';
-import { detailsPlugin } from './queue/details/plugin';
 import { submitPlugin } from './queue/submit/plugin';
 import { runAsJobPlugin } from './queue/submit/runAsJob';
 import { timelinePlugin } from './timeline/plugin';
@@ -35,7 +34,6 @@ export default [
   queuePlugin,
   submitPlugin,
   runAsJobPlugin,
-  detailsPlugin,
   outputsPlugin,
   replayPlugin,
   statusBarPlugin,

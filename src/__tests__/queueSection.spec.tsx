@@ -111,7 +111,7 @@ describe('QueueSection', () => {
     expect(button('Menu of 12 train.py').getAttribute('aria-expanded')).toBe(
       'true'
     );
-    expect(menuItems()).toHaveLength(9);
+    expect(menuItems()).toHaveLength(7);
     press('11 sweep');
     press('12 train.py');
     expect(button('12 train.py').getAttribute('aria-pressed')).toBe('true');

@@ -49,7 +49,7 @@ export type QueuePart = 'all' | 'ends';
 /** What the server is asked about single jobs; all reject with an `IApiError`. */
 export type JobRequests = Pick<
   Client,
-  'submitSchema' | 'planJobs' | 'submitJobs' | 'jobDetails' | 'jobLines'
+  'submitSchema' | 'planJobs' | 'submitJobs'
 >;
 
 /** Jobs of this user that have not started. */

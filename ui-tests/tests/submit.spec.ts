@@ -136,55 +136,6 @@ test('jobs are submitted by a dialog, from notebooks and files, and put in order
     );
   });
 
-  await test.step('shows what a job prints, with a search in all of it', async () => {
-    await panel.open();
-    const code = [
-      'for i in range(60): print(f"epoch {i}", end="\\r")',
-      'print()',
-      'print("\\x1b[31mred\\x1b[0m")',
-      'for i in range(30_000): print(f"step {i} of 30000")',
-      'raise SystemExit(3)'
-    ].join('\n');
-    const answer = await page.request.post('jupyter-dist/jobs', {
-      data: {
-        command: ['python', '-c', code],
-        name: 'prints',
-        chdir: '/tmp',
-        cpus: 0
-      }
-    });
-    expect(answer.status()).toBe(201);
-    const { jobs } = await answer.json();
-    await section.getByRole('button', { name: /Ended in the last/ }).click();
-    await section.getByRole('button', { name: /Menu of .* prints/ }).click();
-    await page.getByRole('menuitem', { name: 'Show Details' }).click();
-    const job = page.getByRole('main').locator('.jp-dist-JobDetails');
-    const log = job.getByRole('log');
-    await expect(job).toContainText('FAILED');
-    await expect(job).toContainText('It ended with exit code 3.');
-    await expect(log).toContainText('step 29999 of 30000');
-    expect(await log.locator('.jp-dist-JobLog-row').count()).toBeLessThan(150);
-    await job.getByRole('searchbox').fill('step 17000 ');
-    await job.getByRole('searchbox').press('Enter');
-    await expect(log.locator('.jp-mod-found')).toHaveText(
-      'step 17000 of 30000'
-    );
-    await job.getByRole('button', { name: 'Start', exact: true }).click();
-    await expect(log).toContainText('epoch 59');
-    await expect(log).not.toContainText('epoch 58');
-    await expect(log.locator('.ansi-red-fg')).toHaveText('red');
-    await job.getByText(/\d+ variables/).click();
-    await expect(job).toContainText('PATH');
-    await draw(page, 'job');
-    await expectAccessibleInBothThemes(page, ['.jp-dist-JobDetails']);
-    await page.theme.setLightTheme();
-    await job.getByRole('button', { name: 'Submit one like this…' }).click();
-    await expect(field('Folder')).toHaveValue('/tmp');
-    await expect(field('Name')).toBeHidden();
-    await press('Cancel');
-    expect(jobs[0].label).not.toBe('');
-  });
-
   await test.step('are dragged to another place in line', async () => {
     await panel.open();
     const command = ['sleep', '600'];
