@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,9 @@ COMMANDS = {
     "service": ("service", "Have waiting jobs start after a restart of the machine."),
 }
 """By name: the module with the functions ``add_NAME_options`` and ``run_NAME``, and a sentence."""
+
+_OFFERED = 200
+"""Jobs that a shell is offered."""
 
 
 def _function(name: str, start: str, end: str = "") -> Callable[..., Any]:
@@ -93,7 +98,23 @@ def _complete(sentences: dict[str, str]) -> None:
         import argcomplete
     except ImportError:
         return
-    argcomplete.autocomplete(build(sentences, {name: options_of(name) for name in COMMANDS}))
+    files = argcomplete.FilesCompleter()
+
+    def complete(prefix: str, action: argparse.Action, **_: object) -> Iterable[str]:
+        names: Iterable[str] = files(prefix)
+        return _job_names(prefix) if action.dest in ("job", "jobs") else names
+
+    parser = build(sentences, {name: options_of(name) for name in COMMANDS})
+    argcomplete.autocomplete(parser, default_completer=complete)
+
+
+def _job_names(prefix: str) -> list[str]:
+    from ..jobs.store.store import Store
+    from ..jobs.store.store_folder import store_folder
+
+    with contextlib.closing(Store(store_folder())) as store:
+        newest = store.select("1", order=f"id DESC LIMIT {_OFFERED}")
+    return [job.label for job in newest if job.label.startswith(prefix)]
 
 
 def script() -> None:
