@@ -5,9 +5,14 @@ export const SPANS = [120, 300, 900] as const;
 /** The longest of them. */
 export const SPAN = 900;
 
+/** When a pool began to live; `undefined` if it is not alive. */
+export function bornAt(pool: IPool | null): number | null | undefined {
+  return pool && !pool.ended ? pool.started : undefined;
+}
+
 /** How far back small curves reach: over the life of the notebook's pool, or as far as is known. */
-export function spanOf(pool: IPool | null, now: number): number {
-  const life = pool && !pool.ended ? now - (pool.started ?? now) : SPAN;
+export function spanOf(born: number | null | undefined, now: number): number {
+  const life = born === undefined ? SPAN : now - (born ?? now);
   return SPANS.find(span => life <= span) ?? SPAN;
 }
 
