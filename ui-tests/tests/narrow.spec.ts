@@ -117,12 +117,13 @@ test('the panel is right at its least width', async ({ page, notebooks }) => {
   });
 
   const busy: ISaid = { state: 'busy', cell: 17 };
-  pretended.say(
-    kernel,
-    [busy, busy, { ...busy, waits: ['all_reduce', 3, 120] }, { cell: 6 }],
-    { notices: ['One notice.', 'Another one.'] }
-  );
   await check('busy', async () => {
+    // Again at each width: the page may have connected anew, and then knows the server's pools only.
+    pretended.say(
+      kernel,
+      [busy, busy, { ...busy, waits: ['all_reduce', 3, 120] }, { cell: 6 }],
+      { notices: ['One notice.', 'Another one.'] }
+    );
     expect(await columnsOf(panel.tiles)).toBe(2);
     expect(await columnsOf(panel.pool.locator('.jp-dist-Actions > *'))).toBe(3);
     for (const rank of [0, 1, 2, 3]) {
@@ -132,8 +133,8 @@ test('the panel is right at its least width', async ({ page, notebooks }) => {
     await expect(panel.button('Interrupt').first()).toBeEnabled();
   });
 
-  pretended.say(kernel, [{}, {}, {}, { state: 'dead', exit: 'exited' }]);
   await check('dead', async () => {
+    pretended.say(kernel, [{}, {}, {}, { state: 'dead', exit: 'exited' }]);
     await expect(panel.state('1 rank dead')).toBeVisible();
     await expect(panel.state('Running')).toBeHidden();
     await expect(panel.button('Interrupt')).toBeDisabled();
