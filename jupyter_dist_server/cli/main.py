@@ -96,16 +96,17 @@ def _complete(sentences: dict[str, str]) -> None:
     """Answer a shell that wants to know how a command could go on; argcomplete is optional."""
     try:
         import argcomplete
+        from argcomplete.completers import BaseCompleter, FilesCompleter
     except ImportError:
         return
-    files = argcomplete.FilesCompleter()
+    files = FilesCompleter()
 
-    def complete(prefix: str, action: argparse.Action, **_: object) -> Iterable[str]:
-        names: Iterable[str] = files(prefix)
-        return _job_names(prefix) if action.dest in ("job", "jobs") else names
+    class Completer(BaseCompleter):
+        def __call__(self, *, prefix: str, action: argparse.Action, **_: object) -> Iterable[str]:
+            return _job_names(prefix) if action.dest in ("job", "jobs") else files(prefix)
 
     parser = build(sentences, {name: options_of(name) for name in COMMANDS})
-    argcomplete.autocomplete(parser, default_completer=complete)
+    argcomplete.autocomplete(parser, default_completer=Completer())
 
 
 def _job_names(prefix: str) -> list[str]:

@@ -197,7 +197,11 @@ export class QueueModel implements IQueueModel {
         this._ended = ofLastDay(jobs);
       }
       if (this._watchers.includes('all')) {
-        this._rows = (await this._client.queue()).rows;
+        const { rows } = await this._client.queue();
+        this._rows = rows;
+        // One that was queued again between the two answers has not ended.
+        const alive = new Set(rows.filter(isOwnJob).map(({ id }) => id));
+        this._ended = this._ended?.filter(job => !alive.has(job.label)) ?? null;
       }
       this._error = null;
     } catch (error) {
