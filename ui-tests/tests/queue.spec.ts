@@ -4,7 +4,7 @@ import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { AROUND, expectAccessibleInBothThemes } from './accessibility';
 import { draw, LOOK } from './pictures';
-import { expect, test } from './support';
+import { cancelJobs, expect, test } from './support';
 
 // Eight pretend GPUs; another process is on GPU 6, so that seven can be given to jobs.
 test.use({ ...LOOK, baseURL: FAKE_GPUS_URL });
@@ -42,6 +42,8 @@ function brokenTexts(section: Locator): Promise<string[]> {
     )
   );
 }
+
+test.afterEach(({ page }) => cancelJobs(page));
 
 test('jobs wait in line, run, end, and are changed in the panel', async ({
   page,

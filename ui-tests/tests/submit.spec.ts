@@ -3,13 +3,15 @@ import type { Locator } from '@playwright/test';
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { expectAccessibleInBothThemes } from './accessibility';
 import { draw, LOOK } from './pictures';
-import { expect, test } from './support';
+import { cancelJobs, expect, test } from './support';
 
 // Eight pretend GPUs; another process is on GPU 6, so that seven can be given to jobs.
 test.use({ ...LOOK, baseURL: FAKE_GPUS_URL });
 
 /** The panel's least width, at which JupyterLab opens it. */
 const NARROW = 250;
+
+test.afterEach(({ page }) => cancelJobs(page));
 
 test('jobs are submitted by a dialog, also from files', async ({
   page,
@@ -26,14 +28,6 @@ test('jobs are submitted by a dialog, also from files', async ({
     inside.getByRole('button', { name, exact: true }).click();
   const outlook = dialog.locator('.jp-dist-Outlook');
   const rows = section.getByRole('list', { name: 'Running and waiting' });
-  const cancelAll = async () => {
-    const answer = await page.request.get('jupyter-dist/jobs?states=R,PD');
-    for (const { label } of (await answer.json()).jobs) {
-      await page.request.delete(`jupyter-dist/jobs/${label}?now=1`);
-    }
-  };
-  // An earlier try may have left some.
-  await cancelAll();
   await page.sidebar.setWidth(NARROW, 'left');
   // Folds the pool and the GPUs away, and opens the queue.
   for (const index of [0, 1, 3]) {
@@ -99,6 +93,4 @@ test('jobs are submitted by a dialog, also from files', async ({
     await expect(dialog).toBeHidden();
     expect(path).toContain('train.sh');
   });
-
-  await cancelAll();
 });

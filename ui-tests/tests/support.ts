@@ -1,7 +1,7 @@
 import { expect, galata, test as base } from '@jupyterlab/galata';
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { Locator } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
 
 import { expectAccessible } from './accessibility';
 
@@ -237,3 +237,11 @@ export const test = base.extend<IFixtures>({
     await use(new Notebooks(page, tmpPath));
   }
 });
+
+/** Ends what waits and runs, so that it keeps no GPU from another test. */
+export async function cancelJobs(page: Page): Promise<void> {
+  const answer = await page.request.get('jupyter-dist/jobs?states=R,PD');
+  for (const { label } of (await answer.json()).jobs) {
+    await page.request.delete(`jupyter-dist/jobs/${label}?now=1`);
+  }
+}
