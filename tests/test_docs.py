@@ -49,7 +49,7 @@ def test_commands_of_the_rest_page_run_in_order(server: Server) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert '"text/plain": "10"' in done.stdout
+    assert '"text/plain":"10"' in done.stdout
     assert '{"rank": 1, "status": "ok"}' in done.stdout
     assert server.pools() == []
 

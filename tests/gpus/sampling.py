@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -24,8 +24,13 @@ STRICT = replace(QUICK, silence=2.0)
 
 
 def child_processes() -> list[psutil.Process]:
-    """Return the child processes of this one, without the zygote that all tests of pools share."""
-    return [child for child in psutil.Process().children() if child.name() != "dist-zygote"]
+    """Return those of this process that ask the driver, and not the server that tests share."""
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if "jupyter_dist_server.gpus" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 @asynccontextmanager

@@ -31,8 +31,9 @@ def test_a_comment_is_what_follows_a_hash_outside_of_quotes(line: str, code: str
 
 
 EACH = [
-    "%dist_init -n 2 --env 'A=x # y' --gpu-ids \"0,1\"  # start 2",
+    "%dist_init -n 2 --time 1:00:00 --env 'A=x # y' --gpu-ids \"0,1\"  # start 2",
     "%dist_init -n 2  # it runs already",
+    "%dist_extend 1:00:00  # another hour",
     "%dist_status  # where they are",
     "%sync  # all",
     "%dist_mode -e  # all cells",

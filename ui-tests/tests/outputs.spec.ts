@@ -157,15 +157,12 @@ test('the marked among many ranks are at hand', async ({ page, tmpPath }) => {
   const path = `${tmpPath}/many.ipynb`;
   const notebook = makeNotebook([makeCell({ outputs: outputs as never })]);
   await page.contents.uploadContent(JSON.stringify(notebook), 'text', path);
-  await page.evaluate(
-    async path => {
-      await window.jupyterapp.commands.execute('docmanager:open', {
-        path,
-        kernel: { name: null, shouldStart: false }
-      });
-    },
-    path
-  );
+  await page.evaluate(async path => {
+    await window.jupyterapp.commands.execute('docmanager:open', {
+      path,
+      kernel: { name: null, shouldStart: false }
+    });
+  }, path);
   const next = page.getByRole('button', { name: '1 failed 2 differ' });
   await next.focus();
   for (const name of [
