@@ -61,7 +61,10 @@ test('a pool is started as the form says, and by the code that it writes', async
   await test.step('what is wrong is said at the field, by us or the server', async () => {
     const more = panel.form.getByRole('button', { name: /^More options/ });
     await more.press('Enter');
-    const limit = panel.form.getByRole('spinbutton', { name: 'Time limit' });
+    const limit = panel.form.getByRole('spinbutton', {
+      name: 'Time limit',
+      exact: true
+    });
     await limit.fill('0');
     await expect(limit).toHaveAccessibleDescription(/Enter a number above 0/);
     await expect(panel.button('Start')).toBeDisabled();
