@@ -109,6 +109,16 @@ def test_a_hold_and_a_start_at_once(store: Store) -> None:
     assert control.hold(store, [seen]) == ["Job 1 cannot be held: it is CONFIGURING."]
 
 
+def alive(queue: Queue) -> list[psutil.Process]:
+    """Return the processes of the queue that run; some of them end by themselves meanwhile."""
+    found = []
+    for process in queue.processes():
+        with suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
 def test_everything_of_a_user_is_killed_at_once(queue: Queue) -> None:
     code = "echo $JDIST_ATTEMPT; while [ ! -e go ]; do sleep 0.05; done"
     lost = queue.submit("-c", "0", "sh", "-c", code)
@@ -116,9 +126,10 @@ def test_everything_of_a_user_is_killed_at_once(queue: Queue) -> None:
     waits = queue.submit("-c", "0", "-d", f"afterany:{lost}", "true")
     for job in (lost, again):
         wait_for(lambda job=job: queue.show(job)["started"] and queue.output(job), "output")
-    while victims := [p for p in queue.processes() if p.status() != psutil.STATUS_ZOMBIE]:
+    while victims := alive(queue):
         for process in victims:
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         psutil.wait_procs(victims, 1)
     (queue.folder / "go").touch()
     assert queue.show(lost)["state"] == NODE_FAIL, "the next command says so"
