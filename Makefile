@@ -37,6 +37,8 @@ SOAK_OPTIONS ?=
 SHELL := /bin/bash
 BIN := $(abspath $(VENV))/bin
 export PATH := $(BIN):$(PATH)
+# Each of the hundreds of processes of a test run would compile the package anew otherwise.
+unexport PYTHONDONTWRITEBYTECODE
 
 INSTALLED := $(VENV)/.installed
 LINKED := $(VENV)/.linked
