@@ -8,6 +8,7 @@ oldest job, whoever's it is).
 from __future__ import annotations
 
 import heapq
+import math
 import random
 import statistics
 from collections.abc import Callable, Sequence
@@ -65,9 +66,21 @@ def jobs(count: int, seed: int) -> list[SimJob]:
     return [replace(job, want=replace(job.want, queued=job.want.queued * scale)) for job in made]
 
 
-def ours(held: Sequence[Held], waiting: list[Want], now: float) -> dict[str, tuple[str, ...]]:
-    """Start what `plan` does, in the order between users."""
-    return dict(plan(MACHINE, held, in_order(held, waiting, now), now).starts)
+class Ours:
+    """Starts what `plan` does, in the order between users; a head stays the head."""
+
+    def __init__(self) -> None:
+        self._head_since: dict[str, float] = {}
+
+    def __call__(
+        self, held: Sequence[Held], waiting: list[Want], now: float
+    ) -> dict[str, tuple[str, ...]]:
+        since = self._head_since
+        wants = [replace(one, head_since=since.get(one.id, math.inf)) for one in waiting]
+        found = plan(MACHINE, held, in_order(held, wants, now), now)
+        head = found.head
+        self._head_since = {head.id: since.get(head.id, now)} if head else {}
+        return dict(found.starts)
 
 
 def slurm(held: Sequence[Held], waiting: list[Want], now: float) -> dict[str, tuple[str, ...]]:
@@ -102,7 +115,12 @@ def _first_come(
     return starts
 
 
-ORDERS: dict[str, Order] = {"ours": ours, "FIFO": fifo, "greedy (gflow)": greedy, "Slurm": slurm}
+ORDERS: dict[str, Callable[[], Order]] = {
+    "ours": Ours,
+    "FIFO": lambda: fifo,
+    "greedy (gflow)": lambda: greedy,
+    "Slurm": lambda: slurm,
+}
 
 
 def simulate(given: Sequence[SimJob], order: Order) -> Result:
@@ -148,7 +166,7 @@ def table(count: int, seed: int) -> str:
     head += [f"worst wait, {size} GPU" for size in sizes]
     lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
     for name, order in ORDERS.items():
-        found = simulate(given, order)
+        found = simulate(given, order())
         cells = [name, f"{found.utilization:.0%}"]
         for waits in (found.median_wait, found.worst_wait):
             cells += [f"{waits[size]:.2f} h" if size in waits else "–" for size in sizes]

@@ -105,6 +105,8 @@ class Allocator:
         self._seen = GpuState(self._inventory)
         self._board = Board(POOL)
         self._patience = Patience()
+        self._head_since = math.inf
+        """Since when we are the first in line that does not fit."""
         self._late: float | None = None
         """Seconds after which somebody before us who takes nothing is passed over."""
         self._where = ""
@@ -179,6 +181,7 @@ class Allocator:
                             )
                         return await self._get()
                 except GpusTaken as error:
+                    self._board.show([self._want()], self._all_gpus())
                     if error.message != reason:
                         reason = error.message
                         tell(f"{reason} {self._where}".rstrip())
@@ -225,6 +228,7 @@ class Allocator:
             only=frozenset(gpu.uuid for gpu in chosen),
             limit=self._request.time_limit,
             share=0 if self._request.oversubscribe else None,
+            head_since=self._head_since,
             name=self._record.name,
         )
 
@@ -244,6 +248,8 @@ class Allocator:
             self._seen, [want], boards, strangers=() if self._request.force else strangers
         )
         wanted = there.plan()
+        is_head = wanted.head is not None and wanted.head.id == want.id
+        self._head_since = min(self._head_since, time.time()) if is_head else math.inf
         self._late = self._patience.note(boards, wanted)
         self._where = where_in_line(there, wanted, want)
         return unavailable(self._request, there.leases, processes, first(there, wanted, want))

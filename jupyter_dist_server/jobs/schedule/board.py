@@ -78,8 +78,8 @@ class Posted:
     changed: int
     """Nanoseconds since the epoch: its file's time."""
     content: Content
-    is_kept: bool = True
-    """Whether GPUs may be kept for it while nobody knows when it can start."""
+    may_be_head: bool = True
+    """Whether it counts that one of its entries is said to be the head."""
 
     @property
     def wants(self) -> Iterator[Want]:
@@ -88,7 +88,7 @@ class Posted:
         for entry in self.content.queue:
             only = entry.only if entry.only is not None else self.content.sees
             want = Want(
-                f"{self.file} {_printable(entry.id)}",
+                self._id(entry),
                 self.user,
                 min(entry.queued, now),
                 gpus=entry.gpus,
@@ -104,8 +104,18 @@ class Posted:
             for place in range(min(entry.count, _MOST)):
                 yield replace(want, id=f"{want.id}+{place}") if place else want
 
+    @property
+    def head(self) -> str | None:
+        """The entry that is said to be the head, as its `Want` is called."""
+        heads = (one for one in self.content.queue if one.head_since is not None)
+        return next((self._id(one) for one in heads), None)
+
+    def _id(self, entry: Entry) -> str:
+        return f"{self.file} {_printable(entry.id)}"
+
     def _head_since(self, entry: Entry) -> float:
-        return entry.head_since if entry.head_since is not None and self.is_kept else float("inf")
+        since = entry.head_since if self.may_be_head else None
+        return float("inf") if since is None else since
 
 
 def posted() -> list[Posted]:

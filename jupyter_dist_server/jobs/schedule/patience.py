@@ -13,7 +13,7 @@ from .plan import Plan
 SECONDS = 5.0
 """For which GPUs are left to an entry of somebody else that could start."""
 KEPT_FOR = 3600.0
-"""Seconds for which GPUs are kept idle for somebody else's entry, if nobody knows how long."""
+"""Seconds for which GPUs are kept idle for somebody else's head, if nobody knows how long."""
 
 
 class Patience:
@@ -23,25 +23,37 @@ class Patience:
         self._due: dict[tuple[str, int], float] = {}
         """Since when an entry of a board could start and has not, by the board and its change."""
         self._kept: dict[str, float] = {}
-        """Since when GPUs are kept for a board's entry."""
+        """Since when GPUs are kept for an entry of a board."""
+        self._heads: dict[int, str | None] = {}
+        """Which entry of each user was the head, as we last saw it."""
 
     def who_counts(self, boards: Iterable[Posted]) -> list[Posted]:
         """Return the boards without those that were passed over and have not changed since.
 
-        Those for which GPUs were kept for long come without their claim to that.
+        That an entry is the head is believed of a user whom we have not seen before, and otherwise
+        if it was the head of a plan of ours: who says so of one entry after the other comes first
+        once. It is no longer believed if GPUs were kept for it for long.
         """
         now = monotonic()
         there = list(boards)
         keys = {(board.file, board.changed) for board in there}
         self._due = {key: since for key, since in self._due.items() if key in keys}
-        files = {board.file for board in there}
-        self._kept = {file: since for file, since in self._kept.items() if file in files}
+        heads = {board.head for board in there}
+        self._kept = {id: since for id, since in self._kept.items() if id in heads}
         late = {key for key, since in self._due.items() if now - since >= SECONDS}
         return [
-            replace(board, is_kept=now - self._kept.get(board.file, now) < KEPT_FOR)
+            replace(board, may_be_head=self._believes(board, now))
             for board in there
             if (board.file, board.changed) not in late
         ]
+
+    def _believes(self, board: Posted, now: float) -> bool:
+        head = board.head
+        if head is None:
+            return False
+        if now - self._kept.get(head, now) >= KEPT_FOR:
+            return False
+        return self._heads.setdefault(board.uid, head) == head
 
     def note(self, boards: Iterable[Posted], wanted: Plan) -> float | None:
         """Note what a plan leaves to others; return when to look again, if so.
@@ -62,7 +74,8 @@ class Patience:
                 waits.append(self._due.setdefault(key, now) + SECONDS - now)
             else:
                 self._due.pop(key, None)
+            if wanted.head and wanted.head.id.partition(" ")[0] == board.file:
+                self._heads[board.uid] = wanted.head.id
         if (head := wanted.head) and wanted.kept and not head.certain and " " in head.id:
-            file = head.id.partition(" ")[0]
-            waits.append(self._kept.setdefault(file, now) + KEPT_FOR - now)
+            waits.append(self._kept.setdefault(head.id, now) + KEPT_FOR - now)
         return None if min(waits) == math.inf else max(0.0, min(waits))

@@ -100,8 +100,22 @@ def situation(
 
 def others(store: Store) -> list[Posted]:
     """Return all boards but that of our own dispatcher: the store says more."""
-    ours = os.getuid(), store_name(store.folder)
-    return [board for board in posted() if (board.uid, board.content.store) != ours]
+    return [board for board in posted() if not _is_own(board, store)]
+
+
+def _shown_head(store: Store) -> dict[int, float]:
+    """Return since when one of our jobs has been the head, as our dispatcher shows it."""
+    return {
+        int(entry.id): entry.head_since
+        for board in posted()
+        if _is_own(board, store)
+        for entry in board.content.queue
+        if entry.head_since is not None and entry.id.isdecimal()
+    }
+
+
+def _is_own(board: Posted, store: Store) -> bool:
+    return (board.uid, board.content.store) == (os.getuid(), store_name(store.folder))
 
 
 def situation_of(
@@ -125,11 +139,11 @@ def situation_of(
     boards : iterable of Posted or None
         Those of others that count; by default all.
     head_since : mapping or None
-        Since when jobs have been the first that does not fit.
+        Since when a job has been the head; by default as our dispatcher shows it.
     """
     return situation(
         gpus,
-        wants_of_jobs(eligible, head_since or {}),
+        wants_of_jobs(eligible, _shown_head(store) if head_since is None else head_since),
         others(store) if boards is None else boards,
         active=active,
         store=store_name(store.folder),
@@ -149,7 +163,7 @@ def wants_of_jobs(jobs: Iterable[Job], head_since: Mapping[int, float]) -> list[
     jobs : iterable of Job
         In the user's order.
     head_since : mapping
-        Since when jobs have been the first that does not fit.
+        Since when one of them has been the head.
     """
     user = name_of(os.getuid())
     return [

@@ -40,7 +40,7 @@ class Want:
     priority: int = 0
     """Orders the entries of one user."""
     head_since: float = math.inf
-    """Since when it is the first that does not fit."""
+    """Since when it is the head: the first of all users' entries that does not fit."""
     name: str = ""
     shape: tuple[object, ...] = field(init=False, compare=False)
     """What of it decides whether it fits: if one does not, no other of this shape does."""
@@ -92,10 +92,11 @@ class Machine:
 def in_order(held: Iterable[Held], wants: Iterable[Want], now: float) -> list[Want]:
     """Bring the entries of all users into one order.
 
-    A user's own entries come by priority, then by age. Of the users' next entries that one comes
-    first whose user holds the fewest GPUs, with those of the own entries ahead, less those that it
-    asks for, for each hour that it has waited. So no user buries another, and waiting wins in the
-    end, sooner for those that need many GPUs, which are rarely free together.
+    A user's own entries come by priority, then by age. Of the users' next entries the head stays
+    the first: it was told when it starts. After it that one comes first whose user holds the fewest
+    GPUs, with those of the own entries ahead, less those that it asks for, for each hour that it
+    has waited. So no user buries another, and waiting wins in the end, sooner for those that need
+    many GPUs, which are rarely free together.
     """
     queues: dict[str, list[Want]] = {}
     for want in wants:
@@ -109,16 +110,17 @@ def in_order(held: Iterable[Held], wants: Iterable[Want], now: float) -> list[Wa
         if one.user in has:
             has[one.user] += len(one.gpus)
 
-    def entry(user: str, place: int) -> tuple[float, float, str, int]:
+    def entry(user: str, place: int) -> tuple[float, float, float, str, int]:
         want = queues[user][place]
         hours = min(max(now - want.queued, 0.0), _MOST_WAITED) / HOUR
-        return has[user] - hours * max(want.gpus, 1), want.queued, user, place
+        head_since = math.inf if place else want.head_since
+        return head_since, has[user] - hours * max(want.gpus, 1), want.queued, user, place
 
     heads = [entry(user, 0) for user in queues]
     heapq.heapify(heads)
     ordered = []
     while heads:
-        _, _, user, place = heads[0]
+        *_, user, place = heads[0]
         want = queues[user][place]
         ordered.append(want)
         has[user] += want.gpus
