@@ -14,7 +14,7 @@ from .end_file import start_again
 from .policy import allowed_limit
 from .start_dispatcher import ensure
 from .store.job import Job
-from .store.states import ACTIVE, CANCELLED, ENDED, PENDING
+from .store.states import ACTIVE, CANCELLED, ENDED, NOT_STARTED, PENDING
 from .store.store import Store
 from .store.words import read_limit
 
@@ -40,7 +40,7 @@ def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
     left = [f"Job {job.label} had ended: {job.state}." for job in jobs if job.is_ended]
     ids = [job.id for job in jobs if not job.is_ended]
     ends = {"state": CANCELLED, "ended": moment, "reason": "None"}
-    ends["detail"] = "Cancelled before it started."
+    ends["detail"] = NOT_STARTED
     store.change(ids, "state = 'PENDING'", **ends)
     store.change(ids, f"state IN {ACTIVE}", cancel_at=moment, **({"kill": True} if now else {}))
     store.change(ids, "state = 'PENDING'", **ends)  # it was just given back by who started it

@@ -28,7 +28,7 @@ from ..gpus.gpu_state import GpuState
 from .dispatcher_lock import sign, take_lock
 from .eligible import Obstacle, obstacles
 from .lease import GpuTaken, Lease
-from .recovery import recover
+from .recovery import recover, wait_again
 from .runner.runner_zygote import RunnerZygote
 from .schedule.board import JOBS, Board, Posted
 from .schedule.order_lock import order_lock
@@ -38,7 +38,7 @@ from .schedule.promise import Promise
 from .schedule.situation import Situation, others, situation_of, store_name, wants_of_jobs
 from .schedule.why_waiting import detail
 from .store.job import AGAIN, Job
-from .store.states import CONFIGURING, PENDING
+from .store.states import CONFIGURING
 from .store.store import Store
 from .usage import ensure_sampler
 from .wake import Wake
@@ -185,7 +185,7 @@ class Dispatcher:
                     self._zygote.run(self._store.folder, job.id, launch, descriptors)
                 except OSError as error:
                     _LOG.warning("Job %s could not be given to a runner: %s", job.label, error)
-                    self._store.move(self._store.get(job.id), PENDING)
+                    wait_again(self._store, self._store.get(job.id))
         return True
 
     def _lease(self, job: Job, uuids: tuple[str, ...]) -> Lease:

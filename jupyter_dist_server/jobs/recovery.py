@@ -7,13 +7,14 @@ import fcntl
 import logging
 import os
 import time
+from typing import Any
 
 import psutil
 
 from ..common.processes import boot_id
 from .end_file import start_again, take_end
 from .store.job import JOB, Job
-from .store.states import CONFIGURING, NODE_FAIL, PENDING
+from .store.states import CANCELLED, CONFIGURING, NODE_FAIL, NOT_STARTED, PENDING
 from .store.store import Store
 
 _LOG = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ def recover(store: Store) -> None:
         if job.boot == boot_id():
             end_leftovers(job)
         if job.state == CONFIGURING:  # its code has not run: the runner commits RUNNING before that
-            store.move(job, PENDING, launch=None, gpu_uuids=(), reason="None", detail="")
+            wait_again(store, job)
         elif job.attempt <= job.spec.requeue:
             with store.writing():  # or the job would stay as it is, if we were killed in between
                 if store.move(job, NODE_FAIL, ended=time.time()):  # else somebody else was faster
@@ -39,6 +40,17 @@ def recover(store: Store) -> None:
         else:
             what = "The machine was restarted" if job.boot != boot_id() else "Its runner was killed"
             store.move(job, NODE_FAIL, ended=time.time(), reason="None", detail=f"{what}.")
+
+
+def wait_again(store: Store, job: Job) -> None:
+    """Let a job wait again whose code has not run, unless it was cancelled meanwhile."""
+    fields: dict[str, Any] = {"launch": None, "gpu_uuids": (), "reason": "None"}
+    with store.writing():
+        if store.get(job.id).cancel_at is None:
+            store.move(job, PENDING, detail="", **fields)
+        else:
+            store.move(job, CANCELLED, detail=NOT_STARTED, ended=time.time(), **fields)
+    store.changed()  # who was woken in the middle of it has not seen it
 
 
 def _is_lost(store: Store, job: Job) -> bool:

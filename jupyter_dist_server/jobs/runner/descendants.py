@@ -28,11 +28,18 @@ def descendants() -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True) if has_any() else ():
         with contextlib.suppress(psutil.NoSuchProcess):  # parents come first
-            if process.ppid() in others or DISPATCHER in process.environ():
+            if process.ppid() in others or _is_dispatcher(process):
                 others.add(process.pid)
             elif _is_alive(process):
                 found.append(process)
     return found
+
+
+def _is_dispatcher(process: psutil.Process) -> bool:
+    try:
+        return DISPATCHER in process.environ()
+    except psutil.AccessDenied:  # another user's (sudo)
+        return False
 
 
 def names(processes: list[psutil.Process]) -> str:

@@ -30,6 +30,7 @@ from ..store.states import (
     COMPLETING,
     FAILED,
     NODE_FAIL,
+    NOT_STARTED,
     RUNNING,
     TIMEOUT,
 )
@@ -98,8 +99,7 @@ class Runner:
         self._started = time.monotonic()
         self._ends_at = None if limit is None else self._started + limit
         ours = ProcessRef.of(os.getpid())
-        fresh = self._store.get(self.job.id)
-        started = fresh.cancel_at is None and self._store.move(
+        started = self._store.move(
             self.job,
             RUNNING,
             reason="None",
@@ -110,11 +110,11 @@ class Runner:
             runner_start=ours.start_ticks,
             boot=ours.boot,
         )
-        if not started:  # cancelled or held meanwhile: its code has not run
+        if not started:  # cancelled meanwhile: its code has not run
             os.close(release)
             os.waitpid(child, 0)
-            if fresh.cancel_at is not None:
-                self._finish(Outcome(state=CANCELLED, detail="Cancelled before it started."))
+            if self._store.get(self.job.id).cancel_at is not None:
+                self._finish(Outcome(state=CANCELLED, detail=NOT_STARTED))
             return
         self.job = self._store.get(self.job.id)
         os.write(release, b"!")

@@ -20,7 +20,7 @@ import msgspec
 from ...common.errors import DistError
 from .attempt import Attempt, Event, GpuUsage
 from .job import Job, Spec, label_of
-from .states import CONFIGURING, ENDED, MOVES, PENDING
+from .states import CONFIGURING, ENDED, MOVES, PENDING, RUNNING
 from .store_file import StoreFile
 
 _END = """
@@ -208,6 +208,8 @@ class Store(StoreFile):
         condition = "state = ? AND attempt = ? AND launch IS ?"
         if state == CONFIGURING:
             condition += " AND NOT held"
+        if state == RUNNING:
+            condition += " AND cancel_at IS NULL"
         values = (job.state, job.attempt, job.launch)
         return self._change([job.id], condition, values, state=state, **fields) == 1
 
