@@ -12,7 +12,7 @@ import logging
 import os
 import sqlite3
 import tempfile
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,8 +58,6 @@ CREATE TABLE attempts (
 _STEPS = (_QUEUE, _ATTEMPTS)
 _LIMIT = 30.0
 """Seconds for which other writers are waited for; a change takes some milliseconds."""
-_PAUSE = 0.002
-"""Seconds between two tries, as flock knows no limit."""
 _SUSPECTED = "suspected"
 """A file that is there after nonsense was found in the queue: whoever opens that next checks it."""
 VERSION = len(_STEPS)
@@ -87,9 +85,7 @@ class StoreFile:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.watched.mkdir(mode=0o700, exist_ok=True)
-            self._lock = os.open(
-                folder / "write.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-            )
+            self._lock = _open_lock(folder)
             self._open_or_restore()
             self._migrate(folder / "queue.db")
         except (OSError, sqlite3.Error) as error:
@@ -168,15 +164,14 @@ class StoreFile:
             raise unusable(self.folder, error) from error
 
     def _take_lock(self) -> None:
-        until = time.monotonic() + _LIMIT
-        while True:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise _locked(self._lock) from None
-            time.sleep(_PAUSE)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            locked = _wait_for_lock(self.folder)
+            if locked is None:
+                raise _locked(self._lock) from None
+            os.close(self._lock)
+            self._lock = locked
 
     def _was_restored(self) -> bool:
         return (self.folder / "queue.db").stat().st_ino != self._number
@@ -218,6 +213,37 @@ def _make(path: Path) -> None:
     with contextlib.suppress(FileExistsError):
         os.link(name, path)
     os.unlink(name)
+
+
+def _open_lock(folder: Path) -> int:
+    return os.open(folder / "write.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _wait_for_lock(folder: Path) -> int | None:
+    """Open and lock the file of writers; `None` if others have it locked for too long.
+
+    A thread waits, as flock knows no limit. After we have given up, it goes on, and closes the file
+    as soon as it has the lock.
+    """
+    file, turn = _open_lock(folder), threading.Lock()
+    got, given_up = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with turn:
+            if given_up.is_set():
+                os.close(file)
+            else:
+                got.set()
+
+    threading.Thread(target=wait, name="jupyter-dist-lock", daemon=True).start()
+    try:
+        got.wait(_LIMIT)
+    finally:
+        with turn:
+            if not got.is_set():
+                given_up.set()
+    return file if got.is_set() else None
 
 
 def _locked(lock: int) -> DistError:
