@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from jupyter_dist_server.jobs import policy
 from jupyter_dist_server.jobs.eligible import obstacles
 from jupyter_dist_server.jobs.log import PIECE, LogReader, fold
 from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 from jupyter_dist_server.jobs.store.words import read_moment
 
 from ..waiting import PATIENCE, wait_for
@@ -145,3 +148,83 @@ def test_progress_bars_are_folded_and_a_line_without_an_end_is_not_kept() -> Non
     folded = list(fold(pieces))
     assert b"".join(folded) == b"done\nnext\n" + b"x" * (2 * PIECE) + b"y" * PIECE
     assert max(map(len, folded)) <= 2 * PIECE
+
+
+STARTER = """
+import threading
+from jupyter_dist_server.jobs.start_dispatcher import ensure
+from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_folder import store_folder
+
+store = Store(store_folder())
+print("ready", flush=True)
+input()
+ensure(store)
+print(sum(one.name == "jupyter-dist-reaper" for one in threading.enumerate()), flush=True)
+input()
+"""
+
+
+def test_of_dispatchers_that_are_started_at_once_one_remains(queue: Queue) -> None:
+    queue.submit("--begin", "now+1hour", "-c", "0", "true")
+    wait_for(lambda: queue.processes("dist-zygote"), "the first dispatcher")
+    for process in queue.processes():
+        process.kill()
+    wait_for(lambda: not queue.processes(), "the end of all")
+    starters = [
+        subprocess.Popen(
+            [sys.executable, "-c", STARTER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        for _ in range(6)
+    ]
+    with ExitStack() as stack:
+        for starter in starters:
+            stack.enter_context(starter)
+            assert starter.stdout and starter.stdout.readline() == "ready\n"
+        for starter in starters:
+            assert starter.stdin
+            starter.stdin.write("\n")
+        started = [int(starter.stdout.readline()) for starter in starters if starter.stdout]
+        assert sorted(started) == [0] * 5 + [1], "the others leave it to the first"
+        wait_for(lambda: queue.processes("dist-zygote"), "the dispatcher")
+        assert len(queue.processes("dist-dispatcher")) == 1
+        for starter in starters:
+            starter.kill()
+
+
+def test_a_large_environment_is_kept_once_and_never_shown(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        monkeypatch.setenv(f"LARGE_{number}", f"s3cret{number}" + "x" * 100_000)
+    code = "echo ${#LARGE_0} ${#LARGE_9}"
+    jobs = [queue.submit("-c", "0", "sh", "-c", code) for _ in range(2)]
+    for job in jobs:
+        assert queue.ended(job)["state"] == "COMPLETED"
+        assert queue.output(job) == "100007 100007\n"
+    with closing(Store(store_folder())) as store:
+        ((rows, size),) = store.read("SELECT count(*), sum(length(body)) FROM environments")
+    assert rows == 1 and size > 1_000_000
+    for command in (["show", "--json", *jobs], ["history", "--json"], ["queue", "--json"]):
+        assert "s3cret" not in queue.run(*command)
+
+
+def test_an_environment_that_no_program_can_be_given(queue: Queue) -> None:
+    large = "LARGE=" + "x" * 200_000  # Linux: a variable has 128 KiB at most
+    job = queue.ended(queue.submit("-c", "0", "--env", large, "true"))
+    assert (job["state"], job["reason"]) == ("FAILED", "JobLaunchFailure")
+    assert "Argument list too long" in job["detail"]
+
+
+def test_a_dependency_on_a_job_that_is_not_ones_own(queue: Queue) -> None:
+    ended = queue.submit("-c", "0", "true")
+    queue.ended(ended)
+    assert queue.ended(queue.submit("-c", "0", "-d", f"afterok:{ended}", "true"))["started"]
+    newest = int(ended) + 1
+    for unknown in (newest + 1, newest + 2):  # its own id, and one of somebody else
+        said = queue.run("submit", "-d", f"afterok:{unknown}", "true", code=2)
+        assert f"There is no job {unknown}." in said and "another user's job, wait" in said

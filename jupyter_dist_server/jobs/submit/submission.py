@@ -117,8 +117,14 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
                 "Use TYPE:JOB[:JOB…] with after, afterok, afternotok or afterany; or singleton.",
             )
         singleton = singleton or kind == "singleton"
-        for job in select(store, labels) if labels else ():
-            found.append((job.id, kind))
+        try:
+            found += [(job.id, kind) for job in select(store, labels)]
+        except DistError as error:
+            hint = (
+                "A dependency is one of your own jobs, see “jdist queue”. For another user's job, "
+                "wait in a line that runs first: --setup 'COMMAND'."
+            )
+            raise DistError(error.code, error.message, hint, "dependency") from error
     return found, singleton
 
 
