@@ -60,10 +60,12 @@ def started_after(
 
 def next_after(system: System, folder: Path, times: int) -> list[float]:
     """Return the seconds between the end of a job and the start of the next one."""
-    file = folder / f"{system.name}-chain"
+    file, all_wait = folder / f"{system.name}-chain", folder / f"{system.name}-all-wait"
     line = NOW.format(file=file)
+    until_all_wait = f"until [ -e {all_wait} ]; do sleep 0.1; done"
     for _ in range(times + 1):
-        system.submit(f"{line}; sleep 0.3; {line}")
+        system.submit(f"{until_all_wait}; {line}; sleep 0.3; {line}")
+    all_wait.touch()  # or the time that a submission takes would be measured
     stamps = sorted(wait_for_lines(file, 2 * (times + 1)))
     return [start - end for end, start in zip(stamps[1::2], stamps[2::2], strict=False)]
 

@@ -13,7 +13,6 @@ from ..jobs.store.states import ENDED
 from ..jobs.store.store import Store
 from ..jobs.submit.prepare import signal_number
 from ..jobs.submit.submission import select
-from .read_gpus import read_now
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
@@ -90,9 +89,11 @@ def run_requeue(options: argparse.Namespace, store: Store) -> int:
 
 def run_update(options: argparse.Namespace, store: Store) -> int:
     """Change jobs: the time limit, also of one that runs; else of those that wait."""
+    from ..gpus.gpu_reader import read_gpus  # not above: most changes do without
+
     jobs = chosen(options, store)
     if options.gpus is not None and not 0 <= options.gpus <= (
-        there := len(read_now().inventory.gpus) if options.gpus else 0
+        there := len(read_gpus().inventory.gpus) if options.gpus else 0
     ):
         message = f"{options.gpus} GPUs were asked for, and this machine has {there} GPUs."
         raise DistError("too_large", message)

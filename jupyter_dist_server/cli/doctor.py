@@ -15,11 +15,11 @@ from pathlib import Path
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
+from ..gpus.gpu_reader import read_gpus
 from ..jobs.dispatcher_lock import stopped, take_lock
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
 from ..jobs.wake import Wake
-from .read_gpus import read_now
 from .table import table
 
 _LEAST_SPACE = 200 * 2**20
@@ -59,7 +59,7 @@ def findings(store: Store) -> Iterator[Finding]:
     yield leases()
     yield inotify(store)
     yield dispatcher(store)
-    seen = read_now().inventory
+    seen = read_gpus().inventory
     yield Finding(
         bool(seen.gpus) or not store.select("gpus > 0 AND state = 'PENDING'"),
         f"{len(seen.gpus)} GPUs." if seen.gpus else seen.reason or "There is no GPU.",

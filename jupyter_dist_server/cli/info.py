@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 
 import msgspec
 
 from ..common.units import format_bytes
-from ..gpus.gpu_state import read_gpu_state
+from ..gpus.gpu_reader import read_gpus
 from ..jobs.lease import GpuLease, holders
 from ..jobs.schedule.overview import overview
 from ..jobs.store.store import Store
@@ -24,7 +23,7 @@ def add_info_options(parser: argparse.ArgumentParser) -> None:
 
 def run_info(options: argparse.Namespace, store: Store) -> int:
     """Print the GPUs: how busy, and who has them."""
-    seen = asyncio.run(read_gpu_state())
+    seen = read_gpus()
     leases = holders(seen.inventory)
     idle = idle_since(store)
     if options.json:

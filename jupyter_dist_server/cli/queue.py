@@ -19,7 +19,6 @@ from ..jobs.store.store_folder import other_machines
 from ..jobs.store.words import write_moment
 from ..jobs.usage import ensure_sampler
 from ..jobs.wake import Wake
-from .read_gpus import read_now
 from .table import table
 
 _COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
@@ -100,8 +99,10 @@ def _columns(options: argparse.Namespace) -> list[str]:
 
 
 def _rows(options: argparse.Namespace, store: Store) -> list[Row]:
+    from ..gpus.gpu_reader import read_gpus  # not above: the own queue is shown without
+
     waits = any(job.gpus for job in store.pending()) if options.start or options.user else False
-    gpus = read_now() if options.user or (options.start and waits) else None
+    gpus = read_gpus() if options.user or (options.start and waits) else None
     rows: Sequence[Row] = overview(store, gpus, start=options.start)
     if options.user not in (None, "all"):
         rows = [row for row in rows if row.user == options.user]

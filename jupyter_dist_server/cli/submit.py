@@ -8,15 +8,12 @@ import signal
 import sys
 
 from ..common.errors import DistError
-from ..jobs.control import cancel
 from ..jobs.store.states import COMPLETED
 from ..jobs.store.store import Store
-from ..jobs.submit.dry_run import dry_run
 from ..jobs.submit.options import add_job_options
 from ..jobs.submit.prepare import Submission, prepare
 from ..jobs.submit.request import JobRequest
 from ..jobs.submit.submission import check_parameters, commands
-from .follow import follow
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +34,8 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
     """Queue jobs, and say which."""
     asked = _prepare(options, store)
     if options.dry_run:
+        from ..jobs.submit.dry_run import dry_run  # not above: submitting does without
+
         check_parameters(asked.job.spec.argv, asked.rows)
         count = asked.count
         print(f"Would submit {count} job{'s' * (count > 1)}, {asked.job.gpus} GPUs each:")
@@ -58,6 +57,9 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
 
 def run_run(options: argparse.Namespace, store: Store) -> int:
     """Queue one job, show what it prints, and end as it does; Ctrl+C cancels it."""
+    from ..jobs.control import cancel
+    from .follow import follow
+
     asked = _prepare(options, store)
     if asked.count > 1 or asked.tasks:
         raise DistError("bad_option", "jdist run starts one job.", "Use jdist submit for several.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import subprocess
@@ -12,9 +13,8 @@ import msgspec
 
 from ..common.interpreter import python_command
 from ..common.protocol.sampler_messages import Complete, News, SamplerNews, SamplerSettings
-from .gpu_state import GpuState, state_of
+from .gpu_state import GpuState, read_news, state_of
 from .inventory import Inventory
-from .sampling import read_news
 
 _END = 2.0
 """Seconds within which a process that was killed has ended, unless it hangs in the driver."""
@@ -107,6 +107,12 @@ class GpuReader:
                 process.wait(_END)
             except subprocess.TimeoutExpired:
                 self._hangs = process
+
+
+def read_gpus() -> GpuState:
+    """Return what NVML says now, read by a process that ends then."""
+    with contextlib.closing(GpuReader()) as reader:
+        return reader.read()
 
 
 def _nothing(reason: str) -> GpuState:

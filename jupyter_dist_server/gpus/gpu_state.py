@@ -1,9 +1,9 @@
-"""All that NVML tells, read once, by a process that ends then."""
+"""All that NVML told at one time."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..common.protocol.sampler_messages import (
@@ -12,12 +12,12 @@ from ..common.protocol.sampler_messages import (
     News,
     ProcessesNews,
     SampleNews,
-    SamplerSettings,
+    decode_sampler_news,
 )
 from .inventory import Inventory
 from .metrics import Errors, Processes, Samples
-from .one_child import DriverHangsError, asking_driver
-from .sampling import end_process, last_line, read_news, start_process
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -51,42 +51,10 @@ def state_of(said: Iterable[News]) -> GpuState | None:
     return GpuState(inventory, samples, processes, errors) if inventory else None
 
 
-async def read_gpu_state(
-    timeout: float = 15.0,
-    environment: Mapping[str, str] | None = None,
-    host_pids: bool | None = None,
-) -> GpuState:
-    """Read everything once, in a process that ends then. Rates need two samples, and are not told.
-
-    Parameters
-    ----------
-    timeout : float
-        Seconds after which a hanging driver is given up on; the inventory then says so.
-    environment, host_pids
-        As of `Telemetry`.
-    """
+def read_news(line: bytes) -> News | None:
+    """Return what a process that samples says in a line; `None` for what a library has printed."""
     try:
-        async with asking_driver(timeout):
-            return await _read_once(timeout, environment, host_pids)
-    except DriverHangsError as error:
-        return GpuState(Inventory(reason=str(error)))
-
-
-async def _read_once(
-    timeout: float, environment: Mapping[str, str] | None, host_pids: bool | None
-) -> GpuState:
-    settings = SamplerSettings(host_pids=host_pids, once=True)
-    process = await start_process(settings, environment)
-    assert process.stdout and process.stderr
-    try:
-        out = await asyncio.wait_for(process.stdout.read(), timeout)
-    except asyncio.TimeoutError:
-        return GpuState(
-            Inventory(reason=f"The NVIDIA driver did not respond within {timeout:g} s.")
-        )
-    finally:
-        await end_process(process)
-    if state := state_of(filter(None, map(read_news, out.splitlines()))):
-        return state
-    why = await last_line(process.stderr) or "its process wrote no output"
-    return GpuState(Inventory(reason=f"Listing the GPUs failed: {why}."))
+        return decode_sampler_news(line)
+    except ValueError as error:
+        _LOG.warning("The process that reads the GPUs wrote: %r (%s)", line[:200], error)
+        return None

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import msgspec
 
 from ..common.interpreter import python_command
-from ..common.protocol.sampler_messages import News, SamplerSettings, decode_sampler_news
+from ..common.protocol.sampler_messages import NO_DRIVER, News, SamplerSettings
+from .gpu_state import read_news
 from .one_child import DriverHangsError, check_driver, note_killed
 
 _LOG = logging.getLogger(__name__)
 
-NO_DRIVER = 3
-"""Exit code of the process when the driver cannot be used, and it has said so."""
 _LINE_LIMIT = 2**24
 """Bytes that one message may have."""
 _LAST_WORDS = 2000
@@ -204,15 +203,6 @@ class _Watch:
             "the GPUs when the old one has ended."
         )
         _kill(self._process)
-
-
-def read_news(line: bytes) -> News | None:
-    """Return what a process that samples says in a line; `None` for what a library has printed."""
-    try:
-        return decode_sampler_news(line)
-    except ValueError as error:
-        _LOG.warning("The process that reads the GPUs wrote: %r (%s)", line[:200], error)
-        return None
 
 
 async def start_process(

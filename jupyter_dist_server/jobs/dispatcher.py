@@ -35,11 +35,12 @@ from .schedule.order_lock import order_lock
 from .schedule.patience import Patience
 from .schedule.plan import Plan
 from .schedule.promise import Promise
-from .schedule.situation import Situation, others, situation_of, store_name, wants_of_jobs
+from .schedule.situation import Situation, others, situation_of, wants_of_jobs
 from .schedule.why_waiting import detail
 from .store.job import AGAIN, Job
 from .store.states import CONFIGURING
 from .store.store import Store
+from .store.store_folder import store_name
 from .usage import ensure_sampler
 from .wake import Wake
 

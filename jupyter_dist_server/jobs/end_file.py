@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .schedule.situation import store_name
 from .store.job import AGAIN, REQUEUES, Job
 from .store.states import FAILED, PENDING
 from .store.store import Store
+from .store.store_folder import store_name
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..common.errors import DistError
-from ..gpus.gpu_state import read_gpu_state
 from ..gpus.inventory import Gpu
+from ..gpus.read_gpu_state import read_gpu_state
 from ..placement.allocation import Allocator
 from ..placement.policies import find, free_memory
 from ..placement.pool_record import allowed, new_record

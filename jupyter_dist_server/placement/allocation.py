@@ -19,9 +19,10 @@ from ..common.files.shared_folder import folder, owner_notice
 from ..common.processes import ProcessRef, until_ended
 from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.records import PoolRecord
-from ..gpus.gpu_state import GpuState, read_gpu_state
+from ..gpus.gpu_state import GpuState
 from ..gpus.inventory import Inventory
 from ..gpus.metrics import Processes
+from ..gpus.read_gpu_state import read_gpu_state
 from ..jobs.held_file import name_of
 from ..jobs.lease import GpuTaken, Lease, holders
 from ..jobs.schedule.board import POOL, Board, posted

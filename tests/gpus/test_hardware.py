@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from jupyter_dist_server.gpus.gpu_state import read_gpu_state
 from jupyter_dist_server.gpus.inventory import Gpu
+from jupyter_dist_server.gpus.read_gpu_state import read_gpu_state
 from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..waiting import wait_for

@@ -13,7 +13,7 @@ from statistics import median
 import psutil
 import pytest
 
-from jupyter_dist_server.gpus.sampling import read_news
+from jupyter_dist_server.gpus.gpu_state import read_news
 from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..fake_nvml.build import State

@@ -10,6 +10,9 @@ import msgspec
 
 from .decoding import reader
 
+NO_DRIVER = 3
+"""Exit code of the process when the driver cannot be used, and it has said so."""
+
 # -- GPUs -------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ...common.protocol.sampler_messages import (
+    NO_DRIVER,
     Complete,
     ErrorsNews,
     InventoryNews,
@@ -29,7 +30,6 @@ from ...common.protocol.sampler_messages import (
 from ..inventory import Inventory, describe
 from ..metrics import PROCESSES_TIER, Value
 from ..nvml import NO_GPU, Failure, devices, start, stop
-from ..sampling import NO_DRIVER
 from .gpu_processes import ProcessReader, sees_host_pids
 from .reader import DriverGone, Reader
 from .readings import PCIE, READINGS, Reading

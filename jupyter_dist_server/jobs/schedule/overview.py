@@ -14,9 +14,10 @@ from ..lease import KnownLeaseholder, running
 from ..store.job import Job
 from ..store.states import PENDING, RUNNING
 from ..store.store import Store
+from ..store.store_folder import store_name
 from .board import POOL
 from .plan import Expected, forecast
-from .situation import others, situation_of, store_name
+from .situation import others, situation_of
 from .wants import Want
 
 if TYPE_CHECKING:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -16,6 +14,7 @@ from ..held_file import name_of
 from ..lease import GpuLease, KnownLeaseholder, holders, running
 from ..store.job import Job
 from ..store.store import Store
+from ..store.store_folder import store_name
 from ..store.words import write_moment
 from .board import POOL, Posted, posted, wants_of
 from .plan import Plan, forecast, never, plan
@@ -148,11 +147,6 @@ def situation_of(
         active=active,
         store=store_name(store.folder),
     )
-
-
-def store_name(folder: Path) -> str:
-    """Return what others are told of a queue, to tell it from another one of the same user."""
-    return hashlib.sha256(os.fsencode(folder.absolute())).hexdigest()[:12]
 
 
 def wants_of_jobs(jobs: Iterable[Job], head_since: Mapping[int, float]) -> list[Want]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from pathlib import Path
 
@@ -51,3 +52,8 @@ def on_network(path: Path) -> bool:
 def other_machines(folder: Path) -> int:
     """Return how many other machines have a queue beside this one, in a home that they share."""
     return sum(path.parent != folder for path in folder.parent.glob("*/queue.db"))
+
+
+def store_name(folder: Path) -> str:
+    """Return what others are told of a queue, to tell it from another one of the same user."""
+    return hashlib.sha256(os.fsencode(folder.absolute())).hexdigest()[:12]

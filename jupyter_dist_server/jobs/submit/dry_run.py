@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ...gpus.gpu_state import GpuState, read_gpu_state
+from ...gpus.gpu_reader import read_gpus
+from ...gpus.gpu_state import GpuState
 from ..eligible import Obstacle, obstacles
 from ..schedule.plan import forecast
 from ..schedule.situation import Situation, situation_of
@@ -59,7 +59,7 @@ def dry_run(asked: Submission, store: Store) -> DryRun:
     if obstacle:
         return DryRun(*told, False, [], None, None, False, *_held_up(obstacle))
     eligible = sorted([*eligible, job], key=lambda one: (-one.priority, one.queued, one is job))
-    gpus = asyncio.run(read_gpu_state()) if any(one.gpus for one in eligible) else None
+    gpus = read_gpus() if any(one.gpus for one in eligible) else None
     return _look_ahead(told, job, situation_of(store, gpus, eligible, active), gpus, now)
 
 

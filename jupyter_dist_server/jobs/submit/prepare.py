@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
 import signal
@@ -13,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from ...common.errors import DistError, reading
-from ...gpus.gpu_state import read_gpu_state
 from ..eligible import HELD
 from ..policy import allowed_limit
 from ..store.job import LOG_MAX, REQUEUES, Job, Spec
@@ -207,7 +205,9 @@ def _gpus(request: JobRequest) -> tuple[int, tuple[str, ...]]:
     """Return how many GPUs are asked for, and the UUIDs of those that will do."""
     if not request.gpus and not request.gpu_ids:
         return request.gpus or 0, ()
-    there = asyncio.run(read_gpu_state()).inventory
+    from ...gpus.gpu_reader import read_gpus  # not above: jobs on the CPU do without
+
+    there = read_gpus().inventory
     gpus = list(there.gpus)
     if request.gpu_ids:
         named = [text.strip() for text in request.gpu_ids.split(",")]

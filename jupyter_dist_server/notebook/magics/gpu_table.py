@@ -8,9 +8,9 @@ from ...common.protocol.records import PoolRecord
 from ...common.protocol.sampler_messages import GpuProcess
 from ...common.rank_specs import format_ranks
 from ...common.units import format_bytes
-from ...gpus.gpu_state import read_gpu_state
 from ...gpus.inventory import Gpu
 from ...gpus.metrics import Value
+from ...gpus.read_gpu_state import read_gpu_state
 from ...jobs.lease import GpuLease, holders
 from ...placement.conflicts import REAL_MEMORY, clock
 

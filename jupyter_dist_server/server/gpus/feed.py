@@ -15,8 +15,8 @@ import psutil
 
 from ...common.errors import DistError
 from ...common.tasks import Tasks
-from ...gpus.gpu_state import read_gpu_state
 from ...gpus.inventory import Inventory
+from ...gpus.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry, Update
 from ...jobs.lease import GpuLease, holders
 from ...placement.pool_record import allowed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ...common.errors import DistError
-from ...gpus.gpu_state import read_gpu_state
+from ...gpus.gpu_reader import read_gpus
 from ...jobs import control
 from ...jobs.recovery import recover
 from ...jobs.schedule.overview import overview
@@ -111,7 +110,7 @@ class QueueHandler(JobHandlerBase):
 
         def look(store: Store) -> str:
             _refresh(store)
-            gpus = asyncio.run(read_gpu_state())
+            gpus = read_gpus()
             rows = overview(store, gpus, start=start)
             told = [row.to_json() for row in rows[:MOST]]
             return json.dumps({"rows": told, "count": len(rows)})
