@@ -15,8 +15,10 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
+
+import msgspec
 
 from ..common.files.inherited_lease import InheritedLease
 from ..common.files.open_files import raise_limit
@@ -48,15 +50,19 @@ from ..common.protocol.agent_messages import (
     ReleaseLock,
     Restart,
     Snapshot,
+    StartRanks,
     Stop,
 )
+from ..common.protocol.nodes import PoolNode
 from ..common.protocol.rank_start import Failed, Ready, decode_report
 from ..common.protocol.reason import Reason
 from ..common.tasks import Tasks
 from .attachments import Attachments
 from .control_socket import Client, ControlSocket
 from .exit_reasons import Deaths
+from .first_node import FirstNode, stream_of
 from .lock_queue import LockQueue
+from .nodes import Nodes
 from .rank_log import RankLogs
 from .rank_processes import left_behind, read_report, signal_rank
 from .starting import Starter
@@ -77,10 +83,16 @@ class Agent:
         The control socket, already bound by the owner.
     lease : InheritedLease or None
         Of the pool's GPUs.
+    orders : tuple of int or None
+        Descriptors by which the first node's agent is heard and answered, on another node.
     """
 
     def __init__(
-        self, folder: Path, listener: socket.socket, lease: InheritedLease | None = None
+        self,
+        folder: Path,
+        listener: socket.socket,
+        lease: InheritedLease | None = None,
+        orders: tuple[int, int] | None = None,
     ) -> None:
         self.folder = folder
         self._lease = lease
@@ -101,6 +113,11 @@ class Agent:
         self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
         self._lock = LockQueue(self._control.tell)
         self._tasks = Tasks()
+        self._nodes = Nodes(
+            folder, self.config, self._on_node, self._on_node_lost, self._control.tell
+        )
+        self._orders = orders
+        self._first_node = FirstNode(lambda: self._tasks.add(self.stop()))
         self._attachments = Attachments(
             self.config.owner,
             self.config.grace,
@@ -143,7 +160,7 @@ class Agent:
     def _on_child_end(self) -> None:
         """Reap every child that has ended; called on SIGCHLD."""
         changed = False
-        for record in self.ranks:
+        for record in self._own(self.ranks):
             if record.pid is None or record.state == "dead":
                 continue
             pid, status = os.waitpid(record.pid, os.WNOHANG)
@@ -157,13 +174,51 @@ class Agent:
                 self._on_report(record.rank)  # its last words may still be in the socket
             if was_starting and not self.stopping and not self.failure:
                 self._fail(record.rank, Failed(record.exit or ""))
-        reap_orphans({record.pid for record in self.ranks})
+        reap_orphans({record.pid for record in self._own(self.ranks)} | self._nodes.pids)
         if changed:
             self._death.set()
             self._control.broadcast()
 
     def _fail(self, rank: int, failure: Failed) -> None:
         self.failure = self._deaths.explain_failure(rank, failure)
+        self._tasks.add(self.stop())
+
+    def _own(self, ranks: Iterable[RankState]) -> list[RankState]:
+        """Return those of some ranks that are on this node: only here, their pids are theirs."""
+        return [record for record in ranks if record.rank in self.starter.own]
+
+    # -- other nodes ------------------------------------------------------------------------
+
+    def _on_node(self, node: PoolNode, said: Snapshot) -> None:
+        """Note what another node's agent says of its ranks, if it knows of our last order."""
+        if said.failure and not self.failure:
+            where = f"On node {node.name}: {said.failure.message}"
+            self._give_up(msgspec.structs.replace(said.failure, message=where))
+        new = [f"Node {node.name}: {notice}" for notice in said.notices]
+        self.starter.notices += [one for one in new if one not in self.starter.notices]
+        if said.generation == self.starter.generation:
+            for rank in node.ranks:
+                # Without its start time, nobody takes a process of another node for one of ours.
+                self.ranks[rank] = msgspec.structs.replace(
+                    said.ranks[rank], start_ticks=None, node=node.name
+                )
+            self._death.set()
+        self._control.broadcast()
+
+    def _on_node_lost(self, node: PoolNode, why: Reason | str) -> None:
+        if isinstance(why, Reason):
+            self._give_up(why)
+        self._note_lost_nodes()
+        self._death.set()
+        self._control.broadcast()
+
+    def _note_lost_nodes(self) -> None:
+        for record in self.ranks:
+            if record.state != "dead" and (why := self._nodes.why_lost(record.rank)):
+                record.state, record.since, record.exit = "dead", time.time(), why
+
+    def _give_up(self, why: Reason) -> None:
+        self.failure = self.failure or why
         self._tasks.add(self.stop())
 
     # -- talking to owners and clients ------------------------------------------------------
@@ -181,6 +236,7 @@ class Agent:
             attachments=self._attachments.all(),
             ranks=self.ranks,
             time=self._limit.state,
+            addresses=self.starter.addresses(),
         )
 
     def _on_gone(self, client: Client) -> None:
@@ -189,6 +245,7 @@ class Agent:
         self._limit.remove(client)
 
     def _obey(self, client: Client, command: Commands) -> None:
+        self._first_node.note()
         if isinstance(command, Attach):
             self._attachments.add(client, command.attachment)
         elif isinstance(command, AcquireLock):
@@ -196,7 +253,7 @@ class Agent:
         elif isinstance(command, ReleaseLock):
             self._lock.release(client)
         elif isinstance(command, Kill):
-            self._kill(command.pids)
+            self._kill(command)
         elif isinstance(command, Stop):
             self._tasks.add(self.stop())
         elif isinstance(command, Extend):
@@ -208,32 +265,41 @@ class Agent:
         elif unknown := set(_ranks_of(command)) - set(range(self.world_size)):
             self._control.tell(client, Refused(f"there is no rank {min(unknown)}"))
         elif isinstance(command, Interrupt):
-            for rank in command.ranks:
-                signal_rank(self.ranks[rank], signal.SIGINT)
+            for record in self._own(self.ranks[rank] for rank in command.ranks):
+                signal_rank(record, signal.SIGINT)
+            self._nodes.send(command.ranks, Interrupt)
         elif isinstance(command, Log):
-            self._control.tell(client, LogLines(self._logs.lines(command.rank)))
+            if command.rank in self.starter.own:
+                self._control.tell(client, LogLines(self._logs.lines(command.rank)))
+            else:
+                self._nodes.ask_log(client, command.rank)
+        elif isinstance(command, StartRanks):
+            self._tasks.add(self._restart(command.ranks, command))
         elif not self.stopping:
             self._tasks.add(self._restart(command.ranks or range(self.world_size)))
 
     # -- ending -----------------------------------------------------------------------------
 
-    def _kill(self, pids: Collection[int]) -> None:
+    def _kill(self, asked: Kill) -> None:
         """Kill ranks at once; until it is reaped by us, nobody else can have a rank's pid."""
-        for record in self.ranks:
-            if record.pid in pids and record.state != "dead":
+        ranks = asked.ranks or range(self.world_size)
+        self._nodes.send(ranks, lambda mine: Kill(asked.pids, mine))
+        for record in self._own(self.ranks):
+            if record.rank in ranks and record.pid in asked.pids and record.state != "dead":
                 self._endings[record.rank] = KILLED
                 signal_rank(record, signal.SIGKILL)
 
-    async def _restart(self, chosen: Collection[int]) -> None:
+    async def _restart(self, chosen: Collection[int], order: StartRanks | None = None) -> None:
+        """Replace ranks, as the first node's agent has ordered if this is another one."""
         async with self._restarting:  # two notebooks may ask for the same rank
-            if self.starter.whole and self.starter.is_starting:
+            if not order and self.starter.whole and self.starter.is_starting:
                 chosen = range(self.world_size)  # as the others would wait for those to meet them
             self.starter.cancel(chosen)
             self._endings = dict.fromkeys(chosen, RESTARTED)
             await self._end_ranks(chosen)
             if not self.stopping:
                 self._endings = {}
-                self._order(chosen)
+                self._order(chosen, order)
                 self._control.broadcast()
 
     async def stop(self) -> None:
@@ -245,20 +311,23 @@ class Agent:
         self._endings = {} if self.failure else dict.fromkeys(everybody, STOPPED)
         self.starter.cancel(everybody)
         self._control.broadcast()
-        await self._end_ranks(everybody)
+        await asyncio.gather(self._end_ranks(everybody), self._nodes.close())
         self._control.broadcast()
         self._stopped = True
         self._wake.set()
 
     async def _end_ranks(self, chosen: Collection[int]) -> None:
-        ending = [record for record in self.ranks if record.rank in chosen]
+        own = self._own(self.ranks)
+        ending = [record for record in own if record.rank in chosen]
         for number in (signal.SIGTERM, signal.SIGKILL):
             for record in ending:
                 signal_rank(record, number)
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._all_dead(ending), GRACE)
         # The ranks themselves are reaped by `_on_child_end` alone.
-        left = left_behind(ending, self.config.id, by_all=len(ending) == len(self.ranks))
+        left = left_behind(
+            ending, self.config.id, by_all=len(ending) == len(own), spared=self._nodes.pids
+        )
         await ended_now(left)
 
     async def _all_dead(self, ending: list[RankState]) -> None:
@@ -273,15 +342,25 @@ class Agent:
         loop.add_signal_handler(signal.SIGCHLD, self._on_child_end)
         loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
         await self._control.open()
-        self._attachments.open()
-        self._limit.open()
+        if not self._orders:
+            self._attachments.open()
+            self._limit.open()
+        if self._orders:
+            head = self._tasks.add(self._control.converse(*await stream_of(*self._orders)))
+            self._tasks.add(self._first_node.watch(head))
         if self.failure:
             self._tasks.add(self.stop())
-        else:
+        elif not self._orders:
+            self._nodes.open()
             self._order(range(self.world_size))
 
-    def _order(self, chosen: Collection[int]) -> None:
-        self.starter.order(chosen)
+    def _order(self, chosen: Collection[int], order: StartRanks | None = None) -> None:
+        if order:
+            self.starter.follow(order)
+        else:
+            self.starter.order(chosen)
+            self._nodes.start(self.starter.as_order(chosen))
+            self._note_lost_nodes()
         self._wake.set()
 
     async def _has_next(self) -> bool:
@@ -296,7 +375,7 @@ class Agent:
     def run(self) -> None:
         """Start the ranks and serve until the pool ends."""
         inherited = {int(name) for name in os.listdir("/dev/fd")}
-        inherited.discard(self.listener.fileno())
+        inherited -= {self.listener.fileno(), *(self._orders or ())}
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         loop.run_until_complete(self._open())
@@ -311,19 +390,25 @@ class Agent:
         loop.run_until_complete(self._control.close())
 
 
-def _ranks_of(command: Interrupt | Log | Restart) -> list[int]:
+def _ranks_of(command: Interrupt | Log | Restart | StartRanks) -> list[int]:
     return [command.rank] if isinstance(command, Log) else command.ranks
 
 
-def serve(listener: socket.socket, lease: list[int], failure: Reason | None) -> None:
+def serve(
+    listener: socket.socket,
+    lease: list[int],
+    failure: Reason | None,
+    orders: tuple[int, int] | None = None,
+) -> None:
     """Be the agent of a listening control socket, which lies in the folder, until its pool ends.
 
     The descriptors of a lease are held as long. With a `failure`, only say why no rank can start.
+    `orders` are descriptors for the first node's agent, on another node.
     """
     call_ourselves("dist-agent")
     raise_limit()  # for our ranks too, which have a connection to each other in every group
     held = InheritedLease(lease) if lease else None  # at once, and by no child of ours
-    agent = Agent(Path(listener.getsockname()).parent, listener, held)
+    agent = Agent(Path(listener.getsockname()).parent, listener, held, orders)
     agent.failure = failure
     if not failure:
         agent.starter.prepare()

@@ -84,6 +84,10 @@ class ControlSocket:
         except PermissionError:  # root's processes included, as nothing of ours comes from there
             writer.close()
             return
+        await self.converse(reader, writer)
+
+    async def converse(self, reader: asyncio.StreamReader, writer: Client) -> None:
+        """Serve one client, until it hangs up."""
         self._writers.add(writer)
         writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all was sent
         writer.write(self._line())

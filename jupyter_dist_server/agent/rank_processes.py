@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Collection
 
 import msgspec
 import psutil
@@ -26,7 +27,7 @@ def spawn(orders: RankOrders) -> subprocess.Popen[bytes]:
             *python_command(sys.executable, rank_process.__name__),
             msgspec.json.encode(orders).decode(),
         ],
-        pass_fds=(orders.report, orders.store),
+        pass_fds=[held for held in (orders.report, orders.store) if held >= 0],
         stdin=subprocess.DEVNULL,
     )
 
@@ -60,12 +61,14 @@ def signal_rank(rank: RankState, number: signal.Signals) -> None:
             os.kill(rank.pid, number)
 
 
-def left_behind(ended: list[RankState], pool_id: str, by_all: bool) -> set[psutil.Process]:
+def left_behind(
+    ended: list[RankState], pool_id: str, by_all: bool, spared: Collection[int] = ()
+) -> set[psutil.Process]:
     """Find what ranks have started in the background, without the ranks themselves.
 
     It is in their sessions, has their environment or, as the agent is sub-reaper on Linux, is a
     descendant of the agent's; whose descendant can't be told, so those count only if all ranks
-    have ended.
+    have ended. `spared` are children of the agent's that are no ranks, and live on.
     """
     leaders = [
         ProcessRef(rank.pid, rank.start_ticks) for rank in ended if rank.pid and rank.start_ticks
@@ -73,6 +76,15 @@ def left_behind(ended: list[RankState], pool_id: str, by_all: bool) -> set[psuti
     left = set(session_members(leaders))
     left.update(members_of_pool(pool_id, [rank.rank for rank in ended]))
     if by_all:
-        left.update(psutil.Process().children(recursive=True))
+        for child in psutil.Process().children():
+            if child.pid not in spared:
+                left.update({child, *_descendants(child)})
     ranks = {leader.pid for leader in leaders}
     return {process for process in left if process.pid not in ranks}
+
+
+def _descendants(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []

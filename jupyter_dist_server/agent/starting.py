@@ -16,15 +16,17 @@ from typing import NoReturn
 
 import psutil
 
+from ..common.folder import REMOTE_CHANNELS
 from ..common.processes import ProcessRef, call_ourselves
-from ..common.protocol.agent_messages import RankState
+from ..common.protocol.agent_messages import RankState, StartRanks
+from ..common.protocol.nodes import RankAddress
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.rank_start import RankOrders
 from ..common.protocol.reason import Reason
 from ..rank import main as rank_process
 from .rank_environment import rank_environment
 from .rank_processes import close_all_but, spawn
-from .store_proxy import StoreProxy
+from .store_proxy import HOST, StoreProxy
 
 
 def preload() -> Reason | None:
@@ -58,6 +60,8 @@ class Starter:
         How often ranks were started.
     whole : bool
         Whether all ranks were started together, the last time.
+    own : list of int
+        The ranks that are on this node.
     """
 
     def __init__(self, folder: Path, config: PoolFile, on_report: Callable[[int], None]) -> None:
@@ -71,12 +75,18 @@ class Starter:
         self._folder = folder
         self._config = config
         self._devices = [rank.device for rank in config.ranks]
+        self._nodes = config.nodes
+        self.own = config.own
         self._on_report = on_report
         self._ordered: deque[int] = deque()
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._store: StoreProxy | None = None
         self._reserved: tuple[socket.socket, socket.socket] | None = None
         """They hold the ports at which programs on the ranks meet; the pool's group has its own."""
+        self.ports = (0, 0, 0)
+        """On the first node: of the group's store, and of those programs."""
+        self._held: dict[int, dict[str, socket.socket]] = {}
+        """They hold the ports of ranks whose clients are on another node, also through restarts."""
 
     def prepare(self) -> None:
         """Choose the devices, and make sure that forking is safe."""
@@ -111,17 +121,59 @@ class Starter:
             if self._store:
                 self._store.close()
             # Rank 0 serves the store on a listener that is there by now: nobody can take its port.
-            self._store = StoreProxy()
+            self._store = StoreProxy(self._master, [node.address for node in self._nodes[1:]])
             if self._store.notice and self._store.notice not in self.notices:
                 self.notices.append(self._store.notice)
-            self._reserved = self._reserved or (_reserve_port(), _reserve_port())
+            if not self._reserved:
+                self._reserved = _reserve_port(self._master), _reserve_port(self._master)
+            programs = (held.getsockname()[1] for held in self._reserved)
+            self.ports = (self._store.port, *programs)
+        self._begin(chosen)
+
+    def as_order(self, chosen: Collection[int]) -> StartRanks:
+        """Return what other nodes are to do, after `order`."""
+        return StartRanks(list(chosen), self.generation, self.whole, self.ports)
+
+    def follow(self, order: StartRanks) -> None:
+        """Do what the first node's agent says, which has ordered the same there."""
+        self.generation, self.whole, self.ports = order.generation, order.whole, order.ports
+        if not self.ranks:
+            self.ranks = [
+                RankState(rank, device, time.time(), "dead")
+                for rank, device in enumerate(self._devices)
+            ]
+        self._begin(order.ranks)
+
+    @property
+    def _master(self) -> str:
+        return self._nodes[0].address if self._nodes else HOST
+
+    def _begin(self, chosen: Collection[int]) -> None:
         self.ranks = [
-            RankState(rank, self._devices[rank], time.time())
+            RankState(rank, self._devices[rank], time.time(), node=self._node_of(rank))
             if rank in chosen
             else self.ranks[rank]
-            for rank in range(size)
+            for rank in range(self._config.world_size)
         ]
-        self._ordered.extend(chosen)
+        self._ordered.extend(rank for rank in chosen if rank in self.own)
+
+    def _node_of(self, rank: int) -> str:
+        return next((node.name for node in self._nodes[1:] if rank in node.ranks), "")
+
+    def addresses(self) -> dict[int, RankAddress]:
+        """Return where ranks of this node listen for clients on another, which stays the same."""
+        if not self._config.node:
+            return {}
+        host = self._nodes[self._config.node].address
+        if not self._held:
+            self._held = {
+                rank: {channel: _reserve_port(host) for channel in REMOTE_CHANNELS}
+                for rank in self.own
+            }
+        return {
+            rank: RankAddress(host, {name: held.getsockname()[1] for name, held in ports.items()})
+            for rank, ports in self._held.items()
+        }
 
     def cancel(self, chosen: Collection[int]) -> None:
         """Forget orders for some ranks."""
@@ -131,15 +183,15 @@ class Starter:
         """Fork or spawn the next rank, if there is one. Does not return in a forked child."""
         if not self._ordered:
             return
-        assert self._store is not None and self._reserved is not None
         rank = self._ordered.popleft()
         ours, theirs = socket.socketpair()
         environment = rank_environment(
             rank,
             self._config.world_size,
             self._config.id,
-            (self._reserved[0].getsockname()[1], self._reserved[1].getsockname()[1]),
+            self.ports[1:],
             self._config.ranks[rank].mask,
+            self._nodes,
         )
         orders = RankOrders(
             folder=str(self._folder),
@@ -147,10 +199,12 @@ class Starter:
             device=self._devices[rank],
             backend=self.backend,
             report=theirs.fileno(),
-            store=self._store.listener.fileno(),
+            store=self._store.listener.fileno() if self._store else -1,
+            store_address=(self._master, self.ports[0]),
             environment=environment | self._config.thread_limits,
             parent=os.getpid(),
             alone=not self.whole,
+            address=self.addresses().get(rank),
         )
         if self.method == "fork":
             pid = os.fork()
@@ -178,9 +232,9 @@ class Starter:
         rank_process.run(orders, keep_alive=self)
 
 
-def _reserve_port() -> socket.socket:
+def _reserve_port(host: str) -> socket.socket:
     """Return a socket that keeps a port from being given away, and lets a server bind it."""
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as torch's store and gRPC do
-    reserved.bind(("127.0.0.1", 0))
+    reserved.bind((host, 0))
     return reserved

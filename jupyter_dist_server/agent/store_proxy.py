@@ -12,6 +12,7 @@ import contextlib
 import errno
 import logging
 import socket
+from collections.abc import Collection
 
 from ..common.packet_filter import admit
 from ..common.peers import CAN_TELL, stranger_at
@@ -32,6 +33,14 @@ _TRIES = 20
 class StoreProxy:
     """Listens for the clients of one store; made and used in the agent's event loop.
 
+    Parameters
+    ----------
+    host : str
+        Where it listens: on the loopback, or where other nodes reach it.
+    nodes : collection of str
+        Addresses of the pool's other nodes, whose every user is admitted: our kernel does not know
+        whose a connection from there is.
+
     Attributes
     ----------
     listener : socket.socket
@@ -42,14 +51,16 @@ class StoreProxy:
         Why the store is not protected; empty if it is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = HOST, nodes: Collection[str] = ()) -> None:
         self.notice = ""
+        self.host = host
+        self._nodes = nodes
         self._ports: set[int] = set()
         self._tasks = Tasks()
         self._front: socket.socket | None = None
         if CAN_TELL:
             try:
-                self._front, self.listener = _two_listeners()
+                self._front, self.listener = _two_listeners(host)
             except OSError as error:
                 self.notice = (
                     "Other users of this machine can reach the ranks' process group: its store "
@@ -58,17 +69,17 @@ class StoreProxy:
         if self._front:
             asyncio.get_running_loop().add_reader(self._front, self._accept, self._front)
         else:
-            self.listener = socket.create_server((HOST, 0), backlog=_BACKLOG)
+            self.listener = socket.create_server((host, 0), backlog=_BACKLOG)
         self.port: int = self.listener.getsockname()[1]
 
     def _accept(self, front: socket.socket) -> None:
         for _ in range(_AT_ONCE):
             try:
-                client, _ = front.accept()
+                client, (far, *_) = front.accept()
             except BlockingIOError:
                 return
             try:
-                refused = stranger_at(client)
+                refused = None if far in self._nodes else stranger_at(client)
             except OSError:  # it has hung up
                 refused = "nobody"
             if refused:
@@ -130,7 +141,7 @@ async def _pass_on(source: socket.socket, target: socket.socket) -> None:
             await loop.sock_sendall(target, data)
 
 
-def _two_listeners() -> tuple[socket.socket, socket.socket]:
+def _two_listeners(host: str) -> tuple[socket.socket, socket.socket]:
     """Return the front's and the store's listener, which have the same port.
 
     Raises
@@ -139,7 +150,7 @@ def _two_listeners() -> tuple[socket.socket, socket.socket]:
         If there are no filters here.
     """
     for _ in range(_TRIES):
-        front = socket.create_server((HOST, 0), backlog=_BACKLOG)
+        front = socket.create_server((host, 0), backlog=_BACKLOG)
         front.setblocking(False)
         store = socket.socket()
         try:

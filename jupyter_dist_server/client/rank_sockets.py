@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import zmq
 from jupyter_client.session import Session
 
-from ..common.folder import endpoint, read_config
+from ..common.curve import show_client_keys
+from ..common.folder import endpoint, read_addresses, read_config
 from ..common.protocol.cell_messages import cell_topic
 from ..common.protocol.jupyter_messages import Message, read_json
 
@@ -90,7 +91,10 @@ class RankSockets:
         self.gpus = [rank.gpu for rank in config.ranks]
         self.session = Session(key=config.key.encode(), username="jupyter-dist")
         self.session.unpack = read_json
+        self.elsewhere = frozenset(range(self.world_size)) - frozenset(config.own)
+        """Ranks on other nodes."""
         self.dead: dict[int, str] = {}
+        self._keys = config.keys
         self._channels = channels
         self._topics = topics
         self._sockets: dict[tuple[int, str], zmq.Socket[bytes]] = {}
@@ -98,11 +102,15 @@ class RankSockets:
 
     def open(self) -> None:
         """Connect to the ranks."""
+        self._addresses = read_addresses(self.folder) if self.elsewhere else {}
         for rank in range(self.world_size):
             for channel in self._channels:
                 self._open(rank, channel)
 
     def _open(self, rank: int, channel: str) -> None:
+        address = self._addresses.get(rank)
+        if rank in self.elsewhere and not address:
+            return  # its node never came up, which its agent says
         socket = _context(os.getpid()).socket(zmq.SUB if channel == "iopub" else zmq.DEALER)
         socket.linger = 0
         socket.set_hwm(0)
@@ -111,7 +119,9 @@ class RankSockets:
                 socket.subscribe(topic)
         else:
             socket.identity = self.session.bsession  # stdin finds its way back by this name
-        socket.connect(endpoint(self.folder, rank, channel))
+        if address and self._keys:
+            show_client_keys(socket, self._keys)
+        socket.connect(endpoint(self.folder, rank, channel, address))
         self._sockets[rank, channel] = socket
         # Much quicker than zmq.asyncio, which makes a future for each message.
         asyncio.get_running_loop().add_reader(socket.FD, self._drain, rank, channel)

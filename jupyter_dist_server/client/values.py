@@ -150,13 +150,15 @@ class Mover:
 
     def _deliver(self, packed: Packed, ranks: Sequence[int], call: str | None = None) -> None:
         request = PushRequest(packed.sizes, call, memory=None)
-        if SharedMemory.possible and sum(packed.sizes) >= SHARED_FROM:
+        near = [rank for rank in ranks if rank not in self._client.elsewhere]
+        if near and SharedMemory.possible and sum(packed.sizes) >= SHARED_FROM:
             with SharedMemory() as memory:
                 write_shared(memory.descriptor, packed.buffers)
                 shared = msgspec.structs.replace(request, memory=memory.address)
-                replies = self._ask(shared, ranks)
+                replies = self._ask(shared, near)
             raise_failures("the value", replies)
-            ranks = [rank for rank in ranks if replies[rank][0].status == "no_memory"]
+            served = {rank for rank in near if replies[rank][0].status != "no_memory"}
+            ranks = [rank for rank in ranks if rank not in served]
         if ranks:
             raise_failures("the value", self._ask(request, ranks, packed.buffers))
 
@@ -165,7 +167,8 @@ class Mover:
     ) -> tuple[dict[int, Any], Moved]:
         self._check_alive(ranks)
         values: dict[int, Any] = {}
-        with _memory_for(ranks if SharedMemory.possible else []) as memory:
+        near = [rank for rank in ranks if rank not in self._client.elsewhere]
+        with _memory_for(near if SharedMemory.possible else []) as memory:
             addresses = {rank: shared.address for rank, shared in memory.items()}
             replies = self._ask(PullRequest(expression, call, addresses), ranks)
             raise_failures(expression, replies)

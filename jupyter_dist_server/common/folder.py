@@ -8,13 +8,15 @@ import secrets
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from .errors import DistError
+from .protocol.decoding import reader
+from .protocol.nodes import RankAddress
 from .protocol.pool_file import CONFIG, PoolFile, decode_pool_file
 
 SOCKET_PATH_LIMIT = 107 if sys.platform == "linux" else 103
@@ -29,6 +31,10 @@ AGENT_SOCKET = "agent.sock"
 PREFIX = "jdist-"
 ORDERS = "agent.json"
 """What a zygote gives to a new agent: its environment and working directory."""
+_ADDRESSES = "addresses.json"
+"""Where the ranks of other nodes listen."""
+REMOTE_CHANNELS = ("shell", "iopub", "stdin", "control", "cells")
+"""Those that a rank on another node serves."""
 _TAIL = 1 << 16
 """Bytes of a log in which its last lines are looked for."""
 
@@ -126,20 +132,43 @@ def new_key() -> str:
     return secrets.token_hex(32)
 
 
-def rank_connection(folder: Path, rank: int, key: str) -> dict[str, Any]:
+def rank_connection(
+    folder: Path, rank: int, key: str, address: RankAddress | None = None
+) -> dict[str, Any]:
     """Return the content of a rank's Jupyter connection file."""
-    ports = {f"{name}_port": port for name, port in CHANNELS.items() if name not in _OURS}
+    numbers = address.ports if address else CHANNELS
+    ports = {f"{name}_port": port for name, port in numbers.items() if name not in _OURS}
     return ports | {
-        "transport": "ipc",
-        "ip": str(folder / f"r{rank}"),
+        "transport": "tcp" if address else "ipc",
+        "ip": address.host if address else str(folder / f"r{rank}"),
         "key": key,
         "signature_scheme": "hmac-sha256",
         "kernel_name": f"rank {rank}",
     }
 
 
-def endpoint(folder: Path, rank: int, channel: str) -> str:
+def write_addresses(folder: Path, addresses: dict[int, RankAddress]) -> None:
+    """Note where the ranks of other nodes listen, in one step."""
+    fresh = folder / f"{_ADDRESSES}.new"
+    write_private(fresh, addresses)
+    fresh.rename(folder / _ADDRESSES)
+
+
+_read_addresses: Callable[[bytes], dict[int, RankAddress]] = reader(dict[int, RankAddress])
+
+
+def read_addresses(folder: Path) -> dict[int, RankAddress]:
+    """Return where the ranks of other nodes listen, as far as that is known."""
+    try:
+        return _read_addresses((folder / _ADDRESSES).read_bytes())
+    except FileNotFoundError:
+        return {}
+
+
+def endpoint(folder: Path, rank: int, channel: str, address: RankAddress | None = None) -> str:
     """Return the ZMQ endpoint of one channel of one rank."""
+    if address:
+        return f"tcp://{address.host}:{address.ports[channel]}"
     return f"ipc://{folder / f'r{rank}'}-{CHANNELS[channel]}"
 
 

@@ -29,6 +29,7 @@ def can_reuse(request: PoolRequest, record: PoolRecord) -> bool:
     gpus = [rank.gpu for rank in record.ranks if rank.gpu]
     has = {
         "num_ranks": record.world_size,
+        "nodes": len({rank.node for rank in record.ranks}),
         "placement": record.placement,
         "one_rank_per_gpu": len({gpu.uuid for gpu in gpus}) == len(gpus),
         "oversubscribe": record.leases == "shared",

@@ -1,4 +1,4 @@
-"""Starting an agent on this machine: the seam where another engine would start it elsewhere."""
+"""Starting a pool's agent on this machine; it starts those of other nodes, see `agent.nodes`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from ..common.curve import new_curve_keys
 from ..common.folder import AGENT_SOCKET, ORDERS, new_key, write_private
 from ..common.processes import ProcessRef, boot_id
 from ..common.protocol.attachment import Owner
@@ -16,6 +18,7 @@ from ..common.protocol.records import PoolRecord
 from ..common.protocol.zygote_messages import AgentOrders
 from ..placement.allocation import Allocation, Allocator
 from ..placement.environment import agent_environment, thread_limits
+from ..placement.nodes import Spread
 from ..placement.request import PoolRequest
 from .agent_process import AgentProcess
 from .zygote_registry import ZygoteRegistry
@@ -36,6 +39,8 @@ class Launch:
         Gets the GPUs.
     granted : Allocation or None
         Those that it has got already.
+    spread : Spread or None
+        The nodes, if there are several.
     """
 
     def __init__(
@@ -45,12 +50,14 @@ class Launch:
         zygotes: ZygoteRegistry,
         allocator: Allocator,
         granted: Allocation | None,
+        spread: Spread | None = None,
     ) -> None:
         self._request = request
         self._owner = owner
         self._zygotes = zygotes
         self._allocator = allocator
         self._granted = granted
+        self._spread = spread
         self._cancelled = False
 
     def begin(self, tell: Callable[[str], None]) -> None:
@@ -86,6 +93,11 @@ class Launch:
             return None
         return allocation
 
+    def fields(self, allocation: Allocation) -> dict[str, Any]:
+        """Return what the pool's record says once its GPUs are known."""
+        fields = allocation.fields
+        return self._spread.fields(fields) if self._spread else fields
+
     async def __call__(
         self, folder: Path, record: PoolRecord, timeout: float, allocation: Allocation
     ) -> AgentProcess:
@@ -117,7 +129,12 @@ class Launch:
     def _config(
         self, base: dict[str, str], record: PoolRecord, timeout: float, allocation: Allocation
     ) -> PoolFile:
-        mask = allocation.placement.mask
+        here = len(allocation.placement.gpus)
+        nodes = self._spread.pool_nodes(here) if self._spread else []
+
+        def mask(rank: int) -> str | None:
+            return allocation.placement.mask(rank) if rank < here else None
+
         return PoolFile(
             id=record.id,
             key=new_key(),
@@ -135,4 +152,7 @@ class Launch:
             host=record.host,
             owner_kind=self._owner.kind,
             record=record,
+            engine=self._spread.engine if self._spread else "",
+            nodes=nodes,
+            keys=new_curve_keys() if nodes else None,
         )

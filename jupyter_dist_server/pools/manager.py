@@ -19,6 +19,7 @@ from ..common.tasks import Tasks
 from ..jobs.policy import allowed_limit
 from ..placement.allocation import Allocator
 from ..placement.assignment import GpusTaken
+from ..placement.nodes import spread
 from ..placement.pool_record import new_record
 from ..placement.request import PoolRequest
 from .discovery import Found, find_pools
@@ -114,9 +115,11 @@ class PoolManager:
             limit = await asyncio.to_thread(allowed_limit, request.time_limit, is_given)
             request = replace(request, time_limit=limit)
             record = new_record(request)
-            allocator = Allocator(request, record)
+            nodes = await asyncio.to_thread(spread, request)
+            allocator = Allocator(nodes.on_first(request) if nodes else request, record)
             allocation = await allocator.now()
-            record = msgspec.structs.replace(record, **allocation.fields)
+            fields = nodes.fields(allocation.fields) if nodes else allocation.fields
+            record = msgspec.structs.replace(record, **fields)
         except GpusTaken:
             if request.wait is None:
                 raise
@@ -140,7 +143,7 @@ class PoolManager:
         pool = Pool(record, self._on_change, self._owner, watch, timeout)
         self._forget_ended_of(kernel)
         self.pools[record.id] = pool
-        pool.start(Launch(request, self._owner, self.zygotes, allocator, allocation))
+        pool.start(Launch(request, self._owner, self.zygotes, allocator, allocation, nodes))
         return pool
 
     async def adopt_unserved(self) -> list[Pool]:

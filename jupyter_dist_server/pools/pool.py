@@ -211,7 +211,7 @@ class Pool:
                 state=PoolState.CONFIGURING,
                 folder=str(folder),
                 progress=Progress("importing torch"),
-                **allocation.fields,
+                **launch.fields(allocation),
             )
             try:
                 work = launch(folder, self.record, self._timeout, allocation)

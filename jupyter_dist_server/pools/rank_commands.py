@@ -96,7 +96,8 @@ class RankCommands:
         chosen = [self._record.ranks[rank] for rank in self._checked(ranks)]
         for rank in chosen:
             check_running(rank)
-        self._agent.link.send(Kill([rank.pid for rank in chosen if rank.pid]))
+        pids = [rank.pid for rank in chosen if rank.pid]
+        self._agent.link.send(Kill(pids, [rank.rank for rank in chosen]))
         await self._check_heard()
 
     async def extend(self, seconds: float | None) -> None:

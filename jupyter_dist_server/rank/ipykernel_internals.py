@@ -100,6 +100,13 @@ def _waiting(thread: Any) -> Iterator[None]:
 class BaseApp(IPKernelApp):
     """ipykernel's application."""
 
+    def before_bind(self, socket: zmq.Socket[bytes]) -> None:
+        """Prepare a socket that others connect to."""
+
+    def _bind_socket(self, s: zmq.Socket[bytes], port: int) -> Any:
+        self.before_bind(s)
+        return super()._bind_socket(s, port)
+
     def bind(self, socket: zmq.Socket[bytes], port: int) -> int:
         """Bind a socket as the application's others are; return its port."""
         bound: int = self._bind_socket(socket, port)

@@ -28,6 +28,7 @@ from ..common.folder import rank_connection, read_config
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.rank_start import Failed, RankOrders, Ready
 from ..common.protocol.reason import Reason
+from .curve_gate import RemotePlace
 from .group.process_group import ProcessGroup
 from .report import Reporter
 
@@ -180,12 +181,15 @@ def _start(orders: RankOrders) -> Any:
         torch.set_num_threads(int(threads))
     if device != "cpu":
         torch.cuda.set_device(device)
-    with socket.socket(fileno=os.dup(orders.store)) as store:
-        port = store.getsockname()[1]
-    group = ProcessGroup(orders.backend, orders.rank, config.world_size, port, device)
+    others = frozenset(
+        node.address for place, node in enumerate(config.nodes) if place != config.node
+    )
+    group = ProcessGroup(
+        orders.backend, orders.rank, config.world_size, orders.store_address, device, others
+    )
     if orders.rank == 0:
         group.serve(orders.store)
-    else:
+    elif orders.store >= 0:
         os.close(orders.store)
     if not orders.alone:
         group.join("first", 0, config.timeout)
@@ -211,8 +215,10 @@ def _start_kernel(
     if not connection.exists():  # it does after a restart of the ranks
         descriptor = os.open(connection, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w") as file:
-            json.dump(rank_connection(folder, orders.rank, config.key), file)
+            json.dump(rank_connection(folder, orders.rank, config.key, orders.address), file)
     app = RankApp.instance(connection_file=str(connection), parent_handle=_parent_handle())
+    if orders.address and config.keys:
+        app.place = RemotePlace(orders.address, config.keys, str(folder / f"r{orders.rank}"))
     sys.argv = [""]  # as at Python's prompt; the agent's are not the user's
     app.initialize([])
     sys.breakpointhook = sys.__breakpointhook__  # debugpy's stops only where an IDE has connected

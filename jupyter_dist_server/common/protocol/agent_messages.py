@@ -9,6 +9,7 @@ import msgspec
 from ..processes import ProcessRef
 from .attachment import Attachment
 from .decoding import reader
+from .nodes import RankAddress
 from .reason import Reason
 
 # -- commands ---------------------------------------------------------------------------------
@@ -42,6 +43,8 @@ class Kill(Command, frozen=True):
     """Send SIGKILL to ranks, named by their pids: a rank that was replaced meanwhile is spared."""
 
     pids: list[int]
+    ranks: list[int] = []
+    """Those that are meant, as processes of several nodes may have the same pid; empty for all."""
 
 
 class Log(Command, frozen=True):
@@ -68,6 +71,17 @@ class NoteIdle(Command, frozen=True, tag="note_idle"):
     since: float | None
 
 
+class StartRanks(Command, frozen=True, tag="start_ranks"):
+    """Start ranks in place of their predecessors: from the first node's agent to another's."""
+
+    ranks: list[int]
+    generation: int
+    whole: bool
+    """Whether all ranks of the pool are started."""
+    ports: tuple[int, int, int]
+    """On the first node: of the group's store, ``MASTER_PORT``, and JAX's coordinator."""
+
+
 class Stop(Command, frozen=True):
     """End the pool."""
 
@@ -86,6 +100,7 @@ Commands = (
     | Restart
     | Extend
     | NoteIdle
+    | StartRanks
     | Stop
     | Ping
 )
@@ -111,6 +126,8 @@ class RankState(msgspec.Struct):
     """Why it is dead, in words."""
     stderr: list[str] = []
     """The last lines that it wrote, if it died unasked."""
+    node: str = ""
+    """Which other node it is on, where pids are those of that node's; empty for the first one."""
 
 
 class PoolTime(msgspec.Struct):
@@ -141,6 +158,8 @@ class Snapshot(News, frozen=True):
     attachments: list[Attachment]
     ranks: list[RankState]
     time: PoolTime = msgspec.field(default_factory=PoolTime)
+    addresses: dict[int, RankAddress] = {}
+    """Where the ranks of this agent listen, if it is not on the first node."""
 
 
 class LockGranted(News, frozen=True, tag="lock_granted"):

@@ -8,6 +8,7 @@ import msgspec
 
 from ..processes import ProcessRef
 from .decoding import reader
+from .nodes import CurveKeys, PoolNode
 from .records import GpuReference, PoolRecord
 
 CONFIG = "pool.json"
@@ -52,6 +53,19 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     owner_kind: str
     """What its owner is: `SERVER` or `KERNEL`."""
     record: PoolRecord
+    engine: str = ""
+    """What starts agents on the other nodes; empty if there are none."""
+    nodes: list[PoolNode] = []
+    """All nodes, if there are several."""
+    node: int = 0
+    """On which of them this file is."""
+    keys: CurveKeys | None = None
+    """For connections between nodes."""
+
+    @property
+    def own(self) -> list[int]:
+        """The ranks that run on this node."""
+        return self.nodes[self.node].ranks if self.nodes else list(range(self.world_size))
 
 
 class _Version(msgspec.Struct):

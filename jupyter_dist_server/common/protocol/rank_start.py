@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from .decoding import reader
+from .nodes import RankAddress
 
 
 class RankOrders(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,11 +21,16 @@ class RankOrders(msgspec.Struct, frozen=True, kw_only=True):
     report: int
     """Descriptor of the socket on which the rank says that it is ready, or why not."""
     store: int
-    """Descriptor of the listening socket for the process group's store, which rank 0 serves."""
+    """Descriptor of the listening socket for the process group's store, which rank 0 serves; -1 on
+    other nodes than its own."""
+    store_address: tuple[str, int]
+    """Where all ranks find that store."""
     environment: dict[str, str]
     parent: int
     alone: bool = False
     """Whether the other ranks run already: they make the process group with this one later."""
+    address: RankAddress | None = None
+    """Where it listens, if its clients are on another node."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

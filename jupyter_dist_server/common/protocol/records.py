@@ -65,6 +65,8 @@ class RankRecord(msgspec.Struct):
     """Why it is dead, in words."""
     stderr: list[str] = []
     """The last lines that it wrote, if it died unasked."""
+    node: str = ""
+    """Which machine it is on, if the pool has several."""
 
     def note_activity(
         self,

@@ -50,6 +50,11 @@ class PoolMagics(DistMagics):
         type=int,
         help="number of ranks; default: one per free GPU, or 2 on a machine without GPUs",
     )
+    @argument(
+        "--nodes",
+        type=int,
+        help="number of nodes of a Slurm allocation; default: only the one that the notebook is on",
+    )
     @argument("-g", "--gpu-ids", help="GPUs for the ranks: indices such as 0,3, or UUIDs")
     @argument(
         "--placement",
@@ -119,6 +124,7 @@ class PoolMagics(DistMagics):
             raise UsageError(f"ranks run on this machine only, not on {options.master_addr}")
         asked = {
             "num_ranks": options.num_ranks,
+            "nodes": options.nodes,
             "gpu_ids": read_gpu_ids(options.gpu_ids),
             "placement": options.placement,
             "min_free_memory": read_bytes(options.min_free_memory),

@@ -12,7 +12,7 @@ import contextlib
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import wraps
 from typing import Any
 
@@ -52,10 +52,14 @@ class GlooGuard:
     ----------
     rank : int
         Who we are, for messages.
+    nodes : collection of str
+        Addresses of the pool's other nodes. Whose a connection from there is, our kernel does not
+        know.
     """
 
-    def __init__(self, rank: int) -> None:
+    def __init__(self, rank: int, nodes: Collection[str] = ()) -> None:
         self._rank = rank
+        self._nodes = nodes
         self._listeners: set[int] = set()
         """Inodes of gloo's listeners."""
         self._members: set[int] = set()
@@ -108,6 +112,8 @@ class GlooGuard:
             is_local = near == far or str(far).removeprefix("::ffff:").startswith(("127.", "::1"))
             if inode in self._members or not (port in ports or (is_local and inode not in before)):
                 checked |= {inode} & self._members
+            elif str(far).removeprefix("::ffff:") in self._nodes:
+                checked.add(inode)
             elif stranger := stranger_at(sock, _ACCEPTED_WITHIN):
                 with contextlib.suppress(OSError):  # the other end was quicker
                     sock.shutdown(socket.SHUT_RDWR)

@@ -12,6 +12,7 @@ import datetime
 import os
 import socket
 import time
+from collections.abc import Collection
 from functools import wraps
 from typing import Any
 
@@ -20,8 +21,6 @@ from ..requests import Asked, hears
 from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
 from .user_group import UserGroup, no_group
-
-HOST = "127.0.0.1"
 
 
 class ProcessGroup:
@@ -34,25 +33,37 @@ class ProcessGroup:
         have no group.
     rank, world_size : int
         Who we are.
-    port : int
-        Where rank 0 serves the store.
+    store : tuple
+        Host and port where rank 0 serves the store.
     device : str
         ``"cpu"`` or ``"cuda:I"``.
+    nodes : collection of str
+        The addresses of the pool's other nodes.
 
     Attributes
     ----------
     name : str or None
         All ranks that share a whole group have the same name for it; `None` while it is broken.
-    port, device
+    port : int
+        The store's.
+    device
         As given.
     """
 
-    def __init__(self, backend: str, rank: int, world_size: int, port: int, device: str) -> None:
+    def __init__(
+        self,
+        backend: str,
+        rank: int,
+        world_size: int,
+        store: tuple[str, int],
+        device: str,
+        nodes: Collection[str] = (),
+    ) -> None:
         self.name: str | None = None
         self._backend = backend
         self._rank = rank
         self._world_size = world_size
-        self.port = port
+        self._host, self.port = store
         self.device = device
         self._generation = 0
         self._server: Any = None
@@ -61,7 +72,7 @@ class ProcessGroup:
         """Those that groups have opened."""
         self._users = UserGroup(backend, rank, world_size)
         self._remember_connections()
-        self._guard = GlooGuard(rank)
+        self._guard = GlooGuard(rank, nodes)
 
     def _remember_connections(self) -> None:
         """Notice what every group opens, also those that the user makes with `new_group`."""
@@ -85,7 +96,7 @@ class ProcessGroup:
         import torch.distributed as dist
 
         self._server = dist.TCPStore(
-            HOST,
+            self._host,
             self.port,
             self._world_size,
             is_master=True,
@@ -117,7 +128,7 @@ class ProcessGroup:
         self.leave()
         limit = datetime.timedelta(seconds=patience)
         self._store = dist.TCPStore(
-            HOST, self.port, self._world_size, timeout=limit, wait_for_workers=False
+            self._host, self.port, self._world_size, timeout=limit, wait_for_workers=False
         )
         store = dist.PrefixStore(f"jupyter_dist/{name}", self._store)
         # `init_process_group` would wait half an hour for a rank that is not there.

@@ -1,0 +1,240 @@
+"""The agents on a pool's other nodes, as the first node's agent sees them.
+
+An engine starts them, and their stdin and stdout are our only connection: lines of JSON, as on an
+agent's control socket. No thread is needed for it, which would make forks unsafe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import msgspec
+
+from ..common.folder import log_tail, write_addresses
+from ..common.interpreter import python_command
+from ..common.protocol.agent_messages import (
+    Command,
+    Log,
+    LogLines,
+    Ping,
+    Snapshot,
+    StartRanks,
+    Stop,
+    decode_news,
+    encode,
+)
+from ..common.protocol.node_orders import NodeOrders
+from ..common.protocol.nodes import PoolNode, RankAddress
+from ..common.protocol.pool_file import PoolFile
+from ..common.protocol.reason import Reason
+from ..common.tasks import Tasks
+from ..common.version import version
+from ..engines.choice import named
+from .control_socket import Client
+
+_MODULE = "jupyter_dist_server.agent.remote"
+_BEAT = 1.0
+"""Seconds between two questions whether a node is there."""
+_MOST_MISSED = 4
+"""Questions that a node may leave without an answer."""
+_END_PATIENCE = 6.0
+"""Seconds within which agents on other nodes end their ranks, and themselves."""
+
+
+class _Link:
+    """The connection to the agent on one node."""
+
+    def __init__(self, number: int, node: PoolNode) -> None:
+        self.number = number
+        self.node = node
+        self.process: subprocess.Popen[bytes] | None = None
+        self.writer: asyncio.StreamWriter | None = None
+        self.order: StartRanks | None = None
+        """What it is to start once it is there."""
+        self.is_up = False
+        self.missed = 0
+        self.why_lost = ""
+        self.asked: deque[Client] = deque()
+        """Who waits for the log of one of its ranks."""
+
+    def send(self, command: Command) -> None:
+        if self.writer and not self.why_lost:
+            self.writer.write(encode(command))
+
+
+class Nodes:
+    """The other nodes of a pool; none, if this is not the first one.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    config : PoolFile
+        What ``pool.json`` holds.
+    heard : callable
+        Called with a node and the newest snapshot of its agent.
+    lost : callable
+        Called with a node and why it is used no more; a `Reason` if it never came up.
+    tell : callable
+        Sends news to a client.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        config: PoolFile,
+        heard: Callable[[PoolNode, Snapshot], None],
+        lost: Callable[[PoolNode, Reason | str], None],
+        tell: Callable[[Client, LogLines], None],
+    ) -> None:
+        self._folder = folder
+        self._config = config
+        self._heard = heard
+        self._lost = lost
+        self._tell = tell
+        others = list(enumerate(config.nodes))[1:] if config.node == 0 else []
+        self._links = [_Link(number, node) for number, node in others]
+        self._addresses: dict[int, RankAddress] = {}
+        self._tasks = Tasks()
+        self._closing = False
+
+    def open(self) -> None:
+        """Start the agents."""
+        for link in self._links:
+            self._tasks.add(self._follow(link))
+        if self._links:
+            self._tasks.add(self._beat())
+
+    @property
+    def pids(self) -> set[int]:
+        """The local processes that stand for them."""
+        return {link.process.pid for link in self._links if link.process}
+
+    def why_lost(self, rank: int) -> str:
+        """Return why a rank's node is used no more; empty if it is used."""
+        return next((link.why_lost for link in self._links if rank in link.node.ranks), "")
+
+    def start(self, order: StartRanks) -> None:
+        """Have ranks started."""
+        for link in self._links:
+            mine = [rank for rank in order.ranks if rank in link.node.ranks]
+            link.order = msgspec.structs.replace(order, ranks=mine)
+            if link.is_up and mine:
+                link.send(link.order)
+
+    def send(self, ranks: Collection[int], command: Callable[[list[int]], Command]) -> None:
+        """Pass a command on to those nodes that some ranks are on."""
+        for link in self._links:
+            if mine := [rank for rank in ranks if rank in link.node.ranks]:
+                link.send(command(mine))
+
+    def ask_log(self, client: Client, rank: int) -> None:
+        """Tell a client the last lines of a rank, once they have come."""
+        link = next(link for link in self._links if rank in link.node.ranks)
+        if link.why_lost:
+            self._tell(client, LogLines([]))
+        else:
+            link.asked.append(client)
+            link.send(Log(rank))
+
+    # -- one node ---------------------------------------------------------------------------
+
+    async def _follow(self, link: _Link) -> None:
+        log = self._folder / f"node-{link.number}.log"
+        ours, theirs = socket.socketpair()
+        with theirs, log.open("wb") as file:
+            command = python_command(sys.executable, _MODULE)
+            engine = named(self._config.engine)
+            try:
+                link.process = engine.start(link.node.name, command, theirs.fileno(), file)
+            except OSError as error:
+                ours.close()
+                self._lose(link, Reason("engine_failed", f"{engine.name} does not work: {error}."))
+                return
+        reader, link.writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 24)
+        config = msgspec.structs.replace(self._config, node=link.number)
+        link.writer.write(msgspec.json.encode(NodeOrders(version(), config)) + b"\n")
+        with contextlib.suppress(ConnectionError):
+            while line := await reader.readline():
+                link.missed = 0
+                self._take(link, line)
+        if link.is_up:
+            self._lose(link, f"the agent on its node {link.node.name} ended")
+        else:
+            self._lose(link, _not_started(link.node.name, log))
+
+    def _take(self, link: _Link, line: bytes) -> None:
+        try:
+            news = decode_news(line)
+        except ValueError:  # a line that something else printed
+            return
+        if isinstance(news, LogLines) and link.asked:
+            self._tell(link.asked.popleft(), news)
+        elif isinstance(news, Snapshot):
+            if not link.is_up:
+                link.is_up = True
+                self._addresses |= news.addresses
+                write_addresses(self._folder, self._addresses)
+                if link.order:
+                    link.send(link.order)
+            self._heard(link.node, news)
+
+    async def _beat(self) -> None:
+        """Ask all nodes regularly; one that does not answer is used no more."""
+        while True:
+            await asyncio.sleep(_BEAT)
+            for link in self._links:
+                if link.is_up and not link.why_lost:
+                    link.missed += 1
+                    link.send(Ping())
+                    if link.missed > _MOST_MISSED:
+                        since = time.strftime("%H:%M:%S", time.localtime(time.time() - link.missed))
+                        name = link.node.name
+                        self._lose(link, f"its node {name} has been unreachable since {since}")
+
+    def _lose(self, link: _Link, why: Reason | str) -> None:
+        if self._closing or link.why_lost:
+            return
+        link.why_lost = why.message if isinstance(why, Reason) else why
+        for client in link.asked:
+            self._tell(client, LogLines([]))
+        link.asked.clear()
+        self._end(link)
+        self._lost(link.node, why)
+
+    def _end(self, link: _Link) -> None:
+        if link.writer:
+            link.writer.transport.abort()
+        if link.process and link.process.poll() is None:
+            link.process.kill()  # what it stands for ends by itself, as it hears nothing any more
+
+    async def close(self) -> None:
+        """Stop the agents, and wait until they have ended."""
+        self._closing = True
+        for link in self._links:
+            link.send(Stop())
+        deadline = time.monotonic() + _END_PATIENCE
+        while time.monotonic() < deadline and any(
+            link.process and link.process.poll() is None for link in self._links
+        ):
+            await asyncio.sleep(0.02)
+        for link in self._links:
+            self._end(link)
+        await self._tasks.cancel()
+
+
+def _not_started(name: str, log: Path) -> Reason:
+    return Reason(
+        "node_failed",
+        f"The pool's agent did not start on node {name}.",
+        "The lines below say why. That node needs the same Python environment, at the same path.",
+        stderr=log_tail(log),
+    )

@@ -1,0 +1,53 @@
+"""The agent on another node than the pool's first: what an engine starts there.
+
+It lives as long as it hears the first node's agent on its stdin, see `agent.nodes`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sys
+from typing import NoReturn
+
+from ..common.folder import AGENT_SOCKET, create_folder, write_private
+from ..common.processes import call_ourselves
+from ..common.protocol.node_orders import decode_node_orders
+from ..common.protocol.pool_file import CONFIG
+from ..common.version import version
+
+
+def main() -> NoReturn:
+    """Read what pool it is, import torch, and be its agent here."""
+    call_ourselves("dist-agent")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    said = os.dup(1)
+    os.dup2(2, 1)  # what a library prints while it is imported is no message
+    try:
+        pool = decode_node_orders(_first_line(), version())
+    except ValueError as error:
+        sys.exit(str(error))
+    from .agent import serve
+    from .starting import preload
+
+    failure = preload()
+    folder = create_folder()
+    try:
+        write_private(folder / CONFIG, pool)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(folder / AGENT_SOCKET))
+        listener.listen(64)
+        serve(listener, [], failure, (0, said))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
+def _first_line() -> bytes:
+    """Read one line, and not a byte of what follows, which is the agent's."""
+    line = bytearray()
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        line += byte
+    return bytes(line)

@@ -1,0 +1,42 @@
+"""What the agent on another node is told first: one line of JSON, on its stdin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from .decoding import reader
+from .pool_file import PoolFile
+
+
+class NodeOrders(msgspec.Struct, frozen=True):
+    """The pool, with keys and all."""
+
+    version: str
+    """Of this package, which must be the same on all nodes."""
+    pool: PoolFile
+
+
+class _Version(msgspec.Struct):
+    version: str = ""
+
+
+_read_version: Callable[[bytes], _Version] = reader(_Version)
+_read: Callable[[bytes], NodeOrders] = reader(NodeOrders)
+
+
+def decode_node_orders(line: bytes, version: str) -> PoolFile:
+    """Read what an agent is told.
+
+    Raises
+    ------
+    ValueError
+        If another version of this package says it, or it is something else.
+    """
+    if (theirs := _read_version(line).version) != version:
+        raise ValueError(
+            f"The notebook has jupyter-dist-server {theirs}, and this node {version}: "
+            "install the same version."
+        )
+    return _read(line).pool

@@ -1,0 +1,35 @@
+"""The nodes of a pool that runs on several machines, and how their processes reach each other."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class PoolNode(msgspec.Struct, frozen=True):
+    """One machine of a pool: the first one has the notebook, the pool's folder, and rank 0."""
+
+    name: str
+    """As its engine calls it."""
+    address: str
+    """Where the other nodes reach it."""
+    ranks: list[int]
+
+
+class CurveKeys(msgspec.Struct, frozen=True):
+    """The keys of one pool's TCP sockets, see https://rfc.zeromq.org/spec/26.
+
+    All ranks have the one pair, and whoever may open the pool's folder has the other.
+    """
+
+    rank_public: str
+    rank_secret: str
+    client_public: str
+    client_secret: str
+
+
+class RankAddress(msgspec.Struct, frozen=True):
+    """Where a rank on another machine listens."""
+
+    host: str
+    ports: dict[str, int]
+    """By channel."""

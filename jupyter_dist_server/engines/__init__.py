@@ -1,0 +1,1 @@
+"""How agents are started on other nodes."""

@@ -1,0 +1,69 @@
+"""What an engine does: it knows some nodes, and starts a process on one of them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine where an agent can be started.
+
+    Attributes
+    ----------
+    name : str
+        As the engine calls it.
+    address : str
+        Its IP address, where other nodes reach it.
+    here : bool
+        Whether this process runs there.
+    """
+
+    name: str
+    address: str
+    here: bool
+
+
+class Engine(Protocol):
+    """Starts processes on the nodes that somebody else manages."""
+
+    name: str
+
+    def nodes(self, environment: Mapping[str, str]) -> list[Node]:
+        """Return the nodes that may be used; blocks for as long as the cluster takes.
+
+        Raises
+        ------
+        DistError
+            If that is not known.
+        """
+        ...
+
+    def start(self, node: str, command: list[str], stream: int, log: BinaryIO) -> RemoteProcess:
+        """Start a process on a node, in our environment and working directory.
+
+        Parameters
+        ----------
+        node : str
+            The node's name.
+        command : list of str
+            What to run.
+        stream : int
+            Descriptor of a socket: its stdin and stdout.
+        log : file
+            For its stderr, and what the engine says.
+
+        Raises
+        ------
+        OSError
+            If the engine's command cannot be started.
+        """
+        ...
+
+
+RemoteProcess = subprocess.Popen[bytes]
+"""A process on another node, by the local process that stands for it: it ends when that one does,
+and its exit code is that one's."""

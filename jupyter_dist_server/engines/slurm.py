@@ -1,0 +1,93 @@
+"""Slurm: agents are job steps of the allocation in which we run.
+
+See https://slurm.schedmd.com/srun.html and https://slurm.schedmd.com/scontrol.html.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from collections.abc import Mapping
+from typing import BinaryIO
+
+from ..common.errors import DistError
+from .engine import Node, RemoteProcess
+
+_PATIENCE = 15.0
+"""Seconds within which Slurm's controller answers."""
+_STEP = (
+    "srun",
+    "--overlap",  # with the step that we may run in ourselves
+    "--nodes=1",
+    "--ntasks=1",
+    "--mem=0",  # all of what the job has there
+    "--cpu-bind=none",
+    "--mpi=none",
+    "--export=ALL",
+    "--unbuffered",
+    "--job-name=jupyter-dist",
+)
+
+
+class Slurm:
+    """The nodes of one allocation."""
+
+    name = "slurm"
+
+    def nodes(self, environment: Mapping[str, str]) -> list[Node]:
+        """Return the nodes of the allocation.
+
+        Raises
+        ------
+        DistError
+            If Slurm does not tell them.
+        """
+        listed = environment.get("SLURM_JOB_NODELIST", "")
+        try:
+            shown = subprocess.run(
+                ["scontrol", "--oneliner", "show", "node", listed],
+                env=dict(environment),
+                capture_output=True,
+                text=True,
+                timeout=_PATIENCE,
+                check=True,
+            ).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            said = getattr(error, "stderr", None) or str(error)
+            raise DistError(
+                "engine_failed",
+                f"Slurm does not tell the nodes {listed} of this job: {str(said).strip()}.",
+                "Check that “scontrol show node” works on this machine.",
+            ) from error
+        here = environment.get("SLURMD_NODENAME"), socket.gethostname().partition(".")[0]
+        nodes = []
+        for line in shown.splitlines():
+            fields = dict(re.findall(r"\b(NodeName|NodeAddr|NodeHostName)=(\S+)", line))
+            if fields:
+                name = fields["NodeName"]
+                is_here = name == here[0] or (not here[0] and fields.get("NodeHostName") == here[1])
+                nodes.append(Node(name, _resolved(str(fields.get("NodeAddr", name))), is_here))
+        return nodes
+
+    def start(self, node: str, command: list[str], stream: int, log: BinaryIO) -> RemoteProcess:
+        """Run a command on a node as a step of the job."""
+        return subprocess.Popen(
+            [*_STEP, f"--nodelist={node}", *command],
+            stdin=stream,
+            stdout=stream,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def _resolved(address: str) -> str:
+    try:
+        found = socket.getaddrinfo(address, None, socket.AF_INET, socket.SOCK_STREAM)
+    except OSError as error:
+        raise DistError(
+            "engine_failed",
+            f"Slurm gives the address {address} for a node, which cannot be resolved: {error}.",
+            "Check the cluster's host names.",
+        ) from error
+    return str(found[0][4][0])
