@@ -6,6 +6,7 @@ from typing import Any
 
 BAD_FIELDS: dict[str, list[Any]] = {
     "num_ranks": [0, -1, 1025, 1.5, "2", True, 10**400],
+    "nodes": [0, 1.5, "2", True],
     "gpu_ids": [[], "0,1", [1.5], [True], [None], {}],
     "placement": ["best", 1, []],
     "min_free_memory": [0, -1, 1.5, "20GB", True, 2**63],

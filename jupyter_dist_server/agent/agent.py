@@ -62,6 +62,7 @@ from .control_socket import Client, ControlSocket
 from .exit_reasons import Deaths
 from .first_node import FirstNode, stream_of
 from .lock_queue import LockQueue
+from .merging import merge, note_lost
 from .nodes import Nodes
 from .rank_log import RankLogs
 from .rank_processes import left_behind, read_report, signal_rank
@@ -190,32 +191,19 @@ class Agent:
     # -- other nodes ------------------------------------------------------------------------
 
     def _on_node(self, node: PoolNode, said: Snapshot) -> None:
-        """Note what another node's agent says of its ranks, if it knows of our last order."""
-        if said.failure and not self.failure:
+        if said.failure:
             where = f"On node {node.name}: {said.failure.message}"
             self._give_up(msgspec.structs.replace(said.failure, message=where))
-        new = [f"Node {node.name}: {notice}" for notice in said.notices]
-        self.starter.notices += [one for one in new if one not in self.starter.notices]
-        if said.generation == self.starter.generation:
-            for rank in node.ranks:
-                # Without its start time, nobody takes a process of another node for one of ours.
-                self.ranks[rank] = msgspec.structs.replace(
-                    said.ranks[rank], start_ticks=None, node=node.name
-                )
-            self._death.set()
-        self._control.broadcast()
-
-    def _on_node_lost(self, node: PoolNode, why: Reason | str) -> None:
-        if isinstance(why, Reason):
-            self._give_up(why)
-        self._note_lost_nodes()
+        merge(self.starter, node, said)
         self._death.set()
         self._control.broadcast()
 
-    def _note_lost_nodes(self) -> None:
-        for record in self.ranks:
-            if record.state != "dead" and (why := self._nodes.why_lost(record.rank)):
-                record.state, record.since, record.exit = "dead", time.time(), why
+    def _on_node_lost(self, why: Reason | None) -> None:
+        if why:
+            self._give_up(why)
+        note_lost(self.ranks, self._nodes.why_lost)
+        self._death.set()
+        self._control.broadcast()
 
     def _give_up(self, why: Reason) -> None:
         self.failure = self.failure or why
@@ -273,9 +261,11 @@ class Agent:
                 self._control.tell(client, LogLines(self._logs.lines(command.rank)))
             else:
                 self._nodes.ask_log(client, command.rank)
+        elif self.stopping:
+            pass  # nothing is started any more
         elif isinstance(command, StartRanks):
             self._tasks.add(self._restart(command.ranks, command))
-        elif not self.stopping:
+        else:
             self._tasks.add(self._restart(command.ranks or range(self.world_size)))
 
     # -- ending -----------------------------------------------------------------------------
@@ -360,7 +350,7 @@ class Agent:
         else:
             self.starter.order(chosen)
             self._nodes.start(self.starter.as_order(chosen))
-            self._note_lost_nodes()
+            note_lost(self.ranks, self._nodes.why_lost)
         self._wake.set()
 
     async def _has_next(self) -> bool:

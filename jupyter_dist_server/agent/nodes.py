@@ -40,11 +40,14 @@ from ..common.version import version
 from ..engines.choice import named
 from .control_socket import Client
 
+_HINT = "That node needs the same Python environment as the notebook, at the same path."
 _MODULE = "jupyter_dist_server.agent.remote"
 _BEAT = 1.0
 """Seconds between two questions whether a node is there."""
 _MOST_MISSED = 4
 """Questions that a node may leave without an answer."""
+_START_PATIENCE = 90.0
+"""Seconds within which an agent on another node has imported torch, from a cold disk perhaps."""
 _END_PATIENCE = 6.0
 """Seconds within which agents on other nodes end their ranks, and themselves."""
 
@@ -60,6 +63,7 @@ class _Link:
         self.order: StartRanks | None = None
         """What it is to start once it is there."""
         self.is_up = False
+        self.begun = time.monotonic()
         self.missed = 0
         self.why_lost = ""
         self.asked: deque[Client] = deque()
@@ -82,7 +86,8 @@ class Nodes:
     heard : callable
         Called with a node and the newest snapshot of its agent.
     lost : callable
-        Called with a node and why it is used no more; a `Reason` if it never came up.
+        Called when a node is used no more, see `why_lost`; with the reason if it never came up, so
+        that the pool cannot start.
     tell : callable
         Sends news to a client.
     """
@@ -92,7 +97,7 @@ class Nodes:
         folder: Path,
         config: PoolFile,
         heard: Callable[[PoolNode, Snapshot], None],
-        lost: Callable[[PoolNode, Reason | str], None],
+        lost: Callable[[Reason | None], None],
         tell: Callable[[Client, LogLines], None],
     ) -> None:
         self._folder = folder
@@ -123,11 +128,15 @@ class Nodes:
         return next((link.why_lost for link in self._links if rank in link.node.ranks), "")
 
     def start(self, order: StartRanks) -> None:
-        """Have ranks started."""
-        for link in self._links:
+        """Have ranks started; on a node that was lost, by another agent."""
+        for place, link in enumerate(self._links):
             mine = [rank for rank in order.ranks if rank in link.node.ranks]
+            if mine and link.why_lost:
+                link = self._links[place] = _Link(link.number, link.node)
+                self._tasks.add(self._follow(link))
+            # Without ranks too, as what a node says counts if it knows of the last order.
             link.order = msgspec.structs.replace(order, ranks=mine)
-            if link.is_up and mine:
+            if link.is_up:
                 link.send(link.order)
 
     def send(self, ranks: Collection[int], command: Callable[[list[int]], Command]) -> None:
@@ -189,9 +198,13 @@ class Nodes:
 
     async def _beat(self) -> None:
         """Ask all nodes regularly; one that does not answer is used no more."""
+        patience = min(_START_PATIENCE, 0.75 * self._config.timeout)
         while True:
             await asyncio.sleep(_BEAT)
             for link in self._links:
+                if not link.is_up and time.monotonic() - link.begun > patience:
+                    said = f"Node {link.node.name} has not answered for {patience:.0f} s."
+                    self._lose(link, Reason("node_failed", said, _HINT))
                 if link.is_up and not link.why_lost:
                     link.missed += 1
                     link.send(Ping())
@@ -208,7 +221,8 @@ class Nodes:
             self._tell(client, LogLines([]))
         link.asked.clear()
         self._end(link)
-        self._lost(link.node, why)
+        is_first = link.order is None or link.order.generation == 1
+        self._lost(why if isinstance(why, Reason) and is_first else None)
 
     def _end(self, link: _Link) -> None:
         if link.writer:
@@ -235,6 +249,6 @@ def _not_started(name: str, log: Path) -> Reason:
     return Reason(
         "node_failed",
         f"The pool's agent did not start on node {name}.",
-        "The lines below say why. That node needs the same Python environment, at the same path.",
+        _HINT,
         stderr=log_tail(log),
     )

@@ -12,8 +12,10 @@ import socket
 import sys
 from typing import NoReturn
 
+import msgspec
+
 from ..common.folder import AGENT_SOCKET, create_folder, write_private
-from ..common.processes import call_ourselves
+from ..common.processes import boot_id, call_ourselves
 from ..common.protocol.node_orders import decode_node_orders
 from ..common.protocol.pool_file import CONFIG
 from ..common.version import version
@@ -26,9 +28,11 @@ def main() -> NoReturn:
     said = os.dup(1)
     os.dup2(2, 1)  # what a library prints while it is imported is no message
     try:
-        pool = decode_node_orders(_first_line(), version())
+        orders = decode_node_orders(_first_line(), version())
     except ValueError as error:
         sys.exit(str(error))
+    # So that what is left if this process is killed is removed here, as any pool's is.
+    pool = msgspec.structs.replace(orders, host=socket.gethostname(), boot=boot_id())
     from .agent import serve
     from .starting import preload
 

@@ -14,6 +14,7 @@ from .assignment import CPU_RANKS
 from .request import MAX_SECONDS, PoolRequest
 
 NOT_OFFERED = {
+    "nodes": "the form shows one machine's GPUs",
     "performance": "for magics and scripts only",
     "map": "for magics and scripts only",
     "force": "overrides are for code, where readers see them",

@@ -68,6 +68,8 @@ def _look_into(folder: Path) -> Found | None:
         config = read_config(folder)
         if config.host != socket.gethostname() or config.boot != boot_id():
             return None
+        if config.node:
+            return None  # a part of a pool, which is found on its first node
         snapshot = _ask(folder)
     except OSError:  # it is not ours, or just comes or goes
         return None

@@ -62,8 +62,12 @@ def status_table(
         The rows of the table of GPUs, see `gpu_rows`; none on a machine without.
     """
     on_gpus = any(rank.gpu for rank in record.ranks)
+    nodes = len({rank.node for rank in record.ranks}) > 1
     torch = ("allocated",) if on_gpus else ()
-    rows: list[tuple[str, ...]] = [("rank", "device", "GPU", "pid", "memory", *torch, "state")]
+    node = ("node",) if nodes else ()
+    rows: list[tuple[str, ...]] = [
+        ("rank", *node, "device", "GPU", "pid", "memory", *torch, "state")
+    ]
     for rank in record.ranks:
         number = rank.rank
         gpu = f"{rank.gpu.label} {rank.gpu.name}" if rank.gpu else "-"
@@ -79,7 +83,8 @@ def status_table(
             held = format_bytes(report.gpu.allocated) if report.gpu else "-"
             state = f"{answer.state} for {time.time() - answer.since:.0f} s"
         torch = (held,) if on_gpus else ()
-        rows.append((str(number), rank.device, gpu, str(pid), memory, *torch, state))
+        node = (rank.node,) if nodes else ()
+        rows.append((str(number), *node, rank.device, gpu, str(pid), memory, *torch, state))
     size = f"{record.world_size} ranks, {record.backend}"
     title = f"Pool {record.id}: {size}, on {record.host}"
     lines = [*filter(None, [title, describe_limits(record)]), *_aligned(rows)]

@@ -1,0 +1,185 @@
+"""A notebook in a Slurm allocation of two nodes, with its ranks on both: all for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ..waiting import wait_for
+from .hosts import Hosts, why_not
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"
+LOST_WITHIN = 5.0
+"""Seconds within which the cell says that a node is cut off."""
+
+
+class Lab:
+    """A shell on the first node, inside an allocation."""
+
+    def __init__(self, hosts: Hosts, *step: str) -> None:
+        shell = [*step, sys.executable, "-m", f"{__package__}.shell"]
+        command = ["salloc", "--nodes=2", "--quiet", *shell]
+        self._process = subprocess.Popen(
+            hosts.command(1, *command),
+            env=hosts.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def begin(self, cell: str) -> None:
+        """Send a cell."""
+        assert self._process.stdin
+        print(json.dumps(cell), file=self._process.stdin, flush=True)
+
+    def end(self) -> dict[str, Any]:
+        """Wait for the cell's end."""
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        assert line, "the shell has ended"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def run(self, cell: str) -> dict[str, Any]:
+        """Run a cell."""
+        self.begin(cell)
+        return self.end()
+
+    def ok(self, cell: str) -> str:
+        """Run a cell that does not fail; return what it shows."""
+        answer = self.run(cell)
+        assert not answer["error"], answer
+        text: str = answer["text"]
+        return text
+
+    def close(self) -> None:
+        """End the shell, and so its allocation."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    """Return two hosts with Slurm."""
+    hosts = Hosts()
+    yield hosts
+    hosts.close()
+
+
+@pytest.fixture(params=["", "srun --overlap --nodes=1 --ntasks=1"], ids=["salloc", "srun"])
+def lab(hosts: Hosts, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """Return a shell with a pool on two nodes; nothing of it is left on either."""
+    lab = Lab(hosts, *request.param.split())
+    try:
+        lab.ok("%load_ext jupyter_dist_server")
+        lab.ok("%dist_init --nodes 2 -n 4")
+        yield lab
+    finally:
+        lab.close()
+        wait_for(lambda: not hosts.folders(1) and not hosts.folders(2), "the end of the pool")
+
+
+def test_a_cell_runs_on_both_nodes(lab: Lab) -> None:
+    """What torchrun sets is right on each, all ranks are in one group, and each can be replaced."""
+    said = lab.ok(
+        "%%distributed\n"
+        "import os, socket\n"
+        "names = 'RANK LOCAL_RANK GROUP_RANK LOCAL_WORLD_SIZE WORLD_SIZE GROUP_WORLD_SIZE'\n"
+        "total = torch.tensor([rank + 1.0])\n"
+        "dist.all_reduce(total)\n"
+        "print(socket.gethostname(), *[os.environ[n] for n in names.split()],\n"
+        "      os.environ['GLOO_SOCKET_IFNAME'], total.item())"
+    )
+    for rank in range(4):
+        assert f"n{rank // 2 + 1} {rank} {rank % 2} {rank // 2} 2 4 2 eth0 10.0" in said
+    assert "n2" in lab.ok("%dist_status")
+    lab.ok("import numpy; big = numpy.arange(3_000_000.0)")
+    lab.ok("%dist_push big")
+    lab.ok("%%distributed\nhalf = big * 0.5 + rank")
+    lab.ok("%dist_pull half --ranks all --as halves")
+    lab.ok("assert all((halves[r] == big * 0.5 + r).all() for r in range(4)), halves")
+    answer = lab.run("%%rank [3]\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert answer["error"]
+    assert "dead" in lab.ok("%dist_status")
+    lab.ok("%dist_restart --ranks 3")
+    assert "sum 4.0" in lab.ok(SUM)
+    lab.ok("%dist_restart")
+    assert "sum 4.0" in lab.ok(SUM)
+    lab.ok("%dist_shutdown")
+
+
+def test_a_node_that_is_cut_off_is_said_and_the_other_one_can_be_used(
+    lab: Lab, hosts: Hosts
+) -> None:
+    """The cell fails and says so, and the ranks on the lost node end by themselves."""
+    begun = hosts.base / "begun"
+    lab.begin(
+        f"%%distributed\nif rank == 3:\n    import time\n    open('{begun}', 'w').close()\n"
+        "    time.sleep(600)\ndist.barrier()"
+    )
+    wait_for(begun.exists, "the cell's begin")
+    begun.unlink()
+    hosts.cut(2)
+    cut = time.monotonic()
+    try:
+        answer = lab.end()
+        assert time.monotonic() - cut < 4 * LOST_WITHIN  # on a busy machine, too
+        assert answer["error"]
+        said = lab.ok("%dist_status")
+        assert said.count("its node n2 has been unreachable since") == 2
+        assert "here 0\n" in lab.ok("%%rank [0]\nprint('here', rank)")
+        wait_for(lambda: not hosts.folders(2), "the end of the agent on the second node")
+    finally:
+        hosts.mend(2)
+    lab.ok("%dist_restart --ranks 2,3")
+    assert "sum 4.0" in lab.ok(SUM)
+    lab.ok("%dist_shutdown")
+
+
+def test_stop_ends_a_cell_on_both_nodes(lab: Lab, hosts: Hosts) -> None:
+    pid = int(lab.ok("import os; print(os.getpid())"))
+    begun = hosts.base / "begun"
+    lab.begin(
+        f"%%distributed\nif rank == 3:\n    open('{begun}', 'w').close()\n    while True: pass\n"
+        "dist.barrier()"
+    )
+    wait_for(begun.exists, "the cell's begin")
+    begun.unlink()
+    os.kill(pid, signal.SIGINT)
+    assert "KeyboardInterrupt" in str(lab.end())
+    assert "sum 4.0" in lab.ok(SUM)
+
+
+def test_nothing_is_left_when_the_shell_is_killed(hosts: Hosts) -> None:
+    lab = Lab(hosts)
+    lab.ok("%load_ext jupyter_dist_server")
+    lab.ok("%dist_init --nodes 2 -n 2")
+    assert hosts.folders(1) and hosts.folders(2)
+    lab.begin("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    wait_for(lambda: not hosts.folders(1) and not hosts.folders(2), "the end of the pool")
+    lab.close()
+
+
+def test_what_cannot_be_is_said(hosts: Hosts) -> None:
+    lab = Lab(hosts)
+    try:
+        lab.ok("%load_ext jupyter_dist_server")
+        answer = lab.run("%dist_init --nodes 3 -n 3")
+        assert "the allocation has 2: n1, n2" in answer["error"]
+    finally:
+        lab.close()
