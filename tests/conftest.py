@@ -22,6 +22,7 @@ from .server_driver import Server
 
 LONGEST = (
     "notebook/test_chaos.py",
+    "cluster/test_slurm.py",
     "security/test_process_group.py",
     "pools/test_zygote_registry.py",
     "notebook/test_stopped.py",
