@@ -74,6 +74,14 @@ def log_paths(job: Job) -> tuple[str, str]:
     return output, output if job.spec.error is None else _path(job, job.spec.error)
 
 
+def output_notebook(job: Job) -> str | None:
+    """Return the notebook that a job writes, if it runs one."""
+    if not job.spec.notebook:
+        return None
+    # Behind Python, its two arguments, and the copy that runs.
+    return _path(job, with_parameters(job.spec.argv[4], job.params))
+
+
 def _path(job: Job, pattern: str) -> str:
     array = str(job.array if job.array is not None else job.id)
     task = str(job.task if job.task is not None else 0)

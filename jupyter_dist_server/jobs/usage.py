@@ -17,7 +17,7 @@ from ..gpus import nvml
 from ..gpus.sampler.gpu_processes import memory_by_pid
 from .background import start_in_background
 from .gpu_notes import gpu_notes
-from .store.attempt import GpuUsage
+from .store.attempt import GpuPoint, GpuUsage
 from .store.job import JOB, Job
 from .store.states import RUNNING
 from .store.store import Store
@@ -27,6 +27,8 @@ EVERY = "JDIST_SAMPLE_EVERY"
 """Environment variable: seconds between two readings."""
 _EVERY = 10.0
 _PROCESS = "jupyter_dist_server.jobs.usage"
+_MOST_POINTS = 160
+"""Of a curve; then two become one, so that it covers an attempt of any length."""
 
 
 def ensure_sampler(store: Store) -> None:
@@ -99,7 +101,8 @@ class Sampler:
                     continue
                 load = nvml.query("nvmlDeviceGetUtilizationRates", device.handle)
                 load = None if isinstance(load, nvml.Failure) else int(load.gpu)
-                _add(usage, uuid, load, int(memory.used))
+                seen = usage.setdefault(uuid, GpuUsage(memory_first=int(memory.used)))
+                add_reading(seen, load, int(memory.used), time.time())
             self._store.note_usage(job, usage)
         shared = {uuid for job in jobs if job.share is not None for uuid in job.gpu_uuids}
         used = {uuid: memory_by_pid(self._devices[uuid].handle) for uuid in shared - lost.keys()}
@@ -109,8 +112,19 @@ class Sampler:
                 self._store.change([job.id], "state = 'RUNNING'", detail=told[job.id])
 
 
-def _add(usage: dict[str, GpuUsage], uuid: str, load: int | None, memory: int) -> None:
-    seen = usage.setdefault(uuid, GpuUsage(memory_first=memory))
+def add_reading(seen: GpuUsage, load: int | None, memory: int, now: float) -> None:
+    """Count one reading of a GPU, with its load in percent and the bytes that are in use."""
+    place = seen.samples % seen.per_point
+    if place and seen.curve:
+        last = seen.curve[-1]
+        seen.curve[-1] = _merged(last, place, GpuPoint(int(now), load, memory))
+    else:
+        seen.curve.append(GpuPoint(int(now), load, memory))
+    if len(seen.curve) > _MOST_POINTS:
+        pairs = zip(seen.curve[0:-1:2], seen.curve[1::2], strict=True)
+        # The last one is the first of the next pair.
+        seen.curve = [_merged(one, 1, other) for one, other in pairs] + seen.curve[-1:]
+        seen.per_point *= 2
     seen.memory_peak = max(seen.memory_peak, memory)
     seen.samples += 1
     if load is not None:  # a MIG instance has none
@@ -119,7 +133,15 @@ def _add(usage: dict[str, GpuUsage], uuid: str, load: int | None, memory: int) -
         if load:
             seen.idle_since = None
         elif seen.idle_since is None:
-            seen.idle_since = time.time()
+            seen.idle_since = now
+
+
+def _merged(one: GpuPoint, weight: int, other: GpuPoint) -> GpuPoint:
+    """Return two points as one; the first counts for so many of the second."""
+    load = one.load if other.load is None else other.load
+    if one.load is not None and other.load is not None:
+        load = round((one.load * weight + other.load) / (weight + 1), 2)
+    return GpuPoint(one.at, load, max(one.memory, other.memory))
 
 
 def main() -> None:

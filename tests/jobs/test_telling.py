@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from jupyter_dist_server.jobs.log import LogReader
 from jupyter_dist_server.jobs.runner.log_limit import LogLimit
-from jupyter_dist_server.jobs.usage import EVERY
+from jupyter_dist_server.jobs.store.attempt import GpuUsage
+from jupyter_dist_server.jobs.usage import EVERY, add_reading
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for
@@ -100,6 +102,8 @@ def test_gpus_that_were_not_used_are_named(
 
     wait_for(lambda: readings(one) > 3 and readings(two) > 3, "readings")
     told = {gpu["index"]: gpu for gpu in json.loads(queue.run("info", "--json"))["gpus"]}
+    ((at, load, memory), *_) = next(iter(queue.show(two)["attempts"][0]["usage"].values()))["curve"]
+    assert (load, memory) == (60, 7 << 30) and abs(time.time() - at) < 600
     assert told["0"]["idle_since"] and not told["1"]["idle_since"]
     (queue.folder / "go").touch()
     assert queue.ended(one)["detail"] == "It asked for a GPU and did not use it."
@@ -133,3 +137,16 @@ def test_a_job_that_fills_its_log_goes_on(queue: Queue) -> None:
     assert os.stat(queue.folder / f"jdist-{job}.out").st_blocks * 512 < 2 << 20
     said = queue.run_program("logs", job)
     assert "done\n" in said and "cut out here" in said
+
+
+def test_a_curve_covers_an_attempt_of_any_length_in_few_points() -> None:
+    seen = GpuUsage(memory_first=0)
+    for reading in range(10_000):
+        load = None if reading < 10 else 100 if reading < 5000 else 0
+        add_reading(seen, load, reading, 1e9 + 10 * reading)
+        assert len(seen.curve) <= 160
+    assert seen.samples == 10_000 and seen.per_point == 64
+    assert [point.at for point in seen.curve] == [10**9 + 640 * place for place in range(157)]
+    assert [point.load for point in seen.curve[:78]] == [100] * 78
+    assert seen.curve[78].load == 12.5 and seen.curve[-1].load == 0
+    assert [point.memory for point in seen.curve[-2:]] == [64 * 156 - 1, 9999]

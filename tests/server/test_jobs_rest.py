@@ -169,6 +169,13 @@ def test_the_page_of_a_job(client: Client) -> None:
     assert told["dependencies"] == [
         {"label": first, "name": "first", "state": "COMPLETED", "type": "afterany"}
     ]
+    assert told["request"] == {
+        "command": ["python", "-c", code],
+        "chdir": told["job"]["spec"]["cwd"],
+        "cpus": 0,
+        "dependency": f"afterany:{first}",
+    }
+    assert told["notebook"] is None
     assert "SECRET" in told["variables"] and told["attempts"][0]["state"] == "COMPLETED"
     assert told["job"]["label"] == label and told["command"][0] == "python"
     place, texts = 350_005, []
@@ -184,6 +191,37 @@ def test_the_page_of_a_job(client: Client) -> None:
     assert not client.get(f"jobs/{label}/lines?find=nothing")["found"]
     assert client.get(f"jobs/{label}/lines?offset={found['next']}")["text"] == ""
     assert client.call("GET", f"jobs/{label}/lines?before=x").status == 400
+
+
+def test_a_job_says_what_asks_for_one_like_it(client: Client, server: Server) -> None:
+    (server.root / "run.sh").write_text("#SBATCH --job-name=named\necho $1 $KEY")
+    label = submit(
+        client, "./run.sh", "{lr}", param=["lr=1,2"], env=["KEY=secret"], export="ALL,B=secret"
+    )
+    follow(client, f"{label.partition('_')[0]}_1")
+    told = client.get(f"jobs/{label.partition('_')[0]}_1/details")
+    asked = told["request"]
+    assert asked["command"] == [str(server.root / "run.sh"), "{lr}"]
+    assert (asked["param"], asked["name"], asked["export"]) == (["lr=2"], "named", "ALL")
+    assert "secret" not in json.dumps(told)
+    again = client.post("jobs", asked, 201)["jobs"][0]
+    pieces = follow(client, again["label"])
+    assert "".join(piece["text"] for piece in pieces) == "2\n"
+    array = submit(client, "true", array="3-4")
+    assert client.get(f"jobs/{array}/details")["request"]["array"] == "3"
+
+
+def test_a_job_says_which_notebook_it_writes(client: Client, server: Server) -> None:
+    (server.root / "deep").mkdir()
+    (server.root / "deep" / "fit.ipynb").write_text("{}")
+    asked = {"notebook": "deep/fit.ipynb", "hold": True, "chdir": "deep", "parameter": ["lr=1"]}
+    label = client.post("jobs", asked, 201)["jobs"][0]["label"]
+    told = client.get(f"jobs/{label}/details")
+    assert told["notebook"] == f"deep/fit-{label}.ipynb"
+    notebook = str(server.root / "deep" / "fit.ipynb")
+    assert told["request"]["notebook"] == notebook and "command" not in told["request"]
+    assert client.post("jobs/plan", told["request"])["count"] == 1
+    client.call("DELETE", f"jobs/{label}")
 
 
 def test_what_would_become_of_a_job(client: Client) -> None:

@@ -5,6 +5,17 @@ from __future__ import annotations
 import msgspec
 
 
+class GpuPoint(msgspec.Struct, array_like=True):
+    """What was seen of one GPU in a part of an attempt: of some readings in a row."""
+
+    at: int
+    """Unix seconds of the first of them."""
+    load: float | None
+    """Their mean, in percent; `None` if it cannot be read."""
+    memory: int
+    """The highest, in bytes."""
+
+
 class GpuUsage(msgspec.Struct):
     """What was seen of one GPU while a job had it."""
 
@@ -19,6 +30,10 @@ class GpuUsage(msgspec.Struct):
     """In percent; `None` if it cannot be read, as of a MIG instance."""
     idle_since: float | None = None
     """Since when it has done nothing; `None` if it does something, or nobody knows."""
+    curve: list[GpuPoint] = []
+    """The attempt in so few points that they are cheap to keep."""
+    per_point: int = 1
+    """How many readings are one of them."""
 
 
 class Attempt(msgspec.Struct):

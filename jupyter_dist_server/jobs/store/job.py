@@ -56,6 +56,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     comment: str = ""
     notebook: str = ""
     """The notebook that it runs."""
+    asked: str = ""
+    """The request as JSON, without values of variables: it asks for the same again."""
 
 
 AGAIN: dict[str, bool | tuple[()] | None] = dict.fromkeys(
@@ -141,5 +143,6 @@ class Job:
         spec = msgspec.to_builtins(told.pop("spec")) | {"argv": self.spec.argv}
         for private in ("launch", "boot", "runner_start"):
             told.pop(private)
-        spec.pop("environment", None)
+        for private in ("environment", "asked"):
+            spec.pop(private, None)
         return {"label": self.label} | told | {"spec": spec}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -119,9 +120,10 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     is_array = bool(tasks) or len(rows) > 1
     umask = os.umask(0)
     os.umask(umask)
+    chdir = os.path.abspath(os.path.join(folder, request.chdir or ""))
     spec = Spec(
         argv=list(request.command),
-        cwd=os.path.abspath(os.path.join(folder, request.chdir or "")),
+        cwd=chdir,
         umask=umask,
         setup=_setup(request, folder),
         output=request.output or ("jdist-%A_%a.out" if is_array else "jdist-%j.out"),
@@ -138,6 +140,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         notify=request.notify,
         comment=request.comment or "",
         notebook=request.notebook or "",
+        asked=json.dumps(request.again(folder, chdir, script)),
     )
     with reading("gpus"):
         gpus, gpu_ids = _gpus(request)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -84,6 +86,32 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             raise DistError(
                 "bad_request", message, "The fields are the options of jdist submit.", field=field
             ) from None
+
+    def again(self, folder: str, chdir: str, script: Path | None) -> dict[str, Any]:
+        """Return the body that asks for the same from any folder, without values of variables.
+
+        Parameters
+        ----------
+        folder : str
+            Where relative paths start.
+        chdir : str
+            Where the job runs.
+        script : Path or None
+            What its command starts with.
+        """
+        export = [one for one in (self.export or "").split(",") if "=" not in one]
+        fields = msgspec.to_builtins(self) | {
+            "chdir": chdir,
+            "export": ",".join(export),
+            "env": None,
+            "key": None,
+        }
+        if self.notebook:
+            # Its command is made from it.
+            fields |= {"notebook": os.path.abspath(Path(folder, self.notebook)), "command": None}
+        elif script:
+            fields["command"] = [os.path.abspath(script), *self.command[1:]]
+        return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
     def complete(self, others: argparse.Namespace) -> None:
         """Take from others, of a script's directives, what was not given."""

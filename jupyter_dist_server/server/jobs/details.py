@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import closing
 from typing import Any
 
 import msgspec
 
 from ...common.errors import DistError
-from ...jobs.command import job_command, log_paths
+from ...jobs.command import job_command, log_paths, output_notebook
 from ...jobs.control import check_one
 from ...jobs.log_lines import LineReader
 from ...jobs.store.job import Job
@@ -24,10 +25,16 @@ class JobDetailsHandler(JobHandlerBase):
     async def get(self, job: str) -> None:
         """Show the job, its attempts, what it waits for and the names of its variables."""
         await self.require("read")
-        self.answer(await in_store(lambda store: _details(store, check_one(select(store, [job])))))
+        assert self.serverapp is not None
+        root = self.serverapp.root_dir
+
+        def look(store: Store) -> str:
+            return _details(store, check_one(select(store, [job])), root)
+
+        self.answer(await in_store(look))
 
 
-def _details(store: Store, job: Job) -> str:
+def _details(store: Store, job: Job, root: str) -> str:
     upon = [
         {"label": other.label, "name": other.name, "state": other.state, "type": kind}
         for other, kind in store.upon(job.id)
@@ -36,11 +43,33 @@ def _details(store: Store, job: Job) -> str:
         "job": job.to_json(),
         "command": job_command(job),
         "output": log_paths(job)[0],
+        "notebook": _below(root, output_notebook(job)),
+        "request": _again(job),
         "attempts": msgspec.to_builtins(store.attempts([job.id])[job.id]),
         "dependencies": upon,
         "variables": sorted(store.environment(job)),
     }
     return json.dumps(told)
+
+
+def _again(job: Job) -> dict[str, Any] | None:
+    """Return what asks for a job like this; of a task, for it alone."""
+    if not job.spec.asked:
+        return None
+    request: dict[str, Any] = json.loads(job.spec.asked)
+    if job.params:
+        request["param"] = [f"{name}={value}" for name, value in job.params.items()]
+        request.pop("param_file", None)
+    if "array" in request:
+        request["array"] = str(job.task)
+    return request
+
+
+def _below(root: str, path: str | None) -> str | None:
+    """Return a file's path as the file browser has it; `None` if it is somewhere else."""
+    if path is None or not path.startswith(f"{os.path.abspath(root)}{os.sep}"):
+        return None
+    return os.path.relpath(path, root)
 
 
 class JobLinesHandler(JobHandlerBase):
