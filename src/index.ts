@@ -16,6 +16,8 @@ import { queuePlugin } from './panel/queue/plugin';
 import { ranksPlugin } from './panel/ranks/plugin';
 import { runningPlugin } from './panel/running';
 import { statusBarPlugin } from './panel/statusBar';
+import { jobNotebookPlugin } from './queue/details/notebookPlugin';
+import { detailsPlugin } from './queue/details/plugin';
 import { submitPlugin } from './queue/submit/plugin';
 import { runAsJobPlugin } from './queue/submit/runAsJob';
 import { timelinePlugin } from './timeline/plugin';
@@ -34,6 +36,8 @@ export default [
   queuePlugin,
   submitPlugin,
   runAsJobPlugin,
+  detailsPlugin,
+  jobNotebookPlugin,
   outputsPlugin,
   replayPlugin,
   statusBarPlugin,

@@ -13,5 +13,7 @@ c.ServerApp.allow_root = True  # noqa: F821
 c.KernelManager.autorestart = False  # noqa: F821
 # A queue of the tests alone.
 os.environ["XDG_STATE_HOME"] = mkdtemp(prefix="galata-state-")
+# Curves of jobs that run for seconds.
+os.environ["JDIST_SAMPLE_EVERY"] = "0.5"
 c.LabApp.user_settings_dir = mkdtemp(prefix="galata-settings-")  # noqa: F821
 c.Application.log_level = "ERROR"  # noqa: F821

@@ -4,6 +4,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
 import { queuePlugin } from '../panel/queue/plugin';
+import type { IJobEvent, JobState } from '../model/queueContract';
 import { CommandIDs } from '../model/tokens';
 import { FakeQueue, makeJob, makeRow } from './queueSamples';
 import { dialog, dialogSays, makeModel, until } from './samples';
@@ -26,7 +27,13 @@ describe('the commands of the queue', () => {
       ended: [makeJob({ id: 9, label: '9' })]
     });
     commands = new CommandRegistry();
-    commands.addCommand(CommandIDs.showQueue, { execute: shown });
+    for (const id of [
+      CommandIDs.showQueue,
+      CommandIDs.openJob,
+      CommandIDs.openJobNotebook
+    ]) {
+      commands.addCommand(id, { execute: ({ job }) => shown(id, job) });
+    }
     const app = { commands } as unknown as JupyterFrontEnd;
     const model = makeModel({ queue });
     await queuePlugin.activate(app, model, nullTranslator, null);
@@ -107,13 +114,36 @@ describe('the commands of the queue', () => {
     Notification.manager.notifications[0].options.actions?.[0].callback(
       {} as MouseEvent
     );
-    expect(shown).toHaveBeenCalled();
+    expect(shown.mock.calls).toEqual([[CommandIDs.openJob, '3']]);
     Notification.dismiss();
     end(...[5, 6, 7, 8].map(id => makeJob({ id, state: 'TIMEOUT' })));
     expect(told()).toEqual(['4 jobs ended, 4 failed.']);
     Notification.dismiss();
     // Another end of the same job.
-    end(makeJob({ id: 2, label: '2', attempt: 2 }));
+    const spec = { notebook: 'train.ipynb' };
+    end(makeJob({ id: 2, label: '2', attempt: 2, spec }));
     expect(told()).toHaveLength(1);
+    const { actions } = Notification.manager.notifications[0].options;
+    expect(actions?.map(({ label }) => label)).toEqual([
+      'Show Details',
+      'Open Notebook'
+    ]);
+    Notification.dismiss();
+  });
+
+  it('tell of what starts after it has waited', () => {
+    const event = (job: number, state: JobState, at: number): IJobEvent => ({
+      ...{ job, state, at, seq: job, label: `${job}`, name: '' },
+      ...{ was: null, reason: '' }
+    });
+    queue.happened.emit([event(20, 'PENDING', 100), event(21, 'PENDING', 100)]);
+    queue.happened.emit([event(20, 'RUNNING', 101)]);
+    queue.happened.emit([event(21, 'RUNNING', 200), event(1, 'RUNNING', 200)]);
+    const told = Notification.manager.notifications;
+    expect(told.map(({ message }) => message).sort()).toEqual([
+      'Job 1 has started.',
+      'Job 21 has started.'
+    ]);
+    Notification.dismiss();
   });
 });

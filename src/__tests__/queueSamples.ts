@@ -2,7 +2,13 @@ import { DisposableDelegate } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 
 import type { IQueueModel, QueuePart } from '../model/queue';
-import type { IJob, IJobs, IQueueRow } from '../model/queueContract';
+import type {
+  IFullJob,
+  IJobDetails,
+  IJobLines,
+  ILinesQuery
+} from '../model/detailsContract';
+import type { IJob, IJobEvent, IJobs, IQueueRow } from '../model/queueContract';
 import type {
   IJobPlan,
   IJobRequest,
@@ -45,6 +51,7 @@ export function makeJob(changes: Partial<IJob> = {}): IJob {
     ended: 160,
     exit_code: 0,
     exit_signal: null,
+    spec: {},
     ...changes
   };
 }
@@ -99,6 +106,48 @@ export function makePlan(changes: Partial<IJobPlan> = {}): IJobPlan {
   };
 }
 
+export function makeDetails(
+  changes: Partial<IJobDetails> = {},
+  job: Partial<IFullJob> = {}
+): IJobDetails {
+  return {
+    job: {
+      ...makeJob(),
+      params: {},
+      priority: 0,
+      gpus: 2,
+      gpu_uuids: [],
+      gpu_ids: [],
+      cpus: 0,
+      memory: 0,
+      submitted: 50,
+      ends_by: null,
+      spec: { argv: ['python', 'train.py'], cwd: '/work' },
+      ...job
+    },
+    command: ['python', 'train.py'],
+    output: '/work/jdist-12.out',
+    notebook: null,
+    request: { command: ['python', 'train.py'], chdir: '/work' },
+    attempts: [],
+    dependencies: [],
+    variables: ['HOME', 'PATH'],
+    ...changes
+  };
+}
+
+export function makeLines(changes: Partial<IJobLines> = {}): IJobLines {
+  return {
+    offset: 0,
+    next: 6,
+    size: 6,
+    found: true,
+    text: 'hello\n',
+    state: 'COMPLETED',
+    ...changes
+  };
+}
+
 /** A queue without a server. */
 export class FakeQueue implements IQueueModel {
   constructor(changes: Partial<FakeQueue> = {}) {
@@ -106,6 +155,7 @@ export class FakeQueue implements IQueueModel {
   }
 
   readonly changed = new Signal<this, void>(this);
+  readonly happened = new Signal<this, readonly IJobEvent[]>(this);
   rows: IQueueModel['rows'] = null;
   ended: IQueueModel['ended'] = null;
   error: IQueueModel['error'] = null;
@@ -118,6 +168,10 @@ export class FakeQueue implements IQueueModel {
   readonly requests = {
     submitSchema: jest.fn(() => Promise.resolve(SCHEMA)),
     planJobs: jest.fn((_: IJobRequest) => Promise.resolve(makePlan())),
+    jobDetails: jest.fn((_: string) => Promise.resolve(makeDetails())),
+    jobLines: jest.fn((_: string, _query: ILinesQuery) =>
+      Promise.resolve(makeLines())
+    ),
     submitJobs: jest.fn((_: IJobRequest) =>
       Promise.resolve<IJobs>({ jobs: [makeJob()], count: 1 })
     )

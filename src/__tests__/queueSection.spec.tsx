@@ -1,12 +1,13 @@
 import { act } from 'react';
 
 import type { IQueueRow } from '../model/queueContract';
+import { CommandIDs } from '../model/tokens';
 import { QueueSection, QueueSummary } from '../panel/queue/queueSection';
 import { makeInventory } from './gpuSamples';
 import { FakeQueue, makeJob, makeRow } from './queueSamples';
 import { makePool } from './samples';
 import type { IFakeModel } from './samples';
-import { button, host, press, show } from './screen';
+import { button, executed, host, press, show } from './screen';
 
 const now = Date.now() / 1000;
 const running = makeRow({
@@ -111,9 +112,13 @@ describe('QueueSection', () => {
     expect(button('Menu of 12 train.py').getAttribute('aria-expanded')).toBe(
       'true'
     );
-    expect(menuItems()).toHaveLength(7);
-    press('11 sweep');
-    press('12 train.py');
+    expect(menuItems()).toHaveLength(9);
+    for (const name of ['11 sweep', '12 train.py']) {
+      const click = new MouseEvent('click', { bubbles: true, ctrlKey: true });
+      act(() => {
+        button(name).dispatchEvent(click);
+      });
+    }
     expect(button('12 train.py').getAttribute('aria-pressed')).toBe('true');
     const escape = new KeyboardEvent('keydown', {
       key: 'Escape',
@@ -123,6 +128,14 @@ describe('QueueSection', () => {
       button('12 train.py').dispatchEvent(escape);
     });
     expect(button('12 train.py').getAttribute('aria-pressed')).toBe('false');
+    const space = new KeyboardEvent('keyup', { key: ' ', bubbles: true });
+    act(() => {
+      button('12 train.py').dispatchEvent(space);
+    });
+    expect(button('12 train.py').getAttribute('aria-pressed')).toBe('true');
+    expect(executed).toEqual([]);
+    press('12 train.py');
+    expect(executed).toEqual([{ id: CommandIDs.openJob, job: '12' }]);
   });
 
   it('has own jobs dragged to another place in line', () => {

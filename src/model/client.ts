@@ -11,6 +11,7 @@ import type {
   IStartRequest,
   IStartSchema
 } from './contract';
+import type { IJobDetails, IJobLines, ILinesQuery } from './detailsContract';
 import type { IGpuHistory, IInventory } from './gpuContract';
 import type { IJobs, IQueue, JobAction, JobState } from './queueContract';
 import type { IJobPlan, IJobRequest, ISubmitSchema } from './submitContract';
@@ -147,6 +148,18 @@ export class Client {
   /** What would become of jobs; nothing is queued. */
   planJobs(request: IJobRequest): Promise<IJobPlan> {
     return this._request('POST', 'jobs/plan', request);
+  }
+
+  /** All about one job of this user. */
+  jobDetails(label: string): Promise<IJobDetails> {
+    return this._request('GET', `jobs/${encodeURIComponent(label)}/details`);
+  }
+
+  /** Whole lines of what it has printed. */
+  jobLines(label: string, query: ILinesQuery): Promise<IJobLines> {
+    const asked = URLExt.objectToQueryString({ ...query });
+    const path = `jobs/${encodeURIComponent(label)}/lines${asked}`;
+    return this._request('GET', path);
   }
 
   submitJobs(request: IJobRequest): Promise<IJobs> {

@@ -9,7 +9,13 @@ import type { IApiError, StreamMessage } from './contract';
 import type { Topic } from './gpuContract';
 import { prioritiesAfterMove } from './lineOrder';
 import { ENDED, isOwnJob, ownLine } from './queueContract';
-import type { IJob, IJobs, IQueueRow, JobAction } from './queueContract';
+import type {
+  IJob,
+  IJobEvent,
+  IJobs,
+  IQueueRow,
+  JobAction
+} from './queueContract';
 import { serverTime } from './serverTime';
 
 /** Seconds for which an ended job is shown. */
@@ -21,6 +27,8 @@ const DAY = 86_400;
 export interface IQueueModel {
   /** Emitted after any change below. */
   readonly changed: ISignal<IQueueModel, void>;
+  /** Emitted with what happens to own jobs while somebody watches. */
+  readonly happened: ISignal<IQueueModel, readonly IJobEvent[]>;
   /** First what runs, then what waits, in order; null until it is known. */
   readonly rows: readonly IQueueRow[] | null;
   /** Own jobs that ended within a day, the newest end first; null until they are known. */
@@ -49,7 +57,7 @@ export type QueuePart = 'all' | 'ends';
 /** What the server is asked about single jobs; all reject with an `IApiError`. */
 export type JobRequests = Pick<
   Client,
-  'submitSchema' | 'planJobs' | 'submitJobs'
+  'submitSchema' | 'planJobs' | 'submitJobs' | 'jobDetails' | 'jobLines'
 >;
 
 /** Jobs of this user that have not started. */
@@ -76,6 +84,10 @@ export class QueueModel implements IQueueModel {
 
   get changed(): ISignal<this, void> {
     return this._changed;
+  }
+
+  get happened(): ISignal<this, readonly IJobEvent[]> {
+    return this._happened;
   }
 
   get requests(): JobRequests {
@@ -232,6 +244,9 @@ export class QueueModel implements IQueueModel {
         this._areEndsOld ||= message.seq !== this._seq;
         this._seq = message.seq;
         void this._read();
+        if (message.events.length) {
+          this._happened.emit(message.events);
+        }
         return;
       case 'pool':
         if (this._states.get(message.pool.id) !== message.pool.state) {
@@ -257,6 +272,7 @@ export class QueueModel implements IQueueModel {
   private readonly _client: Client;
   private readonly _topics: QueueModel.ITopics;
   private readonly _changed = new Signal<this, void>(this);
+  private readonly _happened = new Signal<this, readonly IJobEvent[]>(this);
   private readonly _watchers: QueuePart[] = [];
   private _topic: IDisposable | null = null;
   private _rows: readonly IQueueRow[] | null = null;

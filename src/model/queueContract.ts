@@ -68,6 +68,10 @@ export interface IJob {
   ended: number | null;
   exit_code: number | null;
   exit_signal: number | null;
+  spec: {
+    /** The one that it runs. */
+    notebook?: string;
+  };
 }
 
 export interface IJobs {

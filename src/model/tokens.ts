@@ -51,6 +51,8 @@ export namespace CommandIDs {
   export const requeueJobs = 'jupyter-dist:requeue-jobs';
   export const moveJob = 'jupyter-dist:move-job';
   export const submitJob = 'jupyter-dist:submit-job';
+  export const openJob = 'jupyter-dist:open-job';
+  export const openJobNotebook = 'jupyter-dist:open-job-notebook';
   export const runNotebookAsJob = 'jupyter-dist:run-notebook-as-job';
   export const runFileAsJob = 'jupyter-dist:run-file-as-job';
 }

@@ -129,8 +129,14 @@ export function explainRow(
 }
 
 /** How a job ended, in Slurm's words: `FAILED exit code 1`, `TIMEOUT`. */
-export function sayExit(job: IJob, trans: TranslationBundle): string {
-  const { state, exit_code, exit_signal } = job;
+export function sayExit(
+  {
+    state,
+    exit_code,
+    exit_signal
+  }: Pick<IJob, 'state' | 'exit_code' | 'exit_signal'>,
+  trans: TranslationBundle
+): string {
   if (state === 'FAILED' && exit_signal !== null) {
     return trans.__('%1 signal %2', state, exit_signal);
   }

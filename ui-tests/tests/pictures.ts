@@ -73,7 +73,7 @@ export async function draw(
   await page.theme.setLightTheme();
 }
 
-/** Where Python lies on the machine that draws is of no interest to readers. */
+/** Where Python and the tests' files lie on the machine that draws is of no interest to readers. */
 async function hidePaths(page: IJupyterLabPageFixture): Promise<void> {
   await page.evaluate(() => {
     const texts = document.createTreeWalker(
@@ -83,10 +83,9 @@ async function hidePaths(page: IJupyterLabPageFixture): Promise<void> {
     while (texts.nextNode()) {
       const { currentNode: node } = texts;
       const { data } = node as Text;
-      const shown = data.replace(
-        /\/\S+\/bin\/python[\d.]*/,
-        '/opt/jupyter/bin/python'
-      );
+      const shown = data
+        .replace(/\/\S+\/bin\/python[\d.]*/, '/opt/jupyter/bin/python')
+        .replace(/\/\S*galata-test-[^/\s]*\/[^/\s]*/, '/home/ada/digits');
       if (shown !== data) {
         (node as Text).data = shown;
       }

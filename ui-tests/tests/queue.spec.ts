@@ -66,8 +66,18 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
     await panel.root.locator('.jp-AccordionPanel-title').nth(index).click();
   }
 
+  const pick = (name: string) =>
+    section
+      .getByRole('button', { name, exact: true })
+      .click({ modifiers: ['ControlOrMeta'] });
+  const before = await page.request.get('jupyter-dist/jobs');
+  const isFirst = (await before.json()).count === 0;
+
   await test.step('says what a job is', async () => {
-    await expect(section).toContainText('A job is a command, a script');
+    // Another try, or another test, leaves jobs that have ended.
+    if (isFirst) {
+      await expect(section).toContainText('A job is a command, a script');
+    }
     await expect(
       section.getByRole('button', { name: 'Submit a job…' })
     ).toBeVisible();
@@ -102,9 +112,11 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
     await choose(finetune, 'Hold');
     await expect(row(finetune)).toContainText('Held');
     await expect(row(evaluate)).toContainText('#1');
-    await section.getByRole('button', { name: finetune, exact: true }).click();
+    await pick(finetune);
     await section.getByRole('button', { name: /Ended in the last/ }).click();
-    await expect(section).toContainText('FAILED exit code 1');
+    await expect(row(`${failed} preprocess`)).toContainText(
+      'FAILED exit code 1'
+    );
   });
 
   await test.step('is readable at the least width, in both themes', async () => {
@@ -133,11 +145,13 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
     await choose(pretrain, 'Requeue');
     await expect(row(pretrain)).toContainText('#2');
     for (const name of [evaluate, pretrain]) {
-      await section.getByRole('button', { name, exact: true }).click();
+      await pick(name);
     }
     await choose(pretrain, 'Cancel 3 Jobs…');
     await page.getByRole('button', { name: 'Cancel Jobs' }).click();
-    await expect(section.getByText('CANCELLED')).toHaveCount(3);
+    for (const name of [pretrain, finetune, evaluate]) {
+      await expect(row(name)).toContainText('CANCELLED');
+    }
     await expect(panel.root).not.toContainText('waiting');
   });
 });

@@ -2,6 +2,7 @@ import React from 'react';
 
 import type { IJob } from '../../model/queueContract';
 import { serverTime } from '../../model/serverTime';
+import { CommandIDs } from '../../model/tokens';
 import { useModel } from '../../ui/useModel';
 import {
   formatMoment,
@@ -61,6 +62,11 @@ export function EndedJobs(props: IEndedJobsProps): JSX.Element {
               }
               isPicked={selection.has(job.label)}
               pick={() => selection.toggle(job.label)}
+              open={() =>
+                void props.commands.execute(CommandIDs.openJob, {
+                  job: job.label
+                })
+              }
               trans={trans}
             >
               <span>{sayExit(job, trans)}</span>

@@ -17,14 +17,16 @@ import {
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
 import { ask } from '../../ui/dialogs';
-import { notifyOfEnds } from './notices';
+import { JobNotices } from './notices';
+import type { INewsWanted } from './notices';
 
 /**
- * What can be done with own jobs, and the news of their ends.
+ * What can be done with own jobs, and the news of them.
  */
 export const queuePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:queue',
-  description: 'Adds commands for jobs, and notifications of their ends.',
+  description:
+    'Adds commands for jobs, and notifications of their starts and ends.',
   autoStart: true,
   requires: [IPoolsModel, ITranslator],
   optional: [ISettingRegistry],
@@ -92,9 +94,7 @@ export const queuePlugin: JupyterFrontEndPlugin<void> = {
         queue.move(String(job), placeOf(job) + Number(by))
     });
 
-    const show = () => void commands.execute(CommandIDs.showQueue);
-    notifyOfEnds(queue, show, trans);
-    void follow(registry, queue);
+    void follow(registry, queue, new JobNotices(queue, commands, trans));
   }
 };
 
@@ -128,15 +128,22 @@ function findRow(label: string, { rows }: IQueueModel) {
   return rows?.find(row => isOwnJob(row) && row.id === label);
 }
 
-/** Ends of jobs are followed while the user wants to hear of them. */
+/** Jobs are followed while the user wants to hear of them. */
 async function follow(
   registry: ISettingRegistry | null,
-  queue: IQueueModel
+  queue: IQueueModel,
+  notices: JobNotices
 ): Promise<void> {
   let watching: IDisposable | null = null;
   const settings = await registry?.load(SETTINGS_ID);
   const apply = () => {
-    if (settings?.get('jobNotifications').composite === false) {
+    if (settings) {
+      notices.wanted = {
+        news: settings.get('jobNotifications').composite as INewsWanted['news'],
+        opensNotebooks: settings.get('openJobNotebooks').composite === true
+      };
+    }
+    if (notices.wanted.news === 'none') {
       watching?.dispose();
       watching = null;
     } else {

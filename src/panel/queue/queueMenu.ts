@@ -11,6 +11,10 @@ export function openJobsMenu(
   place: IMenuPlace
 ): void {
   const menu = makeMenu(services, place);
+  if (jobs.length === 1) {
+    menu.addItem({ command: CommandIDs.openJob, args: { job: jobs[0] } });
+    menu.addItem({ type: 'separator' });
+  }
   for (const command of [
     CommandIDs.holdJobs,
     CommandIDs.releaseJobs,

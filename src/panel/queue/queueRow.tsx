@@ -4,6 +4,7 @@ import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
 import { isHeld, isOwnJob } from '../../model/queueContract';
 import type { IQueueRow } from '../../model/queueContract';
+import { CommandIDs } from '../../model/tokens';
 import { useNow } from '../../ui/clock';
 import type { IMenuPlace } from '../../ui/menu';
 import { useModel } from '../../ui/useModel';
@@ -51,6 +52,9 @@ export function QueueRow(props: IQueueRowProps): JSX.Element {
       openMenu={isJob || isPool ? openMenu : null}
       isPicked={isJob ? selection.has(row.id) : null}
       pick={() => selection.toggle(row.id)}
+      open={() =>
+        void props.commands.execute(CommandIDs.openJob, { job: row.id })
+      }
       drag={props.drag}
       trans={trans}
     >

@@ -16,9 +16,11 @@ interface IRowFrameProps {
   title?: string;
   /** Null where nothing can be done. */
   openMenu: ((place: IMenuPlace) => void) | null;
-  /** Whether it is one of several that are selected; null where it cannot be. */
+  /** Of own jobs: whether it is one of several that are selected; else null. */
   isPicked: boolean | null;
   pick?: () => void;
+  /** Show all about it. */
+  open?: () => void;
   /** Where it can be dragged to another place. */
   drag?: DragProps;
   /** The state in words, and when. */
@@ -30,8 +32,7 @@ interface IRowFrameProps {
  * Two lines and a menu.
  */
 export function RowFrame(props: IRowFrameProps): JSX.Element {
-  const { name, place, mood, title, openMenu, isPicked, pick, drag, trans } =
-    props;
+  const { name, place, mood, title, openMenu, isPicked, drag, trans } = props;
   const classes = [
     'jp-dist-QueueRow',
     `jp-mod-${mood}`,
@@ -59,9 +60,21 @@ export function RowFrame(props: IRowFrameProps): JSX.Element {
         ) : (
           <button
             type="button"
-            title={trans.__('%1: click to select several.', name)}
+            title={trans.__(
+              '%1: click for details; Ctrl+click or Space to select several.',
+              name
+            )}
             aria-pressed={isPicked}
-            onClick={pick}
+            onClick={event => {
+              const { ctrlKey, metaKey, shiftKey } = event;
+              (ctrlKey || metaKey || shiftKey ? props.pick : props.open)?.();
+            }}
+            onKeyUp={event => {
+              if (event.key === ' ') {
+                event.preventDefault();
+                props.pick?.();
+              }
+            }}
           >
             {name}
           </button>

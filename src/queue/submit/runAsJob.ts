@@ -75,7 +75,10 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
       }
       switch (PathExt.extname(path)) {
         case '.ipynb': {
-          const { content } = await contents.get(path, { type: 'notebook' });
+          const { content } = await contents.get(path, {
+            type: 'notebook',
+            content: true
+          });
           const parameters = parametersOf(content as INotebookContent);
           request.notebook = local;
           request.parameter = parameters.map(

@@ -1,0 +1,153 @@
+import { Sanitizer } from '@jupyterlab/apputils';
+import { nullTranslator } from '@jupyterlab/translation';
+import { CommandRegistry } from '@lumino/commands';
+import React, { act } from 'react';
+import { createRoot } from 'react-dom/client';
+
+import { ApiError } from '../model/client';
+import type { IAttempt } from '../model/detailsContract';
+import { CommandIDs } from '../model/tokens';
+import { JobDetails } from '../queue/details/jobDetails';
+import { Clock } from '../ui/clock';
+import { sayAttempt, sayJob } from '../words/detailsWords';
+import { makeInventory } from './gpuSamples';
+import { FakeQueue, makeDetails } from './queueSamples';
+import { makeModel, until } from './samples';
+
+const trans = nullTranslator.load('');
+const attempt: IAttempt = {
+  ...{ attempt: 1, state: 'FAILED', started: 100, ended: 160 },
+  ...{ exit_code: 3, exit_signal: null },
+  usage: {
+    'GPU-0': {
+      ...{ samples: 2, load_sum: 100, load_peak: 80, memory_peak: 2 ** 31 },
+      curve: [
+        [100, 20, 2 ** 30],
+        [110, 80, 2 ** 31],
+        [150, null, 2 ** 31]
+      ]
+    }
+  }
+};
+
+describe('the words about a job', () => {
+  const say = (...args: Parameters<typeof makeDetails>) =>
+    sayJob(makeDetails(...args).job, 160, trans);
+
+  it.each([
+    [{ state: 'COMPLETED' } as const, 'Job 12 train.py has completed.'],
+    [
+      { state: 'FAILED', detail: 'It ended with exit code 3.' } as const,
+      'Job 12 train.py failed: It ended with exit code 3.'
+    ],
+    [
+      { state: 'TIMEOUT', detail: 'It was ended.' } as const,
+      'Job 12 train.py reached its time limit. It was ended.'
+    ],
+    [
+      { state: 'PENDING', detail: 'It needs 2 GPUs.' } as const,
+      'It needs 2 GPUs.'
+    ],
+    [{ state: 'CONFIGURING', started: null } as const, 'Starting'],
+    [{ state: 'RUNNING', started: 100 } as const, 'Running 1 min']
+  ])('%j', (job, words) => {
+    expect(say({}, job)).toBe(words);
+  });
+
+  it('say what an attempt used', () => {
+    expect(sayAttempt(attempt, 160, trans)).toMatch(
+      /^FAILED exit code 3 · started .* · 1 min · GPU load 50 %, at most 80 % · memory up to 2.0 GiB$/
+    );
+    expect(sayAttempt({ ...attempt, usage: {} }, 160, trans)).not.toMatch(
+      /GPU|Infinity/
+    );
+  });
+});
+
+describe('JobDetails', () => {
+  let host: HTMLElement;
+  let queue: FakeQueue;
+  let unmount: () => void;
+  const executed = jest.fn();
+  const onName = jest.fn();
+
+  async function show(): Promise<void> {
+    const commands = new CommandRegistry();
+    for (const id of [CommandIDs.openJob, CommandIDs.submitJob]) {
+      commands.addCommand(id, { execute: args => executed(id, args) });
+    }
+    const root = createRoot(host);
+    unmount = () => act(() => root.unmount());
+    await act(async () => {
+      root.render(
+        <JobDetails
+          {...{ job: '12', commands, onName, trans }}
+          model={makeModel({ queue, gpus: makeInventory() })}
+          clock={new Clock()}
+          sanitizer={new Sanitizer()}
+        />
+      );
+      await until(() => queue.requests.jobDetails.mock.calls.length > 0);
+    });
+  }
+
+  const press = (name: string) =>
+    act(() => {
+      [...host.querySelectorAll('button')]
+        .find(({ textContent }) => textContent === name)
+        ?.click();
+    });
+
+  beforeEach(() => {
+    globalThis.ResizeObserver ??= class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    };
+    host = document.body.appendChild(document.createElement('div'));
+    queue = new FakeQueue();
+  });
+
+  afterEach(() => {
+    unmount();
+    host.remove();
+  });
+
+  it('shows what is known of it', async () => {
+    const first = { label: '11', name: 'prepare', type: 'afterok' };
+    const details = makeDetails(
+      {
+        attempts: [attempt],
+        dependencies: [{ ...first, state: 'COMPLETED' }]
+      },
+      { state: 'FAILED', detail: 'It ended with exit code 3.' }
+    );
+    queue.requests.jobDetails.mockResolvedValue(details);
+    await show();
+    expect(onName).toHaveBeenCalledWith('12 train.py');
+    expect(host.textContent).toMatch('failed: It ended with exit code 3.');
+    expect(host.textContent).toMatch('python train.py');
+    expect(host.textContent).toMatch('2 variables');
+    const curves = host.querySelectorAll('.jp-dist-Curve path');
+    // The load of the last reading is not known.
+    expect([...curves].map(path => path.getAttribute('d'))).toEqual([
+      expect.stringMatching(/^M0\.0 \S+L\S+ \S+L333\.3 \S+$|^M0\.0 /),
+      'M0.0 25.6h0L66.7 6.4'
+    ]);
+    press('11 prepare');
+    press('Submit one like this…');
+    expect(executed.mock.calls).toEqual([
+      [CommandIDs.openJob, { job: '11' }],
+      [CommandIDs.submitJob, { request: details.request }]
+    ]);
+    press('Requeue');
+    expect(queue.act).toHaveBeenCalledWith('requeue', ['12']);
+  });
+
+  it('says why it cannot be shown', async () => {
+    const error = { code: 'unknown_job', message: 'Gone.', hint: 'Look.' };
+    queue.requests.jobDetails.mockRejectedValue(new ApiError(error, 404));
+    await show();
+    expect(host.querySelector('[role=alert]')?.textContent).toBe('Gone.Look.');
+  });
+});

@@ -1,0 +1,261 @@
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+
+import { ApiError } from './client';
+import type { IApiError } from './contract';
+import type { IJobLines, ILinesQuery } from './detailsContract';
+import { ENDED } from './queueContract';
+
+/** Blocks of at most 64 KiB that are kept: what is further away is read again when it is wanted. */
+const MOST_BLOCKS = 16;
+/** Blocks that are read at first. */
+const AT_FIRST = 4;
+
+interface IBlock {
+  start: number;
+  end: number;
+  lines: string[];
+  /** Whether its first line was written over, and so what is before it in the same line. */
+  isOver: boolean;
+  /** Whether its last line goes on in the next block, at its end or, after `\r`, at its start. */
+  tail: 'ends' | 'goes on' | 'starts over';
+}
+
+/**
+ * A part of what a job has printed, however long it is: lines are read by their place in the file.
+ */
+export class JobLog {
+  constructor(
+    private readonly _read: (query: ILinesQuery) => Promise<IJobLines>
+  ) {}
+
+  /** Emitted after any change below. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** Those that are there, without what progress bars wrote over. */
+  get lines(): readonly string[] {
+    return this._lines;
+  }
+
+  /** Where they begin and end in the file, and its size, in bytes. */
+  get start(): number {
+    return this._blocks[0]?.start ?? 0;
+  }
+
+  get end(): number {
+    return this._blocks.at(-1)?.end ?? 0;
+  }
+
+  get size(): number {
+    return this._size;
+  }
+
+  /** How many lines the last change has put before the others; negative if it took some away. */
+  get shift(): number {
+    return this._shift;
+  }
+
+  /** The line, from 0, that was found last. */
+  get found(): number | null {
+    return this._found;
+  }
+
+  /** Whether all has been read that will ever be there. */
+  get isComplete(): boolean {
+    return this._hasEnded && this.end >= this._size;
+  }
+
+  /** Whether something is being read. */
+  get isBusy(): boolean {
+    return this._waiting > 0;
+  }
+
+  get error(): IApiError | null {
+    return this._error;
+  }
+
+  /** Read the end of it. */
+  toEnd(): Promise<void> {
+    return this._do(async () => {
+      let block = await this._ask({ before: -1 });
+      const blocks = [block];
+      while (blocks.length < AT_FIRST && block.start > 0) {
+        block = await this._ask({ before: block.start });
+        blocks.unshift(block);
+      }
+      this._set(blocks);
+    });
+  }
+
+  toStart(): Promise<void> {
+    return this._do(async () => {
+      this._set([await this._ask({ offset: 0 })]);
+    });
+  }
+
+  /** Read what is before the first line. */
+  earlier(): Promise<void> {
+    return this._do(async () => {
+      if (this.start > 0) {
+        const block = await this._ask({ before: this.start });
+        const kept = this._blocks.slice(0, MOST_BLOCKS - 1);
+        const blocks = [block, ...kept];
+        this._set(blocks, join(blocks).length - join(kept).length);
+      }
+    });
+  }
+
+  /** Read what is behind the last line, which may have been half of one. */
+  later(): Promise<void> {
+    return this._do(async () => {
+      const last = this._blocks.at(-1);
+      if (!last) {
+        this._set([await this._ask({ offset: 0 })]);
+        return;
+      }
+      const known = this._blocks.slice(0, -1);
+      const again = await this._ask({ offset: last.start });
+      if (this._size < last.end) {
+        // Another file, or it was emptied.
+        this._found = null;
+        this._set([await this._ask({ offset: 0 })]);
+        return;
+      }
+      const blocks = [...known, again];
+      // What was written in the meantime may fill several.
+      while (
+        blocks.length < known.length + AT_FIRST &&
+        blocks.at(-1)!.end < this._size
+      ) {
+        const next = await this._ask({ offset: blocks.at(-1)!.end });
+        if (next.end <= blocks.at(-1)!.end) {
+          break;
+        }
+        blocks.push(next);
+      }
+      const kept = blocks.slice(-MOST_BLOCKS);
+      this._set(kept, join(kept).length - join(blocks).length);
+    });
+  }
+
+  /** Go to the next line with a text, from the one that was found last on; then from the start. */
+  find(text: string): Promise<void> {
+    return this._do(async () => {
+      const wanted = text.toLowerCase();
+      const has = (line: string) => line.toLowerCase().includes(wanted);
+      const from = text === this._sought ? (this._found ?? -1) + 1 : 0;
+      this._sought = text;
+      const near = this._lines.findIndex(
+        (line, index) => index >= from && has(line)
+      );
+      if (near >= 0) {
+        this._found = near;
+        return;
+      }
+      let lines = await this._read({ find: text, offset: this.end });
+      if (!lines.found) {
+        lines = await this._read({ find: text, offset: 0 });
+      }
+      if (lines.found) {
+        this._set([this._take(lines)]);
+        this._found = Math.max(0, this._lines.findIndex(has));
+      } else {
+        this._found = null;
+      }
+    });
+  }
+
+  /** One after the other. */
+  private _do(work: () => Promise<void>): Promise<void> {
+    this._waiting += 1;
+    const done = this._last.then(async () => {
+      this._shift = 0;
+      try {
+        await work();
+        this._error = null;
+      } catch (error) {
+        if (!(error instanceof ApiError)) {
+          throw error;
+        }
+        this._error = error;
+      } finally {
+        this._waiting -= 1;
+      }
+      this._changed.emit();
+    });
+    this._last = done.catch(() => undefined);
+    return done;
+  }
+
+  private async _ask(query: ILinesQuery): Promise<IBlock> {
+    return this._take(await this._read(query));
+  }
+
+  private _take({ offset, next, size, text, state }: IJobLines): IBlock {
+    this._size = size;
+    this._hasEnded = ENDED.includes(state);
+    const raw = text.split('\n');
+    // Behind the last end of a line there is none yet.
+    if (raw.at(-1) === '') {
+      raw.pop();
+    }
+    return {
+      start: offset,
+      end: next,
+      lines: raw.map(fold),
+      isOver: /\r+[^\r]/.test(raw[0] ?? ''),
+      tail: text.endsWith('\r')
+        ? 'starts over'
+        : text === '' || text.endsWith('\n')
+          ? 'ends'
+          : 'goes on'
+    };
+  }
+
+  private _set(blocks: IBlock[], shift = 0): void {
+    if (this._found !== null) {
+      this._found += shift;
+    }
+    this._blocks = blocks;
+    this._lines = join(blocks);
+    this._shift = shift;
+  }
+
+  private readonly _changed = new Signal<this, void>(this);
+  private _blocks: IBlock[] = [];
+  private _lines: readonly string[] = [];
+  private _size = 0;
+  private _shift = 0;
+  private _found: number | null = null;
+  private _sought = '';
+  private _hasEnded = false;
+  private _error: IApiError | null = null;
+  private _waiting = 0;
+  private _last = Promise.resolve();
+}
+
+/** What a terminal would show of a line: what was written over is left out. */
+function fold(line: string): string {
+  const end = line.endsWith('\r') ? line.replace(/\r+$/, '') : line;
+  return end.slice(end.lastIndexOf('\r') + 1);
+}
+
+/** The lines of blocks, where one that is cut in two, such as a long progress bar, is one again. */
+function join(blocks: readonly IBlock[]): string[] {
+  const all: string[] = [];
+  blocks.forEach(({ lines, isOver }, index) => {
+    const before = blocks[index - 1];
+    if (before && before.tail !== 'ends' && lines.length) {
+      const last = all.pop() ?? '';
+      const first = lines[0];
+      // Of `\r\n` the second half may come later.
+      const isNew = first !== '' && (isOver || before.tail === 'starts over');
+      all.push(isNew ? first : last + first);
+      lines = lines.slice(1);
+    }
+    lines.forEach(line => all.push(line));
+  });
+  return all;
+}

@@ -1,0 +1,101 @@
+import type { IRenderMime } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+import React, { useEffect } from 'react';
+
+import type { IJobDetails } from '../../model/detailsContract';
+import { ENDED } from '../../model/queueContract';
+import type { IPoolsModel } from '../../model/tokens';
+import { useNow } from '../../ui/clock';
+import type { Clock } from '../../ui/clock';
+import { Note, StatePill } from '../../ui/controls';
+import { sayJob } from '../../words/detailsWords';
+import { nameJob } from '../../words/queueWords';
+import { Actions } from './actions';
+import { Curves } from './curves';
+import { Facts } from './facts';
+import { LogPane } from './logPane';
+import { useDetails } from './useDetails';
+
+export interface IJobDetailsProps {
+  /** The job's label. */
+  job: string;
+  model: IPoolsModel;
+  commands: CommandRegistry;
+  sanitizer: IRenderMime.ISanitizer;
+  clock: Clock;
+  /** Told how the job is called when that is known. */
+  onName: (name: string) => void;
+  trans: TranslationBundle;
+}
+
+/** What the parts of the tab are given. */
+export type DetailsProps = IJobDetailsProps & { details: IJobDetails };
+
+/**
+ * All about one job, and what it prints.
+ */
+export function JobDetails(props: IJobDetailsProps): JSX.Element {
+  const { job, model, onName, trans } = props;
+  const { details, error } = useDetails(job, model.queue);
+  const name = details && nameJob(details.job.label, details.job.name);
+  useEffect(() => {
+    if (name !== null) {
+      onName(name);
+    }
+  }, [name, onName]);
+  const problem = error && (
+    <Note kind="error">
+      <p className="jp-dist-error">{error.message}</p>
+      {error.hint && <p>{error.hint}</p>}
+    </Note>
+  );
+  if (!details) {
+    return (
+      <div className="jp-dist-JobDetails">
+        {problem ?? (
+          <p className="jp-dist-quiet jp-dist-loading" role="status">
+            {trans.__('Loading…')}
+          </p>
+        )}
+      </div>
+    );
+  }
+  const { state, attempt } = details.job;
+  return (
+    <div className="jp-dist-JobDetails">
+      <div className="jp-dist-JobDetails-about">
+        <div className="jp-dist-JobDetails-head">
+          <h2>{name}</h2>
+          <StatePill kind={moodOf(details)} label={state} />
+        </div>
+        <Sentence {...props} details={details} />
+        {problem}
+        <Actions {...props} details={details} />
+        <Curves {...props} details={details} />
+        <Facts {...props} details={details} />
+      </div>
+      <LogPane
+        // What it prints in its next attempt is added to the same file.
+        key={`${job} ${attempt}`}
+        read={query => model.queue.requests.jobLines(job, query)}
+        sanitizer={props.sanitizer}
+        file={details.output}
+        trans={trans}
+      />
+    </div>
+  );
+}
+
+function moodOf({ job: { state } }: IJobDetails): 'ok' | 'wait' | 'error' {
+  if (state === 'RUNNING' || state === 'COMPLETED') {
+    return 'ok';
+  }
+  return ENDED.includes(state) && state !== 'CANCELLED' ? 'error' : 'wait';
+}
+
+/** How it stands, with the time for which it has run. */
+function Sentence({ details, clock, trans }: DetailsProps): JSX.Element {
+  const now = useNow(clock);
+  return <p>{sayJob(details.job, now, trans)}</p>;
+}

@@ -1,0 +1,139 @@
+import type { INotebookContent } from '@jupyterlab/nbformat';
+import { NotebookModel, StaticNotebook } from '@jupyterlab/notebook';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { ServerConnection } from '@jupyterlab/services';
+import type { Contents } from '@jupyterlab/services';
+import type { ITranslator } from '@jupyterlab/translation';
+import { JSONExt } from '@lumino/coreutils';
+import type { JSONValue } from '@lumino/coreutils';
+import { Signal } from '@lumino/signaling';
+
+/** Milliseconds between two looks at the file. */
+const PAUSE = 2000;
+
+/**
+ * A notebook that a job writes, cell by cell: it is shown as it grows, and cannot be changed.
+ */
+export class LiveNotebook extends StaticNotebook {
+  constructor(private readonly _live: LiveNotebook.IOptions) {
+    super({
+      rendermime: _live.rendermime.clone(),
+      contentFactory: _live.contentFactory,
+      // A job runs Python.
+      mimeTypeService: {
+        getMimeTypeByLanguage: () => 'text/x-ipython',
+        getMimeTypeByFilePath: () => 'text/x-ipython'
+      },
+      translator: _live.translator
+    });
+    this.addClass('jp-dist-LiveNotebook');
+    // Its items would be about another notebook.
+    this.node.dataset.jpSuppressContextMenu = '';
+    this.model = new NotebookModel({ translator: _live.translator });
+    this._timer = setInterval(() => {
+      if (this.isVisible && !document.hidden) {
+        void this._look();
+      }
+    }, PAUSE);
+    void this._look();
+  }
+
+  /** Emitted when the state below is another one. */
+  readonly stateChanged = new Signal<this, LiveNotebook.State>(this);
+
+  dispose(): void {
+    clearInterval(this._timer);
+    super.dispose();
+  }
+
+  private async _look(): Promise<void> {
+    if (this._isLooking) {
+      return;
+    }
+    this._isLooking = true;
+    try {
+      // Before the file: when the job has ended, all is in it.
+      const hasEnded = await this._live.hasEnded();
+      const isRead = await this._read();
+      if (this.isDisposed) {
+        return;
+      }
+      if (hasEnded) {
+        clearInterval(this._timer);
+      }
+      this.stateChanged.emit(
+        hasEnded ? 'ended' : isRead ? 'running' : 'missing'
+      );
+    } finally {
+      this._isLooking = false;
+    }
+  }
+
+  /** Answers whether there is a notebook. */
+  private async _read(): Promise<boolean> {
+    const { contents, path } = this._live;
+    try {
+      const { last_modified } = await contents.get(path, { content: false });
+      if (last_modified !== this._modified) {
+        const { content } = await contents.get(path, {
+          type: 'notebook',
+          content: true
+        });
+        if (!this.isDisposed) {
+          this._show(content as INotebookContent);
+          this._modified = last_modified;
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof ServerConnection.ResponseError)) {
+        throw error;
+      }
+      // It is not there yet, or half written.
+    }
+    return this._modified !== null;
+  }
+
+  /** Only cells that are other ones than before are drawn again. */
+  private _show(content: INotebookContent): void {
+    const { model } = this;
+    const cells = content.cells.map(cell => ({
+      ...cell,
+      metadata: { ...cell.metadata, editable: false }
+    }));
+    if (!model || cells.length !== this._cells.length) {
+      model?.fromJSON({ ...content, cells });
+    } else {
+      const { sharedModel } = model;
+      cells.forEach((cell, index) => {
+        const last = this._cells[index];
+        if (!JSONExt.deepEqual(last as JSONValue, cell as JSONValue)) {
+          sharedModel.transact(() => {
+            sharedModel.deleteCell(index);
+            sharedModel.insertCell(index, cell);
+          });
+        }
+      });
+    }
+    this._cells = cells;
+  }
+
+  private readonly _timer: ReturnType<typeof setInterval>;
+  private _cells: INotebookContent['cells'] = [];
+  private _modified: string | null = null;
+  private _isLooking = false;
+}
+
+export namespace LiveNotebook {
+  /** `missing`: the job has not written it yet. */
+  export type State = 'missing' | 'running' | 'ended';
+
+  export interface IOptions {
+    path: string;
+    contents: Contents.IManager;
+    /** Whether the job has. */
+    hasEnded: () => Promise<boolean>;
+    rendermime: IRenderMimeRegistry;
+    contentFactory: StaticNotebook.IContentFactory;
+    translator: ITranslator;
+  }
+}

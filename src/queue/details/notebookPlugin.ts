@@ -1,0 +1,122 @@
+import { ILayoutRestorer } from '@jupyterlab/application';
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import {
+  MainAreaWidget,
+  showErrorMessage,
+  WidgetTracker
+} from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
+import { NotebookPanel } from '@jupyterlab/notebook';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { ITranslator } from '@jupyterlab/translation';
+import { notebookIcon } from '@jupyterlab/ui-components';
+
+import { ENDED } from '../../model/queueContract';
+import {
+  CommandIDs,
+  IPoolsModel,
+  TRANSLATION_DOMAIN
+} from '../../model/tokens';
+import { LiveNotebook } from './liveNotebook';
+import { NotebookHead } from './notebookHead';
+
+/**
+ * Shows the notebook of a job that runs, and opens that of one that has ended.
+ */
+export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-dist-server:job-notebook',
+  description: 'Shows the notebooks that jobs write.',
+  autoStart: true,
+  requires: [
+    IPoolsModel,
+    NotebookPanel.IContentFactory,
+    IRenderMimeRegistry,
+    ITranslator
+  ],
+  optional: [ILayoutRestorer],
+  activate: (
+    { commands, serviceManager, shell }: JupyterFrontEnd,
+    { queue }: IPoolsModel,
+    contentFactory: NotebookPanel.IContentFactory,
+    rendermime: IRenderMimeRegistry,
+    translator: ITranslator,
+    restorer: ILayoutRestorer | null
+  ): void => {
+    const trans = translator.load(TRANSLATION_DOMAIN);
+    const tracker = new WidgetTracker<MainAreaWidget<LiveNotebook>>({
+      namespace: 'jupyter-dist-job-notebooks'
+    });
+    const idOf = (job: string) => `jupyter-dist-job-notebook-${job}`;
+    const openFile = (path: string) =>
+      commands.execute('docmanager:open', { path });
+
+    const make = (job: string, path: string): MainAreaWidget<LiveNotebook> => {
+      const { contents } = serviceManager;
+      const hasEnded = () =>
+        queue.requests.jobDetails(job).then(
+          details => ENDED.includes(details.job.state),
+          // The server does not respond now.
+          () => false
+        );
+      const content = new LiveNotebook({
+        ...{ path, contents, hasEnded, rendermime, contentFactory, translator }
+      });
+      const widget = new MainAreaWidget({ content });
+      widget.id = idOf(job);
+      widget.title.label = PathExt.basename(path);
+      widget.title.caption = trans.__('Notebook of job %1', job);
+      widget.title.icon = notebookIcon;
+      widget.title.closable = true;
+      widget.toolbar.hide();
+      const head = new NotebookHead(job, trans, () => {
+        void openFile(path);
+        widget.dispose();
+      });
+      widget.contentHeader.addWidget(head);
+      content.stateChanged.connect((_, state) => head.tell(state));
+      return widget;
+    };
+
+    commands.addCommand(CommandIDs.openJobNotebook, {
+      label: trans.__('Open Notebook'),
+      caption: trans.__('Show the notebook that this job writes.'),
+      isVisible: ({ job }) => typeof job === 'string',
+      execute: async ({ job }) => {
+        if (typeof job !== 'string') {
+          return;
+        }
+        try {
+          const { notebook, job: now } = await queue.requests.jobDetails(job);
+          if (notebook === null) {
+            return;
+          }
+          let widget = tracker.find(({ id }) => id === idOf(job));
+          if (!widget && ENDED.includes(now.state)) {
+            await openFile(notebook);
+            return;
+          }
+          if (!widget) {
+            widget = make(job, notebook);
+            await tracker.add(widget);
+            shell.add(widget, 'main', { type: 'Distributed' });
+          }
+          shell.activateById(widget.id);
+        } catch (error) {
+          // Buttons would say nothing.
+          await showErrorMessage(
+            trans.__('The notebook of job %1 could not be opened', job),
+            error instanceof Error ? error : String(error)
+          );
+        }
+      }
+    });
+    void restorer?.restore(tracker, {
+      command: CommandIDs.openJobNotebook,
+      args: ({ id }) => ({ job: id.slice(idOf('').length) }),
+      name: ({ id }) => id
+    });
+  }
+};
