@@ -133,17 +133,21 @@ def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: f
     starts: dict[str, tuple[str, ...]] = {}
     choices: dict[str, tuple[str, ...]] = {}
     reasons: dict[tuple[object, ...], str] = {}
+    lacking: dict[tuple[object, ...], str] = {}
+    """The same by need, where no limit would help: each of 10,000 may have another limit."""
     head: Reservation | None = None
     kept: Reservation | None = None
     spare_cpus = spare_memory = 0
     for want in ordered:
         if want.shape in reasons:
             continue
-        if reason := never(machine, want):
-            reasons[want.shape] = reason
+        if reason := lacking.get(want.need) or never(machine, want):
+            reasons[want.shape] = lacking[want.need] = reason
             continue
         free = list(room.free(want))
         fits = room.cpus >= want.cpus and room.memory >= want.memory
+        if not fits or len(free) < want.gpus:
+            lacking[want.need] = "Priority"
         # What ends before the head starts may use what is kept for it; anything else only the rest.
         delays = kept and not (want.limit is not None and now + want.limit <= kept.start)
         if kept:

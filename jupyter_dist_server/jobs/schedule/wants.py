@@ -42,12 +42,15 @@ class Want:
     head_since: float = math.inf
     """Since when it is the head: the first of all users' entries that does not fit."""
     name: str = ""
+    need: tuple[object, ...] = field(init=False, compare=False)
+    """What it takes: of two with the same, the later one does not fit if the first does not."""
     shape: tuple[object, ...] = field(init=False, compare=False)
-    """What of it decides whether it fits: if one does not, no other of this shape does."""
+    """What decides whether it starts: its need and its limit."""
 
     def __post_init__(self) -> None:
-        shape = (self.gpus, self.only, self.limit, self.cpus, self.memory, self.share)
-        object.__setattr__(self, "shape", shape)
+        need = (self.gpus, self.only, self.cpus, self.memory, self.share)
+        object.__setattr__(self, "need", need)
+        object.__setattr__(self, "shape", (need, self.limit))
 
 
 @dataclass(frozen=True)
