@@ -16,7 +16,7 @@ from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
 from ..gpus.gpu_reader import read_gpus
-from ..jobs.dispatcher_lock import stopped, take_lock
+from ..jobs.launch.dispatcher_lock import stopped, take_lock
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
 from ..jobs.wake import Wake

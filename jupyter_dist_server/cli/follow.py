@@ -7,7 +7,7 @@ import sys
 from typing import BinaryIO
 
 from ..jobs.command import log_paths
-from ..jobs.log import LogReader
+from ..jobs.logs.log_reader import LogReader
 from ..jobs.store.job import Job
 from ..jobs.store.states import PENDING
 from ..jobs.store.store import Store

@@ -9,7 +9,7 @@ import msgspec
 
 from ..common.units import format_bytes
 from ..gpus.gpu_reader import read_gpus
-from ..jobs.lease import GpuLease, holders
+from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.schedule.overview import overview
 from ..jobs.store.store import Store
 from ..jobs.store.words import write_moment

@@ -13,7 +13,7 @@ import msgspec
 from ..common.errors import DistError
 from ..common.units import format_bytes, write_limit
 from ..jobs.command import job_command, log_paths
-from ..jobs.log import LogReader, fold
+from ..jobs.logs.log_reader import LogReader, fold
 from ..jobs.store.job import Job
 from ..jobs.store.states import COMPLETED, ENDED
 from ..jobs.store.store import Store

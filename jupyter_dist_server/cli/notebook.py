@@ -6,9 +6,9 @@ import argparse
 import os
 
 from ..jobs.store.store import Store
-from ..jobs.submit.options import add_job_options
+from ..jobs.submit.job_options import add_job_options
+from ..jobs.submit.job_request import JobRequest
 from ..jobs.submit.prepare import prepare
-from ..jobs.submit.request import JobRequest
 
 
 def add_notebook_options(parser: argparse.ArgumentParser) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from ..common.errors import DistError
 from ..common.units import write_limit
+from ..jobs.launch.start_dispatcher import ensure
 from ..jobs.recovery import recover
 from ..jobs.schedule.overview import Row, overview
-from ..jobs.start_dispatcher import ensure
 from ..jobs.store.states import LETTERS, PENDING
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import other_machines

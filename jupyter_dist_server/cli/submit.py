@@ -10,9 +10,9 @@ import sys
 from ..common.errors import DistError
 from ..jobs.store.states import COMPLETED
 from ..jobs.store.store import Store
-from ..jobs.submit.options import add_job_options
+from ..jobs.submit.job_options import add_job_options
+from ..jobs.submit.job_request import JobRequest
 from ..jobs.submit.prepare import Submission, prepare
-from ..jobs.submit.request import JobRequest
 from ..jobs.submit.submission import check_parameters, commands
 
 

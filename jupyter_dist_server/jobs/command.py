@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 from ..common.files.shared_folder import FOLDER
-from .held_file import name_of
+from .leases.held_file import name_of
 from .store.job import JOB, Job
 from .store.store import Store
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import psutil
 
 from ..common.errors import DistError
-from .eligible import HELD
 from .end_file import start_again
+from .launch.start_dispatcher import ensure
 from .policy import allowed_limit
-from .start_dispatcher import ensure
+from .schedule.eligible import HELD
 from .store.job import Job
 from .store.states import ACTIVE, CANCELLED, ENDED, NOT_STARTED, PENDING
 from .store.store import Store

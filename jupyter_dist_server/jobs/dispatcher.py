@@ -25,12 +25,12 @@ from ..common.processes import boot_id, call_ourselves
 from ..common.protocol.leaseholder import Leaseholder
 from ..gpus.gpu_reader import GpuReader
 from ..gpus.gpu_state import GpuState
-from .dispatcher_lock import sign, take_lock
-from .eligible import Obstacle, obstacles
-from .lease import GpuTaken, Lease
+from .launch.dispatcher_lock import sign, take_lock
+from .leases.lease import GpuTaken, Lease
 from .recovery import recover, wait_again
 from .runner.runner_zygote import RunnerZygote
 from .schedule.board import JOBS, Board, Posted
+from .schedule.eligible import Obstacle, obstacles
 from .schedule.order_lock import order_lock
 from .schedule.patience import Patience
 from .schedule.plan import Plan

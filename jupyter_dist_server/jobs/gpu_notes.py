@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import psutil
 
 from ..common.units import format_bytes
-from .lease import running
+from .leases.lease import running
 from .store.job import JOB, Job
 
 Memory = Mapping[int, int | None]

@@ -15,8 +15,8 @@ from pathlib import Path
 from ..common.processes import call_ourselves
 from ..gpus import nvml
 from ..gpus.sampler.gpu_processes import memory_by_pid
-from .background import start_in_background
 from .gpu_notes import gpu_notes
+from .launch.background import start_in_background
 from .store.attempt import GpuPoint, GpuUsage
 from .store.job import JOB, Job
 from .store.states import RUNNING

@@ -23,8 +23,8 @@ from ..gpus.gpu_state import GpuState
 from ..gpus.inventory import Inventory
 from ..gpus.metrics import Processes
 from ..gpus.read_gpu_state import read_gpu_state
-from ..jobs.held_file import name_of
-from ..jobs.lease import GpuTaken, Lease, holders
+from ..jobs.leases.held_file import name_of
+from ..jobs.leases.lease import GpuTaken, Lease, holders
 from ..jobs.schedule.board import POOL, Board, posted
 from ..jobs.schedule.order_lock import order_lock
 from ..jobs.schedule.patience import Patience

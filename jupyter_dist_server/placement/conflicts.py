@@ -9,7 +9,7 @@ import psutil
 
 from ..common.protocol.sampler_messages import GpuProcess
 from ..common.units import format_bytes
-from ..jobs.lease import GpuLease
+from ..jobs.leases.lease import GpuLease
 from ..jobs.schedule.situation import Waiting
 from .request import PoolRequest
 
@@ -30,7 +30,7 @@ def unavailable(
     request : PoolRequest
         May share leases, or use GPUs by force.
     leases : mapping
-        Who leases GPUs, see `jobs.lease.holders`.
+        Who leases GPUs, see `jobs.leases.lease.holders`.
     processes : mapping
         Which processes are on them.
     line : iterable of Waiting

@@ -24,7 +24,7 @@ from ..pools.zygote_registry import DEFAULT_KEEP_WARM
 from .clients import Clients
 from .gpus.feed import GpuFeed
 from .gpus.prometheus import GpuCollector
-from .jobs.feed import JobFeed
+from .jobs.job_feed import JobFeed
 from .kernels import end_orphans, follow_kernels, kernel_processes
 from .routes import ROUTES
 from .weak_points import weak_points

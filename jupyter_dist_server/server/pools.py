@@ -7,7 +7,7 @@ from typing import Any
 
 from ..common.errors import DistError
 from ..common.rank_specs import MAX_RANKS
-from ..jobs.lease import holders
+from ..jobs.leases.lease import holders
 from ..placement.conflicts import unavailable
 from ..placement.request import MAX_SECONDS, PoolRequest, as_integer
 from ..placement.request_schema import start_schema

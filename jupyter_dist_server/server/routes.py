@@ -12,7 +12,7 @@ from .execute import ExecuteHandler
 from .gpus.export_handlers import GpuCsvHandler, GpuLinesHandler
 from .gpus.handlers import GpuHistoryHandler, GpusHandler
 from .jobs.details import JobDetailsHandler, JobLinesHandler
-from .jobs.handlers import (
+from .jobs.job_handlers import (
     HoldHandler,
     JobHandler,
     JobsHandler,
@@ -23,7 +23,7 @@ from .jobs.handlers import (
     SignalHandler,
     SubmitSchemaHandler,
 )
-from .jobs.log import JobLogHandler
+from .jobs.log_handlers import JobLogHandler
 from .kernels import KernelPoolHandler
 from .pools import (
     ExtendHandler,

@@ -13,7 +13,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from ..common.errors import DistError
 from ..pools.pool import Pool
 from .base import KernelAuthMixin
-from .jobs.base import JobHandlerBase
+from .jobs.job_handler import JobHandlerBase
 from .jobs.news import JobNews
 from .viewer import Viewer, read_watch
 

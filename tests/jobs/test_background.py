@@ -12,7 +12,7 @@ import psutil
 from jupyter_dist_server.common.interpreter import python_command
 from jupyter_dist_server.common.protocol.sampler_messages import SamplerSettings
 from jupyter_dist_server.jobs import control
-from jupyter_dist_server.jobs.background import start_in_background
+from jupyter_dist_server.jobs.launch.background import start_in_background
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.store import Store
 

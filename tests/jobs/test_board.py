@@ -15,7 +15,7 @@ import pytest
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.gpus.gpu_state import GpuState
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.jobs.lease import Lease
+from jupyter_dist_server.jobs.leases.lease import Lease
 from jupyter_dist_server.jobs.schedule import patience
 from jupyter_dist_server.jobs.schedule.board import JOBS, POOL, Board, posted, wants_of
 from jupyter_dist_server.jobs.schedule.order_lock import order_lock

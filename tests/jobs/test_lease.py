@@ -25,8 +25,8 @@ from jupyter_dist_server.common.files.inherited_lease import InheritedLease
 from jupyter_dist_server.common.files.shared_folder import FOLDER, folder
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.jobs.held_file import HeldFile
-from jupyter_dist_server.jobs.lease import GpuLease, GpuTaken, Lease, holders
+from jupyter_dist_server.jobs.leases.held_file import HeldFile
+from jupyter_dist_server.jobs.leases.lease import GpuLease, GpuTaken, Lease, holders
 
 from ..waiting import wait_for
 from .conftest import Child

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
-from jupyter_dist_server.jobs.lease import Lease
+from jupyter_dist_server.jobs.leases.lease import Lease
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 

@@ -11,7 +11,7 @@ from collections import Counter
 
 import psutil
 
-from jupyter_dist_server.jobs.lease import running
+from jupyter_dist_server.jobs.leases.lease import running
 from jupyter_dist_server.jobs.store.job import JOB
 
 from ..waiting import wait_for

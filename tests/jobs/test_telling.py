@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.jobs.log import LogReader
+from jupyter_dist_server.jobs.logs.log_reader import LogReader
 from jupyter_dist_server.jobs.runner.log_limit import LogLimit
 from jupyter_dist_server.jobs.store.attempt import GpuUsage
 from jupyter_dist_server.jobs.usage import EVERY, add_reading

@@ -21,7 +21,7 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
-from jupyter_dist_server.jobs.lease import Lease, running
+from jupyter_dist_server.jobs.leases.lease import Lease, running
 from jupyter_dist_server.jobs.schedule.board import posted
 from jupyter_dist_server.jobs.schedule.overview import overview
 from jupyter_dist_server.jobs.store.states import PENDING, RUNNING

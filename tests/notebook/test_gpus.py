@@ -16,7 +16,7 @@ import pytest
 
 from jupyter_dist_server.common.files.shared_folder import FOLDER
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
-from jupyter_dist_server.jobs.lease import Lease
+from jupyter_dist_server.jobs.leases.lease import Lease
 
 from ..environment import environment, tagged
 from ..fake_nvml.build import State

@@ -13,7 +13,7 @@ from jupyter_dist_server.agent.rank_environment import rank_environment
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
-from jupyter_dist_server.jobs.lease import GpuLease
+from jupyter_dist_server.jobs.leases.lease import GpuLease
 from jupyter_dist_server.jobs.schedule.situation import Waiting
 from jupyter_dist_server.placement.assignment import GpusTaken, Placement, place
 from jupyter_dist_server.placement.conflicts import unavailable

@@ -19,7 +19,7 @@ from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.jobs.lease import holders
+from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool

@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.jobs.lease import holders
+from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.jobs.schedule.board import posted
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool

@@ -12,7 +12,7 @@ from jupyter_dist_server.common.files.shared_folder import FOLDER, folder, owner
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.jobs.lease import GpuTaken, Lease, holders
+from jupyter_dist_server.jobs.leases.lease import GpuTaken, Lease, holders
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
 from jupyter_dist_server.placement.conflicts import unavailable
 from jupyter_dist_server.placement.request import PoolRequest

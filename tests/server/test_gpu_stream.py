@@ -15,7 +15,7 @@ import pytest
 from tornado.websocket import WebSocketClientConnection
 
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
-from jupyter_dist_server.jobs.lease import Lease
+from jupyter_dist_server.jobs.leases.lease import Lease
 
 from ..fake_nvml.build import State
 from ..server_driver import Server

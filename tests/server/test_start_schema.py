@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
-from jupyter_dist_server.jobs.lease import Lease
+from jupyter_dist_server.jobs.leases.lease import Lease
 
 from ..fake_nvml.build import State
 from .client import Client

@@ -29,7 +29,7 @@ class InheritedLease:
     Parameters
     ----------
     descriptors : list of int
-        Of a `jobs.lease.Lease`; the last one says who holds it.
+        Of a `jobs.leases.lease.Lease`; the last one says who holds it.
     """
 
     def __init__(self, descriptors: list[int]) -> None:

@@ -7,7 +7,7 @@ import os
 
 import psutil
 
-from ..start_dispatcher import DISPATCHER
+from ..launch.start_dispatcher import DISPATCHER
 
 
 def has_any() -> bool:

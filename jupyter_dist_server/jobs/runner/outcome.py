@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..command import log_paths
-from ..log import LogReader
+from ..logs.log_reader import LogReader
 from ..store.attempt import GpuUsage
 from ..store.job import Job
 from ..store.states import CANCELLED, COMPLETED, FAILED, NODE_FAIL, OUT_OF_MEMORY, TIMEOUT

@@ -9,7 +9,7 @@ from ...common.files.inherited_lease import InheritedLease
 from ...common.files.own_files import own
 from ...common.processes import adopt_descendants, boot_id, call_ourselves
 from ..command import lease_folder
-from ..start_dispatcher import ensure
+from ..launch.start_dispatcher import ensure
 from ..store.states import CONFIGURING
 from ..store.store import Store
 from .notify import notify

@@ -23,7 +23,7 @@ from ...common.memory_watch import MemoryWatch
 from ...common.processes import ProcessRef
 from ..command import job_command, job_environment, log_paths
 from ..end_file import leave_end, write_end
-from ..start_dispatcher import ensure
+from ..launch.start_dispatcher import ensure
 from ..store.job import Job
 from ..store.states import (
     CANCELLED,

@@ -19,7 +19,7 @@ from typing import Annotated
 import msgspec
 
 from ...common.files.shared_folder import folder
-from ..held_file import HeldFile, name_of, read_held
+from ..leases.held_file import HeldFile, name_of, read_held
 from .wants import Want
 
 JOBS, POOL = "jobs", "pool"

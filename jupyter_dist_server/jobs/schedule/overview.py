@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..eligible import obstacles
-from ..held_file import name_of
-from ..lease import KnownLeaseholder, running
+from ..leases.held_file import name_of
+from ..leases.lease import KnownLeaseholder, running
 from ..store.job import Job
 from ..store.states import PENDING, RUNNING
 from ..store.store import Store
 from ..store.store_folder import store_name
 from .board import POOL
+from .eligible import obstacles
 from .plan import Expected, forecast
 from .situation import others, situation_of
 from .wants import Want

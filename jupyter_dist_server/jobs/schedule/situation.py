@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from ..held_file import name_of
-from ..lease import GpuLease, KnownLeaseholder, holders, running
+from ..leases.held_file import name_of
+from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
 from ..store.job import Job
 from ..store.store import Store
 from ..store.store_folder import store_name

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...gpus.gpu_reader import read_gpus
 from ...gpus.gpu_state import GpuState
-from ..eligible import Obstacle, obstacles
+from ..schedule.eligible import Obstacle, obstacles
 from ..schedule.plan import forecast
 from ..schedule.situation import Situation, situation_of
 from ..store.job import Job

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...common.errors import DistError
 from ...common.interpreter import python_command
-from .request import JobRequest
+from .job_request import JobRequest
 
 _RUNNER = "jupyter_dist_server.jobs.runner.run_notebook"
 _EXTRA = "pip install 'jupyter-dist-server[notebooks]'"

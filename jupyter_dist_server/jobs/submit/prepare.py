@@ -13,16 +13,16 @@ from pathlib import Path
 import msgspec
 
 from ...common.errors import DistError, reading
-from ..eligible import HELD
 from ..policy import allowed_limit
+from ..schedule.eligible import HELD
 from ..store.job import LOG_MAX, REQUEUES, Job, Spec
 from ..store.store import Store
 from ..store.words import read_limit, read_moment, read_size
 from .directives import read_directives
+from .job_options import Parser, add_job_options
+from .job_request import JobRequest
 from .notebooks import notebook_command
-from .options import Parser, add_job_options
 from .parameters import read_parameter_file
-from .request import JobRequest
 from .submission import check_parameters, read_array, read_dependencies, submit, sweep
 
 _LONGEST_COPY = 64 * 2**20

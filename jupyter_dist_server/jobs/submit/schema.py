@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .options import Parser, add_job_options
+from .job_options import Parser, add_job_options
 
 _WHAT = {
     "command": {

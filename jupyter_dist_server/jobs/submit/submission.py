@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ...common.errors import DistError
 from ..command import with_parameters
-from ..start_dispatcher import ensure
+from ..launch.start_dispatcher import ensure
 from ..store.job import Job
 from ..store.store import Store
 

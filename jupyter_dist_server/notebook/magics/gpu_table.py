@@ -11,7 +11,7 @@ from ...common.units import format_bytes
 from ...gpus.inventory import Gpu
 from ...gpus.metrics import Value
 from ...gpus.read_gpu_state import read_gpu_state
-from ...jobs.lease import GpuLease, holders
+from ...jobs.leases.lease import GpuLease, holders
 from ...placement.conflicts import REAL_MEMORY, clock
 
 

@@ -18,7 +18,7 @@ from ...common.tasks import Tasks
 from ...gpus.inventory import Inventory
 from ...gpus.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry, Update
-from ...jobs.lease import GpuLease, holders
+from ...jobs.leases.lease import GpuLease, holders
 from ...placement.pool_record import allowed
 from ...placement.request import PoolRequest
 from ...pools.manager import PoolManager

@@ -12,11 +12,11 @@ import msgspec
 from ...common.errors import DistError
 from ...jobs.command import job_command, log_paths, output_notebook
 from ...jobs.control import check_one
-from ...jobs.log_lines import LineReader
+from ...jobs.logs.line_reader import LineReader
 from ...jobs.store.job import Job
 from ...jobs.store.store import Store
 from ...jobs.submit.submission import select
-from .base import JobHandlerBase, in_store
+from .job_handler import JobHandlerBase, in_store
 
 
 class JobDetailsHandler(JobHandlerBase):

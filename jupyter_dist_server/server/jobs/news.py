@@ -12,8 +12,8 @@ from ...common.errors import DistError
 from ...jobs.store.attempt import Event
 from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
-from .base import in_store
-from .feed import JobFeed
+from .job_feed import JobFeed
+from .job_handler import in_store
 
 _MOST = 1000
 """Events in one frame; the others come in further ones."""

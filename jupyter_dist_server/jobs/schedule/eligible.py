@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .store.job import Job
-from .store.states import COMPLETED
+from ..store.job import Job
+from ..store.states import COMPLETED
 
 HELD = "JobHeldUser", "Held; “jdist release” lets it start."
 """Reason and detail of a held job."""

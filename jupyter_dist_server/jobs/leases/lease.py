@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from ..common.errors import DistError
-from ..common.files.own_files import OwnFile
-from ..common.files.shared_folder import folder, guard, is_free, lock_file, unusable
-from ..common.protocol.leaseholder import Leaseholder, decode_leaseholder
-from ..gpus.inventory import Inventory
+from ...common.errors import DistError
+from ...common.files.own_files import OwnFile
+from ...common.files.shared_folder import folder, guard, is_free, lock_file, unusable
+from ...common.protocol.leaseholder import Leaseholder, decode_leaseholder
+from ...gpus.inventory import Inventory
 from .held_file import HeldFile, name_of, read_held
 
 _HOLDER = ".holder"

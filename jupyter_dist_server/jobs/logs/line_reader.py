@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 
-from .log import PIECE
+from .log_reader import PIECE
 
 _CHUNK = 2**20
 """Bytes that are searched at once."""

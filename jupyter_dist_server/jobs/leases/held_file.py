@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from ..common.files.shared_folder import HIDDEN, READ, is_free, new_file, unusable
+from ...common.files.shared_folder import HIDDEN, READ, is_free, new_file, unusable
 
 T = TypeVar("T")
 

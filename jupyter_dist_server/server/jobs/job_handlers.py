@@ -11,18 +11,18 @@ import msgspec
 from ...common.errors import DistError
 from ...gpus.gpu_reader import read_gpus
 from ...jobs import control
+from ...jobs.launch.start_dispatcher import ensure
 from ...jobs.recovery import recover
 from ...jobs.schedule.overview import overview
-from ...jobs.start_dispatcher import ensure
 from ...jobs.store.job import Job
 from ...jobs.store.states import LETTERS
 from ...jobs.store.store import Store
 from ...jobs.submit.dry_run import dry_run
+from ...jobs.submit.job_request import JobRequest
 from ...jobs.submit.prepare import Submission, prepare, signal_number
-from ...jobs.submit.request import JobRequest
 from ...jobs.submit.schema import submit_schema
 from ...jobs.submit.submission import select
-from .base import MOST, JobHandlerBase, in_store, jobs_json
+from .job_handler import MOST, JobHandlerBase, in_store, jobs_json
 
 _FIELDS = JobRequest.__struct_fields__
 

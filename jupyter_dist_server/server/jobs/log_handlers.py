@@ -13,14 +13,14 @@ from tornado.iostream import StreamClosedError
 from ...common.errors import DistError
 from ...jobs.command import log_paths
 from ...jobs.control import check_one
-from ...jobs.log import LogReader, text_of
+from ...jobs.logs.log_reader import LogReader, text_of
 from ...jobs.store.states import ENDED
 from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
 from ...jobs.submit.submission import select
 from ..base import NDJSON
-from .base import JobHandlerBase, in_store
-from .feed import JobFeed
+from .job_feed import JobFeed
+from .job_handler import JobHandlerBase, in_store
 
 
 @dataclass(frozen=True)

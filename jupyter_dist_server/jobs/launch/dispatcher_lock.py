@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from ..common.files.own_files import own
-from ..common.processes import ProcessRef, boot_id
+from ...common.files.own_files import own
+from ...common.processes import ProcessRef, boot_id
 
 _FLOCK = "hhqqi4x"
 """``struct flock``: type, whence, start, length, pid."""

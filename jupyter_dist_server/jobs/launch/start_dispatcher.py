@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from ..store.job import JOB
+from ..store.store import Store
 from .background import start_in_background
 from .dispatcher_lock import take_lock
-from .store.job import JOB
-from .store.store import Store
 
 DISPATCHER = "JUPYTER_DIST_DISPATCHER"
 """Environment variable of dispatchers and their runners: they are no part of a job."""
