@@ -4,6 +4,8 @@ import {
   startPlugin
 } from './model/plugin';
 import { cellsPlugin } from './notebook/cells/plugin';
+import { afterRestartPlugin } from './notebook/code/afterRestart';
+import { attachPlugin } from './notebook/code/attach';
 import { codePlugin } from './notebook/code/plugin';
 import { runFilePlugin } from './notebook/code/runFile';
 import { launcherPlugin } from './notebook/launcher/plugin';
@@ -30,6 +32,8 @@ export default [
   startPlugin,
   commandsPlugin,
   codePlugin,
+  afterRestartPlugin,
+  attachPlugin,
   runFilePlugin,
   panelPlugin,
   ranksPlugin,

@@ -48,6 +48,7 @@ from ..common.protocol.agent_messages import (
     RankState,
     Refused,
     ReleaseLock,
+    Rename,
     Restart,
     Snapshot,
     StartRanks,
@@ -101,6 +102,7 @@ class Agent:
         self.listener = listener
         self._process = ProcessRef.of(os.getpid())
         self.world_size = self.config.world_size
+        self._name = self.config.record.name
         self.starter = Starter(folder, self.config, self._on_report)
         self.failure: Reason | None = None
         self.stopping = False
@@ -225,6 +227,7 @@ class Agent:
             ranks=self.ranks,
             time=self._limit.state,
             addresses=self.starter.addresses(),
+            name=self._name,
         )
 
     def _on_gone(self, client: Client) -> None:
@@ -248,6 +251,8 @@ class Agent:
             self._limit.extend(command.seconds)
         elif isinstance(command, NoteIdle):
             self._limit.note_idle(client, command.since)
+        elif isinstance(command, Rename):
+            self._rename(command.names)
         elif isinstance(command, Ping):
             self._control.tell(client, Pong())
         elif unknown := set(_ranks_of(command)) - set(range(self.world_size)):
@@ -267,6 +272,12 @@ class Agent:
             self._tasks.add(self._restart(command.ranks, command))
         else:
             self._tasks.add(self._restart(command.ranks or range(self.world_size)))
+
+    def _rename(self, names: dict[str, str]) -> None:
+        self._name = names.get(self._name, self._name)
+        if self._lease:
+            self._lease.tell(notebook=self._name)
+        self._attachments.rename(names)
 
     # -- ending -----------------------------------------------------------------------------
 

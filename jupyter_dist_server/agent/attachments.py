@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from ..common.processes import ProcessRef, until_ended
 from ..common.protocol.attachment import SERVER, Attachment
 from ..common.tasks import Tasks
@@ -43,6 +45,8 @@ class Attachments:
         self._abandoned = abandoned
         self._attachments: dict[Client, Attachment] = {}
         self._watches: dict[Client, asyncio.Task[None]] = {}
+        self._names: dict[str, str] = {}
+        """New names of notebooks, by those that their kernels have been started with."""
         self._server_left: float | None = None
         self._tasks = Tasks()
 
@@ -66,6 +70,7 @@ class Attachments:
         ]
         if client.is_closing() or (new.kind == SERVER and other_servers):
             return
+        new = self._named(new)
         self._attachments[client] = new
         for other, old in self._attachments.items():  # by a connection that it is to close, too
             if (old.kind, old.pid, old.kernel_id) == (new.kind, new.pid, new.kernel_id):
@@ -73,6 +78,18 @@ class Attachments:
         if client not in self._watches:
             self._watches[client] = self._tasks.add(self._watch(client, new.process))
         self._changed()
+
+    def rename(self, names: dict[str, str]) -> None:
+        """Call notebooks by other names from now on; kernels know only those at their start."""
+        self._names = {old: names.get(new, new) for old, new in self._names.items()} | names
+        self._attachments = {
+            client: self._named(attachment) for client, attachment in self._attachments.items()
+        }
+        self._changed()
+
+    def _named(self, attachment: Attachment) -> Attachment:
+        name = self._names.get(attachment.name, attachment.name)
+        return msgspec.structs.replace(attachment, name=name)
 
     def remove(self, client: Client) -> None:
         """End a client's attachment, if it has one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class DistError(Exception):
@@ -35,7 +36,7 @@ class DistError(Exception):
         # IPython shows these lines in place of a traceback through our own code.
         return str(self).splitlines()
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """Return the body of a REST error."""
         body = {"code": self.code, "message": self.message, "hint": self.hint}
         return body | {"field": self.field} if self.field is not None else body

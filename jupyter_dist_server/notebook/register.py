@@ -35,6 +35,7 @@ MAGICS: tuple[type[DistMagics], ...] = (
 )
 """All of ours."""
 
+_OURS = "jupyter_dist_server"
 _loaded: dict[type[DistMagics], DistMagics] = {}
 _hooks: list[Introspection | Comms | Replay | EndWarning] = []
 """What is installed in the notebook's kernel."""
@@ -70,6 +71,7 @@ def load(shell: InteractiveShell) -> None:
         pool = CurrentPool()
         _loaded.update({kind: kind(shell, pool) for kind in MAGICS})
     shell.register_magics(*_loaded.values())
+    _load_again_quietly(shell)
     cells = _magics(CellMagics)
     transforms = shell.input_transformers_cleanup
     for transform in (cells.send_all, cells.find_magic):
@@ -90,6 +92,18 @@ def _magics(kind: type[M]) -> M:
     magics = _loaded[kind]
     assert isinstance(magics, kind)
     return magics
+
+
+def _load_again_quietly(shell: InteractiveShell) -> None:
+    """Have ``%load_ext`` say nothing if we are there: the panel may have loaded us before."""
+    manager: Any = shell.extension_manager
+    load_extension = type(manager).load_extension
+
+    def load_ours_once(name: str) -> Any:
+        is_there = name == _OURS and name in manager.loaded
+        return None if is_there else load_extension(manager, name)
+
+    manager.load_extension = load_ours_once
 
 
 def _queue_all_outputs(kernel: Any) -> None:

@@ -6,10 +6,9 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import msgspec
 import psutil
@@ -18,23 +17,25 @@ from ..common.errors import DistError
 from ..common.files.shared_folder import folder, owner_notice
 from ..common.processes import ProcessRef, until_ended
 from ..common.protocol.leaseholder import Leaseholder
+from ..common.protocol.offers import InLine
 from ..common.protocol.records import PoolRecord
 from ..gpus.gpu_state import GpuState
 from ..gpus.inventory import Inventory
 from ..gpus.metrics import Processes
 from ..gpus.read_gpu_state import read_gpu_state
 from ..jobs.leases.held_file import name_of
-from ..jobs.leases.lease import GpuTaken, Lease, holders
+from ..jobs.leases.lease import GpuLease, GpuTaken, Lease, holders
 from ..jobs.schedule.board import POOL, Board, posted
 from ..jobs.schedule.order_lock import order_lock
 from ..jobs.schedule.patience import Patience
-from ..jobs.schedule.situation import first, situation, where_in_line
+from ..jobs.schedule.situation import Waiting, first, situation, where_in_line
 from ..jobs.schedule.wants import Want
 from ..jobs.wake import Wake
-from .assignment import GpusTaken, Placement, counts_differ
+from .assignment import GpusTaken, counts_differ
 from .conflicts import foreign, may_be_ending, unavailable
+from .offers import with_offers
 from .policies import candidates
-from .pool_record import allowed, assigned, number_of_ranks, place_ranks
+from .pool_record import Allocation, allowed, number_of_ranks, place_ranks
 from .request import PoolRequest
 
 _READ_EVERY = 3.0
@@ -49,31 +50,7 @@ _LONGEST_WAIT = 1e6
 """Seconds; event loops cannot count much further."""
 
 Read = Callable[[], Awaitable[GpuState]]
-
-
-@dataclass
-class Allocation:
-    """What a pool was given; closing it leaves its lease to the agent."""
-
-    placement: Placement
-    lease: Lease | None = None
-    leased: str | None = None
-    """``exclusive`` or ``shared``, if it is."""
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """What the pool's record says of it."""
-        return assigned(self.placement, self.leased)
-
-    @property
-    def descriptors(self) -> list[int]:
-        """What an agent has to be given to hold the lease."""
-        return self.lease.descriptors if self.lease else []
-
-    def close(self) -> None:
-        """Hold the lease no longer; it ends unless an agent has it by now."""
-        if self.lease:
-            self.lease.close()
+Tell = Callable[[str, InLine | None], None]
 
 
 class Allocator:
@@ -110,8 +87,11 @@ class Allocator:
         """Since when we are the first in line that does not fit."""
         self._late: float | None = None
         """Seconds after which somebody before us who takes nothing is passed over."""
-        self._where = ""
-        """Our place in line, in words."""
+        self._leases: Mapping[str, GpuLease] = {}
+        self._ahead: list[Waiting] = []
+        """Who comes before us."""
+        self._line: InLine | None = None
+        """Our place in line."""
 
     async def now(self) -> Allocation:
         """Get GPUs at once.
@@ -119,14 +99,24 @@ class Allocator:
         Raises
         ------
         GpusTaken
-            If others have them, or wait for them; the message says who.
+            If others have them, or wait for them; it says who, and what can be done instead.
         DistError
             If the request can never be met.
         """
         await self._look()
-        return await self._get()
+        try:
+            return await self._get()
+        except GpusTaken as error:
+            samples, processes = self._seen.samples, self._seen.processes
 
-    async def in_line(self, tell: Callable[[str], None]) -> Allocation:
+            def reasons(request: PoolRequest) -> dict[str, str]:
+                return unavailable(request, self._leases, processes, self._ahead)
+
+            raise with_offers(
+                error, self._request, self._inventory, samples, reasons, self._line
+            ) from None
+
+    async def in_line(self, tell: Tell) -> Allocation:
         """Wait for our turn, for as long as the request says; after `now` has failed.
 
         Our entry is among those of all who wait, see `jobs.plan`. It is gone with the notebook's
@@ -135,7 +125,7 @@ class Allocator:
         Parameters
         ----------
         tell : callable
-            Called with the reason for waiting, whenever it is another one.
+            Called with the reason for waiting, and our place, whenever they have changed.
 
         Raises
         ------
@@ -159,10 +149,10 @@ class Allocator:
                 waiting.cancel()
                 await asyncio.wait((waiting,))
 
-    async def _wait(self, tell: Callable[[str], None]) -> Allocation:
+    async def _wait(self, tell: Tell) -> Allocation:
         assert self._request.wait is not None
         until, read_at = time.monotonic() + self._request.wait, -math.inf
-        reason = ""
+        reason, line = "", None
         self._queued = time.time()
         wake = Wake([folder()])
         with closing(self._board), closing(wake):
@@ -183,9 +173,9 @@ class Allocator:
                         return await self._get()
                 except GpusTaken as error:
                     self._board.show([self._want()], self._all_gpus())
-                    if error.message != reason:
-                        reason = error.message
-                        tell(f"{reason} {self._where}".rstrip())
+                    if (error.message, self._line) != (reason, line):
+                        reason, line = error.message, self._line
+                        tell(reason, line)
                 left = until - time.monotonic()
                 if left <= 0:
                     raise GpusTaken(
@@ -252,8 +242,9 @@ class Allocator:
         is_head = wanted.head is not None and wanted.head.id == want.id
         self._head_since = min(self._head_since, time.time()) if is_head else math.inf
         self._late = self._patience.note(boards, wanted)
-        self._where = where_in_line(there, wanted, want)
-        return unavailable(self._request, there.leases, processes, first(there, wanted, want))
+        self._line = where_in_line(there, wanted, want)
+        self._leases, self._ahead = there.leases, first(there, wanted, want)
+        return unavailable(self._request, self._leases, processes, self._ahead)
 
     async def _place(self, processes: Processes, request: PoolRequest, take: bool) -> Allocation:
         """Decide which GPUs ranks get, and lease them, if they are to be taken."""

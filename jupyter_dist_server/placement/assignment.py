@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
+
+import msgspec
 
 from ..common.errors import DistError
+from ..common.protocol.offers import Offer
 from ..common.units import format_bytes
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
 from ..gpus.metrics import Samples
@@ -19,8 +23,13 @@ CPU_RANKS = 2
 class GpusTaken(DistError):
     """There are GPUs, and they can't be had now; waiting may help."""
 
-    def __init__(self, message: str, hint: str) -> None:
+    def __init__(self, message: str, hint: str, offers: Sequence[Offer] = ()) -> None:
         super().__init__("gpus_taken", message, hint)
+        self.offers = offers
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body of a REST error, with what can be done instead."""
+        return super().to_json() | {"offers": msgspec.to_builtins(self.offers)}
 
 
 @dataclass(frozen=True)

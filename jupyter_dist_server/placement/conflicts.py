@@ -91,7 +91,9 @@ def _who(who: GpuLease | Waiting) -> str:
     notebook = f" of {who.notebook}" if who.notebook else ""
     pool = str(who.pool)
     name = f"job {pool.split('-')[1]}" if pool.startswith("job-") else f"pool {pool}"
-    return f"{who.user} ({name}{notebook}, since {clock(who.since)})"
+    idle_since = who.idle_since if isinstance(who, GpuLease) else None
+    idle = f", idle since {clock(idle_since)}" if idle_since else ""
+    return f"{who.user} ({name}{notebook}, since {clock(who.since)}{idle})"
 
 
 def clock(moment: float | None) -> str:

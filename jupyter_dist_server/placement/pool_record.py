@@ -6,13 +6,14 @@ import os
 import sys
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..common.protocol.records import GpuReference, PoolRecord, RankRecord
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
 from ..gpus.visible import narrow
+from ..jobs.leases.lease import Lease
 from . import slurm
 from .assignment import Placement, place
 from .request import PoolRequest
@@ -100,3 +101,28 @@ def _gpu_reference(gpu: Gpu | None) -> GpuReference | None:
     if gpu is None:
         return None
     return GpuReference(gpu.index, gpu.label, gpu.uuid, gpu.name)
+
+
+@dataclass
+class Allocation:
+    """What a pool was given; closing it leaves its lease to the agent."""
+
+    placement: Placement
+    lease: Lease | None = None
+    leased: str | None = None
+    """``exclusive`` or ``shared``, if it is."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the pool's record says of it."""
+        return assigned(self.placement, self.leased)
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What an agent has to be given to hold the lease."""
+        return self.lease.descriptors if self.lease else []
+
+    def close(self) -> None:
+        """Hold the lease no longer; it ends unless an agent has it by now."""
+        if self.lease:
+            self.lease.close()

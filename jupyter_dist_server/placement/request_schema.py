@@ -184,7 +184,9 @@ def _rest(timeout: float) -> dict[str, Field]:
         "start_method": _choice(
             "Start method", "How rank processes are created.", methods, default=method, **_ADVANCED
         ),
-        "timeout": _seconds("Time limit", "Time limit of the start in seconds.", default=timeout),
+        "timeout": _seconds(
+            "Start timeout", "Cancel the start after this many seconds.", default=timeout
+        ),
         "time_limit": _seconds("Pool time limit", "Stop the pool after this many seconds."),
         "idle_limit": _seconds(
             "Idle limit", "Stop the pool if no cell has run for this many seconds."

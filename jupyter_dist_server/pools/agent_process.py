@@ -48,6 +48,11 @@ class AgentProcess:
         """Its number."""
         return self._process.pid
 
+    @property
+    def age(self) -> float:
+        """Seconds since it was started."""
+        return self._process.age
+
     def poll(self) -> int | None:
         """Return `None` while it runs, then its exit code, `UNKNOWN_EXIT` if nobody knows that."""
         if self._process.find():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ from ..common.protocol.attachment import Owner
 from ..common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
 from ..common.protocol.records import PoolRecord
 from ..common.protocol.zygote_messages import AgentOrders
-from ..placement.allocation import Allocation, Allocator
+from ..placement.allocation import Allocator, Tell
 from ..placement.environment import agent_environment, thread_limits
 from ..placement.nodes import Spread
+from ..placement.pool_record import Allocation
 from ..placement.request import PoolRequest
 from .agent_process import AgentProcess
 from .zygote_registry import ZygoteRegistry
@@ -60,11 +60,11 @@ class Launch:
         self._spread = spread
         self._cancelled = False
 
-    def begin(self, tell: Callable[[str], None]) -> None:
-        """Begin to get the GPUs; the reason for waiting, if it comes to that, is told."""
+    def begin(self, tell: Tell) -> None:
+        """Begin to get the GPUs; why it waits, if it comes to that, is told."""
         self._allocating = asyncio.create_task(self._allocate(tell))
 
-    async def _allocate(self, tell: Callable[[str], None]) -> Allocation:
+    async def _allocate(self, tell: Tell) -> Allocation:
         return self._granted or await self._allocator.in_line(tell)
 
     def cancel(self) -> None:

@@ -15,8 +15,9 @@ import msgspec
 from ..client.agent_link import AgentLink, agent_silent
 from ..common.errors import DistError
 from ..common.folder import create_folder
-from ..common.protocol.agent_messages import NoteIdle, Snapshot
+from ..common.protocol.agent_messages import NoteIdle, Rename, Snapshot
 from ..common.protocol.attachment import Owner
+from ..common.protocol.offers import InLine
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord, PoolState, Progress
 from ..common.tasks import Tasks, any_of
@@ -134,6 +135,20 @@ class Pool:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), left)
 
+    def rename(self, moved: Callable[[str], str]) -> None:
+        """Call its notebooks by the names that their files have now."""
+        known = {self.record.name, *(one.name for one in self.record.attachments)}
+        names = {name: moved(name) for name in known if moved(name) != name}
+        if names:
+            self._link.send(Rename(names))
+            self.change(name=names.get(self.record.name, self.record.name))
+
+    def forget_cells(self) -> None:
+        """Forget the numbers of cells: the notebook's kernel counts anew."""
+        for rank in self.record.ranks:
+            rank.cell = None
+        self.change()
+
     # -- commands ---------------------------------------------------------------------------
 
     async def stop(self, why: Reason | None = None) -> None:
@@ -228,8 +243,8 @@ class Pool:
             return await self._agent.why_ended()
         return None
 
-    def _on_waiting(self, reason: str) -> None:
-        self.change(progress=Progress("waiting for GPUs", reason=reason))
+    def _on_waiting(self, reason: str, line: InLine | None) -> None:
+        self.change(progress=Progress("waiting for GPUs", reason=reason, line=line))
 
     async def _reconnect(self) -> None:
         self._deadline = time.monotonic() + self._timeout
@@ -258,7 +273,9 @@ class Pool:
                 return await self._unexpected_end()
         await self._begin_to_watch()
         if not self._cancelled:
-            self.change(state=PoolState.RUNNING, started=time.time())
+            # One that is adopted has run for as long as its agent.
+            age = self._agent.process.age if self._agent.process and not self._launch else 0.0
+            self.change(state=PoolState.RUNNING, started=time.time() - age)
         return None
 
     def _all_settled(self) -> bool:

@@ -25,7 +25,7 @@ from .clients import Clients
 from .gpus.feed import GpuFeed
 from .gpus.prometheus import GpuCollector
 from .jobs.job_feed import JobFeed
-from .kernels import end_orphans, follow_kernels, kernel_processes
+from .kernels import end_orphans, follow_files, follow_kernels, kernel_processes
 from .routes import ROUTES
 from .weak_points import weak_points
 
@@ -120,6 +120,7 @@ class JupyterDistApp(ExtensionApp):
             jupyter_dist_start_timeout=self.start_timeout,
         )
         follow_kernels(self.serverapp, self._manager, tasks)
+        follow_files(self.serverapp, self._manager)
 
     def initialize_handlers(self) -> None:
         """Register the routes."""

@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -27,7 +28,7 @@ from .base import StatusHandler
 _LOG = logging.getLogger(__name__)
 
 KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
-
+FILE_ACTIONS = "https://events.jupyter.org/jupyter_server/contents_service/v1"
 
 _LOOK = 1.0
 """Seconds between two looks at the kernels of pools."""
@@ -66,8 +67,9 @@ async def complete_request(
         return replace(request, timeout=limit)
     kernels = serverapp.kernel_manager
     _check_kernel(request.kernel_id, kernels)
-    if request.base_env is not None:  # the magics know better than we do
-        return replace(request, timeout=limit)
+    path = await _notebook_path(request.kernel_id, serverapp)
+    if request.base_env is not None:  # the magics know better than we do, but for a new name
+        return replace(request, timeout=limit, name=path or request.name)
     kernel = kernels.get_kernel(request.kernel_id)
     spec = kernel.kernel_spec
     if not request.python and not spec.language.lower().startswith(("python", "ipython")):
@@ -77,7 +79,6 @@ async def complete_request(
             "Choose a Python kernel for the notebook.",
             field="kernel_id",
         )
-    path = await _notebook_path(request.kernel_id, serverapp)
     root = Path(serverapp.root_dir)
     folder = (root / path).parent if path else root
     return replace(
@@ -133,10 +134,34 @@ def follow_kernels(serverapp: Any, manager: PoolManager, tasks: Tasks) -> None:
     """End a kernel's pool when the kernel is shut down; a restart leaves the pool alone."""
 
     async def on_action(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
-        if data.get("action") == "shutdown" and data.get("status") == "success":
+        if data.get("status") != "success":
+            return
+        if data.get("action") == "shutdown":
             tasks.add(manager.stop_for_kernel(data["kernel_id"]))
+        elif data.get("action") == "restart" and (pool := manager.for_kernel(data["kernel_id"])):
+            pool.forget_cells()
 
     serverapp.event_logger.add_listener(schema_id=KERNEL_ACTIONS, listener=on_action)
+
+
+def follow_files(serverapp: Any, manager: PoolManager) -> None:
+    """Have pools called by the new names of notebooks that are renamed, or moved with a folder."""
+
+    async def on_action(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        if data.get("action") == "rename":
+            old, new = data["source_path"].strip("/"), data["path"].strip("/")
+            for pool in list(manager.pools.values()):
+                pool.rename(partial(_moved, old, new, serverapp.root_dir.rstrip("/")))
+
+    serverapp.event_logger.add_listener(schema_id=FILE_ACTIONS, listener=on_action)
+
+
+def _moved(old: str, new: str, root: str, name: str) -> str:
+    """Return a notebook's name after a file or folder was moved; kernels have absolute paths."""
+    for before, after in ((old, new), (f"{root}/{old}", f"{root}/{new}")):
+        if name == before or name.startswith(f"{before}/"):
+            return after + name[len(before) :]
+    return name
 
 
 async def end_orphans(serverapp: Any, manager: PoolManager, grace: float) -> None:

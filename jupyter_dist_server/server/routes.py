@@ -25,6 +25,7 @@ from .jobs.job_handlers import (
 )
 from .jobs.log_handlers import JobLogHandler
 from .kernels import KernelPoolHandler
+from .page import PageHandler
 from .pools import (
     ExtendHandler,
     InterruptHandler,
@@ -64,6 +65,7 @@ _JOB = r"jupyter-dist/jobs/(?P<job>[\w-]+)"
 _RANK = _POOL + r"/ranks/(?P<rank>[\w-]+)"
 
 ROUTES: list[tuple[str, type[Any]]] = [
+    (r"jupyter-dist/", PageHandler),
     (r"jupyter-dist/status", ServerStatusHandler),
     (r"jupyter-dist/gpus", GpusHandler),
     (r"jupyter-dist/gpus/history", GpuHistoryHandler),

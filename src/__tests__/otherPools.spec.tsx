@@ -67,15 +67,14 @@ describe('OtherPools', () => {
     press('Attach');
     press('Open notebook');
     press('Stop…');
-    const source = '%load_ext jupyter_dist_server\n%dist_attach p2';
     expect(executed).toEqual([
-      { id: CommandIDs.insertCode, source, run: true },
+      { id: CommandIDs.attachPool, pool: 'p2' },
       { id: 'docmanager:open', path: 'deep/plot.ipynb' },
       { id: CommandIDs.stopPool, pool: 'p2' }
     ]);
   });
 
-  it('names by its id what has no notebook, and needs a kernel to attach', () => {
+  it('names by its id what has no notebook, and needs a notebook to attach', () => {
     showPools([{ ...orphan, name: '' }], { notebook: null });
     expect(titles()).toEqual(['p2']);
     expect(button('Attach').disabled).toBe(true);
@@ -138,7 +137,8 @@ describe('OtherPools', () => {
     const own = { ...orphan, kernel_id: 'k1' };
     show({ pool: own });
     expect(host.textContent).toMatch('has been gone since 14:03:12');
-    expect(host.textContent).toMatch('restart the kernel');
+    press('Restart kernel');
+    expect(executed).toEqual([{ id: CommandIDs.attachPool, pool: 'p2' }]);
   });
 });
 

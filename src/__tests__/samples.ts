@@ -61,6 +61,7 @@ export function makePool(changes: Partial<IPool> = {}): IPool {
     started: 100,
     ended: null,
     orphaned: null,
+    idle_since: null,
     attachments: [
       makeAttachment({ as: 'server', pid: 800, kernel_id: null, name: '' }),
       makeAttachment({ kernel_id: changes.kernel_id ?? 'k1' })

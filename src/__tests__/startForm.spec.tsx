@@ -142,7 +142,7 @@ describe('StartForm', () => {
     await showForm();
     press('More options');
     write('Free memory', '20');
-    write('Time limit', '60');
+    write('Start timeout', '60');
     press('Add variable');
     write('Name of variable 1', 'MODE');
     write('Value of variable 1', 'fast run');
@@ -197,7 +197,7 @@ describe('StartForm', () => {
     await showForm({ error, dismissError });
     expect(errors()).toEqual(['Too long.']);
     expect(host.querySelector('[role=alert]')).toBeNull();
-    write('Time limit', '10');
+    write('Start timeout', '10');
     expect(dismissError).toHaveBeenCalled();
   });
 

@@ -32,7 +32,10 @@ export const SCHEMA: IStartSchema = {
       minimum: 1,
       ...advanced
     }),
-    timeout: makeField('number', 'Time limit', { default: 120, ...advanced }),
+    timeout: makeField('number', 'Start timeout', {
+      default: 120,
+      ...advanced
+    }),
     env: makeField('env', 'Environment', advanced),
     later: makeField('hologram' as 'env', 'Later')
   }

@@ -5,9 +5,11 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type {
   IApiError,
   ILog,
+  IOffer,
   IPool,
   IServerStatus,
   IStack,
+  IStartChoice,
   IStartRequest,
   IStartSchema
 } from './contract';
@@ -31,11 +33,14 @@ export class ApiError extends Error implements IApiError {
     this.code = error.code;
     this.hint = error.hint;
     this.field = error.field;
+    this.offers = error.offers;
   }
 
   readonly code: string;
   readonly hint: string;
   readonly field?: string;
+  readonly offers?: IOffer[];
+  choice?: IStartChoice;
 }
 
 /**
@@ -235,7 +240,8 @@ export class Client {
             response.status
           ),
         hint: body.hint ?? '',
-        field: body.field
+        field: body.field,
+        offers: body.offers
       },
       response.status
     );

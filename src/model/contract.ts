@@ -74,6 +74,10 @@ export interface IAttachment {
 export interface IProgress {
   phase: string;
   ready: number;
+  /** While it waits for GPUs: who has them. */
+  reason?: string;
+  /** And its place in line. */
+  line?: IInLine | null;
 }
 
 export interface IPool {
@@ -99,6 +103,8 @@ export interface IPool {
   ended: number | null;
   /** Unix seconds: its kernel is gone since; after a grace time it is stopped. */
   orphaned: number | null;
+  /** Unix seconds: no cell runs since, and its GPUs do nothing. */
+  idle_since: number | null;
   /** Its server, its kernel, and kernels that have attached to it. */
   attachments: IAttachment[];
   python: string;
@@ -152,6 +158,31 @@ export interface IApiError {
   message: string;
   hint: string;
   field?: string;
+  /** Of a start that was refused: requests that would not be. */
+  offers?: IOffer[];
+  /** What that start had asked for. */
+  choice?: IStartChoice;
+}
+
+/** The place of a pool among all that wait on the machine. */
+export interface IInLine {
+  /** From 1. */
+  place: number;
+  /** Unix seconds; null if nobody knows. */
+  expected: number | null;
+  /** Whether it starts then at the latest. */
+  certain: boolean;
+}
+
+/** What a start on GPUs that are taken could be instead. */
+export interface IOffer {
+  kind: 'wait' | 'free' | 'share' | 'job';
+  /** Where one who waits would stand. */
+  line?: IInLine;
+  /** The GPUs that are free, no more than are needed. */
+  gpu_ids?: (number | string)[];
+  /** How many GPUs the job needs. */
+  gpus?: number;
 }
 
 /** What a user may choose of a new pool; what is left out, the server chooses. */

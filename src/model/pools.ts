@@ -123,7 +123,8 @@ export class PoolsModel implements IPoolsModel {
     const isStarted = await this._request(
       kernelId,
       () => this._client.start({ ...choice, kernel_id: kernelId }),
-      kernelId
+      kernelId,
+      choice
     );
     if (isStarted) {
       await this._runMagic(
@@ -179,7 +180,8 @@ export class PoolsModel implements IPoolsModel {
   private async _request(
     target: string,
     send: () => Promise<IPool>,
-    asking = this._kernels.current ?? ''
+    asking = this._kernels.current ?? '',
+    choice?: IStartChoice
   ): Promise<boolean> {
     this._pending.add(target);
     this._errors.delete(asking);
@@ -191,6 +193,7 @@ export class PoolsModel implements IPoolsModel {
       if (!(error instanceof ApiError)) {
         throw error;
       }
+      error.choice = choice;
       this._errors.set(asking, error);
       return false;
     } finally {

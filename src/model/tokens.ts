@@ -33,6 +33,7 @@ export namespace CommandIDs {
   export const showQueue = 'jupyter-dist:show-queue';
   export const openTimeline = 'jupyter-dist:open-timeline';
   export const startPool = 'jupyter-dist:start-pool';
+  export const attachPool = 'jupyter-dist:attach-pool';
   export const stopPool = 'jupyter-dist:stop-pool';
   export const interruptRanks = 'jupyter-dist:interrupt-ranks';
   export const restartRanks = 'jupyter-dist:restart-ranks';

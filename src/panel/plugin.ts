@@ -8,7 +8,7 @@ import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { IApiError } from '../model/contract';
+import type { IApiError, IPool } from '../model/contract';
 import { IStartModel } from '../model/startModel';
 import {
   CommandIDs,
@@ -18,10 +18,12 @@ import {
 } from '../model/tokens';
 import { UiState } from '../model/uiState';
 import { Clock } from '../ui/clock';
+import { openNotebook } from '../ui/dialogs';
 import { ranksIcon } from '../ui/icons';
 import { addToPalette } from '../ui/palette';
 import { joinSentences } from '../words/format';
 import { DistPanel } from './panel';
+import { notifyWhenReady } from './readyNotice';
 
 /**
  * Puts the panel into the left sidebar.
@@ -74,6 +76,9 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     addToPalette(palette, trans, [CommandIDs.openPanel, CommandIDs.showQueue]);
     const open = () => app.shell.activateById(panel.id);
     showErrors(current, panel, open, trans);
+    const openIts = ({ name }: IPool) =>
+      void openNotebook(name, app.commands, trans);
+    notifyWhenReady(model, openIts, trans);
   }
 };
 
@@ -93,7 +98,9 @@ export function showErrors(
     if (error && !known.has(error)) {
       known.add(error);
       if (!panel.isVisible) {
-        const words = joinSentences([error.message, error.hint]);
+        // With offers, the hint names their options of the magics; the panel has buttons.
+        const hint = error.offers?.length ? '' : error.hint;
+        const words = joinSentences([error.message, hint]);
         Notification.error(words, {
           autoClose: false,
           actions: [{ label: trans.__('Show Ranks & GPUs'), callback: open }]

@@ -175,7 +175,8 @@ function StatusText(props: IStatusTextProps): JSX.Element {
       : wait
         ? sayWaitShortly(wait, trans)
         : '';
-  const ranks = countRanks(pool.world_size, trans);
+  // While it waits for GPUs, the number may be open.
+  const ranks = pool.world_size ? countRanks(pool.world_size, trans) : '';
   const waiting = useModel(model.queue, countOwnWaiting);
   const jobs =
     !isStale &&

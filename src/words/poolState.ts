@@ -2,12 +2,14 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { deadRanks } from '../model/contract';
 import type { IPool, IRank } from '../model/contract';
+import { serverTime } from '../model/serverTime';
 import {
   formatDuration,
   formatStopwatch,
   joinFacts,
   listRanks
 } from './format';
+import { sayLine } from './lineWords';
 
 /** Seconds after which ranks that do not stop have their process group aborted. */
 const BEFORE_ABORT = 2;
@@ -28,7 +30,12 @@ export function poolState(
   const { state, progress, world_size } = pool;
   switch (state) {
     case 'PENDING':
-      return { mood: 'wait', words: progress.phase || trans.__('waiting') };
+      return {
+        mood: 'wait',
+        words: progress.line
+          ? sayLine(progress.line, serverTime(), trans)
+          : progress.phase || trans.__('waiting')
+      };
     case 'CONFIGURING':
       return {
         mood: 'wait',

@@ -273,3 +273,8 @@ def test_broken_torch_is_said(no_pool: Notebook, tmp_path: Path) -> None:
 def test_reset_from_any_state(notebook: Notebook) -> None:
     assert notebook.ok("%dist_reset").lines == ["Reset complete. Start a new pool with %dist_init."]
     assert notebook.refused("%dist_status") == "no_pool"
+
+
+def test_loading_again_says_nothing(pool: Notebook) -> None:
+    assert "already loaded" not in pool.ok("%load_ext jupyter_dist_server").text
+    assert "already loaded" in pool.ok("%load_ext autoreload\n%load_ext autoreload").text

@@ -44,7 +44,14 @@ def started(server: Server) -> Notebook:
 
 def test_a_restarted_kernel_finds_its_pool_again(patient: Server) -> None:
     notebook = started(patient)
+    notebook.ok("%%distributed\n1")
+    assert [rank["cell"] for rank in patient.pools()[0]["ranks"]] != [None, None]
     patient.api("POST", f"api/kernels/{notebook.kernel_id}/restart")
+    # The new kernel counts its cells anew.
+    wait_for(
+        lambda: [rank["cell"] for rank in patient.pools()[0]["ranks"]] == [None, None],
+        "the end of the old numbers",
+    )
     wait_until_ready(notebook.client)
     attached = notebook.ok("%load_ext jupyter_dist_server")
     assert attached.lines == ["Attached to this notebook's pool of 2 ranks."]

@@ -98,6 +98,7 @@ def test_a_killed_server_ends_no_cell_and_the_next_one_adopts_the_pool(
     assert pool["id"] == before["id"] and pool["orphaned"] is None
     assert [rank["pid"] for rank in pool["ranks"]] == [rank["pid"] for rank in before["ranks"]]
     assert {who["as"] for who in pool["attachments"]} == {"server", "kernel"}
+    assert pool["started"] <= before["started"], "it is as old as before"
     assert notebook.ok("%%distributed\nkept").lines == ["[0-1] 7"]
 
     second.api("POST", f"jupyter-dist/pools/{pool['id']}/restart")

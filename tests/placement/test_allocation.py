@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -15,10 +16,12 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.protocol.offers import InLine, Offer
 from jupyter_dist_server.gpus.read_gpu_state import read_gpu_state
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
 from jupyter_dist_server.placement.allocation import Allocator
+from jupyter_dist_server.placement.assignment import GpusTaken
 from jupyter_dist_server.placement.pool_record import new_record
 from jupyter_dist_server.placement.request import PoolRequest
 
@@ -89,19 +92,61 @@ async def test_ranks_that_are_just_ending_are_waited_for(
     (await asking).close()
 
 
+# -- what can be done instead ---------------------------------------------------------------------
+
+
+async def refusal(**fields: Any) -> GpusTaken:
+    with pytest.raises(GpusTaken) as refused:
+        await ask(**fields).now()
+    return refused.value
+
+
+async def test_who_names_gpus_that_are_taken_is_offered_what_is_possible(gpus: State) -> None:
+    with closing(await ask(gpu_ids=[0, 1], time_limit=3600).now()):
+        error = await refusal(gpu_ids=[1, 2], kernel_id="one")
+        wait, free, job = error.offers
+        assert (
+            wait.kind == "wait" and wait.line and (wait.line.place, wait.line.certain) == (1, True)
+        )
+        assert wait.line.expected == pytest.approx(time.time() + 3600, abs=PATIENCE)
+        assert free == Offer("free", gpu_ids=[2, 3])
+        assert job == Offer("job", gpus=2)
+        assert error.hint.startswith("Wait with --wait (number 1 in line, by ")
+        assert error.hint.endswith(", or start on the free GPUs with -n 2 -g 2,3.")
+        assert error.to_json()["offers"][1:] == [
+            {"kind": "free", "gpu_ids": [2, 3]},
+            {"kind": "job", "gpus": 2},
+        ]
+        error = await refusal(num_ranks=4, one_rank_per_gpu=True)
+        assert [offer.kind for offer in error.offers] == ["wait", "free"]
+        with closing(await ask(num_ranks=2, gpu_ids=error.offers[1].gpu_ids).now()) as instead:
+            assert [gpu.index for gpu in instead.placement.gpus if gpu] == [2, 3]
+            assert [offer.kind for offer in (await refusal()).offers] == ["wait"]
+
+
+async def test_sharing_is_offered_where_the_others_share(gpus: State) -> None:
+    with closing(await ask(oversubscribe=True).now()):
+        error = await refusal(num_ranks=2)
+        assert [offer.kind for offer in error.offers] == ["wait", "share"]
+        assert error.hint.endswith("or share them with --oversubscribe.")
+        (await ask(num_ranks=2, oversubscribe=True).now()).close()
+
+
 # -- waiting in line ------------------------------------------------------------------------------
 
 
 async def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> None:
     holder = await ask().now()
-    reasons: dict[int, list[str]] = {0: [], 1: []}
+    reasons: dict[int, list[tuple[str, InLine | None]]] = {0: [], 1: []}
     got: list[int] = []
 
     async def wait(number: int) -> None:
         allocator = ask(num_ranks=3, wait=60)
         with pytest.raises(DistError, match="No GPU is free"):
             await allocator.now()
-        allocation = await allocator.in_line(reasons[number].append)
+        allocation = await allocator.in_line(
+            lambda reason, line: reasons[number].append((reason, line))
+        )
         got.append(number)
         allocation.close()
 
@@ -110,9 +155,12 @@ async def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> No
         waiting.append(asyncio.create_task(wait(number)))
         while not reasons[number]:
             await asyncio.sleep(0.01)
-    assert "GPUs 0, 1, 2, 3 are leased by" in reasons[0][0]
-    assert "Number 1 in line, expected to start about " in reasons[0][0]
-    assert "Number 2 in line" in reasons[1][0]
+    reason, line = reasons[0][0]
+    assert "GPUs 0, 1, 2, 3 are leased by" in reason
+    assert line and (line.place, line.certain) == (1, False)
+    assert line.expected and line.expected > time.time()
+    _, line = reasons[1][0]
+    assert line and line.place == 2
     assert [want.gpus for want in wants_of(posted())] == [3, 3]
     holder.close()
     with pytest.raises(DistError, match="who is waiting for it"):
@@ -131,14 +179,14 @@ async def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(
     with pytest.raises(DistError):
         await allocator.now()
     with pytest.raises(DistError) as refused:
-        await allocator.in_line(lambda _: None)
+        await allocator.in_line(lambda *_: None)
     assert refused.value.message.startswith(
         "Timed out after 0.3 s waiting for GPUs. No GPU is free: GPUs 0, 1,"
     )
     allocator, told = ask(wait=60), asyncio.Event()
     with pytest.raises(DistError):
         await allocator.now()
-    getting = asyncio.create_task(allocator.in_line(lambda _: told.set()))
+    getting = asyncio.create_task(allocator.in_line(lambda *_: told.set()))
     await told.wait()
     gpus.write(**MACHINE)
     (await getting).close()
@@ -150,7 +198,7 @@ async def test_memory_is_waited_for_too(gpus: State, monkeypatch: pytest.MonkeyP
     allocator, told = ask(min_free_memory=20 * 2**30, wait=60), asyncio.Event()
     with pytest.raises(DistError, match="are too full"):
         await allocator.now()
-    getting = asyncio.create_task(allocator.in_line(lambda _: told.set()))
+    getting = asyncio.create_task(allocator.in_line(lambda *_: told.set()))
     await told.wait()
     gpus.update(memory_used=0)
     allocation = await asyncio.wait_for(getting, PATIENCE)
@@ -165,7 +213,7 @@ async def test_the_place_in_line_ends_with_the_notebooks_kernel(
         allocator, told = ask(wait=True, kernel_pid=stranger.pid), asyncio.Event()
         with pytest.raises(DistError):
             await allocator.now()
-        getting = asyncio.create_task(allocator.in_line(lambda _: told.set()))
+        getting = asyncio.create_task(allocator.in_line(lambda *_: told.set()))
         await told.wait()
         assert len(posted()) == 1
         stranger.kill()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.protocol.offers import InLine
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.jobs.schedule.board import posted
@@ -44,8 +45,8 @@ async def test_the_end_is_told_to_all_and_can_be_extended(gpus: State, tmp_path:
             await second.changed_since(second.record.version, 60)
         (board,) = posted()
         assert [want.limit for want in board.wants] == [60.0]
-        reason = second.record.progress.reason
-        assert isinstance(reason, str) and "at the latest" in reason
+        line = second.record.progress.line
+        assert isinstance(line, InLine) and line.certain
 
 
 async def test_a_pool_ends_at_its_time_limit(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tornado.websocket import WebSocketHandler
 
 from jupyter_dist_server.common.server_file import SECRET_SCHEME
+from jupyter_dist_server.server.page import PageHandler
 from jupyter_dist_server.server.routes import ROUTES
 
 from ..server_driver import Server
@@ -100,7 +101,8 @@ def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_a_stranger_is_refused(
     server: Server, credentials: dict[str, str], method: str, path: str, handler: type[Any]
 ) -> None:
-    assert status(Client(server, credentials), method, path, handler) == 403
+    expected = 302 if handler is PageHandler else 403  # people are sent to the login
+    assert status(Client(server, credentials), method, path, handler) == expected
 
 
 @every_operation

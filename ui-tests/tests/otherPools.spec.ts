@@ -29,7 +29,7 @@ test('a pool whose kernel is gone stays in sight, to be used or stopped', async 
   await test.step('it is orphaned', async () => {
     await notebooks.run(0);
     const note = panel.state('has been gone since');
-    await expect(note).toContainText('restart the kernel');
+    await expect(note).toContainText('Restart the kernel');
     await notebooks.turnTo('two.ipynb');
     await expect(panel.root).toContainText('1 orphaned');
     await expect(other).toContainText('has been gone since');

@@ -73,6 +73,7 @@ export class PretendedPool {
         started: now - 725,
         ended: null,
         orphaned: null,
+        idle_since: null,
         attachments: [],
         python: 'python',
         cwd: '.',

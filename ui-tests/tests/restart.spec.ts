@@ -88,6 +88,7 @@ test('below a prefix, the server is killed and comes back: the panel says so, an
   await expect(output.getByText('I am 1')).toBeVisible();
   await expect(output.getByText('I am 0')).toBeHidden();
   const pids = await panel.pids();
+  const started = Date.now() / 1000;
   // JupyterLab says it too, and more than once.
   const told = page.getByRole('dialog', { name: /^Server Connection Error/ });
   await page.addLocatorHandler(told.first(), () =>
@@ -105,17 +106,17 @@ test('below a prefix, the server is killed and comes back: the panel says so, an
   const { pools } = await answer.json();
   expect(pools).toHaveLength(1);
   expect(pools[0].ranks.map(({ pid }: { pid: number }) => pid)).toEqual(pids);
+  expect(pools[0].started).toBeLessThanOrEqual(started);
 
-  // Its kernel ended with the server, so it belongs to nobody, until it is stopped.
+  // Its kernel ended with the server, so it belongs to nobody, until a click gives it to the notebook again.
   await panel.root.getByRole('heading', { name: 'Other pools' }).click();
   const orphan = panel.root.getByRole('listitem', {
     name: 'Pool of restart.ipynb'
   });
-  await orphan.getByRole('button', { name: 'Stop…' }).click();
-  await page
-    .getByRole('dialog')
-    .filter({ hasText: 'Stop all ranks?' })
-    .getByRole('button', { name: 'Stop', exact: true })
-    .click();
+  await orphan.getByRole('button', { name: 'Attach' }).click();
   await expect(orphan).toBeHidden();
+  await panel.expectRunning(2);
+  expect(await panel.pids()).toEqual(pids);
+  await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
+  await expect(panel.form).toBeVisible();
 });

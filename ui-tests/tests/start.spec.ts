@@ -62,7 +62,7 @@ test('a pool is started as the form says, and by the code that it writes', async
     const more = panel.form.getByRole('button', { name: /^More options/ });
     await more.press('Enter');
     const limit = panel.form.getByRole('spinbutton', {
-      name: 'Time limit',
+      name: 'Start timeout',
       exact: true
     });
     await limit.fill('0');

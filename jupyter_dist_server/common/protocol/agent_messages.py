@@ -82,6 +82,13 @@ class StartRanks(Command, frozen=True, tag="start_ranks"):
     """On the first node: of the group's store, ``MASTER_PORT``, and JAX's coordinator."""
 
 
+class Rename(Command, frozen=True):
+    """Call notebooks of the pool by other names: their files have been moved."""
+
+    names: dict[str, str]
+    """The new names by the old ones."""
+
+
 class Stop(Command, frozen=True):
     """End the pool."""
 
@@ -101,6 +108,7 @@ Commands = (
     | Extend
     | NoteIdle
     | StartRanks
+    | Rename
     | Stop
     | Ping
 )
@@ -160,6 +168,8 @@ class Snapshot(News, frozen=True):
     time: PoolTime = msgspec.field(default_factory=PoolTime)
     addresses: dict[int, RankAddress] = {}
     """Where the ranks of this agent listen, if it is not on the first node."""
+    name: str = ""
+    """The notebook's path."""
 
 
 class LockGranted(News, frozen=True, tag="lock_granted"):

@@ -12,6 +12,7 @@ from msgspec import field
 
 from .agent_messages import Snapshot
 from .attachment import Attachment
+from .offers import InLine
 from .reason import Reason
 
 
@@ -110,6 +111,8 @@ class Progress(msgspec.Struct):
     """How many ranks are."""
     reason: str | msgspec.UnsetType = msgspec.UNSET
     """While it waits for GPUs: who has them."""
+    line: InLine | msgspec.UnsetType | None = msgspec.UNSET
+    """And its place among all who wait."""
 
 
 class PoolRecord(msgspec.Struct):
@@ -169,6 +172,7 @@ class PoolRecord(msgspec.Struct):
         self.generation = snapshot.generation
         self.start_method, self.backend = snapshot.start_method, snapshot.backend
         self.attachments = snapshot.attachments
+        self.name = snapshot.name or self.name
         self.time_limit, self.ends_by = snapshot.time.limit, snapshot.time.ends_by
         self.notices += [n for n in snapshot.notices if n not in self.notices]
 

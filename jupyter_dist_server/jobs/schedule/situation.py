@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from ...common.protocol.offers import InLine
 from ..leases.held_file import name_of
 from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
 from ..store.job import Job
 from ..store.store import Store
 from ..store.store_folder import store_name
-from ..store.words import write_moment
 from .board import POOL, Posted, posted, wants_of
 from .plan import Plan, forecast, never, plan
 from .wants import Held, Machine, Want, in_order
@@ -207,18 +207,14 @@ def first(there: Situation, wanted: Plan, want: Want) -> list[Waiting]:
     return [who for who in found if who.gpus]
 
 
-def where_in_line(there: Situation, wanted: Plan, want: Want) -> str:
-    """Say which place an entry has among those that wait, and when it is expected to start."""
+def where_in_line(there: Situation, wanted: Plan, want: Want) -> InLine | None:
+    """Tell which place an entry has among those that wait; `None` if it need not wait."""
     waiting = [id for id in wanted.order if id not in wanted.starts]
     if want.id not in waiting:
-        return ""
-    place = f"Number {waiting.index(want.id) + 1} in line"
+        return None
+    place = waiting.index(want.id) + 1
     expected = forecast(there.machine, there.held, there.ordered, there.now).get(want.id)
-    if expected is None:
-        return f"{place}."
-    moment = write_moment(expected.start)
-    when = f"by {moment} at the latest" if expected.certain else f"about {moment}"
-    return f"{place}, expected to start {when}."
+    return InLine(place, expected.start, expected.certain) if expected else InLine(place)
 
 
 def _waiting(want: Want, uuids: Iterable[str]) -> Waiting:

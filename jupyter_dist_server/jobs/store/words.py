@@ -7,6 +7,7 @@ import time
 from datetime import datetime, timedelta
 
 from ...common.errors import DistError
+from ...common.protocol.offers import InLine
 
 _LONGEST = 10 * 365 * 86400.0
 """Seconds of a limit, or until a begin, at most: dates end somewhere."""
@@ -105,6 +106,15 @@ def read_moment(text: str, now: float) -> float:
         f"“{text}” is not a time at which a job can begin.",
         "Use now+2hours, HH:MM, YYYY-MM-DD or YYYY-MM-DDTHH:MM[:SS].",
     )
+
+
+def write_place(line: InLine) -> str:
+    """Write where in line somebody stands: ``number 3 in line, about 14:20``."""
+    place = f"number {line.place} in line"
+    if line.expected is None:
+        return place
+    moment = write_moment(line.expected)
+    return f"{place}, {f'by {moment} at the latest' if line.certain else f'about {moment}'}"
 
 
 def write_moment(moment: float | None) -> str:

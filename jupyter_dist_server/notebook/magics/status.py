@@ -8,7 +8,7 @@ from pathlib import Path
 from ...common.protocol.rank_messages import RankStatus
 from ...common.protocol.records import PoolRecord
 from ...common.units import format_bytes, write_limit
-from ...jobs.store.words import write_moment
+from ...jobs.store.words import write_moment, write_place
 from ...pools.discovery import Found
 
 
@@ -20,7 +20,8 @@ def describe_start(record: PoolRecord, seconds: float) -> str:
         progress = record.progress
         phase = progress.phase or "waiting"
         if reason := progress.reason:
-            return f"{phase[0].upper()}{phase[1:]} for {seconds:.0f} s. {reason}"
+            line = f" You are {write_place(progress.line)}." if progress.line else ""
+            return f"{phase[0].upper()}{phase[1:]} for {seconds:.0f} s. {reason}{line}"
         ready = f", {progress.ready} of {size} ready" if phase == "starting ranks" else ""
         return f"Starting {ranks}: {phase}{ready}…"
     gpus = [rank.gpu.label for rank in record.ranks if rank.gpu]

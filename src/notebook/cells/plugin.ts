@@ -17,6 +17,7 @@ import {
 import { ranksIcon } from '../../ui/icons';
 import { addToPalette } from '../../ui/palette';
 import { CellEdges } from './cellEdges';
+import { FailureActions } from './failureActions';
 import { MAGIC, toggled, whereRuns } from './magic';
 
 /**
@@ -91,7 +92,12 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
         return hasMode(poolOf(kernel, model.pools.values()), kernel);
       };
       const edges = new CellEdges(panel.content, trans, isMode, notify);
-      const follow = () => edges.follow();
+      const options = { panel, model, commands, trans };
+      const failures = new FailureActions(options);
+      const follow = () => {
+        edges.follow();
+        failures.follow();
+      };
       model.changed.connect(follow);
       panel.sessionContext.kernelChanged.connect(follow);
       panel.disposed.connect(() => model.changed.disconnect(follow));

@@ -10,6 +10,7 @@ import { openNotebook } from '../../ui/dialogs';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, formatTime, joinFacts } from '../../words/format';
 import { countRanks } from '../../words/poolState';
+import { IdleNote } from '../pool/idleNote';
 import type { IPanelServices } from '../services';
 
 type Props = IPanelServices & { pool: IPool };
@@ -19,9 +20,7 @@ type Props = IPanelServices & { pool: IPool };
  */
 export function OtherPool(props: Props): JSX.Element {
   const { pool, current, commands, trans } = props;
-  const hasKernel = useModel(current, ({ notebook }) =>
-    Boolean(notebook?.kernelId)
-  );
+  const hasNotebook = useModel(current, ({ notebook }) => notebook !== null);
   const name = PathExt.basename(pool.name) || pool.id;
   const isEnding = pool.state === 'COMPLETING';
   const isStarting = pool.state !== 'RUNNING' && !isEnding;
@@ -47,16 +46,16 @@ export function OtherPool(props: Props): JSX.Element {
           )}
         </p>
       )}
+      <IdleNote {...props} />
       <div className="jp-dist-Actions">
         {pool.orphaned !== null && pool.state === 'RUNNING' && (
           <Button
             small
             title={trans.__('Use these ranks here (runs %dist_attach)')}
-            disabled={!hasKernel}
-            onClick={() => {
-              const args = { source: attach, run: true };
-              void commands.execute(CommandIDs.insertCode, args);
-            }}
+            disabled={!hasNotebook}
+            onClick={() =>
+              void commands.execute(CommandIDs.attachPool, { pool: pool.id })
+            }
           >
             {trans.__('Attach')}
           </Button>

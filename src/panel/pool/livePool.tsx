@@ -2,10 +2,11 @@ import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { IPool } from '../../model/contract';
-import { CommandIDs, LOAD } from '../../model/tokens';
-import { CopyButton, Note, StatePill } from '../../ui/controls';
+import { CommandIDs } from '../../model/tokens';
+import { Note, StatePill } from '../../ui/controls';
 import { useModel } from '../../ui/useModel';
 import { formatTime } from '../../words/format';
+import { poolState } from '../../words/poolState';
 import type { IPanelServices } from '../services';
 import { RunningPool } from './runningPool';
 
@@ -13,8 +14,11 @@ import { RunningPool } from './runningPool';
  * A pool that has not ended, from its start to its stop.
  */
 export function LivePool(props: IPanelServices & { pool: IPool }): JSX.Element {
-  const { state, orphaned } = props.pool;
-  const isStarting = state === 'PENDING' || state === 'CONFIGURING';
+  const { state, orphaned, ranks } = props.pool;
+  // While some ranks are replaced, the others stay where they are.
+  const isStarting =
+    state === 'PENDING' ||
+    (state === 'CONFIGURING' && ranks.every(rank => rank.state === 'starting'));
   return (
     <>
       {orphaned !== null && state !== 'COMPLETING' && (
@@ -35,28 +39,24 @@ interface IOrphanNoteProps extends IPanelServices {
  * What has become of a pool whose kernel is gone, and how to go on with it.
  */
 export function OrphanNote(props: IOrphanNoteProps): JSX.Element {
-  const { pool, since, current, trans } = props;
-  const isOwn = useModel(current, current => current.pool?.id === pool.id);
-  const magics = `${LOAD}\n%dist_attach ${pool.id}`;
+  const { pool, since, commands, trans } = props;
   return (
     <Note kind="warn">
       <p>
         {trans.__(
-          'The kernel of this pool has been gone since %1. Its ranks keep their variables, but are stopped after a while if no notebook attaches.',
+          'The kernel of this pool has been gone since %1. Its ranks keep their variables, but are stopped after a while. Restart the kernel to keep using them.',
           formatTime(since * 1000)
         )}
       </p>
-      <p>
-        {isOwn
-          ? trans.__(
-              'Stop them, restart the kernel to keep using them, or run this in another notebook:'
-            )
-          : trans.__(
-              'Stop them, or run this in a notebook to keep using them:'
-            )}
-      </p>
-      <pre className="jp-dist-Log">{magics}</pre>
-      <CopyButton text={magics} trans={trans} />
+      <Button
+        small
+        className="jp-mod-primary"
+        onClick={() =>
+          void commands.execute(CommandIDs.attachPool, { pool: pool.id })
+        }
+      >
+        {trans.__('Restart kernel')}
+      </Button>
     </Note>
   );
 }
@@ -69,7 +69,32 @@ export function StartingPool(
 ): JSX.Element {
   const { pool, current, commands, trans } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
-  const { phase, ready } = pool.progress;
+  const { phase, ready, reason } = pool.progress;
+  const cancel = (
+    <Button
+      small
+      disabled={isPending}
+      onClick={() =>
+        void commands.execute(CommandIDs.stopPool, { pool: pool.id })
+      }
+    >
+      {trans.__('Cancel')}
+    </Button>
+  );
+  if (reason) {
+    return (
+      <>
+        <div className="jp-dist-StateLine">
+          <StatePill kind="wait" label={trans.__('Waiting for GPUs')} />
+        </div>
+        <div className="jp-dist-Spread">
+          <span className="jp-dist-quiet">{poolState(pool, trans)?.words}</span>
+          {cancel}
+        </div>
+        <p className="jp-dist-quiet">{reason}</p>
+      </>
+    );
+  }
   const count = trans.__('%1 of %2 ranks ready', ready, pool.world_size);
   return (
     <>
@@ -85,15 +110,7 @@ export function StartingPool(
       />
       <div className="jp-dist-Spread">
         <span className="jp-dist-quiet">{count}</span>
-        <Button
-          small
-          disabled={isPending}
-          onClick={() =>
-            void commands.execute(CommandIDs.stopPool, { pool: pool.id })
-          }
-        >
-          {trans.__('Cancel')}
-        </Button>
+        {cancel}
       </div>
     </>
   );

@@ -14,6 +14,7 @@ import type { IPanelServices } from '../services';
 import { isErrorAtField, StartForm } from '../start/form';
 import { LastLines } from './deadRanks';
 import { LivePool } from './livePool';
+import { Offers } from './offers';
 
 /**
  * The pool of the current notebook, in whatever state it is.
@@ -157,11 +158,8 @@ export function FailedPool(
 /**
  * Why the last request failed, until it is dismissed or another one is sent.
  */
-export function ErrorNote({
-  current,
-  start,
-  trans
-}: IPanelServices): JSX.Element | null {
+export function ErrorNote(services: IPanelServices): JSX.Element | null {
+  const { current, start, trans } = services;
   const schema = useModel(start, start => start.schema);
   const error = useModel(current, ({ error }) => error);
   const isAtField = useModel(current, ({ pool, error }) =>
@@ -174,10 +172,14 @@ export function ErrorNote({
   return (
     <Note kind="error" ref={note}>
       <p className="jp-dist-error">{error.message}</p>
-      {error.hint && <p>{error.hint}</p>}
-      <Button small onClick={() => current.dismissError()}>
-        {trans.__('Dismiss')}
-      </Button>
+      {/* It names the options of the magics; these are the buttons. */}
+      {error.hint && !error.offers?.length && <p>{error.hint}</p>}
+      <div className="jp-dist-Offers">
+        <Offers {...services} error={error} />
+        <Button small onClick={() => current.dismissError()}>
+          {trans.__('Dismiss')}
+        </Button>
+      </div>
     </Note>
   );
 }

@@ -25,6 +25,7 @@ import { RankList } from '../ranks/rankList';
 import { openPoolMenu } from '../ranks/rankMenu';
 import type { IPanelServices } from '../services';
 import { DeadRanks } from './deadRanks';
+import { IdleNote } from './idleNote';
 import { PoolFacts } from './poolFacts';
 
 type Props = IPanelServices & { pool: IPool };
@@ -68,6 +69,8 @@ export function RunningPool(props: Props): JSX.Element {
             )}
             <Activity {...props} interruptedAt={interruptedAt} />
           </>
+        ) : pool.state === 'CONFIGURING' ? (
+          <StatePill kind="wait" label={trans.__('Replacing ranks')} />
         ) : (
           <StatePill kind="wait" label={trans.__('Stopping')} />
         )}
@@ -103,6 +106,7 @@ export function RunningPool(props: Props): JSX.Element {
         )}
       </div>
       <OtherUsers {...props} />
+      <IdleNote {...props} />
       <RankList {...props} />
       <WaitNote {...props} />
       {isRunning && <DeadRanks {...props} />}

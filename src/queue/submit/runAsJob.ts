@@ -126,13 +126,14 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
         'Save this notebook, and queue a copy of it; it starts when its GPUs are free.'
       ),
       isEnabled: () => Boolean(notebooks?.currentWidget?.content.model),
-      execute: async () => {
+      execute: async ({ gpus }) => {
         const panel = notebooks?.currentWidget;
         if (panel) {
           const { context } = panel;
           const save = () =>
             context.model.dirty ? context.save() : Promise.resolve();
-          await ask(context.path, gpusFor(kernelId()), save);
+          const count = typeof gpus === 'number' ? gpus : gpusFor(kernelId());
+          await ask(context.path, count, save);
         }
       }
     });

@@ -1,0 +1,105 @@
+"""What users are offered whose GPUs are taken: requests that would not be refused now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ..common.errors import DistError
+from ..common.protocol.offers import InLine, Offer
+from ..gpus.inventory import Inventory
+from ..gpus.metrics import Samples
+from ..jobs.store.words import write_place
+from .assignment import GpusTaken
+from .pool_record import number_of_ranks, place_ranks
+from .request import GpuId, PoolRequest
+
+Reasons = Callable[[PoolRequest], Mapping[str, str]]
+"""Tells why GPUs can't be had, by UUID, see `conflicts.unavailable`."""
+
+
+def with_offers(
+    error: GpusTaken,
+    request: PoolRequest,
+    inventory: Inventory,
+    samples: Samples,
+    reasons: Reasons,
+    line: InLine | None,
+) -> GpusTaken:
+    """Return a refusal that says what can be done instead.
+
+    Parameters
+    ----------
+    error : GpusTaken
+        The refusal.
+    request : PoolRequest
+        What was refused.
+    inventory : Inventory
+        The GPUs that it may use.
+    samples : mapping
+        How busy they are.
+    reasons : callable
+        Tells why GPUs can't be had.
+    line : InLine or None
+        Where the request would stand in line.
+    """
+    found = [Offer("wait", line)]
+    taken = reasons(request)
+    if free := _free(request, inventory, samples, taken):
+        found.append(Offer("free", gpu_ids=free))
+    sharing = replace(request, oversubscribe=True, one_rank_per_gpu=False)
+    left = reasons(sharing)
+    if left.keys() < taken.keys() and _fits(sharing, inventory, samples, left):
+        found.append(Offer("share"))
+    if request.kernel_id:
+        count = number_of_ranks(request) or len(request.map or request.gpu_ids or ()) or 1
+        found.append(Offer("job", gpus=min(count, len(inventory.gpus))))
+    may_force = not request.force and "used by" in error.message
+    return GpusTaken(error.message, _say(found, may_force), found)
+
+
+def _free(
+    request: PoolRequest, inventory: Inventory, samples: Samples, reasons: Mapping[str, str]
+) -> list[GpuId]:
+    """Return GPUs that a request could have instead of those that it names."""
+    free: list[GpuId] = [
+        gpu.index if gpu.mig is None else gpu.label
+        for gpu in inventory.gpus
+        if gpu.uuid not in reasons
+    ]
+    chosen = free[: number_of_ranks(request) or len(request.map or request.gpu_ids or free)]
+    placement = None if request.policy == "map" else request.placement
+    other = replace(
+        request, gpu_ids=tuple(chosen), num_ranks=len(chosen), map=None, placement=placement
+    )
+    return chosen if chosen and _fits(other, inventory, samples, reasons) else []
+
+
+def _fits(
+    request: PoolRequest, inventory: Inventory, samples: Samples, reasons: Mapping[str, str]
+) -> bool:
+    try:
+        place_ranks(request, inventory, samples, reasons)
+    except DistError:
+        return False
+    return True
+
+
+def _say(offers: list[Offer], may_force: bool) -> str:
+    """Say what there is for a notebook's user to write."""
+    said = []
+    for offer in offers:
+        if offer.kind == "wait":
+            place = f" ({write_place(offer.line)})" if offer.line else ""
+            said.append(f"wait with --wait{place}")
+        elif offer.kind == "free":
+            ids = ",".join(map(str, offer.gpu_ids))
+            several = "s" * (len(offer.gpu_ids) > 1)
+            said.append(f"start on the free GPU{several} with -n {len(offer.gpu_ids)} -g {ids}")
+        elif offer.kind == "share":
+            said.append("share them with --oversubscribe")
+    if may_force:
+        said.append("use them anyway with --force")
+    *first, last = said
+    text = f"{', '.join(first)}, or {last}" if first else last
+    return f"{text[0].upper()}{text[1:]}."

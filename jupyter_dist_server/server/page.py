@@ -1,0 +1,54 @@
+"""``/jupyter-dist/``: a small page for whoever has no JupyterLab; it changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import Any
+
+from tornado import web
+
+from ..common.errors import DistError
+from ..gpus.read_gpu_state import read_gpu_state
+from ..jobs.leases.lease import GpuLease, holders
+from ..jobs.schedule.overview import Row, overview
+from ..jobs.store.store import Store
+from .base import KernelAuthMixin
+from .gpus.feed import GpuFeed
+from .jobs.job_handler import in_store
+from .page_html import html
+
+_JOBS = "jupyter_dist_jobs"
+
+
+class PageHandler(KernelAuthMixin):
+    """Pools, GPUs and the queue, as HTML that a browser loads again by itself."""
+
+    @property
+    def _track_activity(self) -> bool:
+        return False  # a page that is left open must not keep an idle server alive
+
+    @web.authenticated
+    async def get(self) -> None:
+        """Show how all stands now."""
+        await self.require("read")
+        feed: GpuFeed = self.settings["jupyter_dist_gpus"]
+        feed.keep_alive.renew()
+        gpus = await feed.inventory()
+        leases: dict[str, GpuLease] = {}
+        with suppress(DistError):  # nobody can lease anything here
+            leases = await asyncio.to_thread(holders, gpus)
+        rows = await in_store(_rows) if await self.may("read", _JOBS) else []
+        pools = [pool.record for pool in self.manager.live()]
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.set_header("Cache-Control", "no-store")
+        self.finish(html(socket.gethostname(), pools, gpus, feed.telemetry.latest, leases, rows))
+
+    def write_error(self, status_code: int, **options: Any) -> None:
+        """Answer people with Jupyter's own page of errors."""
+        super(KernelAuthMixin, self).write_error(status_code, **options)
+
+
+def _rows(store: Store) -> list[Row]:
+    return overview(store, asyncio.run(read_gpu_state()), start=True)

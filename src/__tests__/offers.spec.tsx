@@ -1,0 +1,154 @@
+import { Notification } from '@jupyterlab/apputils';
+import { nullTranslator } from '@jupyterlab/translation';
+
+import type { IInLine, IOffer } from '../model/contract';
+import { setServerTime } from '../model/serverTime';
+import { CommandIDs } from '../model/tokens';
+import { OtherPools } from '../panel/others/otherPools';
+import { notifyWhenReady } from '../panel/readyNotice';
+import { poolState } from '../words/poolState';
+import { sayOffer } from '../words/lineWords';
+import { emitChanged, makeModel, makePool, makeRank } from './samples';
+import { button, executed, host, press, show } from './screen';
+
+const trans = nullTranslator.load('');
+
+function makeError(offers: IOffer[]) {
+  return {
+    code: 'gpus_taken',
+    message: 'GPU 1 is leased by bob.',
+    hint: 'Wait with --wait.',
+    offers,
+    choice: { num_ranks: 4, gpu_ids: [0, 1], env: { A: 'b' } }
+  };
+}
+
+describe('a start on GPUs that are taken', () => {
+  it('has a button for each thing that can be done instead', () => {
+    show({
+      error: makeError([
+        { kind: 'wait' },
+        { kind: 'free', gpu_ids: [2, '3:1'] },
+        { kind: 'share' },
+        { kind: 'job', gpus: 2 }
+      ])
+    });
+    expect(host.textContent).not.toMatch('--wait');
+    press('Wait');
+    press('Start on GPUs 2, 3:1');
+    press('Share the GPUs');
+    press('Run as Job…');
+    const id = CommandIDs.startPool;
+    const choice = { num_ranks: 4, gpu_ids: [0, 1], env: { A: 'b' } };
+    expect(executed).toEqual([
+      { id, choice: { ...choice, wait: true } },
+      { id, choice: { ...choice, gpu_ids: [2, '3:1'], num_ranks: 2 } },
+      {
+        id,
+        choice: { ...choice, oversubscribe: true, one_rank_per_gpu: false }
+      },
+      { id: CommandIDs.runNotebookAsJob, gpus: 2 }
+    ]);
+  });
+
+  it('offers nothing while a request is on its way', () => {
+    show({ error: makeError([{ kind: 'wait' }]), isPending: true });
+    expect(button('Wait').disabled).toBe(true);
+    expect(button('Dismiss').disabled).toBe(false);
+  });
+
+  it('says when the wait would end, unless that is over', () => {
+    const at = new Date(2026, 10, 23, 14, 0).getTime() / 1000;
+    const say = (line: IInLine) => sayOffer({ kind: 'wait', line }, at, trans);
+    const soon = { place: 3, expected: at + 1200, certain: true };
+    expect(say(soon)).toBe('Wait (#3 in line, by 14:20)');
+    expect(say({ ...soon, certain: false })).toBe(
+      'Wait (#3 in line, about 14:20)'
+    );
+    expect(say({ ...soon, expected: at - 1 })).toBe('Wait (#3 in line)');
+    expect(say({ ...soon, expected: null })).toBe('Wait (#3 in line)');
+    const free = { kind: 'free', gpu_ids: [1, 2, 3, 4, 5] } as const;
+    expect(sayOffer({ ...free, gpu_ids: [1] }, at, trans)).toBe(
+      'Start on GPU 1'
+    );
+    expect(sayOffer({ ...free, gpu_ids: [1, 2, 3, 4, 5] }, at, trans)).toBe(
+      'Start on the 5 free GPUs'
+    );
+  });
+});
+
+const WAITING = {
+  phase: 'waiting for GPUs',
+  ready: 0,
+  reason: 'GPU 1 is leased by bob.',
+  line: { place: 2, expected: null, certain: false }
+};
+
+describe('a pool that waits for GPUs', () => {
+  it('shows its place, who has the GPUs, and can be cancelled', () => {
+    const pool = makePool({ state: 'PENDING', progress: WAITING, ranks: [] });
+    show({ pool });
+    expect(host.querySelector('[role=status]')?.textContent).toBe(
+      'Waiting for GPUs'
+    );
+    expect(host.textContent).toMatch('#2 in line');
+    expect(host.textContent).toMatch('GPU 1 is leased by bob.');
+    expect(poolState(pool, trans)?.words).toBe('#2 in line');
+    press('Cancel');
+    expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
+  });
+
+  it('is told of once when it is ready', () => {
+    const model = makeModel();
+    const open = jest.fn();
+    notifyWhenReady(model, open, trans);
+    const tell = (changes: object) => {
+      const pool = makePool(changes);
+      Object.assign(model, { pools: new Map([['p1', pool]]) });
+      emitChanged(model);
+    };
+    const told = () => Notification.manager.notifications;
+    tell({ state: 'RUNNING' });
+    expect(told()).toHaveLength(0);
+    tell({ state: 'PENDING', progress: WAITING });
+    tell({ state: 'CONFIGURING' });
+    tell({ state: 'RUNNING' });
+    tell({ state: 'RUNNING' });
+    expect(told().map(({ message }) => message)).toEqual([
+      'The GPUs are free: 2 ranks of train.ipynb are ready.'
+    ]);
+    told()[0].options.actions?.[0].callback({} as MouseEvent);
+    expect(open).toHaveBeenCalled();
+  });
+});
+
+describe('a pool that has been idle for long', () => {
+  const gpu = { index: 3, label: '3', uuid: 'GPU-3', name: 'H100' };
+  const now = Date.now() / 1000;
+  const idle = (seconds: number) => {
+    setServerTime(now);
+    return makePool({
+      idle_since: now - seconds,
+      ranks: [makeRank(0, { gpu }), makeRank(1, { gpu })]
+    });
+  };
+
+  it('can be released', () => {
+    show({ pool: idle(3 * 3600 + 5) });
+    expect(host.textContent).toMatch('GPU 3 has been idle for 3 h');
+    press('Release…');
+    expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
+  });
+
+  it('is not spoken of at first', () => {
+    show({ pool: idle(60) });
+    expect(host.textContent).not.toMatch('has been idle');
+  });
+
+  it('can be released among the other pools, too', () => {
+    const pool = { ...idle(2 * 3600 + 5), kernel_id: 'k2', attachments: [] };
+    show({ pools: new Map([['p1', pool]]) }, OtherPools);
+    press('Release…');
+    expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
+  });
+});

@@ -1,0 +1,62 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { IInLine, IOffer } from '../model/contract';
+import { joinFacts } from './format';
+import { formatMoment } from './queueWords';
+
+/** More GPUs are not named one by one. */
+const MOST_NAMED = 4;
+
+/** The place of who waits: `#3 in line · by 14:20`. */
+export function sayLine(
+  line: IInLine,
+  now: number,
+  trans: TranslationBundle
+): string {
+  const moment = momentOf(line, now);
+  return joinFacts([
+    trans.__('#%1 in line', line.place),
+    moment &&
+      (line.certain ? trans.__('by %1', moment) : trans.__('about %1', moment))
+  ]);
+}
+
+/** What can be done instead of a start on GPUs that are taken. */
+export function sayOffer(
+  { kind, line, gpu_ids = [] }: IOffer,
+  now: number,
+  trans: TranslationBundle
+): string {
+  switch (kind) {
+    case 'wait': {
+      if (!line) {
+        return trans.__('Wait');
+      }
+      const moment = momentOf(line, now);
+      if (!moment) {
+        return trans.__('Wait (#%1 in line)', line.place);
+      }
+      return line.certain
+        ? trans.__('Wait (#%1 in line, by %2)', line.place, moment)
+        : trans.__('Wait (#%1 in line, about %2)', line.place, moment);
+    }
+    case 'free':
+      return gpu_ids.length > MOST_NAMED
+        ? trans.__('Start on the %1 free GPUs', gpu_ids.length)
+        : trans._n(
+            'Start on GPU %2',
+            'Start on GPUs %2',
+            gpu_ids.length,
+            gpu_ids.join(', ')
+          );
+    case 'share':
+      return trans.__('Share the GPUs');
+    case 'job':
+      return trans.__('Run as Job…');
+  }
+}
+
+/** A moment that is over is none: what was assumed was wrong. */
+function momentOf({ expected }: IInLine, now: number): string {
+  return expected !== null && expected > now ? formatMoment(expected, now) : '';
+}

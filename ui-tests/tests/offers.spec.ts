@@ -1,0 +1,108 @@
+import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
+
+import { FAKE_GPUS_URL } from '../playwright.config';
+import { cancelJobs, expect, test } from './support';
+import type { Notebooks, Panel } from './support';
+
+// Eight pretend GPUs; another process is on GPU 6.
+test.use({ baseURL: FAKE_GPUS_URL });
+
+test.afterEach(async ({ page }) => cancelJobs(page));
+
+/** Starts a pool for another notebook, by REST; answers its id. */
+async function startFor(
+  page: IJupyterLabPageFixture,
+  notebooks: Notebooks,
+  name: string,
+  gpu_ids: number[]
+): Promise<string> {
+  const answer = await page.request.post('jupyter-dist/pools', {
+    data: { kernel_id: await notebooks.kernel(name), gpu_ids }
+  });
+  expect(answer.status()).toBe(202);
+  return (await answer.json()).id;
+}
+
+/** A picture of the panel for those who look at it. */
+async function draw(panel: Panel, name: string): Promise<void> {
+  const folder = process.env.JUPYTER_DIST_PICTURES;
+  if (folder) {
+    await panel.root.screenshot({ path: `${folder}/${name}.png` });
+  }
+}
+
+for (const theme of ['Light', 'Dark']) {
+  test(`a start on GPUs that are taken waits, or starts on others (${theme})`, async ({
+    page,
+    panel,
+    notebooks
+  }) => {
+    await page.theme.setTheme(`JupyterLab ${theme}`);
+    await page.sidebar.setWidth(250, 'left');
+    await notebooks.open('one.ipynb', ['']);
+    await notebooks.open('two.ipynb', ['']);
+    const chip = (gpu: number) =>
+      panel.form.getByRole('checkbox', { name: `GPU ${gpu}`, exact: true });
+    await chip(0).check();
+    const one = await startFor(page, notebooks, 'one.ipynb', [0, 1, 2, 3]);
+    const refusal = panel.pool.getByRole('alert');
+
+    await test.step('on those that are free', async () => {
+      await expect(chip(0)).toHaveAccessibleDescription(/one\.ipynb/);
+      await panel.button('Start').click();
+      await expect(refusal).toBeInViewport();
+      await expect(refusal).toContainText('GPU 0 is leased by');
+      await expect(panel.button('Run as Job…')).toBeVisible();
+      await panel.expectAccessible();
+      await draw(panel, `refused-${theme}`);
+      await panel.button('Start on GPU 4').click();
+      await panel.expectRunning(1);
+      await expect(panel.tile(0)).toContainText('GPU 4');
+      await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
+    });
+
+    await test.step('in line, and a notification when it is ready', async () => {
+      await expect(panel.state('stopped')).toBeVisible();
+      await panel.button('Start').click();
+      await panel.pool
+        .getByRole('button', { name: /^Wait \(#1 in line/ })
+        .click();
+      await expect(panel.state('Waiting for GPUs')).toBeVisible();
+      await expect(panel.pool).toContainText('#1 in line · about');
+      const toolbar = page.locator(
+        '.jp-NotebookPanel:visible .jp-dist-RanksItem'
+      );
+      await expect(toolbar).toContainText('#1 in line');
+      await expect(page.locator('.jp-dist-StatusItem')).toContainText(
+        '#1 in line'
+      );
+      await panel.expectAccessible();
+      await draw(panel, `waiting-${theme}`);
+      await page.request.delete(`jupyter-dist/pools/${one}`);
+      await panel.expectRunning(1);
+      await expect(
+        page.getByText('The GPUs are free: 1 rank of two.ipynb is ready.')
+      ).toBeVisible();
+    });
+  });
+}
+
+test('a start for which no GPU is free runs as a job', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  await page.sidebar.setWidth(250, 'left');
+  await notebooks.open('one.ipynb', ['']);
+  await notebooks.open('two.ipynb', ['']);
+  await startFor(page, notebooks, 'one.ipynb', [0, 1, 2, 3, 4, 5, 7]);
+  await expect(panel.gpus).toContainText('one.ipynb');
+  await panel.stepper.fill('2');
+  await panel.button('Start').click();
+  const refusal = panel.pool.getByRole('alert');
+  await expect(refusal).toContainText('No GPU is free');
+  await panel.button('Run as Job…').click();
+  const dialog = page.getByRole('dialog');
+  await expect(dialog.getByLabel('GPUs', { exact: true })).toHaveValue('2');
+  await page.keyboard.press('Escape');
+});
