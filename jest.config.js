@@ -14,11 +14,21 @@ const esModules = [
   'yjs'
 ].join('|');
 
+const shared = jestJupyterLab(__dirname);
+
 module.exports = {
-  ...jestJupyterLab(__dirname),
+  ...shared,
   reporters: ['default'],
   // Above the limit of the waits in the tests, which say what they waited for.
   testTimeout: 90_000,
   testRegex: 'src/__tests__/.*\\.spec\\.tsx?$',
+  transform: {
+    ...shared.transform,
+    // `jlpm types:check` checks the types of all tests; each worker here would do so once more.
+    '^.+\\.tsx?$': [
+      'ts-jest/legacy',
+      { tsconfig: './tsconfig.test.json', isolatedModules: true }
+    ]
+  },
   transformIgnorePatterns: [`/node_modules/(?!${esModules}).+`]
 };
