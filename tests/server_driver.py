@@ -16,10 +16,17 @@ from typing import Any
 
 from jupyter_client import BlockingKernelClient
 
+from . import SLOW_TO_IMPORT
 from .environment import environment, tagged
 from .network import free_port
 from .notebook_driver import Notebook, open_channels, wait_until_ready
 from .waiting import PATIENCE, wait_for
+
+START = (
+    f"import sys; sys.modules[{SLOW_TO_IMPORT!r}] = None\n"
+    "from jupyter_server.serverapp import main; main()"
+)
+"""What ``jupyter server`` runs, but for that import."""
 
 
 class Server:
@@ -32,7 +39,7 @@ class Server:
         self.token = token
         self.root = root
         self.url = ""
-        command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"]
+        command = [sys.executable, "-c", START, "--no-browser", "--allow-root"]
         command += [f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={token}"]
         # Given port 0, an older server would not say which one it has got.
         command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={free_port()}"]

@@ -13,6 +13,7 @@ from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from ..environment import tagged
 from ..notebook_driver import Notebook
 from ..result import Result
+from ..server_driver import START
 
 
 def rank_processes(notebook: Notebook) -> list[psutil.Process]:
@@ -21,7 +22,7 @@ def rank_processes(notebook: Notebook) -> list[psutil.Process]:
         process
         for process in tagged(notebook.env)
         if process.name() != ZYGOTE
-        and not any("ipykernel_launcher" in a or a == "jupyter_server" for a in process.cmdline())
+        and not any("ipykernel_launcher" in a or a == START for a in process.cmdline())
     ]
 
 
