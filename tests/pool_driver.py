@@ -46,6 +46,7 @@ class _Session:
         """Whether a pool that is asked for here would be as one from a zygote of its own."""
         return (
             not pool_request.env
+            and pool_request.python in ("", sys.executable)
             and pool_request.base_env == self._environment
             and asyncio.get_running_loop() is self._loop
             and this_network() == self._network
@@ -53,6 +54,22 @@ class _Session:
 
 
 _session: _Session | None = None
+
+
+class WarmManager(PoolManager):
+    """A manager whose pools come from the session's zygote, where that makes no difference."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._own = self.zygotes
+
+    async def create(self, request: PoolRequest) -> Pool:
+        if _session and _session.can_start(request):
+            self.zygotes = _session.zygotes
+        try:
+            return await super().create(request)
+        finally:
+            self.zygotes = self._own  # as a manager ends its zygotes with itself
 
 
 @asynccontextmanager
@@ -88,9 +105,7 @@ async def running(pool_request: PoolRequest, *, cold: bool = False) -> AsyncIter
     It comes from the session's zygote, unless it is `cold` or has an environment, an event loop
     or a network of its own.
     """
-    manager = PoolManager(watch=True)
-    if _session and not cold and _session.can_start(pool_request):
-        manager.zygotes = _session.zygotes
+    manager = PoolManager(watch=True) if cold else WarmManager(watch=True)
     pool = await manager.create(pool_request)
     await follow(pool)
     assert pool.record.state is PoolState.RUNNING, pool.record.reason

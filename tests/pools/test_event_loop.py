@@ -48,7 +48,7 @@ async def test_no_folder_is_listed_or_removed_in_the_event_loop(
     gpus: State, tmp_path: Path
 ) -> None:
     """In the life of a pool that waits for the GPU of another."""
-    manager = PoolManager()
+    manager = PoolManager(keep_warm=60)
     with scans_by_this_thread() as scans:
         first = await manager.create(request(tmp_path, num_ranks=1, gpu_ids=[0]))
         await follow(first)

@@ -23,7 +23,7 @@ from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.rank_usage import RankUsage
 
-from ..pool_driver import client_of, follow, request, running
+from ..pool_driver import WarmManager, client_of, follow, request, running
 from ..waiting import PATIENCE
 
 
@@ -46,7 +46,7 @@ async def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_pat
 
 
 async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
-    manager = PoolManager(watch=True)
+    manager = WarmManager(watch=True)
     pool = await manager.create(request(tmp_path, num_ranks=3))
     try:
         await follow(pool)
@@ -82,7 +82,7 @@ async def test_a_start_that_fails_early_is_forgotten(
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    manager = PoolManager()
+    manager = WarmManager()
     for _ in range(2):  # the second time, the kernel must not have "a pool already"
         with pytest.raises(FileNotFoundError):
             await manager.create(request(tmp_path, kernel_id="k1", cwd=None))
@@ -92,7 +92,7 @@ async def test_listeners_and_odd_messages_end_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    manager = PoolManager()
+    manager = WarmManager()
     told: list[Pool] = []
 
     def fail(pool: Pool) -> None:
@@ -120,7 +120,7 @@ async def test_listeners_and_odd_messages_end_nothing(
 async def test_a_pool_of_another_version_is_left_alone_and_hides_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    owner = PoolManager(owner=Owner(SERVER, 60.0))
+    owner = WarmManager(owner=Owner(SERVER, 60.0))
     pools = [await owner.create(request(tmp_path)) for _ in range(2)]
     for pool in pools:
         await follow(pool)
@@ -157,7 +157,7 @@ def test_a_folder_of_anything_is_skipped(tmp_path: Path) -> None:
 
 
 async def test_one_look_that_fails_is_not_the_last(tmp_path: Path) -> None:
-    manager = PoolManager()
+    manager = WarmManager()
     usage = RankUsage(manager, interval=0.05)
     looked = asyncio.Event()
     fail = True
@@ -182,7 +182,7 @@ async def test_one_look_that_fails_is_not_the_last(tmp_path: Path) -> None:
 
 
 async def test_an_error_after_the_start_is_not_called_a_failed_start(tmp_path: Path) -> None:
-    pool = await PoolManager().create(request(tmp_path))
+    pool = await WarmManager().create(request(tmp_path))
     await follow(pool)
     pool._agent.process, agent = None, pool._agent.process  # nothing else makes it fail now
     pool._link.closed.set()
@@ -195,7 +195,7 @@ async def test_an_error_after_the_start_is_not_called_a_failed_start(tmp_path: P
 
 
 async def test_a_pool_survives_a_lost_connection(tmp_path: Path) -> None:
-    manager = PoolManager(owner=Owner(SERVER, 60.0))
+    manager = WarmManager(owner=Owner(SERVER, 60.0))
     pool = await manager.create(request(tmp_path))
     try:
         await follow(pool)
@@ -214,7 +214,7 @@ async def test_a_pool_survives_a_lost_connection(tmp_path: Path) -> None:
 
 
 async def test_an_agent_that_dies_in_a_restart_is_not_called_silent(tmp_path: Path) -> None:
-    pool = await PoolManager().create(request(tmp_path))
+    pool = await WarmManager().create(request(tmp_path))
     await follow(pool)
     agent = psutil.Process(pool.record.ranks[0].pid).parent()
     assert agent

@@ -13,7 +13,6 @@ from typing import Any
 
 import psutil
 import pytest
-import torch
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.client.client import PoolClient
@@ -78,6 +77,8 @@ def lease_files(process: psutil.Process) -> list[str]:
 
 def check_without_cuda(pool: Pool) -> None:
     """Check that ranks whose torch cannot use their GPUs keep these, and say so."""
+    import torch
+
     if torch.version.cuda:
         return
     assert [rank.device for rank in pool.record.ranks] == ["cpu"]

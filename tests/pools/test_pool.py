@@ -28,12 +28,21 @@ from jupyter_dist_server.pools.pool import Pool
 
 from ..environment import environment, tagged
 from ..notebook_driver import plain_notebook
-from ..pool_driver import client_of, follow, linux, processes, request, running, text_of
+from ..pool_driver import (
+    WarmManager,
+    client_of,
+    follow,
+    linux,
+    processes,
+    request,
+    running,
+    text_of,
+)
 from ..waiting import PATIENCE, wait_for
 
 
 async def test_states_follow_slurms_words(tmp_path: Path) -> None:
-    manager, seen = PoolManager(), []
+    manager, seen = WarmManager(), []
     manager.listen(lambda pool: seen.append(pool.record.state.value), lambda _: None)
     pool = await manager.create(request(tmp_path))
     assert pool.record.state is PoolState.PENDING
@@ -114,7 +123,7 @@ async def test_clients_can_connect_while_ranks_publish_without_pause(tmp_path: P
         begun = asyncio.Event()
         busy = asyncio.create_task(client.execute(code, [0, 1], lambda *_: begun.set()))
         await begun.wait()
-        for _ in range(20):
+        for _ in range(8):
             async with client_of(pool):
                 pass
         client.link.interrupt([0, 1])

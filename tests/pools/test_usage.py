@@ -18,12 +18,11 @@ from jupyter_dist_server.common.protocol.records import (
     RankRecord,
 )
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
-from jupyter_dist_server.placement.request import PoolRequest
-from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.rank_usage import RankUsage, Usage
 from jupyter_dist_server.server.gpus.process_owners import Owner, with_owners
 
+from ..pool_driver import WarmManager, request
 from ..waiting import PATIENCE, wait_for
 
 BUSY = """
@@ -152,8 +151,8 @@ async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -
         assert await news(usage, lambda: rank(0))
         again()
 
-    manager = PoolManager()
-    pool = await manager.create(PoolRequest(num_ranks=2, cwd=str(tmp_path)))
+    manager = WarmManager()
+    pool = await manager.create(request(tmp_path))
     while pool.record.state is not PoolState.RUNNING:
         await pool.changed_since(pool.record.version, 60)
         assert not pool.record.state.ended, pool.record.reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import psutil
@@ -15,6 +15,7 @@ from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.common.tasks import Tasks
 from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.zygote_process import ZygoteProcess
 
 from ..environment import environment, tagged
@@ -26,43 +27,66 @@ from .warm import start, until, warm_manager, zygotes
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
 
 
-async def test_both_pools_come_from_one_zygote(tmp_path: Path) -> None:
-    env = environment(tmp_path)
+Warm = tuple[PoolManager, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+async def warm(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Warm]:
+    """Return a manager and the environment of its zygote; tests leave both as they are."""
+    env = environment(tmp_path_factory.mktemp("home"))
     async with warm_manager() as manager:
-        first = await start(manager, env, tmp_path)
-        assert agent_of(first).parent() in zygotes(env)
-        await first.stop()
-        (owners_end,) = manager.zygotes._zygotes.values()
-        owners_end._socket.send(b'{"folder": 3}')  # it reports that, and lives on
-        second = await start(manager, env | {"JPY_SESSION_NAME": "two.ipynb"}, tmp_path)
-        (zygote,) = zygotes(env)
-        assert agent_of(second).parent() == zygote
-        assert os.listdir(f"/proc/{zygote.pid}/task") == [str(zygote.pid)]
-        assert zygote.memory_full_info().uss < 0.5 * zygote.memory_info().rss
-        held = [process_file.path for process_file in zygote.open_files()]
-        assert not [name for name in held if second.record.folder in name]
+        yield manager, env
     await until(lambda: not tagged(env))
 
 
-async def test_pools_that_run_together_share_a_zygote_and_end_alone(tmp_path: Path) -> None:
-    env = environment(tmp_path)
-    async with warm_manager() as manager:
-        one, two = await asyncio.gather(*(start(manager, env, tmp_path) for _ in range(2)))
-        assert agent_of(one).parent() == agent_of(two).parent() == zygotes(env)[0]
-        agent_of(one).kill()
-        await one.ended.wait()
-        assert one.record.reason and one.record.reason.code == "agent_failed"
-        assert two.record.state is PoolState.RUNNING
+async def test_both_pools_come_from_one_zygote(warm: Warm, tmp_path: Path) -> None:
+    manager, env = warm
+    first = await start(manager, env, tmp_path)
+    assert agent_of(first).parent() in zygotes(env)
+    await first.stop()
+    (owners_end,) = manager.zygotes._zygotes.values()
+    owners_end._socket.send(b'{"folder": 3}')  # it reports that, and lives on
+    second = await start(manager, env | {"JPY_SESSION_NAME": "two.ipynb"}, tmp_path)
+    (zygote,) = zygotes(env)
+    assert agent_of(second).parent() == zygote
+    assert os.listdir(f"/proc/{zygote.pid}/task") == [str(zygote.pid)]
+    assert zygote.memory_full_info().uss < 0.5 * zygote.memory_info().rss
+    held = [process_file.path for process_file in zygote.open_files()]
+    assert not [name for name in held if second.record.folder in name]
+    await second.stop()
 
 
-async def test_other_variables_need_a_zygote_of_their_own(tmp_path: Path) -> None:
-    env = environment(tmp_path)
-    async with warm_manager() as manager:
-        one = await start(manager, env, tmp_path)
-        other = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
-        third = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
-        assert agent_of(other).parent() == agent_of(third).parent() != agent_of(one).parent()
-        assert len(zygotes(env)) == 2
+async def test_pools_that_run_together_share_a_zygote_and_end_alone(
+    warm: Warm, tmp_path: Path
+) -> None:
+    manager, env = warm
+    one, two = await asyncio.gather(*(start(manager, env, tmp_path) for _ in range(2)))
+    assert agent_of(one).parent() == agent_of(two).parent() == zygotes(env)[0]
+    agent_of(one).kill()
+    await one.ended.wait()
+    assert one.record.reason and one.record.reason.code == "agent_failed"
+    assert two.record.state is PoolState.RUNNING
+    await two.stop()
+
+
+async def test_an_agent_that_ends_as_soon_as_it_is_forked_has_an_exit_code(
+    warm: Warm, tmp_path: Path
+) -> None:
+    manager, env = warm
+    pool = await start(manager, env, tmp_path, num_ranks=1)
+    (zygote,) = manager.zygotes._zygotes.values()
+    agent = await zygote.start_agent(tmp_path / "nowhere", [])
+    assert agent and await agent.wait(60) == agent.poll() == 1
+    await pool.stop()
+
+
+async def test_other_variables_need_a_zygote_of_their_own(warm: Warm, tmp_path: Path) -> None:
+    manager, env = warm
+    one = await start(manager, env, tmp_path)
+    other = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
+    third = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
+    assert agent_of(other).parent() == agent_of(third).parent() != agent_of(one).parent()
+    assert len(zygotes(env)) == 2
 
 
 async def test_newly_installed_packages_are_seen(tmp_path: Path) -> None:
@@ -133,7 +157,7 @@ async def test_what_no_zygote_would_say_is_logged_and_dropped(
 
 
 @pytest.fixture
-def warm(tmp_path: Path) -> Iterator[Notebook]:
+def warm_notebook(tmp_path: Path) -> Iterator[Notebook]:
     """Return a plain notebook that has had a pool."""
     notebook = plain_notebook(environment(tmp_path), tmp_path)
     notebook.ok("%load_ext jupyter_dist_server")
@@ -143,23 +167,17 @@ def warm(tmp_path: Path) -> Iterator[Notebook]:
     notebook.close()
 
 
-def test_a_notebooks_zygote_ends_with_its_kernel_or_is_dropped(warm: Notebook) -> None:
-    assert [process.name() for process in tagged(warm.env)].count(ZYGOTE) == 1
-    warm.ok("%dist_reset")
-    wait_for(lambda: not zygotes(warm.env), "its end")
-    warm.ok("%dist_init -n 1")
-    assert zygotes(warm.env)
-    pid = int(warm.ok("import os\nprint(os.getpid())").text)
+def test_a_notebooks_zygote_ends_with_its_kernel_or_is_dropped(
+    warm_notebook: Notebook,
+) -> None:
+    assert [process.name() for process in tagged(warm_notebook.env)].count(ZYGOTE) == 1
+    warm_notebook.ok("%dist_reset")
+    wait_for(lambda: not zygotes(warm_notebook.env), "its end")
+    warm_notebook.ok("%dist_init -n 1")
+    assert zygotes(warm_notebook.env)
+    pid = int(warm_notebook.ok("import os\nprint(os.getpid())").text)
     psutil.Process(pid).kill()
-    wait_for(lambda: not tagged(warm.env), "the end of all processes")
-
-
-async def test_an_agent_that_ends_as_soon_as_it_is_forked_has_an_exit_code(tmp_path: Path) -> None:
-    async with warm_manager() as manager:
-        await start(manager, environment(tmp_path), tmp_path)
-        (zygote,) = manager.zygotes._zygotes.values()
-        agent = await zygote.start_agent(tmp_path / "nowhere", [])
-        assert agent and await agent.wait(60) == agent.poll() == 1
+    wait_for(lambda: not tagged(warm_notebook.env), "the end of all processes")
 
 
 async def test_without_a_zygote_to_keep_it_becomes_the_agent(tmp_path: Path) -> None:
