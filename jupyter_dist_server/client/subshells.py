@@ -7,16 +7,21 @@ import asyncio
 from ..common.protocol.jupyter_messages import Content, Message
 from .rank_connection import RankConnection
 
+_ANSWER = 5.0
+"""Seconds for which a rank's control thread is waited for."""
+
 
 async def subshell_of(connection: RankConnection, rank: int) -> str:
-    """Return the id of a rank's subshell; empty if it has none."""
+    """Return the id of a rank's subshell; empty if it has none, or does not answer."""
     if rank not in connection.subshells:
         # Clients share one: each is a thread, and a pool outlives many a notebook's kernel.
-        listed = await connection.ask("list_subshell_request", {}, [rank])
+        listed = await connection.ask("list_subshell_request", {}, [rank], timeout=_ANSWER)
         ids = listed[rank]["content"]["subshell_id"] if rank in listed else []
         if not ids:
-            made = await connection.ask("create_subshell_request", {}, [rank])
-            ids = [made[rank]["content"]["subshell_id"]] if rank in made else [""]
+            made = await connection.ask("create_subshell_request", {}, [rank], timeout=_ANSWER)
+            if rank not in made:
+                return ""
+            ids = [made[rank]["content"]["subshell_id"]]
         connection.subshells[rank] = ids[0]
     return connection.subshells[rank]
 
