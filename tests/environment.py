@@ -31,8 +31,8 @@ def tagged(env: dict[str, str]) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if process.status() != psutil.STATUS_ZOMBIE and (
-                process.environ().get(TAG) == env[TAG]
+            if process.environ().get(TAG) == env[TAG] and (
+                process.status() != psutil.STATUS_ZOMBIE
             ):
                 found.append(process)
     return found

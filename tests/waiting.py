@@ -12,7 +12,7 @@ PATIENCE = 120.0
 generous: the machine may be busy with other work."""
 
 
-_SHARE = 5
+_SHARE = 10
 """How many times as long as a look takes we pause after it: others need the processor."""
 
 
