@@ -88,9 +88,10 @@ async def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) 
         cell = client.execute("print(1)\ndist.barrier()", [0], lambda *_: begun.set())
         hanging = asyncio.create_task(cell)
         await begun.wait()
-        for pool in (stopped, restarted):
-            agent_of(pool).suspend()
-        pid = agent_of(stopped).pid
+        agent = agent_of(stopped)  # later, its rank 0 may have been killed
+        for process in (agent, agent_of(restarted)):
+            process.suspend()
+        pid = agent.pid
         restarted.commands.restart([1])
         while not stopped.record.notices:
             await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), PATIENCE)
@@ -101,11 +102,11 @@ async def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) 
         await stopped.commands.interrupt()  # which needs no agent, as the rank answers
         assert (await asyncio.wait_for(hanging, PATIENCE))[0].status == "error"
         await client.close()
-        agent_of(stopped).resume()
+        agent.resume()
         while stopped.record.notices:
             await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), PATIENCE)
         assert stopped.record.state is PoolState.RUNNING
-        agent_of(stopped).suspend()
+        agent.suspend()
         await asyncio.wait_for(stopped.stop(), PATIENCE)
         assert stopped.record.state is PoolState.COMPLETED
         await asyncio.wait_for(restarted.ended.wait(), PATIENCE)
