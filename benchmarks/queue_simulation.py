@@ -123,8 +123,9 @@ ORDERS: dict[str, Callable[[], Order]] = {
 }
 
 
-def simulate(given: Sequence[SimJob], order: Order) -> Result:
-    """Play all jobs to their end."""
+def simulate(given: Sequence[SimJob], begin: Callable[[], Order]) -> Result:
+    """Play all jobs to their end; `begin` makes an order, as some remember what they did."""
+    order = begin()
     by_id = {job.want.id: job for job in given}
     arrivals = list(given)[::-1]
     ends: list[tuple[float, str]] = []
@@ -165,8 +166,8 @@ def table(count: int, seed: int) -> str:
     head += [f"median wait, {size} GPU" for size in sizes]
     head += [f"worst wait, {size} GPU" for size in sizes]
     lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
-    for name, order in ORDERS.items():
-        found = simulate(given, order())
+    for name, begin in ORDERS.items():
+        found = simulate(given, begin)
         cells = [name, f"{found.utilization:.0%}"]
         for waits in (found.median_wait, found.worst_wait):
             cells += [f"{waits[size]:.2f} h" if size in waits else "–" for size in sizes]
