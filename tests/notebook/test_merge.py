@@ -128,6 +128,62 @@ def test_crossing_lines_keep_each_ranks_order() -> None:
     assert lines_of(m, 0.0, last=True) == ["[0]   a", "[0-1] b", "[1]   a"]
 
 
+def test_lines_of_a_step_are_in_the_order_of_ranks_however_they_arrive() -> None:
+    m, screen = merger(3), Screen()
+    for step in range(3):
+        for turn, rank in enumerate((2, 0, 1)):
+            now = 10 * step + 0.4 * turn
+            say(m, rank, f"step {step}\n  {rank}\n", now)
+            screen.show(m.take(now + 0.3))
+    lines = [
+        line
+        for s in range(3)
+        for line in (f"[0-2] step {s}", *(f"[{r}]     {r}" for r in range(3)))
+    ]
+    assert screen.lines == lines
+
+
+def test_a_burst_that_is_late_goes_before_higher_ranks_as_one() -> None:
+    m, screen = merger(), Screen()
+    say(m, 1, "b\n", 0.0)
+    screen.show(m.take(0.5))
+    say(m, 0, "a 1\n", 0.6)
+    say(m, 0, "a 2\n", 0.65)
+    screen.show(m.take(1.0))
+    assert screen.lines == ["[0]   a 1", "[0]   a 2", "[1]   b"]
+
+
+def test_a_line_of_the_next_step_stays_behind_the_step_before() -> None:
+    m, screen = merger(), Screen()
+    for step in range(4):
+        for rank in (0, 1):
+            now = step + rank / 10
+            say(m, rank, f"{rank}.{step}\n", now)
+            screen.show(m.take(now + 0.05))
+    assert screen.lines == [f"[{rank}]   {rank}.{step}" for step in range(4) for rank in (0, 1)]
+
+
+def test_what_came_long_after_is_shown_after() -> None:
+    m, screen = merger(), Screen()
+    say(m, 1, "early\n", 0.0)
+    screen.show(m.take(1.0))
+    say(m, 0, "late\n", 60.0)
+    screen.show(m.take(61.0))
+    assert screen.lines == ["[1]   early", "[0]   late"]
+
+
+def test_a_late_line_never_moves_before_a_figure() -> None:
+    m, screen = merger(), Screen()
+    m.feed(
+        1, "display_data", {"data": {"text/plain": "fig", "image/png": "a"}, "metadata": {}}, 0.0
+    )
+    say(m, 1, "b\n", 0.0)
+    screen.show(m.take(0.5))
+    say(m, 0, "a\n", 0.6)
+    screen.show(m.take(1.0))
+    assert screen.lines == ["[1]", "fig", "[0]   a", "[1]   b"]
+
+
 def test_pieces_of_a_line_are_put_together() -> None:
     m = merger()
     for piece in ("hel", "lo", " world\n"):

@@ -123,8 +123,8 @@ class Merger:
             self._feed_text(rank, place[1], "\n", now)
 
     def _add(self, rank: int, items: list[Entry]) -> None:
-        joined = self._log.add(rank, items)
-        for piece in {id(entry.piece): entry.piece for entry in joined if entry.piece}.values():
+        changed = self._log.add(rank, items)
+        for piece in {id(entry.piece): entry.piece for entry in changed if entry.piece}.values():
             self._touch(piece)
 
     def _touch(self, piece: Piece) -> None:

@@ -4,14 +4,19 @@ Each rank has a cursor behind the last thing that it showed. What it shows next 
 its cursor: found, it is the same thing; not found, it is a new one. So each rank's order is kept,
 whatever is merged, and however late a rank is. Things that every running rank has passed, and the
 oldest of very many, are closed: nothing joins them any more.
+
+Between ranks, arrival says little: a new thing goes before what higher ranks have shown in the same
+step. Of the same step is what came at the same time, nearer to it than the rank's previous burst.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
+
+from .key_counts import Key, KeyCounts
 
 OPEN = 20_000
 """How many shown things may be joined by a rank that is late."""
@@ -20,9 +25,10 @@ _AHEAD = 2000
 
 _SHORT = 200
 """Up to how many things that were shown at the same time are put in the order of ranks."""
-
-Key = str | tuple[str, str]
-"""What makes two things alike: a line of stdout is its own key, others have their kind in it."""
+_TOGETHER = 2.0
+"""Seconds within which ranks count as showing things at the same time."""
+_BURST = 0.1
+"""Seconds for which what one rank shows is one burst."""
 
 
 class Entry:
@@ -70,6 +76,15 @@ class Entry:
         return parts
 
 
+class Burst(NamedTuple):
+    """What a rank shows at one time."""
+
+    begun: float = -inf
+    latest: float = -inf
+    before: float = -inf
+    """When the burst before it ended."""
+
+
 class MergedLog:
     """The sequence.
 
@@ -97,6 +112,7 @@ class MergedLog:
         """The keys of `entries`."""
         self._running = set(ranks)
         self._cursors = dict.fromkeys(self._running, 0)
+        self._bursts = dict.fromkeys(self._running, Burst())
 
     @property
     def settled(self) -> int:
@@ -129,7 +145,8 @@ class MergedLog:
 
     def add_new(self, rank: int, entries: list[Entry]) -> None:
         """Add things of one rank, blocks of lines among them, that are all new."""
-        place = self._place(rank, self._cursors[rank], len(self.entries))
+        self._note_burst(rank, entries[0].since)
+        place = self._place(rank, self._cursors[rank], len(self.entries), entries)
         self._insert(place, entries)
         self._cursors[rank] = place + len(entries)
 
@@ -139,8 +156,11 @@ class MergedLog:
         Returns
         -------
         list of Entry
-            Those that were in the log already and have this rank, too, from now on.
+            Those that may be drawn now: they have this rank, too, from now on, or are new.
         """
+        if not items:
+            return []
+        self._note_burst(rank, items[0].since)
         if self._has_blocks and not self.is_new([item.key for item in items]):
             self._split_blocks()
         at = self._cursors[rank]
@@ -156,18 +176,28 @@ class MergedLog:
         for entry in joined:
             entry.ranks |= bit
         if rest:
-            place = self._place(rank, at, len(self.entries))
+            place = self._place(rank, at, len(self.entries), rest)
             self._insert(place, rest)
             at = place + len(rest)
         self._cursors[rank] = at
-        return joined
+        return joined + items
 
-    def _place(self, rank: int, first: int, last: int) -> int:
+    def _note_burst(self, rank: int, now: float) -> None:
+        burst = self._bursts[rank]
+        if now - burst.begun > _BURST:
+            self._bursts[rank] = Burst(begun=now, latest=now, before=burst.latest)
+        else:
+            self._bursts[rank] = Burst(burst.begun, now, burst.before)
+
+    def _place(self, rank: int, first: int, last: int, new: list[Entry]) -> int:
         """Return a place for something new between two: before what higher ranks just showed."""
-        place = last
+        now, place = new[0].since, last
+        same_step = max(now - _TOGETHER, (now + self._bursts[rank].before) / 2)
         while place > max(first, last - _SHORT):
             entry = self.entries[place - 1]
-            if entry.piece is not None or entry.ranks & ((2 << rank) - 1):
+            if entry.ranks & ((2 << rank) - 1):
+                break
+            if entry.piece and (entry.since < same_step or not self._accepts(place - 1, new)):
                 break
             place -= 1
         return last if last - place == _SHORT else place
@@ -186,7 +216,7 @@ class MergedLog:
             nth = bisect_left(same, at)
             if nth < len(same) and (not new or self._accepts(same[nth], new)):
                 if new:
-                    inserted.append((self._place(rank, at, same[nth]), new))
+                    inserted.append((self._place(rank, at, same[nth], new), new))
                     new = []
                 joined.append(self.entries[same[nth]])
                 at = same[nth] + 1
@@ -241,43 +271,6 @@ class MergedLog:
             places.append(len(entries))
         self.entries, self.drawn, self._has_blocks = entries, places[self.drawn], False
         self._cursors = {rank: places[at] for rank, at in self._cursors.items()}
-
-
-class KeyCounts:
-    """How often each key is in a log; where all differ, as they mostly do, it is but a `set`."""
-
-    def __init__(self) -> None:
-        self._keys: set[Key] = set()
-        self._more: Counter[Key] = Counter()
-        """How often a key is there besides the first time."""
-
-    def has_any(self, keys: Sequence[Key]) -> bool:
-        """Tell whether one of the keys is there."""
-        return not self._keys.isdisjoint(keys)
-
-    def add(self, keys: list[Key]) -> None:
-        """Add each of the keys once."""
-        if self._keys.isdisjoint(keys) and len(fresh := set(keys)) == len(keys):
-            self._keys |= fresh
-            return
-        for key in keys:
-            if key in self._keys:
-                self._more[key] += 1
-            else:
-                self._keys.add(key)
-
-    def remove(self, keys: list[Key]) -> None:
-        """Take each of the keys, which must be there, out once."""
-        if not self._more:
-            self._keys.difference_update(keys)
-            return
-        for key in keys:
-            if left := self._more[key]:
-                self._more[key] = left - 1
-                if left == 1:
-                    del self._more[key]
-            else:
-                self._keys.discard(key)
 
 
 def _keys(entries: list[Entry]) -> list[Key]:

@@ -100,7 +100,7 @@ class TextPiece:
 
     def takes(self, entry: Entry) -> bool:
         """Whether an entry may be inserted."""
-        return bool(self.name) and entry.stream == self.stream
+        return bool(self.name) and entry.stream == self.stream and entry.lines is None
 
     def insert(self, before: Entry, entries: list[Entry]) -> None:
         """Put lines before one of its lines."""
