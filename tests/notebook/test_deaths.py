@@ -62,7 +62,7 @@ def test_a_crash_shows_where_it_was(pool: Notebook) -> None:
     error = pool.fails("%%distributed\nimport ctypes\nif rank == 1:\n    ctypes.string_at(0)")
     assert "Rank 1 died: killed by signal 11 (SIGSEGV)." in error
     assert "Fatal Python error: Segmentation fault\n" in error
-    assert "line 3 in <module>\nRank 1 died" in error
+    assert "line 4 in <module>\nRank 1 died" in error
 
 
 def test_a_death_is_said_while_the_others_still_run(pool: Notebook, tmp_path: Path) -> None:

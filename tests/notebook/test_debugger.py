@@ -16,7 +16,7 @@ PROGRAM = "def f(x):\n    y = x + 1\n    {stop}\n    return y\n\nprint('gives', 
 
 @pytest.mark.parametrize("stop", ["breakpoint()", "import pdb; pdb.set_trace()"])
 def test_a_breakpoint_stops_one_rank_and_shows_the_line(ranks: Notebook, stop: str) -> None:
-    source = "----> 4     return y"
+    source = "----> 5     return y"
     result = ranks.ok(
         "%%rank 1\n" + PROGRAM.format(stop=stop),
         answers=[(source, "p 'y is', y"), ("('y is', 2)", "y = 40"), "c"],
@@ -51,7 +51,7 @@ def test_stop_at_the_prompt_ends_the_debugger_and_fails_the_cell(ranks: Notebook
 
 def test_debug_and_pdb_look_into_the_cell_that_failed(ranks: Notebook) -> None:
     ranks.fails("%%rank 0\ndef g(a):\n    return a / 0\n\ng(2)")
-    source = "----> 2     return a / 0"
+    source = "----> 3     return a / 0"
     result = ranks.ok("%%rank 0\n%debug", answers=[(source, "p a * 100"), ("200", "q")])
     assert result.prompts == ["[0] ipdb> "] * 2
     ranks.ok("%%rank 0\n%pdb on")

@@ -52,20 +52,20 @@ def late_output(notebook: Notebook, what: str, meanwhile: str = "") -> tuple[Res
 def test_warnings_name_the_cell_alike_on_ranks_that_ran_different_cells(ranks: Notebook) -> None:
     ranks.ok("%%rank 1\nmore = 1")
     result = ranks.ok("%%distributed\nimport warnings\n\nwarnings.warn('old')")
-    assert f"[0-1] <Cell In[{number(result)}]>:3: UserWarning: old" in result.stream("stderr")
+    assert f"[0-1] <Cell In[{number(result)}]>:4: UserWarning: old" in result.stream("stderr")
 
 
 def test_errors_and_tracebacks_of_threads_name_the_cell(ranks: Notebook) -> None:
     result = ranks.run("%%distributed\nx = 1\nx ==== 2")
-    assert f"(<Cell In[{number(result)}]>, line 2)" in result.error
+    assert f"(<Cell In[{number(result)}]>, line 3)" in result.error
     code = "%%distributed\nimport threading\nt = threading.Thread(target=lambda: 1 / 0)\n"
     result = ranks.ok(code + "t.start(); t.join()")
-    assert f'File "<Cell In[{number(result)}]>", line 2, in <lambda>' in result.stream("stderr")
+    assert f'File "<Cell In[{number(result)}]>", line 3, in <lambda>' in result.stream("stderr")
 
 
 def test_a_cell_within_a_cell_leaves_the_outer_source_alone(ranks: Notebook) -> None:
     code = "%%rank 0\ndef f():\n    return 1 / 0\nget_ipython().run_cell('y = 2\\n');\nf()"
-    assert "----> 2     return 1 / 0" in ranks.fails(code)
+    assert "----> 3     return 1 / 0" in ranks.fails(code)
 
 
 def test_c_output_of_a_cell_is_not_taken_by_a_thread_of_another(ranks: Notebook) -> None:

@@ -39,7 +39,7 @@ def is_whole(notebook: Notebook) -> bool:
 def test_a_collective_that_never_completes(three: Notebook, name: str, waiting: str) -> None:
     places = {0: name, 1: IDLE, 2: name}
     result = stop_at(three, f"%%distributed\nprint('in')\nif rank != 1:\n    {waiting}", places)
-    assert f"Ranks 0,2 were waiting in {name} (line 3)." in result.error
+    assert f"Ranks 0,2 were waiting in {name} (line 4)." in result.error
     assert "Ranks 0,2 stopped; their variables are kept. Rank 1 finished" in result.error
     assert "The process group was re-created." in result.error
     assert is_whole(three)
@@ -50,9 +50,9 @@ def test_some_wait_in_a_collective_and_some_in_python(three: Notebook) -> None:
         three,
         "%%distributed\nprint('in')\nif rank == 1:\n    import time\n    time.sleep(600)\n"
         "dist.barrier()",
-        {0: "barrier", 1: 4, 2: "barrier"},
+        {0: "barrier", 1: 5, 2: "barrier"},
     )
-    assert "Ranks 0,2 were waiting in barrier (line 5), rank 1 in Python code (line 4)." in (
+    assert "Ranks 0,2 were waiting in barrier (line 6), rank 1 in Python code (line 5)." in (
         result.error
     )
     assert is_whole(three)
@@ -61,7 +61,7 @@ def test_some_wait_in_a_collective_and_some_in_python(three: Notebook) -> None:
 def test_ranks_in_different_collectives(three: Notebook) -> None:
     cell = "%%distributed\nprint('in')\ndist.recv(torch.ones(1), (rank + 1) % 3)"
     everywhere = dict.fromkeys(range(3), "recv")
-    assert "Ranks 0-2 were waiting in recv (line 2)." in stop_at(three, cell, everywhere).error
+    assert "Ranks 0-2 were waiting in recv (line 3)." in stop_at(three, cell, everywhere).error
     assert is_whole(three)
 
 
@@ -94,7 +94,7 @@ def test_python_code_that_catches_the_first_interrupt(three: Notebook) -> None:
         "%%distributed\nimport time\ntry:\n    print('in')\n    time.sleep(600)\n"
         "except KeyboardInterrupt:\n    time.sleep(600)"
     )
-    assert "Ranks 0-2 stopped" in stop_at(three, cell, dict.fromkeys(range(3), 4)).error
+    assert "Ranks 0-2 stopped" in stop_at(three, cell, dict.fromkeys(range(3), 5)).error
     assert is_whole(three)
 
 
@@ -140,11 +140,11 @@ def test_a_blocking_c_call(three: Notebook) -> None:
     )
     others = {0: "barrier", 2: "barrier"}
     for how, where, places in (
-        ("CDLL", "rank 1 in Python code (line 5)", others | {1: 5}),
+        ("CDLL", "rank 1 in Python code (line 6)", others | {1: 6}),
         ("PyDLL", "rank 1 in C code that holds the GIL", others),
     ):
         error = stop_at(three, cell.replace("{how}", how), places).error
-        assert "Ranks 0,2 were waiting in barrier (line 7)" in error and where in error
+        assert "Ranks 0,2 were waiting in barrier (line 8)" in error and where in error
         assert re.search(r"Rank 1 did not stop[,:] stuck in C code(, or .*)?\.", error)
         assert "Ranks 0,2 stopped" in error
         assert "%dist_restart --ranks 1." in error

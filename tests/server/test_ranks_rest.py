@@ -107,11 +107,11 @@ def test_a_stack_shows_every_thread_of_the_user(
 
     stack(1, "fetch(2)")
     number = client.get(f"pools/{pool}")["ranks"][1]["cell"]
-    there = f'  File "<Cell In[{number}]>", line 4, in fetch\n    threading.Event().wait()\n'
+    there = f'  File "<Cell In[{number}]>", line 5, in fetch\n    threading.Event().wait()\n'
     main, fetcher, left_out = stack(1, "fetch(2)").split("\n\n")
     assert main.splitlines()[:3] == [
         'Thread "MainThread", which runs cells (most recent call last):',
-        f'  File "<Cell In[{number}]>", line 9, in <module>',
+        f'  File "<Cell In[{number}]>", line 10, in <module>',
         "    fetch(2)",
     ]
     assert there in main

@@ -88,11 +88,12 @@ class CellMagics(DistMagics):
             raise UsageError(f"-o must be a variable name, not “{options.out}”")
         results = None if options.out is None else CellResults(self.pool.choose(options.ranks))
         how = Options(options.per_rank, options.quiet, options.timeout, self.output_limit, results)
+        above = self._lines_above(cell)
         if results is None:
-            self._run(cell, options.ranks, how)
+            self._run(cell, options.ranks, how, above=above)
             return
         try:
-            self._run(cell, options.ranks, how)
+            self._run(cell, options.ranks, how, above=above)
         finally:
             self.shell.user_ns[options.out] = results
             self._fetch_values(results)
@@ -126,7 +127,7 @@ class CellMagics(DistMagics):
         ranks = unquoted(line)
         if not ranks:
             raise UsageError("choose ranks, such as %%rank [0,2] or %%rank 0-2")
-        self._run(cell, ranks)
+        self._run(cell, ranks, above=self._lines_above(cell))
 
     @plain_usage
     @magic_arguments()
@@ -166,12 +167,20 @@ class CellMagics(DistMagics):
         script = RanCell("", [], why=f"%dist_run {line}: run this script with torchrun.")
         self._run(f"{_RUN_SCRIPT}({target!r}, {argv!r}, {how})", options.ranks, noted=script)
 
+    def _lines_above(self, body: str) -> int:
+        """Return how many lines of the notebook's cell are above the body of its magic."""
+        history: Any = self.shell.history_manager
+        raw, own = history.input_hist_raw[-1].rstrip(), body.rstrip()
+        # Code that is run by other code is in no cell: its magic counts as the line above it.
+        return raw[: len(raw) - len(own)].count("\n") if raw.endswith(own) else 1
+
     def _run(
         self,
         code: str,
         ranks: str,
         options: Options | None = None,
         noted: RanCell | None = None,
+        above: int = 0,
     ) -> None:
         kernel = getattr(self.shell, "kernel", None)
         allow_stdin = bool(getattr(kernel, "_allow_stdin", True))
@@ -183,7 +192,8 @@ class CellMagics(DistMagics):
         ran = noted or RanCell(code, self.pool.choose(ranks), count, results=how.results)
         self.pool.ran.add(record, ran)
         try:
-            self.pool.run(code, ranks, count, allow_stdin, replace(how, results=ran))
+            sent = "\n" * above + code  # so that ranks count lines as the editor does
+            self.pool.run(sent, ranks, count, allow_stdin, replace(how, results=ran))
         except DistError:  # it did not begin
             self.pool.ran.remove(ran)
             raise

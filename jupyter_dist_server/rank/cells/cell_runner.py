@@ -65,8 +65,10 @@ async def run_cell(
 async def _run(shell: RankShell, code: str) -> Any:
     shell.compile.get_code_name = _name_of_code  # type: ignore[assignment, method-assign]
     cell: dict[str, Any] = {"transformed_cell": code, "preprocessing_exc_tuple": None}
+    above = code[: len(code) - len(code.lstrip())].count("\n")
     try:
-        cell["transformed_cell"] = shell.transform_cell(code)
+        # IPython drops blank lines above the code, and the numbers of the lines with them.
+        cell["transformed_cell"] = "\n" * above + shell.transform_cell(code)
     except Exception:  # IPython shows it as the cell's error
         cell["preprocessing_exc_tuple"] = sys.exc_info()
     work = shell.run_cell_async(code, store_history=True, **cell)
