@@ -22,6 +22,7 @@ from ..common.protocol.jupyter_messages import Content
 from ..common.rank_specs import parse_ranks
 from .magics.cell_magics import CellMagics
 from .magics.options import unquoted, without_comment
+from .option_completion import complete_option
 
 PATIENCE = 2.0
 """Seconds for which a rank's answer is waited for; a front end gives up soon after."""
@@ -60,6 +61,8 @@ class Introspection:
     async def complete(self, code: str, cursor_pos: int | None) -> Content:
         """Complete at a position, counted in characters."""
         position = len(code) if cursor_pos is None else cursor_pos
+        if option := complete_option(self._cells.shell, code, position):
+            return option
         place = self._place(code, position)
         if place is None:
             return await _settled(self._own[0](code, cursor_pos))

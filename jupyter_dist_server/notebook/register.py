@@ -22,6 +22,7 @@ from .magics.pool_magics import PoolMagics
 from .magics.value_magics import ValueMagics
 from .output.replay import Replay
 from .session.current_pool import CurrentPool
+from .warm_completion import WarmCompletion
 from .widgets import Comms
 
 M = TypeVar("M", bound=DistMagics)
@@ -37,7 +38,7 @@ MAGICS: tuple[type[DistMagics], ...] = (
 
 _OURS = "jupyter_dist_server"
 _loaded: dict[type[DistMagics], DistMagics] = {}
-_hooks: list[Introspection | Comms | Replay | EndWarning] = []
+_hooks: list[Introspection | Comms | Replay | EndWarning | WarmCompletion] = []
 """What is installed in the notebook's kernel."""
 
 
@@ -81,7 +82,7 @@ def load(shell: InteractiveShell) -> None:
     if kernel is not None and not _hooks:  # a terminal has none
         _queue_all_outputs(kernel)
         _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel), Replay(shell, kernel)])
-        _hooks.append(EndWarning(shell))
+        _hooks.extend([EndWarning(shell), WarmCompletion(shell, cells.pool)])
         for hook in _hooks:
             hook.install()
     if record := cells.pool.attach():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator
@@ -10,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from jupyter_dist_server.client.rank_connection import RankConnection
+
 from ..notebook_driver import Notebook
 from ..result import ANSI
 from ..waiting import PATIENCE, wait_for
+from .places import pool_folder
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -115,6 +119,18 @@ def test_the_notebooks_own_cells_and_the_line_of_a_magic_are_ipythons(values: No
     assert describe(values, "wheels_of_note|book").startswith("Type:")
 
 
+def test_options_of_magics_are_completed(values: Notebook) -> None:
+    assert complete(values, "%dist_init --gp|") == ["%dist_init --gpu-ids"]
+    assert complete(values, "x = 1\n%dist_init -n 2 --o|\ny") == [
+        f"x = 1\n%dist_init -n 2 --{o}\ny" for o in ("one-rank-per-gpu", "oversubscribe")
+    ]
+    assert complete(values, "%%distributed --p|\nwheels") == ["%%distributed --per-rank\nwheels"]
+    short = complete(values, "%dist_run -|")
+    assert "%dist_run --ranks" in short and "%dist_run -i" in short
+    assert complete(values, "%%distributed\nx = 1 --no|") == []
+    assert complete(values, "%%distributed # --p|\n") == []
+
+
 def test_all_cells_are_the_ranks_under_dist_mode(all_cells: Notebook) -> None:
     assert complete(all_cells, "'🎉'; wheels|") == ["'🎉'; wheels_of_rank"]
     assert "Turn it." in describe(all_cells, "turn_ro|und")
@@ -168,6 +184,20 @@ def test_a_dead_rank_is_passed_over(values: Notebook) -> None:
         return complete(values, "%%distributed\nonly_on|") == ["%%distributed\nonly_on_one"]
 
     wait_for(rank_one_answers, "rank 1's answer")
+
+
+def test_a_rank_is_ready_to_complete_once_the_notebook_is_idle(values: Notebook) -> None:
+    values.ok("%dist_restart --ranks 0")
+    folder = pool_folder(values)
+
+    async def subshells() -> list[str]:
+        async with RankConnection(folder) as connection:
+            said = await connection.ask("list_subshell_request", {}, [0])
+            return said[0]["content"]["subshell_id"] if 0 in said else []
+
+    wait_for(lambda: asyncio.run(subshells()), "that rank 0 was asked")
+    loaded = "%%rank 0\nimport sys\n'jedi' in sys.modules"
+    wait_for(lambda: values.ok(loaded).lines == ["[0]   True"], "that it has loaded Jedi")
 
 
 def test_without_a_pool_ipython_answers(values: Notebook) -> None:
