@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from ..client.rank_connection import RankConnection, read_reply
+from ..common.process_memory import ProcessMemory
 from ..common.processes import ProcessRef
 from ..common.protocol.collectives import UNCOUNTED
 from ..common.protocol.jupyter_messages import Message
@@ -39,7 +40,7 @@ class Usage:
     cpu: float | None
     """Percent of one core."""
     memory: int
-    """The resident set in bytes."""
+    """In bytes; of pages that it shares with other processes, its part."""
     gpu_uuid: str | None
     allocated: int | None
     """Torch's memory on its GPU in bytes, as `reserved`."""
@@ -80,7 +81,7 @@ class RankUsage:
         """By pool and generation of its ranks: new ranks do not answer what old ones were asked."""
         self._asked: dict[tuple[str, int], dict[int, asyncio.Future[Message]]] = {}
         """What ranks have not answered yet; those are not asked again meanwhile."""
-        self._processes: dict[ProcessRef, psutil.Process] = {}
+        self._processes: dict[ProcessRef, tuple[psutil.Process, ProcessMemory]] = {}
         self._waits: dict[ProcessRef, tuple[_Place, float]] = {}
         """Which collective a rank was in when it was looked at last, and when that was first so."""
         self._looking: asyncio.Task[None] | None = None
@@ -172,13 +173,15 @@ class RankUsage:
             return None
         reference = ProcessRef(rank.pid, rank.start_ticks)
         known = self._processes.get(reference)
-        process = known or reference.find()
-        if process is None:
-            return None
-        self._processes[reference] = process
+        if known is None:
+            process = reference.find()
+            if process is None:
+                return None
+            self._processes[reference] = process, ProcessMemory(process)
+        process, memory_of = self._processes[reference]
         try:
             # It measures since its last call, so the first one does not say anything.
-            cpu, memory = process.cpu_percent(), process.memory_info().rss
+            cpu, memory = process.cpu_percent(), memory_of.read()
         except psutil.NoSuchProcess:
             return None
         gpu = said.report.gpu if said else None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from ..common.process_memory import ProcessMemory
 from ..common.protocol.rank_messages import RankReport, TorchMemory
 
 
@@ -22,6 +23,7 @@ class Reporter:
 
     def __init__(self, device: str) -> None:
         self._device = device
+        self._memory = ProcessMemory(psutil.Process())
         self._gpu: TorchMemory | None = None
 
     def take(self, idle: bool) -> RankReport:
@@ -35,8 +37,7 @@ class Reporter:
         """
         if idle:
             self._gpu = _gpu(self._device)
-        memory = psutil.Process().memory_info().rss
-        return RankReport(os.getpid(), _host_pid(), memory, self._gpu)
+        return RankReport(os.getpid(), _host_pid(), self._memory.read(), self._gpu)
 
 
 def _host_pid() -> int:

@@ -76,7 +76,7 @@ class RankReport(msgspec.Struct, frozen=True):
     host_pid: int
     """The pid where ``/proc`` was mounted."""
     memory: int
-    """The resident set in bytes."""
+    """In bytes; of pages that it shares with other processes, its part."""
     gpu: TorchMemory | None
     """`None` unless CUDA is in use."""
 
