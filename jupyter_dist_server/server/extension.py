@@ -29,6 +29,9 @@ from .kernels import end_orphans, follow_files, follow_kernels, kernel_processes
 from .routes import ROUTES
 from .weak_points import weak_points
 
+_CELLS_ON_RANKS = {"%%distributed": "python3", "%%rank": "python3"}
+"""What such cells are highlighted as in exported notebooks."""
+
 
 class JupyterDistApp(ExtensionApp):
     """Pools of ranks for notebooks."""
@@ -96,6 +99,8 @@ class JupyterDistApp(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Make what handlers share."""
+        if self.serverapp:
+            self.serverapp.config.HighlightMagicsPreprocessor.languages.update(_CELLS_ON_RANKS)
         self._secret = secrets.token_urlsafe(32)
         owner = Owner(SERVER, self.orphan_grace)
         self._manager = PoolManager(watch=True, owner=owner, keep_warm=self.keep_warm)
