@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ Received = tuple[float, str, str, Message]
 
 _DISPLAYS = ("display_data", "update_display_data", "execute_result")
 _VISIBLE = (*_DISPLAYS, "stream", "error", "comm_msg")
+_BEFORE_STOP = 0.3
+"""Seconds within which all ranks are where the first of them is."""
 RANKS_MIME = "application/vnd.jupyter-distributed.rank+json"
 """In which jupyter-distributed shows all that its ranks have said so far."""
 
@@ -46,6 +48,8 @@ class Run:
 
     sent: float
     idle: float = 0.0
+    pressed: float = 0.0
+    """When Stop was pressed."""
     messages: list[tuple[float, str, Message]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -124,8 +128,16 @@ class Front:
         """Return the next message, or none if none comes in time."""
         raise NotImplementedError
 
-    def run(self, code: str, timeout: float = 60.0, linger: float = 0.0) -> Run:
+    def interrupt(self) -> None:
+        """Press Stop."""
+        raise NotImplementedError
+
+    def run(
+        self, code: str, timeout: float = 60.0, linger: float = 0.0, stop_after: str = ""
+    ) -> Run:
         """Run a cell, and read on until nothing has come for `linger` seconds.
+
+        With `stop_after`, Stop is pressed shortly after these words were shown.
 
         Raises
         ------
@@ -140,6 +152,10 @@ class Front:
             if (busy or unanswered) and time.perf_counter() > run.sent + timeout:
                 raise TimeoutError(f"no end within {timeout:g} s of: {code[:60]!r}")
             received = self.receive(0.1)
+            if stop_after and stop_after in run.text:
+                time.sleep(_BEFORE_STOP)
+                stop_after, run.pressed = "", time.perf_counter()
+                self.interrupt()
             if not received:
                 continue
             when, source, channel, message = received
@@ -161,8 +177,11 @@ class Front:
 class Direct(Front):
     """One or more kernels, over ZMQ."""
 
-    def __init__(self, clients: list[BlockingKernelClient]) -> None:
+    def __init__(
+        self, clients: list[BlockingKernelClient], managers: Sequence[KernelManager] = ()
+    ) -> None:
         self._clients = clients
+        self._managers = managers
         self._poller = zmq.Poller()
         self._channels: dict[Any, tuple[int, str]] = {}
         for number, client in enumerate(clients):
@@ -186,6 +205,10 @@ class Direct(Front):
         when = time.perf_counter()
         return when, f"kernel{number}", channel, session.deserialize(parts)
 
+    def interrupt(self) -> None:
+        for manager in self._managers:
+            manager.interrupt_kernel()
+
     def close(self) -> None:
         """Hang up; the kernels go on."""
         for client in self._clients:
@@ -202,7 +225,7 @@ def start_kernels(python: str, environments: list[dict[str, str]], home: Path) -
             manager._kernel_spec = KernelSpec(argv=command, display_name="", language="python")
             manager.start_kernel(env=environment, cwd=str(home), stdout=log, stderr=log)
             managers.append(manager)
-    return Direct([manager.client() for manager in managers])
+    return Direct([manager.client() for manager in managers], managers)
 
 
 class Served(Front):
@@ -294,6 +317,9 @@ class Served(Front):
     def send_cell(self, code: str) -> set[str]:
         request = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
         return {self._send("execute_request", {**request, "stop_on_error": True})}
+
+    def interrupt(self) -> None:
+        self.api("POST", f"api/kernels/{self.kernel}/interrupt", {})
 
     def receive(self, seconds: float) -> Received | None:
         self.channels.settimeout(seconds)

@@ -136,6 +136,15 @@ ROWS = (
     Row("growth_ratio", "`pass` after 40,000 lines ÷ before", _UNCHANGED),
     Row("death_ms", "`kill -9` of a rank until the notebook reports it, ms", (Bound(200),)),
     Row("replace_s", "`%dist_restart --ranks 1`, s", (Bound(1),)),
+    Row("stop_first_ms", "first Stop of `time.sleep` until the cell has ended, ms"),
+    Row(
+        "stop_ms",
+        "further ones, ms",
+        (Bound(50),),
+        (Bound(1, "ipyparallel"), Bound(1, "N kernels")),
+    ),
+    Row("stop_collective_ms", "Stop in a collective that lacks a rank, ms", (Bound(1000),)),
+    Row("stop_stuck_s", "Stop of a rank in C code that holds the GIL, s", (Bound(5),)),
     Row("blocked_ratio", "`pass` while the server hangs ÷ before", _UNCHANGED),
     Row("blocked_worst_ms", "maximum of these, ms"),
 )

@@ -150,6 +150,33 @@ def dying(system: System, sizes: Sizes) -> Values:
     }
 
 
+SLEEPING = "import time\nprint('VIS' + 'IBLE')\ntime.sleep(60)"
+IN_COLLECTIVE = "print('VIS' + 'IBLE')\nif rank:\n    dist.barrier()"
+STUCK = (
+    "import ctypes\nprint('VIS' + 'IBLE')\nmutex = ctypes.create_string_buffer(64)\n"
+    "if rank == 1:\n    [ctypes.PyDLL(None).pthread_mutex_lock(mutex) for _ in '12']"
+)
+"""Rank 1 waits in C and holds the GIL."""
+
+
+def stopping(system: System, sizes: Sizes) -> Values:
+    """From Stop to the end of the cell: in Python code, in a collective, in C with the GIL held."""
+    if not system.stops:
+        return {}
+
+    def seconds(code: str) -> float:
+        run = system.front.run(system.wrap(code), stop_after="VISIBLE")
+        return run.idle - run.pressed
+
+    values = {"stop_first_ms": 1e3 * seconds(SLEEPING)}
+    values["stop_ms"] = 1e3 * statistics.median(seconds(SLEEPING) for _ in range(3))
+    if isinstance(system, Ours):
+        values["stop_collective_ms"] = 1e3 * seconds(IN_COLLECTIVE)
+        values["stop_stuck_s"] = seconds(STUCK)
+        system.front.run("%dist_restart --ranks 1")
+    return values
+
+
 def wrong_lines(text: str, ranks: int, lines: int) -> int:
     """Count the lines ``<rank:number>`` that are lost, doubled, broken or out of order.
 
@@ -172,7 +199,7 @@ def wrong_lines(text: str, ranks: int, lines: int) -> int:
     return wrong + ranks * lines - len(seen)
 
 
-MEASURES = (start, memory, latency, blocked, moving, growth, printing, dying)
+MEASURES = (start, memory, latency, blocked, moving, growth, printing, dying, stopping)
 
 
 def measure(system: System, sizes: Sizes) -> tuple[Values, dict[str, str]]:

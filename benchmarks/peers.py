@@ -78,6 +78,7 @@ class NbDistributed(Peer):
 
 class IPyParallel(Peer):
     name = "ipyparallel"
+    stops = True
     requirements: ClassVar = ["ipyparallel==9.2.0", "ipykernel", "numpy"]
     pull_cell, push_cell = "got = rc[0]['big']", "rc[:].push({'big': got}, block=True)"
     shutdown_cell = "cluster.stop_cluster_sync()"

@@ -39,6 +39,8 @@ class System:
     push_cell: ClassVar[str] = ""
     """Sets `big` on all ranks to the notebook's `got`."""
     shutdown_cell: ClassVar[str] = ""
+    stops: ClassVar[bool] = False
+    """Whether Stop in the notebook ends what its ranks do."""
     front: Front
 
     def __init__(self, size: int, home: Path, python: str = sys.executable) -> None:
@@ -116,6 +118,7 @@ class Ours(System):
     """Ranks of a kernel without a server."""
 
     name = "ours"
+    stops = True
     pull_cell, push_cell = "%dist_pull big --rank 0 --as got", "%dist_push got --as big"
     shutdown_cell = "%dist_shutdown"
 
@@ -147,6 +150,7 @@ class Kernels(System):
     """Plain kernels with torch, driven at once by as many clients: nothing in between."""
 
     name = "N kernels"
+    stops = True
     front: Direct
 
     def open(self) -> None:
@@ -164,6 +168,7 @@ class Kernel(System):
     """One plain kernel with torch."""
 
     name = "1 kernel"
+    stops = True
     has_group = False
 
     def __init__(self, size: int, home: Path, python: str = sys.executable) -> None:

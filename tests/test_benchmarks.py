@@ -28,6 +28,7 @@ def test_a_system_is_measured(name: str) -> None:
         expected -= {"blocked_ratio", "blocked_worst_ms"}
     if name == "N kernels":
         expected -= {"warm_s", "pull_mib_s", "push_mib_s", "death_ms", "replace_s"}
+        expected -= {"stop_collective_ms", "stop_stuck_s"}
     assert set(values) == expected
     assert all(value > 0 for key, value in values.items() if key not in ("wrong_lines", "rest_mib"))
 

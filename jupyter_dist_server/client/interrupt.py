@@ -1,8 +1,8 @@
 """Stopping what ranks run, in three steps: interrupt, break the collectives, go on without.
 
 Python hears an interrupt at once, but not while it waits in a collective for a rank that does not
-come. So what is left after a while is freed by breaking the process group. What is left then is
-stuck in C code, and is not waited for.
+come. So ranks that were in one are freed after a moment by breaking the process group, and so is,
+after a while, what else is left. What is left then is stuck in C code, and is not waited for.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from .group_recovery import GroupRecovery
 from .rank_connection import RankConnection
 from .watcher import Watcher
 
+COLLECTIVE_PATIENCE = 0.3
+"""Seconds for which ranks are waited for that were in a collective when they were interrupted."""
 PATIENCE = 2.0
-"""Seconds for which ranks that were interrupted are waited for."""
+"""The same for all ranks: Python code may clean up, and save what it has."""
 BREAK_PATIENCE = 2.0
 """The same for ranks whose collective was broken; on a busy machine they need most of it."""
 _ANSWER = 0.2
@@ -54,14 +56,22 @@ class Interrupter:
         """
         await self.interrupt(execution)
         await execution.ended(set(execution.outstanding) - execution.begun, _ANSWER)
-        if not await execution.ended(execution.begun, PATIENCE):
-            execution.broke = True
+        waiting = {rank for rank, place in execution.places.items() if place.whereabouts.is_waiting}
+        patience = PATIENCE
+        if not await execution.ended(waiting, min(COLLECTIVE_PATIENCE, PATIENCE)):
+            self._break(execution)
+            patience -= COLLECTIVE_PATIENCE
+        if not await execution.ended(execution.begun, patience):
             # Again, for those that caught it; before any is freed, or it would spoil a traceback.
             await self.interrupt(execution)
-            self._group.break_up()
+            self._break(execution)
             await execution.ended(execution.begun, BREAK_PATIENCE)
         for rank in execution.outstanding:
             execution.finish(rank, {"status": "late" if rank in execution.begun else "aborted"})
+
+    def _break(self, execution: Execution) -> None:
+        execution.broke = True
+        self._group.break_up()
 
     async def stop_all(self) -> list[int]:
         """Stop whatever all ranks run, whoever waits for it; return those that did not stop.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -132,15 +133,17 @@ class RankKernel(
         file = f"{asked.file}-rank-{os.environ['RANK']}.txt"
         outbox.begin(cell, Budget(asked.limit, file, asked.largest_display))
         self._begin(asked.execution_count, asked.cell_id)
-        handler = signal.signal(signal.SIGINT, self._on_interrupt)
+        handler = signal.signal(signal.SIGINT, _ignore)
         try:
             try:
                 self._running = cell
+                # Python's own handler: it is a C function, so it is in no traceback.
+                signal.signal(signal.SIGINT, signal.default_int_handler)
                 if cell in self._cancelled:  # since we looked above
                     raise KeyboardInterrupt
                 reply = await run_cell(self, self.shell, asked.code, asked.allow_stdin)
             finally:
-                self._running = ""
+                self._end_interrupts()
         except KeyboardInterrupt:  # not in the cell any more, nor quite out of it
             reply = {"status": "error", "ename": "KeyboardInterrupt", "evalue": "", "traceback": []}
         except Exception as error:  # ours, or IPython's: whoever waits must hear of it
@@ -148,6 +151,7 @@ class RankKernel(
             reply = {"status": "error"} | error_content(type(error).__name__, error, trace)
             self.send_response(self.iopub_socket, "error", reply | {ENDS_CELL: True})
         finally:
+            self._end_interrupts()
             signal.signal(signal.SIGINT, handler)
             self._end()
         outbox.end(cell, request["header"])
@@ -176,10 +180,12 @@ class RankKernel(
             raise EOFError
         return answer
 
-    def _on_interrupt(self, number: int, frame: Any) -> None:
-        """Interrupt the cell; once it has ended, an interrupt would end the rank."""
-        if self._running:
-            signal.default_int_handler(number, frame)
+    def _end_interrupts(self) -> None:
+        """Ignore interrupts: once the cell has ended, one would end the rank."""
+        while signal.getsignal(signal.SIGINT) is not _ignore:
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.signal(signal.SIGINT, _ignore)
+        self._running = ""
 
     @hears(CancelRequest)
     def dist_cancel_request(self, asked: Asked[CancelRequest]) -> None:
@@ -250,6 +256,10 @@ class RankKernel(
                 report=self.report.take(idle=self._state == "idle"),
             )
         )
+
+
+def _ignore(number: int, frame: Any) -> None:
+    """Ignore a signal; unlike `SIG_IGN`, programs that the rank starts do not inherit this."""
 
 
 def _let_threads_inherit_context() -> None:

@@ -58,6 +58,7 @@ def preload() -> None:
         importlib.import_module(name)
     if "numpy" in sys.modules:
         importlib.import_module("numpy.random")
+    importlib.import_module(f"{__package__}.cells.tracebacks").warm_up()
 
 
 def no_cuda() -> str | None:

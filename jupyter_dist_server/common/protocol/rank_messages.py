@@ -59,6 +59,11 @@ class Whereabouts(msgspec.Struct, frozen=True):
     backward: bool = False
     """Whether gradients are computed, which may wait too."""
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it may wait for other ranks, where it hears no interrupt."""
+        return bool(self.call) or self.backward
+
 
 class TorchMemory(msgspec.Struct, frozen=True):
     """The memory of torch on a rank's GPU, in bytes."""

@@ -149,6 +149,8 @@ class Outcome:
         if lost := sorted(gone | set(late) | elsewhere):
             them = "it" if len(lost) == 1 else "them"
             yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."
+            if late:
+                yield f"{_whose(lost).capitalize()} variables are then lost."
         elif self._group.suspect and not causes:  # new ranks have a new group
             yield "The process group is no longer usable. Replace all ranks with %dist_restart."
         elif self._group.repaired:
@@ -166,9 +168,7 @@ class Outcome:
             return False
         place = self._execution.places.get(rank)
         return error in _INTERRUPTS or bool(
-            self._execution.broke
-            and place
-            and (place.whereabouts.call or place.whereabouts.backward)
+            self._execution.broke and place and place.whereabouts.is_waiting
         )
 
     def _why_not(self, late: list[int]) -> str:

@@ -20,6 +20,7 @@ from IPython.core.compilerop import code_name
 from ..ipykernel_internals import BaseKernel, json_clean
 from .error_content import error_content
 from .shell import RankShell
+from .tracebacks import note_cell
 
 
 async def run_cell(
@@ -92,6 +93,7 @@ def _name_of_code(raw_code: str, code: str, number: int) -> str:
     A debugger would take one without the brackets for a file in the working directory.
     """
     name = f"<Cell In[{number}]>"
+    note_cell(name)
     lines = [line + "\n" for line in code.splitlines()]
     if name in linecache.cache and linecache.getlines(name) != lines:
         # Numbers come again in a cell within a cell (%%time), or if the notebook's kernel was

@@ -15,8 +15,8 @@ from ...common.protocol.cell_messages import ENDS_CELL
 from ..ipykernel_internals import BaseShell, json_clean
 from .error_content import error_content
 
-_RUNNERS = ("jupyter_dist_server.rank.kernel", f"{__package__}.cell_runner")
-"""Modules whose functions interrupt a cell, and are no part of it."""
+_RUNNER = f"{__package__}.cell_runner"
+"""The module with a function that interrupts a cell, and is no part of it."""
 
 
 class CellExit(ZMQExitAutocall):
@@ -79,13 +79,17 @@ class RankShell(BaseShell):
             super().safe_run_module(*arguments, **options)
 
     def on_error(self, error: BaseException | None) -> None:
-        """Show nothing of ours below an interrupted cell."""
-        if isinstance(error, KeyboardInterrupt):  # our handler has raised it
-            trace = error.__traceback__
-            while trace and (inner := trace.tb_next):
-                if inner.tb_frame.f_globals.get("__name__") in _RUNNERS:
-                    trace.tb_next = None
-                trace = trace.tb_next
+        """Show nothing of ours below an interrupted cell that has an `await`."""
+        seen: set[int] = set()
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
+            if isinstance(error, KeyboardInterrupt):  # our handler has raised it
+                trace = error.__traceback__
+                while trace and (inner := trace.tb_next):
+                    if inner.tb_frame.f_globals.get("__name__") == _RUNNER:
+                        trace.tb_next = None
+                    trace = trace.tb_next
+            error = error.__cause__ or error.__context__
 
     @contextlib.contextmanager
     def _noting_failure(self) -> Iterator[None]:

@@ -1,0 +1,56 @@
+"""Tracebacks on ranks are as IPython's own, and what the first one needs is there before."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+from ..pool_driver import client_of, request, running, text_of
+
+RENDER = """
+import sys
+from pathlib import Path
+from IPython.core.ultratb import FormattedTB
+from pygments.lexers import PythonLexer
+from pygments.token import Text
+
+def render():
+    try:
+        Path("/nowhere at all").read_text()
+    except OSError as error:
+        said = FormattedTB(mode="Context").structured_traceback(OSError, error, error.__traceback__)
+        return "\\n".join(said)
+
+first = render()
+from jupyter_dist_server.rank.cells.tracebacks import warm_up
+warm_up()
+assert render() == first
+class Own(PythonLexer):
+    tokens = {"root": [("[^\\n]+", Text.Own), ("\\n", Text)]}
+Own()
+class Inherited(Own):
+    pass
+Inherited()
+assert Inherited._tokens is Own._tokens is not PythonLexer._tokens
+class Same(PythonLexer):
+    pass
+Same()
+assert Same._tokens is PythonLexer._tokens
+"""
+
+
+def test_sharing_lexers_changes_no_traceback(tmp_path: Path) -> None:
+    program = tmp_path / "render.py"
+    program.write_text(RENDER)
+    subprocess.run([sys.executable, program], check=True)
+
+
+async def test_ranks_have_what_a_first_traceback_needs(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        code = "import sys, inspect\nprint('stack_data' in sys.modules, len(inspect.modulesbyfile))"
+        said = io.StringIO(await text_of(client, code)).readline().split()
+        assert said[0] == "True" and int(said[1]) > 100
+        code = "import inspect, sys\nprint(inspect.getmodule(sys._getframe()).__name__)"
+        assert await text_of(client, code) == "__main__\n"
