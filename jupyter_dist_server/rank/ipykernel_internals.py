@@ -146,6 +146,13 @@ class BaseShell(ZMQInteractiveShell):
             self._last_traceback_during_displayhook = True
         self._last_traceback = stb
 
+    def _format_exception_for_storage(
+        self, exception: BaseException, *_: object, **__: object
+    ) -> dict[str, Any]:
+        """Return what the history of errors keeps: what was shown, as rendering takes long."""
+        name, shown = type(exception).__name__, self._last_traceback or []
+        return {"ename": name, "evalue": str(exception), "traceback": shown}
+
     def on_error(self, error: BaseException | None) -> None:
         """Change what is shown of an error's traceback."""
 

@@ -54,3 +54,17 @@ async def test_ranks_have_what_a_first_traceback_needs(tmp_path: Path) -> None:
         assert said[0] == "True" and int(said[1]) > 100
         code = "import inspect, sys\nprint(inspect.getmodule(sys._getframe()).__name__)"
         assert await text_of(client, code) == "__main__\n"
+
+
+async def test_an_error_is_rendered_once(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        count = (
+            "tb, renders = get_ipython().InteractiveTB, []\nrender = tb.structured_traceback\n"
+            "def counted(*given, **named):\n    renders.append(1)\n"
+            "    return render(*given, **named)\n"
+            "tb.structured_traceback = counted"
+        )
+        await text_of(client, count)
+        reply = (await client.execute("1 / 0", [0], lambda *_: None))[0]
+        assert "ZeroDivisionError" in "".join(reply.content["traceback"])
+        assert await text_of(client, "print(len(renders))") == "1\n"
