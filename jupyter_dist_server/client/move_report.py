@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..common.errors import DistError
 from ..common.protocol.rank_messages import ValueReply
-from ..common.rank_specs import format_ranks
+from ..common.rank_specs import name_ranks
 
 Replies = dict[int, tuple[ValueReply, list[Any]]]
 """By rank, with the buffers that came along."""
@@ -62,8 +61,3 @@ def arrival(names: str, devices: list[str], owner: str) -> list[str]:
 def why_of(error: BaseException) -> str:
     """Return an error's message, to be put into a sentence."""
     return str(error).rstrip(".") or type(error).__name__
-
-
-def name_ranks(ranks: Sequence[int]) -> str:
-    """Return ``rank 1`` or ``ranks 0-2``."""
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {format_ranks(ranks)}"

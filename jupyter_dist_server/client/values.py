@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import uuid
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -30,16 +29,16 @@ from ..common.protocol.rank_messages import (
     RankRequest,
     ValueReply,
 )
+from ..common.rank_specs import name_ranks
 from .client import PoolClient
-from .move_report import Replies, arrival, arrivals, name_ranks, raise_failures, why_of
-from .rank_connection import rank_silent, read_reply
+from .long_question import ask_at_length
+from .move_report import Replies, arrival, arrivals, raise_failures, why_of
+from .rank_connection import read_reply
 from .splitting import split
 
 RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_id", "device"])
 """Variables that a pool gives its ranks, and that are not overwritten."""
 
-_LOOK = 2.0
-"""Seconds after which it is looked whether a rank that does not reply is stopped."""
 _UNREADABLE = ValueReply("failed", "its reply is malformed, see the log")
 
 
@@ -190,17 +189,7 @@ class Mover:
         return replies
 
     async def _request(self, request: RankRequest, ranks: Sequence[int], **options: Any) -> Replies:
-        asking = asyncio.create_task(
-            self._client.ask(request.kind, request.content, ranks, **options)
-        )
-        try:
-            # However long a rank computes, but not for one that is stopped.
-            while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
-                if stopped := self._client.link.stopped(ranks):
-                    raise rank_silent(stopped, self._client.world_size)
-            messages = asking.result()
-        finally:
-            asking.cancel()
+        messages = await ask_at_length(self._client, request, ranks, **options)
         return {
             rank: (read_reply(rank, message, ValueReply) or _UNREADABLE, message["buffers"])
             for rank, message in messages.items()

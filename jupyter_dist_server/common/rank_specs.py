@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .errors import DistError
 
@@ -88,3 +88,8 @@ def format_ranks(ranks: Iterable[int]) -> str:
         else:
             runs.append([rank])
     return ",".join("-".join(map(str, run)) for run in runs)
+
+
+def name_ranks(ranks: Sequence[int]) -> str:
+    """Return ``rank 1`` or ``ranks 0-2``."""
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {format_ranks(ranks)}"

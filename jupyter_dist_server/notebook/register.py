@@ -16,6 +16,7 @@ from .custom_placement import Place
 from .end_warning import EndWarning
 from .magics.base import DistMagics
 from .magics.cell_magics import CellMagics
+from .magics.check_magics import CheckMagics
 from .magics.compatibility import CompatibilityMagics
 from .magics.export_magics import ExportMagics
 from .magics.pool_magics import PoolMagics
@@ -31,6 +32,7 @@ MAGICS: tuple[type[DistMagics], ...] = (
     PoolMagics,
     CellMagics,
     ValueMagics,
+    CheckMagics,
     ExportMagics,
     CompatibilityMagics,
 )

@@ -17,6 +17,7 @@ import zmq
 
 from ..common.protocol.cell_messages import ENDS_CELL, cell_topic
 from ..common.protocol.jupyter_messages import Content
+from ..common.protocol.memory_messages import EstimateRequest, MemoryRequest
 from ..common.protocol.rank_messages import (
     CONTROL_REQUESTS,
     Activity,
@@ -29,6 +30,7 @@ from ..common.protocol.rank_messages import (
     Whereabouts,
     read_content,
 )
+from ..common.protocol.variable_messages import VariablesRequest
 from .cells.cell_channel import CellChannel
 from .cells.cell_runner import run_cell
 from .cells.error_content import error_content
@@ -42,11 +44,13 @@ from .report import Reporter
 from .requests import Asked, hears, refusal
 from .stacks import StackHandlers
 from .value_handlers import ValueHandlers
+from .variables.handlers import VariableHandlers
 from .whereabouts import whereabouts
 
 
 class RankKernel(
     ValueHandlers,
+    VariableHandlers,
     CommHandlers,
     GroupHandlers,
     StackHandlers,
@@ -61,6 +65,7 @@ class RankKernel(
     control_msg_types = [  # noqa: RUF012
         *BaseKernel.control_msg_types,
         *(form.kind for form in CONTROL_REQUESTS),
+        *(form.kind for form in (VariablesRequest, MemoryRequest, EstimateRequest)),
     ]
     msg_types = [*BaseKernel.msg_types, RegroupRequest.kind]  # noqa: RUF012
     shell_class = RankShell
@@ -232,6 +237,8 @@ class RankKernel(
         for stream in self.iopub_thread.captured:
             stream.begin_cell()
         self._cell, self._cell_id = count, cell_id
+        self.recent_cells.append(count or 0)
+        self.ran += 1
         self._request = self.get_parent("shell")["header"]["msg_id"]
         self._state, self._since = "busy", time.time()
 

@@ -19,10 +19,15 @@ class Reporter:
     ----------
     device : str
         ``cpu``, or ``cuda:I`` as torch counts in this process.
+
+    Attributes
+    ----------
+    device : str
+        The same.
     """
 
     def __init__(self, device: str) -> None:
-        self._device = device
+        self.device = device
         self._memory = ProcessMemory(psutil.Process())
         self._gpu: TorchMemory | None = None
 
@@ -36,7 +41,7 @@ class Reporter:
             under the lock of its allocator, which a hanging GPU may hold for ever.
         """
         if idle:
-            self._gpu = _gpu(self._device)
+            self._gpu = _gpu(self.device)
         return RankReport(os.getpid(), _host_pid(), self._memory.read(), self._gpu)
 
 

@@ -34,7 +34,7 @@ from .requests import Asked, hears
 _Answer = tuple[ValueReply, list[memoryview]]
 
 
-class _Refusal(Exception):
+class Refusal(Exception):
     """Why a rank cannot do what it was asked for."""
 
     def __init__(self, status: ValueStatus, why: str) -> None:
@@ -51,7 +51,7 @@ class ValueHandlers:
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._calls: dict[str, Any] = {}
-        self._own_gpu = _current_device()
+        self._own_gpu = current_device()
 
     @hears(PushRequest)
     def dist_push_request(self, asked: Asked[PushRequest]) -> None:
@@ -91,9 +91,9 @@ class ValueHandlers:
     ) -> None:
         buffers: list[memoryview] = []
         try:
-            _use_device(self._own_gpu)
+            use_device(self._own_gpu)
             reply, buffers = work(asked)
-        except _Refusal as refusal:
+        except Refusal as refusal:
             reply = refusal.reply
         except BaseException as error:  # whoever asked is told, and shows it
             reply = ValueReply("failed", describe(error))
@@ -116,7 +116,7 @@ class ValueHandlers:
         try:
             value = unpack(buffers)
         except Exception as error:
-            raise _Refusal("unreadable", describe(error)) from error
+            raise Refusal("unreadable", describe(error)) from error
         if request.call:
             self._calls[request.call] = value
         else:
@@ -132,7 +132,7 @@ class ValueHandlers:
         try:
             packed = pack(value, [value])
         except Exception as error:
-            raise _Refusal("unsendable", str(error) or describe(error)) from error
+            raise Refusal("unsendable", str(error) or describe(error)) from error
         reply = ValueReply("ok", sizes=packed.sizes, devices=packed.devices)
         address = request.memory.get(int(os.environ["RANK"]))
         if address and sum(packed.sizes) >= SHARED_FROM:
@@ -153,7 +153,7 @@ def evaluate(expression: str, namespace: dict[str, Any]) -> Any:
     except NameError as error:
         if error.name is None:
             raise
-        raise _Refusal("missing", error.name) from error
+        raise Refusal("missing", error.name) from error
 
 
 def describe(error: BaseException) -> str:
@@ -161,14 +161,15 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
-def _current_device() -> int | None:
+def current_device() -> int | None:
+    """Return the GPU of this thread, if CUDA is in use."""
     import torch
 
     device: int | None = torch.cuda.current_device() if torch.cuda.is_initialized() else None
     return device
 
 
-def _use_device(device: int | None) -> None:
+def use_device(device: int | None) -> None:
     """Use the rank's GPU in this thread, which would begin with the first that it can see."""
     if device is not None:
         import torch

@@ -28,6 +28,7 @@ _STATUS = {
     "pool_exists": 409,
     "gpus_taken": 409,
     "pool_not_running": 409,
+    "rank_busy": 409,
     "rank_dead": 409,
     "pool_unreachable": 503,
     "agent_silent": 503,

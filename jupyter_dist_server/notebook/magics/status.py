@@ -88,8 +88,8 @@ def status_table(
         rows.append((str(number), *node, rank.device, gpu, str(pid), memory, *torch, state))
     size = f"{record.world_size} ranks, {record.backend}"
     title = f"Pool {record.id}: {size}, on {record.host}"
-    lines = [*filter(None, [title, describe_limits(record)]), *_aligned(rows)]
-    return "\n".join(lines + (["", *_aligned(gpus)] if gpus else []))
+    lines = [*filter(None, [title, describe_limits(record)]), *aligned(rows)]
+    return "\n".join(lines + (["", *aligned(gpus)] if gpus else []))
 
 
 def pids(found: Found) -> set[int]:
@@ -114,10 +114,11 @@ def _pools_table(pools: list[Found]) -> str:
         users = [f"{who.name or 'kernel'} (pid {who.pid})" for who in found.kernels]
         name = found.config.record.name or "-"
         rows.append((found.id, str(found.config.world_size), name, ", ".join(users) or "nobody"))
-    return "\n".join(["Choose a pool with %dist_attach POOL:", *_aligned(rows)])
+    return "\n".join(["Choose a pool with %dist_attach POOL:", *aligned(rows)])
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a table."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()

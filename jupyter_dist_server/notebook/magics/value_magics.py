@@ -13,7 +13,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from ...client.splitting import concatenate
 from ...client.values import Moved
 from ...common.errors import DistError
-from ...common.rank_specs import format_ranks
+from ...common.rank_specs import name_ranks
 from ...common.units import format_bytes
 from ..api import NotebookPool
 from ..session.current_pool import CurrentPool
@@ -58,7 +58,7 @@ class ValueMagics(DistMagics):
         begun = time.monotonic()
         moved = self.values.mover().push(values, ranks)
         self.values.note_values("push", names)
-        _say("Pushed", names, moved, f"to {_ranks(ranks)}", begun)
+        _say("Pushed", names, moved, f"to {name_ranks(ranks)}", begun)
 
     @plain_usage
     @magic_arguments()
@@ -111,7 +111,7 @@ class ValueMagics(DistMagics):
         begun = time.monotonic()
         moved = self.values.mover().scatter(name, value, ranks)
         self.values.note_values("scatter", [name])
-        _say("Scattered", [name], moved, f"to {_ranks(ranks)}", begun)
+        _say("Scattered", [name], moved, f"to {name_ranks(ranks)}", begun)
 
     @plain_usage
     @magic_arguments()
@@ -158,7 +158,7 @@ class ValueMagics(DistMagics):
         self, verb: str, target: str, value: Any, moved: Moved, ranks: list[int], begun: float
     ) -> None:
         self.shell.push({target: value})
-        _say(verb, [target], moved, f"from {_ranks(ranks)}", begun)
+        _say(verb, [target], moved, f"from {name_ranks(ranks)}", begun)
 
 
 def _name(options: Any) -> tuple[str, str]:
@@ -180,7 +180,3 @@ def _say(verb: str, names: list[str], moved: Moved, where: str, begun: float) ->
     print(f"{verb} {listed} ({format_bytes(moved.nbytes)}) {where} in {seconds:.1f} s.")
     for notice in moved.notices:
         print(notice)
-
-
-def _ranks(ranks: list[int]) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {format_ranks(ranks)}"

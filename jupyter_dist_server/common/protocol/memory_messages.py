@@ -1,0 +1,74 @@
+"""What clients ask ranks about their memory, and what ranks answer, on the control channel."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .rank_messages import RankReply, RankRequest
+
+
+class MemoryRequest(RankRequest, frozen=True):
+    """Tell what memory is used, and by which variables; between cells."""
+
+    kind = "dist_memory_request"
+
+
+class Held(msgspec.Struct, frozen=True):
+    """The memory that a variable holds in tensors and arrays."""
+
+    name: str
+    nbytes: int
+    gradients: int
+    """How much of that are gradients, in bytes."""
+
+
+class TorchUse(msgspec.Struct, frozen=True):
+    """The memory of torch on a rank's GPU, in bytes."""
+
+    allocated: int
+    reserved: int
+    peak: int
+    """The most that was allocated at one time since the rank started."""
+    total: int
+    """Of the GPU."""
+
+
+class MemoryReply(RankReply, frozen=True, kw_only=True):
+    """What a rank uses."""
+
+    busy: bool
+    """Whether a cell runs; then only the process is told."""
+    resident: int
+    """The resident set of the process, in bytes."""
+    proportional: int | None
+    """The same, pages that processes share counted in part; `None` where it cannot be known."""
+    torch: TorchUse | None = None
+    """`None` unless CUDA is in use."""
+    held: list[Held] = msgspec.field(default_factory=list)
+    """Variables that hold tensors or arrays, the largest first."""
+    in_all: int = 0
+    """Bytes of all of these, what variables share counted once."""
+
+
+class EstimateRequest(RankRequest, frozen=True):
+    """Tell how much memory a training step takes, without running it; between cells."""
+
+    kind = "dist_estimate_request"
+    model: str
+    optimizer: str
+    batch: str
+    """Expressions; the model is called with the batch, or with the items of a tuple or dict."""
+
+
+class EstimateReply(RankReply, frozen=True, kw_only=True):
+    """The most memory that a step takes at one time, in bytes; or why that is not known."""
+
+    failure: str = ""
+    parameters: int = 0
+    gradients: int = 0
+    optimizer: int = 0
+    activations: int = 0
+    other: int = 0
+    """Buffers, the batch, and temporary results."""
+    peak: int = 0
+    """Of all of these at one time."""

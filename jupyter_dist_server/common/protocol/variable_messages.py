@@ -1,0 +1,64 @@
+"""What clients ask ranks about their variables, and what ranks answer, on the control channel."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .rank_messages import RankReply, RankRequest
+
+
+class Leaf(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor, an array or a simple value, and where it is in a variable."""
+
+    path: str
+    """As a user reads it: ``model.layer4.bn1.running_mean``."""
+    expression: str
+    """Python code that returns it on the rank."""
+    type: str
+    shape: tuple[int, ...] | None = None
+    """`None` if it has none."""
+    dtype: str = ""
+    device: str = ""
+    nbytes: int = 0
+    shard: str = ""
+    """The part of a DTensor that this rank holds; empty for anything else."""
+    text: str = ""
+    """A short simple value as code."""
+    digest: str = ""
+    """The same on two ranks if the content is; empty if it cannot be compared."""
+
+
+class Variable(msgspec.Struct, frozen=True, kw_only=True):
+    """A variable of a rank."""
+
+    name: str
+    type: str
+    is_trained: bool
+    """Whether it is a module or an optimizer."""
+    leaves: list[Leaf]
+
+
+class VariablesRequest(RankRequest, frozen=True):
+    """Tell what variables hold, and a digest of each content."""
+
+    kind = "dist_variables_request"
+    names: list[str]
+    """Names, or expressions such as ``model.layer4``; if there are none, all of the user's."""
+
+
+class VariablesReply(RankReply, frozen=True, kw_only=True):
+    """What they hold; nothing unless the status is ``ok``."""
+
+    status: Literal["ok", "busy", "missing", "failed"]
+    """``busy`` if a cell runs, or ran meanwhile."""
+    why: str = ""
+    """The missing name, or the error."""
+    variables: list[Variable] = msgspec.field(default_factory=list)
+    random: dict[str, str] = msgspec.field(default_factory=dict)
+    """Digests of the states of random number generators, by library."""
+    cells: list[int] = msgspec.field(default_factory=list)
+    """The notebook's numbers of the cells that this rank ran last; 0 for one without."""
+    ran: int = 0
+    """How many cells it has run."""

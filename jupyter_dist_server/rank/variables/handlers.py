@@ -1,0 +1,177 @@
+"""A rank's answers about its variables, from a thread of its own, between cells."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+
+from ...common.protocol.memory_messages import (
+    EstimateReply,
+    EstimateRequest,
+    MemoryReply,
+    MemoryRequest,
+)
+from ...common.protocol.rank_messages import Activity, RankReply, Request
+from ...common.protocol.variable_messages import (
+    Leaf,
+    Variable,
+    VariablesReply,
+    VariablesRequest,
+)
+from ..report import Reporter
+from ..requests import Asked, hears
+from ..torch_internals import shard_of
+from ..value_handlers import Refusal, current_device, describe, evaluate, use_device
+from .digest import digest, local_part, random_states
+from .leaves import Found, is_simple, leaves_of
+from .memory import estimate, held_by, torch_use
+
+_LONGEST_TEXT = 40
+"""Characters of a simple value that is shown."""
+
+
+class VariableHandlers:
+    """What `RankKernel` answers about its variables.
+
+    Attributes
+    ----------
+    recent_cells : deque
+        The notebook's numbers of the last cells.
+    ran : int
+        How many cells there were.
+    """
+
+    shell: Any
+    control_stream: Any
+    report: Reporter
+    _state: Activity
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.recent_cells: deque[int] = deque(maxlen=100)
+        self.ran = 0
+        self._device_of_rank = current_device()
+
+    @hears(VariablesRequest)
+    def dist_variables_request(self, asked: Asked[VariablesRequest]) -> None:
+        """Tell what variables hold."""
+        self._begin_to_tell(self._tell_variables, asked)
+
+    @hears(MemoryRequest)
+    def dist_memory_request(self, asked: Asked[MemoryRequest]) -> None:
+        """Tell what memory is used, and by which variables."""
+        self._begin_to_tell(self._tell_memory, asked)
+
+    @hears(EstimateRequest)
+    def dist_estimate_request(self, asked: Asked[EstimateRequest]) -> None:
+        """Tell how much memory a training step takes."""
+        self._begin_to_tell(self._tell_estimate, asked)
+
+    def _begin_to_tell(self, tell: Callable[[Request], RankReply], asked: Asked[Request]) -> None:
+        def work() -> None:
+            use_device(self._device_of_rank)
+            reply = tell(asked.content)
+            # A socket belongs to one thread.
+            self.control_stream.io_loop.add_callback(asked.reply, reply)
+
+        # Not on the control thread: large variables take a while, and a GPU may have to be waited
+        # for.
+        threading.Thread(target=work, daemon=True).start()
+
+    def _tell_variables(self, asked: VariablesRequest) -> VariablesReply:
+        ran = self.ran
+        try:
+            reply = self._describe_variables(asked.names)
+        except Refusal as refusal:
+            reply = VariablesReply(status="missing", why=refusal.reply.why)
+        except Exception as error:  # of the user's code, which an expression may run
+            reply = VariablesReply(status="failed", why=describe(error))
+        if self._state == "busy" or ran != self.ran:
+            return VariablesReply(status="busy")
+        return reply
+
+    def _tell_memory(self, _: MemoryRequest) -> MemoryReply:
+        process = psutil.Process()
+        resident, busy = process.memory_info().rss, self._state == "busy"
+        proportional = getattr(process.memory_full_info(), "pss", None)
+        if busy:  # torch counts under the lock of its allocator, which a GPU may hold for ever
+            return MemoryReply(busy=True, resident=resident, proportional=proportional)
+        held, in_all = held_by(self._user_variables())
+        return MemoryReply(
+            busy=False,
+            resident=resident,
+            proportional=proportional,
+            torch=torch_use(self.report.device),
+            held=held,
+            in_all=in_all,
+        )
+
+    def _tell_estimate(self, asked: EstimateRequest) -> EstimateReply:
+        names = asked.model, asked.optimizer, asked.batch
+        try:
+            return estimate(*(evaluate(name, self.shell.user_ns) for name in names))
+        except Refusal as refusal:
+            return EstimateReply(failure=f"it has no `{refusal.reply.why}`")
+        except Exception as error:  # of the user's model, or of torch where it has no shapes
+            return EstimateReply(failure=describe(error))
+
+    def _describe_variables(self, names: list[str]) -> VariablesReply:
+        if self._state == "busy":
+            return VariablesReply(status="busy")
+        values = {name: evaluate(name, self.shell.user_ns) for name in names}
+        with sys.modules["torch"].no_grad():
+            variables = [
+                _variable(name, value)
+                for name, value in (values or dict(self._user_variables())).items()
+            ]
+        return VariablesReply(
+            status="ok",
+            variables=variables,
+            random=random_states(),
+            cells=list(self.recent_cells),
+            ran=self.ran,
+        )
+
+    def _user_variables(self) -> Iterator[tuple[str, Any]]:
+        """Yield what the user has assigned: no functions, classes or modules."""
+        code = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType)
+        for name, value in sorted(self.shell.user_ns.items()):
+            hidden = name.startswith("_") or name in self.shell.user_ns_hidden
+            if not hidden and not isinstance(value, code):
+                yield name, value
+
+
+def _variable(name: str, value: Any) -> Variable:
+    torch = sys.modules["torch"]
+    return Variable(
+        name=name,
+        type=type(value).__name__,
+        is_trained=isinstance(value, (torch.nn.Module, torch.optim.Optimizer)),
+        leaves=[_leaf(found) for found in leaves_of(name, value)],
+    )
+
+
+def _leaf(found: Found) -> Leaf:
+    torch, value = sys.modules["torch"], found.value
+    shape = getattr(value, "shape", None)
+    is_tensor = isinstance(value, torch.Tensor)
+    held = local_part(value) if is_tensor else value
+    size = held.numel() * held.element_size() if is_tensor else getattr(held, "nbytes", None)
+    return Leaf(
+        path=found.path,
+        expression=found.expression,
+        type=type(value).__name__,
+        shape=tuple(shape) if isinstance(shape, tuple) else None,
+        dtype=str(getattr(value, "dtype", "")).removeprefix("torch."),
+        device=str(value.device) if is_tensor else "",
+        nbytes=size if isinstance(size, int) else sys.getsizeof(value),
+        shard=shard_of(value) if is_tensor else "",
+        text=text if is_simple(value) and len(text := repr(value)) <= _LONGEST_TEXT else "",
+        digest=digest(value),
+    )

@@ -1,0 +1,1 @@
+"""From evidence to one sentence: pure functions, without torch, tornado or a connection."""

@@ -1,0 +1,74 @@
+"""Who uses which memory, and what a training step would take."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..notebook_driver import Notebook
+
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
+MODEL = """%%distributed
+layers = torch.nn.Linear(1000, 2000), torch.nn.ReLU(), torch.nn.Linear(2000, 1000)
+model = torch.nn.Sequential(*layers)
+del layers
+optimizer = torch.optim.AdamW(model.parameters())
+batch = torch.ones(64, 1000)
+"""
+
+
+@pytest.fixture
+def two(notebook: Notebook) -> Notebook:
+    """Return the notebook with two ranks that have a model."""
+    if notebook.run("%dist_status").text.count(" idle for ") != 2:
+        notebook.run("%dist_shutdown")
+        notebook.ok("%dist_init -n 2")
+    notebook.ok(MODEL)
+    return notebook
+
+
+def rows(notebook: Notebook, line: str = "") -> list[list[str]]:
+    return [line.split() for line in notebook.ok(f"%dist_memory {line}").lines]
+
+
+def test_what_variables_hold(two: Notebook) -> None:
+    head, first, second = rows(two)
+    assert head == ["rank", "RSS", "PSS", "in", "variables", "largest"]
+    assert [first[0], second[0]] == ["0", "1"]
+    assert " ".join(first[5:]) == "15.5 MiB model 15.3 MiB, batch 250 KiB"
+    two.ok(
+        "%%rank 1\nmodel(batch).sum().backward()\noptimizer.step()\n"
+        "view = batch[:3]\nimport numpy as np\nbig = np.ones(2**24)[:5]"
+    )
+    lines = two.ok("%dist_memory").lines
+    assert "The variables of rank 1 hold 173.8 MiB more than usual, most of it in `big`." in lines
+    assert "big 128 MiB, optimizer 30.5 MiB, model 30.5 MiB (15.3 MiB gradients)" in lines[-1]
+    two.ok("%%rank 1\ndel big, view")
+
+
+def test_an_estimate_changes_nothing(two: Notebook) -> None:
+    two.ok("%%distributed\nbefore = model[0].weight.clone()")
+    said = two.ok("%dist_memory --estimate model optimizer batch").text
+    assert "A step of `model` takes about 7" in said
+    assert "parameters 15.3 MiB, gradients 15.3 MiB, optimizer " in said
+    same = "print(torch.equal(before, model[0].weight), model[0].weight.grad, len(optimizer.state))"
+    assert two.ok(f"%%distributed\n{same}").lines == ["[0-1] True None 0"]
+    two.ok("%%distributed\nbatch = {'input': batch}")
+    assert "A step of" in two.ok("%dist_memory --estimate model optimizer batch").text
+
+
+def test_mistakes(two: Notebook) -> None:
+    error = two.fails("%dist_memory --estimate model optimizer nothing")
+    assert "Rank 0 cannot estimate the memory of a step: it has no `nothing`." in error
+    assert "cannot estimate" in two.fails("%dist_memory --estimate model optimizer rank")
+    assert two.error_code() == "no_estimate"
+    assert two.refused("%dist_memory --estimate model") == "bad_option"
+
+
+def test_while_a_cell_runs(two: Notebook) -> None:
+    two.ok("import time\npool = __import__('jupyter_dist_server').current_pool()")
+    two.ok("call = pool.run(time.sleep, 600, ranks=1)")
+    two.ok("while pool.status()[1]['state'] == 'idle': pass")
+    assert rows(two)[2][-3:] == ["runs", "a", "cell"]
+    two.ok("%dist_interrupt")
