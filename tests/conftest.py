@@ -42,13 +42,16 @@ LONGEST = (
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the longest files first.
 
-    Leave out the notebooks with a server where a module says that it makes no difference.
+    Leave out the notebooks with a server, or without, where a module says that it makes no
+    difference.
     """
 
     def is_left_out(item: pytest.Item) -> bool:
         params = getattr(item, "callspec", None) and item.callspec.params  # type: ignore[attr-defined]
-        module = getattr(item, "module", None)
-        return getattr(module, "PLAIN_ONLY", False) and (params or {}).get("notebook") == "served"
+        module, kind = getattr(item, "module", None), (params or {}).get("notebook")
+        return (kind == "served" and getattr(module, "PLAIN_ONLY", False)) or (
+            kind == "plain" and getattr(module, "SERVED_ONLY", False)
+        )
 
     left_out = [item for item in items if is_left_out(item)]
     config.hook.pytest_deselected(items=left_out)

@@ -8,8 +8,8 @@ import pytest
 
 from ..notebook_driver import Notebook
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 PROGRAM = "def f(x):\n    y = x + 1\n    {stop}\n    return y\n\nprint('gives', f(rank))\n"
 

@@ -13,8 +13,8 @@ from ..environment import tagged
 from ..notebook_driver import Notebook
 from ..waiting import wait_for
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 
 def test_traceback_has_line_and_source_and_names_ranks(ranks: Notebook) -> None:

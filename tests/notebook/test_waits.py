@@ -8,8 +8,8 @@ from ..notebook_driver import Notebook
 from ..result import Result
 from .places import stop_at
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 DDP = "from torch.nn.parallel import DistributedDataParallel as DDP\n"
 

@@ -17,8 +17,8 @@ from ..notebook_driver import Notebook
 from ..result import Result
 from ..waiting import PATIENCE, wait_for
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 Message = dict[str, Any]
