@@ -23,7 +23,6 @@ from .magics.pool_magics import PoolMagics
 from .magics.value_magics import ValueMagics
 from .output.replay import Replay
 from .session.current_pool import CurrentPool
-from .warm_completion import WarmCompletion
 from .widgets import Comms
 
 M = TypeVar("M", bound=DistMagics)
@@ -40,7 +39,7 @@ MAGICS: tuple[type[DistMagics], ...] = (
 
 _OURS = "jupyter_dist_server"
 _loaded: dict[type[DistMagics], DistMagics] = {}
-_hooks: list[Introspection | Comms | Replay | EndWarning | WarmCompletion] = []
+_hooks: list[Introspection | Comms | Replay | EndWarning] = []
 """What is installed in the notebook's kernel."""
 
 
@@ -84,7 +83,7 @@ def load(shell: InteractiveShell) -> None:
     if kernel is not None and not _hooks:  # a terminal has none
         _queue_all_outputs(kernel)
         _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel), Replay(shell, kernel)])
-        _hooks.extend([EndWarning(shell), WarmCompletion(shell, cells.pool)])
+        _hooks.append(EndWarning(shell))
         for hook in _hooks:
             hook.install()
     if record := cells.pool.attach():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import Iterator
@@ -11,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.client.rank_connection import RankConnection
-
 from ..notebook_driver import Notebook
 from ..result import ANSI
 from ..waiting import PATIENCE, wait_for
-from .places import pool_folder
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -184,20 +180,6 @@ def test_a_dead_rank_is_passed_over(values: Notebook) -> None:
         return complete(values, "%%distributed\nonly_on|") == ["%%distributed\nonly_on_one"]
 
     wait_for(rank_one_answers, "rank 1's answer")
-
-
-def test_a_rank_is_ready_to_complete_once_the_notebook_is_idle(values: Notebook) -> None:
-    values.ok("%dist_restart --ranks 0")
-    folder = pool_folder(values)
-
-    async def subshells() -> list[str]:
-        async with RankConnection(folder) as connection:
-            said = await connection.ask("list_subshell_request", {}, [0])
-            return said[0]["content"]["subshell_id"] if 0 in said else []
-
-    wait_for(lambda: asyncio.run(subshells()), "that rank 0 was asked")
-    loaded = "%%rank 0\nimport sys\n'jedi' in sys.modules"
-    wait_for(lambda: values.ok(loaded).lines == ["[0]   True"], "that it has loaded Jedi")
 
 
 def test_without_a_pool_ipython_answers(values: Notebook) -> None:
