@@ -16,8 +16,13 @@ from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
+from pygments.lexer import RegexLexerMeta
+from torch._subclasses import fake_tensor
 from torch.distributed import distributed_c10d as c10d
+from torch.distributed._tools import mem_tracker
 from torch.distributed.rpc import api as rpc
+from torch.distributed.tensor import _utils as tensor_utils
+from torch.utils import _pytree
 
 from jupyter_dist_server.rank.torch_internals import DDP_INNER_MODULES, WAITING_MODULES
 
@@ -26,6 +31,7 @@ WORKERS = "what forked workers display is lost"
 RPC = "a rank that waits in torch.distributed.rpc cannot be stopped"
 COUNT = "a group in which ranks are at different collectives is not re-created after a stop"
 DESTROY = "a script that calls destroy_process_group cannot run twice"
+ESTIMATE = "%dist_memory --estimate fails"
 CHILD = "a worker that a rank forks cannot have a process group of its own"
 
 FUNCTIONS: list[tuple[Any, str, list[str], str]] = [
@@ -82,6 +88,12 @@ NAMES: list[tuple[Any, str, str]] = [
     (rpc, "_is_current_rpc_agent_set", RPC),
     (rpc, "_destroy_rref_context", RPC),
     (rpc, "_cleanup_python_rpc_handler", RPC),
+    (tensor_utils, "compute_local_shape_and_global_offset", "nobody knows who holds which shard"),
+    *[(mem_tracker.MemTracker, n, ESTIMATE) for n in ("track_external", "get_tracker_snapshot")],
+    *[(mem_tracker._MemRefType, name, ESTIMATE) for name in ("PARAM", "GRAD", "OPT", "ACT")],
+    *[(_pytree, name, ESTIMATE) for name in ("tree_map_only", "tree_leaves")],
+    (fake_tensor.FakeTensorMode, "from_tensor", ESTIMATE),
+    (RegexLexerMeta, "process_tokendef", "each frame of a traceback takes 10 ms more"),
 ]
 """Owner, name, and what breaks without."""
 
