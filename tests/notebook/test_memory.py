@@ -66,6 +66,15 @@ def test_mistakes(two: Notebook) -> None:
     assert two.refused("%dist_memory --estimate model") == "bad_option"
 
 
+def test_a_variable_that_cannot_be_looked_at(two: Notebook) -> None:
+    two.ok(
+        "%%rank 1\nclass Odd(torch.Tensor):\n    @property\n    def grad(self):\n        1 / 0\n"
+        "odd = torch.ones(1).as_subclass(Odd)"
+    )
+    assert [row[0] for row in rows(two) if row[0].isdigit()] == ["0"]  # the log has the reason
+    two.ok("%%rank 1\ndel odd")
+
+
 def test_while_a_cell_runs(two: Notebook) -> None:
     two.ok("import time\npool = __import__('jupyter_dist_server').current_pool()")
     two.ok("call = pool.run(time.sleep, 600, ranks=1)")

@@ -7,6 +7,7 @@ import threading
 import types
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import psutil
@@ -75,10 +76,13 @@ class VariableHandlers:
 
     def _begin_to_tell(self, tell: Callable[[Request], RankReply], asked: Asked[Request]) -> None:
         def work() -> None:
-            use_device(self._device_of_rank)
-            reply = tell(asked.content)
-            # A socket belongs to one thread.
-            self.control_stream.io_loop.add_callback(asked.reply, reply)
+            try:
+                use_device(self._device_of_rank)
+                answer = partial(asked.reply, tell(asked.content))
+            except BaseException as error:  # whoever asked is told, and logs it
+                why = {"status": "error", "ename": type(error).__name__, "evalue": describe(error)}
+                answer = partial(asked.send, why, ())
+            self.control_stream.io_loop.add_callback(answer)  # a socket belongs to one thread
 
         # Not on the control thread: large variables take a while, and a GPU may have to be waited
         # for.
