@@ -58,6 +58,7 @@ describe('PoolView', () => {
     show({
       pool: makePool({
         state: 'CONFIGURING',
+        started: null,
         progress: { phase: 'importing torch', ready: 1 },
         ranks: []
       })
@@ -68,6 +69,15 @@ describe('PoolView', () => {
     expect(bar?.getAttribute('aria-label')).toBe('1 of 2 ranks ready');
     press('Cancel');
     expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
+  });
+
+  it('keeps the tiles while ranks are replaced', () => {
+    const ranks = [makeRank(0), makeRank(1, { state: 'starting' })];
+    show({ pool: makePool({ state: 'CONFIGURING', ranks }) });
+    expect(host.querySelector('[role=status]')?.textContent).toBe(
+      'Replacing ranks'
+    );
+    expect(host.querySelectorAll('ul[aria-label=Ranks] > li')).toHaveLength(2);
   });
 
   it('shows a tile per rank while it runs', () => {

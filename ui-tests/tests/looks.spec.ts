@@ -67,6 +67,7 @@ test('nothing of ours is a barrier in any state, in the light and in the dark th
 
   say(IDLE, {
     state: 'CONFIGURING',
+    started: null,
     progress: { phase: 'importing torch', ready: 1 }
   });
   await expect(panel.state('Starting')).toBeVisible();

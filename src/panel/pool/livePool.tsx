@@ -14,11 +14,10 @@ import { RunningPool } from './runningPool';
  * A pool that has not ended, from its start to its stop.
  */
 export function LivePool(props: IPanelServices & { pool: IPool }): JSX.Element {
-  const { state, orphaned, ranks } = props.pool;
-  // While some ranks are replaced, the others stay where they are.
+  const { state, orphaned, started } = props.pool;
+  // While ranks are replaced, the others stay where they are.
   const isStarting =
-    state === 'PENDING' ||
-    (state === 'CONFIGURING' && ranks.every(rank => rank.state === 'starting'));
+    state === 'PENDING' || (state === 'CONFIGURING' && started === null);
   return (
     <>
       {orphaned !== null && state !== 'COMPLETING' && (
