@@ -169,7 +169,9 @@ describe('PoolView', () => {
   it('hands the focus on to what can be done next', () => {
     show({});
     button('Start').focus();
-    show({ pool: makePool({ state: 'CONFIGURING', ranks: [] }) });
+    show({
+      pool: makePool({ state: 'CONFIGURING', started: null, ranks: [] })
+    });
     expect(document.activeElement).toBe(button('Cancel'));
     show({ pool: makePool() });
     expect(document.activeElement).toBe(button('Restart…'));
