@@ -14,8 +14,8 @@ from ..notebook_driver import Notebook
 from ..result import ANSI
 from ..waiting import PATIENCE, wait_for
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 
 def ask(notebook: Notebook, kind: str, content: dict[str, Any], subshell: str = "") -> Any:

@@ -11,8 +11,8 @@ import pytest
 from ..notebook_driver import Notebook
 from ..waiting import PATIENCE
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 
 def test_per_rank_shows_one_rank_after_the_other(ranks: Notebook) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..notebook_driver import Notebook
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 
 def test_identical_output_appears_once_and_is_marked(ranks: Notebook) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from ..notebook_driver import Notebook
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from jupyter_dist_server.notebook.output.rank_tabs import MIME, RankTabs
 from ..notebook_driver import Notebook
 from ..result import Result
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 
 def run_in_lab(

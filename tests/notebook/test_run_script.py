@@ -10,8 +10,8 @@ import pytest
 from ..notebook_driver import Notebook
 from ..result import Result
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 TRAIN = """import argparse
 import os

@@ -17,8 +17,8 @@ from jupyter_dist_server.notebook.torchrun_script import as_script
 
 from ..notebook_driver import Notebook
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 CELLS = [
     "from __future__ import annotations\nimport math\nt = torch.ones(2) * rank",

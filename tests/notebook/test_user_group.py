@@ -9,8 +9,8 @@ import pytest
 from ..libraries.program import PROGRAMS
 from ..notebook_driver import Notebook
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nprint(int(t))"
 

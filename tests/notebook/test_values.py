@@ -9,8 +9,8 @@ import pytest
 from ..notebook_driver import Notebook
 from ..waiting import wait_for
 
-PLAIN_ONLY = True
-"""The server has no part in it."""
+SERVED_ONLY = True
+"""The server has no part in it, but has imported torch for an earlier notebook."""
 
 SETUP = """
 import numpy as np, torch, jupyter_dist_server

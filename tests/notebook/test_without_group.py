@@ -6,7 +6,7 @@ import pytest
 
 from ..notebook_driver import Notebook
 
-PLAIN_ONLY = True
+SERVED_ONLY = True
 
 
 @pytest.fixture(scope="module")
