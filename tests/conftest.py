@@ -100,9 +100,7 @@ def notebook(
     """Return a notebook: once without a server, once with; both must behave the same."""
     before = pool_folders()
     if request.param == "served":
-        server: Server = request.getfixturevalue("server")
-        folder = Path(tempfile.mkdtemp(dir=server.root))
-        notebook = server.notebook(folder=folder.name)
+        notebook = _notebook_of(request.getfixturevalue("server"))
     else:
         home = tmp_path_factory.mktemp("home")
         notebook = plain_notebook(environment(home), tmp_path_factory.mktemp("folder"))
@@ -110,6 +108,19 @@ def notebook(
     yield notebook
     notebook.close()
     assert pool_folders() <= before
+
+
+def _notebook_of(server: Server) -> Notebook:
+    folder = Path(tempfile.mkdtemp(dir=server.root))
+    return server.notebook(folder=folder.name)
+
+
+@pytest.fixture
+def new_notebook(server: Server) -> Iterator[Notebook]:
+    """Return a notebook in which no cell has run."""
+    notebook = _notebook_of(server)
+    yield notebook
+    notebook.close()
 
 
 @pytest.fixture(scope="module")

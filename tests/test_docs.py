@@ -10,8 +10,7 @@ import pytest
 
 from jupyter_dist_server.notebook.register import MAGICS
 
-from .environment import environment
-from .notebook_driver import plain_notebook
+from .notebook_driver import Notebook
 from .server_driver import Server
 from .waiting import PATIENCE
 
@@ -26,18 +25,13 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/magics.md", "docs/values.md"])
-def test_cells_of_a_page_run_in_order(page: str, tmp_path: Path) -> None:
-    env = environment(tmp_path)
-    notebook = plain_notebook(env, tmp_path)
-    try:
-        shown: list[str] = []
-        for language, code in blocks(page, "python", "text"):
-            if language == "python":
-                shown = notebook.ok(code, timeout=PATIENCE).lines
-            else:
-                assert shown == code.splitlines()
-    finally:
-        notebook.close()
+def test_cells_of_a_page_run_in_order(page: str, new_notebook: Notebook) -> None:
+    shown: list[str] = []
+    for language, code in blocks(page, "python", "text"):
+        if language == "python":
+            shown = new_notebook.ok(code, timeout=PATIENCE).lines
+        else:
+            assert shown == code.splitlines()
 
 
 def test_commands_of_the_rest_page_run_in_order(server: Server) -> None:

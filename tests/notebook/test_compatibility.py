@@ -17,7 +17,7 @@ import jupyter_dist_server
 
 from ..conftest import pool_folders
 from ..environment import environment
-from ..notebook_driver import Notebook, plain_notebook
+from ..notebook_driver import Notebook
 from ..server_driver import Server
 from ..waiting import PATIENCE
 
@@ -139,47 +139,41 @@ def test_notebook_7_loads_our_extension(tmp_path: Path) -> None:
         server.close()
 
 
-def test_nbdistributed_notebooks_run(tmp_path: Path) -> None:
-    notebook = plain_notebook(environment(tmp_path), tmp_path)
-    try:
-        notebook.ok("%load_ext jupyter_dist_server")
-        assert "No pool is running." in notebook.ok("%dist_debug").text
-        notebook.ok("%dist_init --num-processes 2 --gpu-ids 0,1")
-        notebook.ok("%dist_mode --enable")
-        assert notebook.ok("world_size, dist.get_rank() == rank").lines == ["[0-1] (2, True)"]
-        notebook.ok("%dist_mode --disable")
-        assert notebook.ok("%dist_mode").lines == ["Cells run in the notebook."]
-        notebook.ok("%%distributed\nx = torch.ones(1, device=device)\ngpu_id")
-        for magic in ("%%rank[0,1]", "%%rank [0-1]"):
-            assert notebook.ok(f"{magic}\nx.item()").lines == ["[0-1] 1.0"]
-        for magic in ("sync", "dist_status", "dist_debug"):
-            assert notebook.ok(f"%{magic}").lines
-        notebook.ok("%dist_shutdown")
-        notebook.ok("%dist_reset")
-    finally:
-        notebook.close()
+def test_nbdistributed_notebooks_run(new_notebook: Notebook) -> None:
+    notebook = new_notebook
+    notebook.ok("%load_ext jupyter_dist_server")
+    assert "No pool is running." in notebook.ok("%dist_debug").text
+    notebook.ok("%dist_init --num-processes 2 --gpu-ids 0,1")
+    notebook.ok("%dist_mode --enable")
+    assert notebook.ok("world_size, dist.get_rank() == rank").lines == ["[0-1] (2, True)"]
+    notebook.ok("%dist_mode --disable")
+    assert notebook.ok("%dist_mode").lines == ["Cells run in the notebook."]
+    notebook.ok("%%distributed\nx = torch.ones(1, device=device)\ngpu_id")
+    for magic in ("%%rank[0,1]", "%%rank [0-1]"):
+        assert notebook.ok(f"{magic}\nx.item()").lines == ["[0-1] 1.0"]
+    for magic in ("sync", "dist_status", "dist_debug"):
+        assert notebook.ok(f"%{magic}").lines
+    notebook.ok("%dist_shutdown")
+    notebook.ok("%dist_reset")
 
 
-def test_ipyparallels_px(tmp_path: Path) -> None:
-    notebook = plain_notebook(environment(tmp_path), tmp_path)
-    try:
-        notebook.ok("%load_ext jupyter_dist_server")
-        notebook.ok("%dist_init -n 3")
-        assert notebook.ok("%%px\nworld_size").lines == ["[0-2] 3"]
-        assert notebook.ok("%%px --targets ::2\nrank").lines == ["[0]   0", "[2]   2"]
-        assert notebook.ok("%%px -t 1 --block\nrank").lines == ["[1]   1"]
-        notebook.ok("%%px -t [0,2] -o got\nrank")
-        assert notebook.ok("{r: got[r].value for r in got}").shown == "{0: 0, 2: 2}\n"
-        assert notebook.ok("%px rank > 5").lines == ["[0-2] False"]
-        assert "--noblock is not supported" in notebook.fails("%%px --noblock\nrank")
-        assert "--local" in notebook.fails("%%px --local\nrank")
-        notebook.ok("%autopx")
-        assert notebook.ok("world_size + 1").lines == ["[0-2] 4"]
-        notebook.ok("%autopx")
-        assert notebook.ok("'world_size' in globals()").shown == "False\n"
-        code = "%%px -t 1\nrank.nu"
-        notebook.client.complete(code, len(code))
-        reply = json.dumps(notebook.client.get_shell_msg(timeout=PATIENCE)["content"])
-        assert "numerator" in reply
-    finally:
-        notebook.close()
+def test_ipyparallels_px(new_notebook: Notebook) -> None:
+    notebook = new_notebook
+    notebook.ok("%load_ext jupyter_dist_server")
+    notebook.ok("%dist_init -n 3")
+    assert notebook.ok("%%px\nworld_size").lines == ["[0-2] 3"]
+    assert notebook.ok("%%px --targets ::2\nrank").lines == ["[0]   0", "[2]   2"]
+    assert notebook.ok("%%px -t 1 --block\nrank").lines == ["[1]   1"]
+    notebook.ok("%%px -t [0,2] -o got\nrank")
+    assert notebook.ok("{r: got[r].value for r in got}").shown == "{0: 0, 2: 2}\n"
+    assert notebook.ok("%px rank > 5").lines == ["[0-2] False"]
+    assert "--noblock is not supported" in notebook.fails("%%px --noblock\nrank")
+    assert "--local" in notebook.fails("%%px --local\nrank")
+    notebook.ok("%autopx")
+    assert notebook.ok("world_size + 1").lines == ["[0-2] 4"]
+    notebook.ok("%autopx")
+    assert notebook.ok("'world_size' in globals()").shown == "False\n"
+    code = "%%px -t 1\nrank.nu"
+    notebook.client.complete(code, len(code))
+    reply = json.dumps(notebook.client.get_shell_msg(timeout=PATIENCE)["content"])
+    assert "numerator" in reply
