@@ -12,8 +12,8 @@ import pytest
 from ..notebook_driver import Notebook
 from .places import IDLE, stop_at
 
-SERVED_ONLY = True
-"""The server has no part in it, but has imported torch for an earlier notebook."""
+PLAIN_ONLY = True
+"""The server has no part in it."""
 
 
 @pytest.fixture
