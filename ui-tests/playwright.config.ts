@@ -54,8 +54,7 @@ export default defineConfig({
               'screenshots.spec.ts',
               'narrow.spec.ts',
               'newcomer.spec.ts',
-              'queue.spec.ts',
-              'jobDetails.spec.ts'
+              'queue.spec.ts'
             ]
           }
         ]

@@ -35,6 +35,15 @@ describe('splitWords', () => {
 });
 
 describe('readDraft', () => {
+  it('keeps what the form does not show', () => {
+    const request = { command: ['true'], share: true, gpu_memory: '20G' };
+    const draft = draftOf(SCHEMA, request);
+    expect(readDraft(SCHEMA, draft, trans).request).toEqual(request);
+    expect(jobCommand(request, SCHEMA, '')).toBe(
+      'jdist submit --share --gpu-memory 20G true'
+    );
+  });
+
   it('reads what was typed', () => {
     const { request, errors } = read({
       texts: {

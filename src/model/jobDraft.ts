@@ -20,6 +20,8 @@ export interface IJobDraft {
   texts: Readonly<Record<string, string>>;
   flags: Readonly<Record<string, boolean>>;
   parameters: readonly IParameter[];
+  /** What is asked for beside what the form shows. */
+  others: IJobRequest;
 }
 
 /** What is to be asked for, and what is wrong with it by field. */
@@ -36,7 +38,7 @@ export function readDraft(
   draft: IJobDraft,
   trans: TranslationBundle
 ): IRead {
-  const request: IJobRequest = {};
+  const request: IJobRequest = { ...draft.others };
   const errors: Record<string, string> = {};
   const chdir = draft.texts.chdir?.trim() ?? '';
   for (const [name, field] of Object.entries(properties)) {
@@ -114,6 +116,12 @@ export function draftOf(
     const short = isInside ? program.slice(start.length) : program;
     texts.command = joinWords([short, ...words]);
   }
+  const others: IJobRequest = {};
+  for (const [name, value] of Object.entries(request)) {
+    if (!(name in properties) && name !== 'parameter') {
+      others[name] = value;
+    }
+  }
   const swept = new Map((request.param ?? []).map(split));
   const parameters = (request.parameter ?? [])
     .map(split)
@@ -122,6 +130,7 @@ export function draftOf(
     what: request.notebook ? 'notebook' : 'command',
     texts,
     flags,
+    others,
     parameters: [...parameters, ...swept].map(([name, values]) => ({
       name,
       values

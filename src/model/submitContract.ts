@@ -8,6 +8,9 @@ export interface ISubmitField {
   description: string;
   type: string;
   minimum?: number;
+  /** What can be chosen, and how each of it is called. */
+  enum?: string[];
+  'x-labels'?: string[];
   /** How it is drawn. */
   'x-widget': string;
   /** Whether few will need it. */

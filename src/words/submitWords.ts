@@ -43,18 +43,25 @@ export function sayPlan(
   ]);
 }
 
-/**
- * The command that asks for the same jobs in a folder: `jdist submit --gpus 2 python train.py`. Paths
- * are relative to the server's root, and in the command to the folder.
- */
-export function jobCommand(
+/** Fields of a request that are no options of the same name. */
+const NO_OPTIONS = ['command', 'notebook', 'parameter', 'chdir'];
+
+/** The options of `jdist submit`, in the order of the form; what it has not comes last. */
+export function jobOptions(
   request: IJobRequest,
-  { properties }: ISubmitSchema,
+  properties: ISubmitSchema['properties'],
   folder: string
-): string {
-  const words = ['jdist', request.notebook ? 'notebook' : 'submit'];
-  for (const [name, field] of Object.entries(properties)) {
-    const option = field['x-option'];
+): string[] {
+  const words: string[] = [];
+  const others = Object.keys(request).filter(
+    name => !(name in properties) && !NO_OPTIONS.includes(name)
+  );
+  for (const name of [...Object.keys(properties), ...others]) {
+    // What the form has not is called there as it is here.
+    const option =
+      name in properties
+        ? properties[name]['x-option']
+        : `--${name.replaceAll('_', '-')}`;
     const value = name === 'chdir' ? (request.chdir ?? '') : request[name];
     if (option === undefined || value === undefined) {
       continue;
@@ -70,6 +77,23 @@ export function jobCommand(
       words.push(option, String(value));
     }
   }
+  return words;
+}
+
+/**
+ * The command that asks for the same jobs in a folder: `jdist submit --gpus 2 python train.py`. Paths
+ * are relative to the server's root, and in the command to the folder.
+ */
+export function jobCommand(
+  request: IJobRequest,
+  { properties }: ISubmitSchema,
+  folder: string
+): string {
+  const words = [
+    'jdist',
+    request.notebook ? 'notebook' : 'submit',
+    ...jobOptions(request, properties, folder)
+  ];
   if (request.notebook) {
     request.parameter?.forEach(parameter => words.push('-P', parameter));
     words.push(relativeTo(folder, request.notebook));

@@ -81,3 +81,12 @@ def test_a_job_can_submit_jobs_that_outlive_it(queue: Queue) -> None:
     assert queue.ended(outer)["state"] == "COMPLETED"
     assert queue.ended("2")["state"] == "COMPLETED"
     assert os.path.exists(queue.folder / "jdist-2.out")
+
+
+def test_a_notebook_runs_in_the_kernel_that_is_named(queue: Queue) -> None:
+    written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print('here')")])
+    written.metadata["kernelspec"] = {"name": "not-there", "display_name": "None"}
+    nbformat.write(written, queue.folder / "moved.ipynb")
+    job = queue.run("notebook", "--parsable", "--kernel", "python3", "moved.ipynb").strip()
+    assert queue.ended(job)["state"] == "COMPLETED", queue.output(job)
+    assert text_of(queue.folder / f"moved-{job}.ipynb") == "here\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,19 @@ def test_a_job_says_which_notebook_it_writes(client: Client, server: Server) -> 
     assert told["request"]["notebook"] == notebook and "command" not in told["request"]
     assert client.post("jobs/plan", told["request"])["count"] == 1
     client.call("DELETE", f"jobs/{label}")
+
+
+def test_a_job_runs_in_the_environment_of_a_kernel(client: Client, server: Server) -> None:
+    field = client.get("submit-schema")["properties"]["kernel"]
+    assert field["x-labels"][field["enum"].index("python3")].startswith("Python 3")
+    code = "import sys; print(sys.executable)"
+    label = submit(client, "python", "-c", code, kernel="python3", env=["PATH=/usr/bin"])
+    pieces = follow(client, label)
+    assert os.path.realpath("".join(one["text"] for one in pieces).strip()) == os.path.realpath(
+        sys.executable
+    )
+    refused = client.call("POST", "jobs/plan", body={"command": ["true"], "kernel": "nothing"})
+    assert (refused.status, refused.body["field"]) == (400, "kernel")
 
 
 def test_what_would_become_of_a_job(client: Client) -> None:

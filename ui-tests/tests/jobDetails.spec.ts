@@ -3,7 +3,7 @@ import type { Locator } from '@playwright/test';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { expectAccessibleInBothThemes } from './accessibility';
-import { draw, LOOK } from './pictures';
+import { LOOK } from './pictures';
 import { cancelJobs, expect, test } from './support';
 
 // Eight pretend GPUs.
@@ -133,8 +133,6 @@ test('a job is shown with its output, live, and how it ended', async ({
 
   await test.step('is readable in a wide tab and in a narrow one', async () => {
     await page.theme.setLightTheme();
-    await job.getByRole('searchbox').fill('');
-    await draw(page, 'job');
     await expectAccessibleInBothThemes(page, ['.jp-dist-JobDetails']);
     await page.theme.setLightTheme();
     await page.setViewportSize({ width: 560, height: 860 });

@@ -1,6 +1,7 @@
 """Runs a notebook in a job, by papermill; the output is saved after each cell.
 
-Arguments: the notebook, the pattern of the output's name, and parameters as ``NAME=VALUE``.
+Arguments: the notebook, the pattern of the output's name, parameters as ``NAME=VALUE``, and perhaps
+``--kernel=NAME``.
 """
 
 from __future__ import annotations
@@ -38,12 +39,15 @@ def main() -> None:
     name = os.environ["JDIST_JOB_NAME"]
     output = os.path.abspath(fill_pattern(pattern, job, array, task or "0", name))
     print(f"Writing {output}")
-    parameters = {name: read_value(text) for name, _, text in (one.partition("=") for one in given)}
+    named = dict(one.split("=", 1) for one in given)
+    kernel = named.pop("--kernel", None)
+    parameters = {name: read_value(text) for name, text in named.items()}
     try:
         papermill.execute_notebook(
             notebook,
             output,
             parameters,
+            kernel_name=kernel,
             progress_bar=False,
             stdout_file=sys.stdout,
             stderr_file=sys.stderr,

@@ -49,6 +49,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add("--export", metavar="LIST", help="ALL, NONE, or names of variables to keep and K=V")
     add("--conda", metavar="ENV", help="activate a conda environment first")
     add("--venv", metavar="FOLDER", help="activate a virtual environment first")
+    add("--kernel", metavar="NAME", help="use the environment of a Jupyter kernel")
     add("--module", action="append", metavar="NAME", help="load an environment module first")
     add("--setup", action="append", metavar="LINE", help="run a line of bash first")
     add("--signal", metavar="SIG[@SECONDS]", help="send a signal before the time limit: USR1@120")

@@ -45,6 +45,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     export: str | None = None
     conda: str | None = None
     venv: str | None = None
+    kernel: str | None = None
     module: list[str] | None = None
     setup: list[str] | None = None
     signal: str | None = None

@@ -50,5 +50,9 @@ def notebook_command(request: JobRequest, folder: str) -> tuple[list[str], Path]
         raise DistError("papermill_missing", message, f"Run {_EXTRA}, or choose --venv or --conda.")
     is_array = request.array or request.param or request.param_file
     output = request.output_notebook or path.stem + ("-%A_%a.ipynb" if is_array else "-%j.ipynb")
-    command = [*python_command(python, _RUNNER), str(path), output, *(request.parameter or [])]
+    given = [
+        *(request.parameter or []),
+        *([f"--kernel={request.kernel}"] if request.kernel else []),
+    ]
+    command = [*python_command(python, _RUNNER), str(path), output, *given]
     return command, path

@@ -21,6 +21,7 @@ from ..store.words import read_limit, read_moment, read_size
 from .directives import read_directives
 from .job_options import Parser, add_job_options
 from .job_request import JobRequest
+from .kernels import kernel_environment
 from .notebooks import notebook_command
 from .parameters import read_parameter_file
 from .submission import check_parameters, read_array, read_dependencies, submit, sweep
@@ -166,6 +167,9 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     )
     _check(job)
     environment = _environment(request)
+    if request.kernel:
+        with reading("kernel"):
+            environment |= kernel_environment(request.kernel, environment)
     return Submission(job, rows, tasks, dependencies, environment, request.key, copies, notices)
 
 

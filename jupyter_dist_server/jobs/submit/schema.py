@@ -11,6 +11,7 @@ import argparse
 from typing import Any
 
 from .job_options import Parser, add_job_options
+from .kernels import kernel_names
 
 _WHAT = {
     "command": {
@@ -36,6 +37,7 @@ _ADVANCED = {
     "cpus": "CPU cores",
     "mem": "Memory",
     "torchrun": "Start by torchrun",
+    "kernel": "Kernel",
     "conda": "Conda environment",
     "venv": "Virtual environment",
     "setup": "Setup",
@@ -52,6 +54,7 @@ _SAYS = {
     "gpus": "They are its own while it runs.",
     "time": "Minutes, HH:MM:SS or D-HH:MM:SS. Jobs with a limit may start earlier.",
     "chdir": "Where it runs, and where its output is.",
+    "kernel": "Python, and what is installed for it, are those of this kernel.",
     "param": "Several values, with commas between them, make one job each.",
 }
 """What the help of a command says otherwise than a form."""
@@ -71,6 +74,12 @@ def submit_schema() -> dict[str, Any]:
             fields[name]["x-widget"] = _WIDGETS[name]
         if name in _ADVANCED:
             fields[name]["x-advanced"] = True
+    kernels = kernel_names()
+    fields["kernel"] |= {
+        "enum": list(kernels),
+        "x-labels": list(kernels.values()),
+        "x-widget": "choice",
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -86,7 +87,8 @@ class SubmitSchemaHandler(JobHandlerBase):
     async def get(self) -> None:
         """Describe it."""
         await self.require("read")
-        self.finish(submit_schema())
+        # It lists kernels, from the disk.
+        self.finish(await asyncio.to_thread(submit_schema))
 
 
 class PlanHandler(SubmittingHandler):

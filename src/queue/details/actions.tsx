@@ -1,4 +1,4 @@
-import { Clipboard } from '@jupyterlab/apputils';
+import { Clipboard, showErrorMessage } from '@jupyterlab/apputils';
 import { Button } from '@jupyterlab/ui-components';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import React, { useState } from 'react';
@@ -18,9 +18,16 @@ export function Actions(props: DetailsProps): JSX.Element {
   const jobs = [job.label];
   const [isCopied, setIsCopied] = useState(false);
   const copy = async (): Promise<void> => {
-    const schema = await queue.requests.submitSchema();
-    Clipboard.copyToSystem(jobCommand(request ?? {}, schema, ''));
-    setIsCopied(true);
+    try {
+      const schema = await queue.requests.submitSchema();
+      Clipboard.copyToSystem(jobCommand(request ?? {}, schema, ''));
+      setIsCopied(true);
+    } catch (error) {
+      await showErrorMessage(
+        trans.__('The command could not be copied'),
+        error instanceof Error ? error : String(error)
+      );
+    }
   };
   return (
     <div className="jp-dist-Actions">

@@ -9,6 +9,7 @@ import type { IPoolsModel } from '../../model/tokens';
 import { useNow } from '../../ui/clock';
 import type { Clock } from '../../ui/clock';
 import { Note, StatePill } from '../../ui/controls';
+import { useModel } from '../../ui/useModel';
 import { sayJob } from '../../words/detailsWords';
 import { nameJob } from '../../words/queueWords';
 import { Actions } from './actions';
@@ -44,10 +45,12 @@ export function JobDetails(props: IJobDetailsProps): JSX.Element {
       onName(name);
     }
   }, [name, onName]);
-  const problem = error && (
+  const actionError = useModel(model.queue, queue => queue.actionError);
+  const wrong = error ?? actionError;
+  const problem = wrong && (
     <Note kind="error">
-      <p className="jp-dist-error">{error.message}</p>
-      {error.hint && <p>{error.hint}</p>}
+      <p className="jp-dist-error">{wrong.message}</p>
+      {wrong.hint && <p>{wrong.hint}</p>}
     </Note>
   );
   if (!details) {

@@ -85,10 +85,11 @@ export class LiveNotebook extends StaticNotebook {
         }
       }
     } catch (error) {
-      if (!(error instanceof ServerConnection.ResponseError)) {
+      const { NetworkError, ResponseError } = ServerConnection;
+      if (!(error instanceof ResponseError || error instanceof NetworkError)) {
         throw error;
       }
-      // It is not there yet, or half written.
+      // It is not there yet, or half written, or the server does not respond.
     }
     return this._modified !== null;
   }

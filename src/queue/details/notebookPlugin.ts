@@ -1,4 +1,4 @@
-import { ILayoutRestorer } from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
@@ -36,15 +36,18 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
     IRenderMimeRegistry,
     ITranslator
   ],
-  optional: [ILayoutRestorer],
+  optional: [ILayoutRestorer, ILabShell],
   activate: (
     { commands, serviceManager, shell }: JupyterFrontEnd,
     { queue }: IPoolsModel,
     contentFactory: NotebookPanel.IContentFactory,
     rendermime: IRenderMimeRegistry,
     translator: ITranslator,
-    restorer: ILayoutRestorer | null
+    restorer: ILayoutRestorer | null,
+    labShell: ILabShell | null
   ): void => {
+    // The main area of Notebook 7 has room for the notebook alone.
+    const area = labShell ? 'main' : 'down';
     const trans = translator.load(TRANSLATION_DOMAIN);
     const tracker = new WidgetTracker<MainAreaWidget<LiveNotebook>>({
       namespace: 'jupyter-dist-job-notebooks'
@@ -101,7 +104,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
           if (!widget) {
             widget = make(job, notebook);
             await tracker.add(widget);
-            shell.add(widget, 'main', { type: 'Distributed' });
+            shell.add(widget, area, { type: 'Distributed' });
           }
           shell.activateById(widget.id);
         } catch (error) {

@@ -1,4 +1,4 @@
-import { ILayoutRestorer } from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer } from '@jupyterlab/application';
 import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
@@ -28,14 +28,17 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Shows single jobs of the queue in tabs.',
   autoStart: true,
   requires: [IPoolsModel, IRenderMimeRegistry, ITranslator],
-  optional: [ILayoutRestorer],
+  optional: [ILayoutRestorer, ILabShell],
   activate: (
     { commands, shell }: JupyterFrontEnd,
     model: IPoolsModel,
     { sanitizer }: IRenderMimeRegistry,
     translator: ITranslator,
-    restorer: ILayoutRestorer | null
+    restorer: ILayoutRestorer | null,
+    labShell: ILabShell | null
   ): void => {
+    // The main area of Notebook 7 has room for the notebook alone.
+    const area = labShell ? 'main' : 'down';
     const trans = translator.load(TRANSLATION_DOMAIN);
     const tracker = new WidgetTracker<MainAreaWidget<JobWidget>>({
       namespace: 'jupyter-dist-jobs'
@@ -61,7 +64,7 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
           await tracker.add(widget);
         }
         if (!widget.isAttached) {
-          shell.add(widget, 'main', { type: 'Distributed' });
+          shell.add(widget, area, { type: 'Distributed' });
         }
         shell.activateById(widget.id);
       }

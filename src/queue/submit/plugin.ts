@@ -47,12 +47,23 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
     const { requests } = model.queue;
 
     const tell = ({ jobs, notices = [] }: IJobs): void => {
-      const callback = () => void commands.execute(CommandIDs.showQueue);
+      const [job] = jobs;
+      const action =
+        jobs.length === 1
+          ? {
+              label: trans.__('Show Details'),
+              callback: () =>
+                void commands.execute(CommandIDs.openJob, { job: job.label })
+            }
+          : {
+              label: trans.__('Show Queue'),
+              callback: () => void commands.execute(CommandIDs.showQueue)
+            };
       Notification.success(
         joinSentences([saySubmitted(jobs, trans), ...notices]),
         {
           autoClose: 10_000,
-          actions: [{ label: trans.__('Show Queue'), callback }]
+          actions: [action]
         }
       );
     };

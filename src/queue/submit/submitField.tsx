@@ -1,4 +1,5 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { HTMLSelect } from '@jupyterlab/ui-components';
 import React, { useId } from 'react';
 
 import { labelOf } from '../../model/cards';
@@ -33,6 +34,7 @@ const WIDGETS: Record<string, (props: IWidgetProps) => JSX.Element> = {
   gpu_ids: ChipsWidget,
   lines: LinesWidget,
   flag: FlagWidget,
+  choice: ChoiceWidget,
   parameters: ParameterTable
 };
 
@@ -111,6 +113,24 @@ function LinesWidget(props: IWidgetProps): JSX.Element {
       value={draft.texts[name] ?? ''}
       onChange={({ target }) => setText(props, target.value)}
     />
+  );
+}
+
+function ChoiceWidget(props: IWidgetProps): JSX.Element {
+  const { name, field, draft, aria, trans } = props;
+  return (
+    <HTMLSelect
+      {...aria}
+      value={draft.texts[name] ?? ''}
+      onChange={({ target }) => setText(props, target.value)}
+    >
+      <option value="">{trans.__('Default')}</option>
+      {field.enum?.map((value, index) => (
+        <option key={value} value={value}>
+          {field['x-labels']?.[index] ?? value}
+        </option>
+      ))}
+    </HTMLSelect>
   );
 }
 

@@ -6,6 +6,7 @@ import { labelOf } from '../../model/cards';
 import { readDraft } from '../../model/jobDraft';
 import type { IJobDraft } from '../../model/jobDraft';
 import type { JobRequests } from '../../model/queue';
+import { joinWords } from '../../model/shellWords';
 import { serverTime } from '../../model/serverTime';
 import type {
   IJobPlan,
@@ -15,7 +16,7 @@ import type {
 import type { IApiError } from '../../model/contract';
 import type { IGpu } from '../../model/gpuContract';
 import { joinSentences } from '../../words/format';
-import { sayPlan } from '../../words/submitWords';
+import { jobOptions, sayPlan } from '../../words/submitWords';
 import { isDrawable, SubmitField } from './submitField';
 
 /** Milliseconds without a change before the server is asked. */
@@ -128,6 +129,14 @@ export function SubmitForm(props: ISubmitFormProps): JSX.Element {
         {trans.__('More options')}
       </button>
       {(hasMore || isInMore) && more.map(draw)}
+      {Object.keys(draft.others).length > 0 && (
+        <p className="jp-dist-quiet">
+          {trans.__(
+            'As before: %1',
+            joinWords(jobOptions(draft.others, {}, ''))
+          )}
+        </p>
+      )}
       <Outlook
         {...props}
         plan={known?.plan ?? null}
