@@ -12,20 +12,16 @@ import io
 import logging
 import os
 import secrets
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..common.errors import DistError
 from ..common.files.own_files import own
 from ..common.files.shared_folder import folder as lease_folder
-from ..common.interpreter import python_command
-from ..common.processes import boot_id, call_ourselves
+from ..common.processes import boot_id
 from ..common.protocol.leaseholder import Leaseholder
 from ..gpus.gpu_reader import GpuReader
 from ..gpus.gpu_state import GpuState
-from .launch.dispatcher_lock import sign, take_lock
 from .leases.lease import GpuTaken, Lease
 from .recovery import recover, wait_again
 from .runner.runner_zygote import RunnerZygote
@@ -81,20 +77,16 @@ class Dispatcher:
         """Since when NVML tells of no GPU."""
         self._head_since: dict[int, float] = {}
 
-    def run(self) -> None:
-        """Start jobs until none waits."""
+    def run(self) -> bool:
+        """Start jobs until none waits; false if the process that forks runners has ended."""
         wake = Wake([self._store.watched, lease_folder()])
         wake.add(self._zygote.fileno())
         try:
             while not self._store.is_idle():
                 wait = self.once()
                 if self._zygote.fileno() in wake.wait(wait):
-                    _LOG.warning("The process that forks runners has ended; starting again")
-                    self._board.close()
-                    os.execv(
-                        sys.executable,
-                        [*python_command(sys.executable, __name__), str(self._store.folder)],
-                    )
+                    return False
+            return True
         finally:
             self._board.close()
             self._reader.close()
@@ -274,26 +266,3 @@ def _locked(path: Path) -> io.FileIO:
         file.close()
         raise
     return file
-
-
-def main() -> None:
-    """Be the dispatcher of a folder, whose lock we are given."""
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    folder = Path(sys.argv[1])
-    lock: io.FileIO | None = own(int(sys.argv[2]))  # which the zygote must not keep
-    zygote = RunnerZygote()
-    call_ourselves("dist-dispatcher")
-    store = Store(folder)
-    store.keep_copy()
-    while lock:
-        sign(lock)
-        try:
-            Dispatcher(store, zygote).run()
-        except DistError:
-            _LOG.exception("The dispatcher ends")
-            raise
-        lock.close()
-        # Whoever submits a job now starts a dispatcher; whoever did so before saw our lock.
-        if store.is_idle():
-            return
-        lock = take_lock(folder)

@@ -190,8 +190,7 @@ def test_of_dispatchers_that_are_started_at_once_one_remains(queue: Queue) -> No
             starter.stdin.write("\n")
         started = [int(starter.stdout.readline()) for starter in starters if starter.stdout]
         assert sorted(started) == [0] * 5 + [1], "the others leave it to the first"
-        wait_for(lambda: queue.processes("dist-zygote"), "the dispatcher")
-        assert len(queue.processes("dist-dispatcher")) == 1
+        assert len(wait_for(lambda: queue.processes("dist-dispatcher"), "the dispatcher")) == 1
         for starter in starters:
             starter.kill()
 

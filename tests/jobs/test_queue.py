@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from contextlib import closing
@@ -132,6 +133,14 @@ def test_hold_update_and_requeue(queue: Queue) -> None:
     queue.run("hold", job, code=2)
 
 
+def test_a_submission_is_told_in_json(queue: Queue) -> None:
+    told = json.loads(queue.run("submit", "--json", "-H", "-a", "0-1", "true"))
+    assert [(job["label"], job["state"]) for job in told] == [
+        ("1_0", "PENDING"),
+        ("1_1", "PENDING"),
+    ]
+
+
 def test_the_same_key_submits_once(queue: Queue) -> None:
     assert queue.submit("--key", "a", "true") == queue.submit("--key", "a", "true") == "1"
     assert queue.submit("--key", "b", "true") == "2"
@@ -240,6 +249,17 @@ def test_a_killed_dispatcher_loses_nothing(queue: Queue) -> None:
     (queue.folder / "go").touch()
     assert queue.ended(waiting)["state"] == "COMPLETED"  # the runner starts a dispatcher
     assert queue.show(running)["attempt"] == 1
+
+
+def test_a_dispatcher_whose_zygote_is_killed_gets_another_one(queue: Queue) -> None:
+    queue.submit("--begin", "now+1hour", "-c", "0", "true")
+    (dispatcher,) = wait_for(lambda: queue.processes("dist-dispatcher"), "the dispatcher")
+    (zygote,) = wait_for(lambda: queue.processes("dist-zygote"), "its zygote")
+    zygote.kill()
+    wait_for(lambda: queue.processes("dist-zygote") not in ([], [zygote]), "another zygote")
+    found = wait_for(lambda: queue.processes("dist-dispatcher"), "the dispatcher")
+    assert found == [dispatcher], "by itself, and with its lock"
+    assert queue.ended(queue.submit("-c", "0", "true"))["state"] == "COMPLETED"
 
 
 def test_a_killed_runner_ends_its_job(queue: Queue) -> None:

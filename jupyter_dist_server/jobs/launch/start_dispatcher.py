@@ -11,7 +11,7 @@ from .dispatcher_lock import take_lock
 
 DISPATCHER = "JUPYTER_DIST_DISPATCHER"
 """Environment variable of dispatchers and their runners: they are no part of a job."""
-_DISPATCHER = "jupyter_dist_server.jobs.dispatcher"
+_DISPATCHER = "jupyter_dist_server.jobs.dispatcher_process"
 
 
 def ensure(store: Store) -> None:

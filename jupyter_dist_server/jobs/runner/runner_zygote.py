@@ -6,6 +6,7 @@ dispatcher forks this one before it opens the store.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -57,6 +58,7 @@ def _serve(orders: socket.socket) -> None:
     call_ourselves("dist-zygote")
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for runners
+    gc.freeze()  # keeps the collector from touching, and so copying, pages shared with runners
     while True:
         message, descriptors, _, _ = socket.recv_fds(orders, _LONGEST, _MOST)
         if not message:

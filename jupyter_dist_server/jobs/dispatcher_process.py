@@ -1,0 +1,49 @@
+"""The process of a dispatcher, from its start to its end."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import sys
+from pathlib import Path
+
+from ..common.errors import DistError
+from ..common.files.own_files import own
+from ..common.interpreter import python_command
+from ..common.processes import call_ourselves
+from .launch.dispatcher_lock import sign, take_lock
+from .runner.runner_zygote import RunnerZygote
+from .store.store import Store
+
+_LOG = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Be the dispatcher of a folder, whose lock we are given."""
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    folder = Path(sys.argv[1])
+    lock: io.FileIO | None = own(int(sys.argv[2]))  # which the zygote must not keep
+    zygote = RunnerZygote()
+    call_ourselves("dist-dispatcher")
+    from .dispatcher import Dispatcher  # not above: each runner would carry what it imports
+
+    store = Store(folder)
+    store.keep_copy()
+    while lock:
+        sign(lock)
+        try:
+            has_zygote = Dispatcher(store, zygote).run()
+        except DistError:
+            _LOG.exception("The dispatcher ends")
+            raise
+        if not has_zygote:
+            _LOG.warning("The process that forks runners has ended; starting again")
+            os.set_inheritable(lock.fileno(), True)
+            arguments = [str(folder), str(lock.fileno())]
+            os.execv(sys.executable, [*python_command(sys.executable, __name__), *arguments])
+        lock.close()
+        # Whoever submits a job now starts a dispatcher; whoever did so before saw our lock.
+        if store.is_idle():
+            return
+        lock = take_lock(folder)
