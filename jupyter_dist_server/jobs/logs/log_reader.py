@@ -15,13 +15,13 @@ PIECE = 65536
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the file."""
+    """A part of a file."""
 
     start: int
     data: bytes
     size: int
     """Bytes that the file has now."""
-    replaced: bool
+    replaced: bool = False
     """Whether the file is another one than at the piece before, or was emptied."""
 
     @property
@@ -48,15 +48,10 @@ class LogReader:
 
     def read(self) -> Piece | None:
         """Return the next piece, without any data at the end; `None` if there is no such file."""
-        try:
-            # Not waiting: it may be a pipe, of which there is nothing to be read by us.
-            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except FileNotFoundError:
+        if (file := open_file(self.path)) is None:
             return None
         try:
             about = os.fstat(file)
-            if not stat.S_ISREG(about.st_mode):
-                return None
             identity = about.st_dev, about.st_ino
             if self.place < 0:
                 self.place = max(0, about.st_size + self.place)
@@ -64,7 +59,7 @@ class LogReader:
             if replaced:
                 self.place = 0
             self._file = identity
-            start, length = _data(file, self.place, about.st_size)
+            start, length = next_data(file, self.place, about.st_size)
             data = os.pread(file, min(PIECE, length), start)
             self.place = start + len(data)
             return Piece(start, data, about.st_size, replaced)
@@ -77,7 +72,20 @@ class LogReader:
             yield piece.data
 
 
-def _data(file: int, place: int, size: int) -> tuple[int, int]:
+def open_file(path: str) -> int | None:
+    """Open a regular file; `None` if there is none."""
+    try:
+        # Not waiting: it may be a pipe, of which there is nothing to be read by us.
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    return None
+
+
+def next_data(file: int, place: int, size: int) -> tuple[int, int]:
     """Return where there is data from a place on, and how much: what was cut out is a hole."""
     try:
         start = os.lseek(file, place, os.SEEK_DATA)
