@@ -9,7 +9,6 @@ import argparse
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from .queue_systems import Ours, System, peers
 PATIENCE = 120.0
 NOW = "date +%s.%N >> {file}"
 MANY = 10_000
+START, NEXT, LIST = "submit → first instruction", "exit → next start", "list the queue"
 
 
 def wait_for_lines(file: Path, count: int) -> list[float]:
@@ -128,50 +128,53 @@ def told(values: list[float], unit: float = 1e3) -> str:
     return f"{statistics.median(values) * unit:.1f} / {max(values) * unit:.1f}"
 
 
-def measure_ours(ours: Ours, env: dict[str, str], folder: Path, times: int, many: int) -> list[str]:
-    """Return rows of a table."""
-    rows = []
+def measure_ours(
+    ours: Ours, env: dict[str, str], folder: Path, times: int, many: int
+) -> dict[str, str]:
+    """Return what was measured, by name; it is printed as it comes."""
+    found: dict[str, str] = {}
 
-    def row(name: str, value: str) -> None:
-        rows.append(f"| {name} | {value} |")
-        print(rows[-1], file=sys.stderr, flush=True)
+    def row(name: str, most: str, value: str) -> None:
+        found[name] = value
+        print(f"| {name} | {value} | {most} |", flush=True)
 
     def until_idle() -> None:
         while any(process.name().startswith("dist-") for process in tagged(env)):
             time.sleep(0.02)
 
-    row("submit → first instruction, cold", told(started_after(ours, folder, times, until_idle)))
+    print("\n| jdist, ms | median / max | must |\n| --- | --- | --- |")
+    row(f"{START}, cold", "max 500", told(started_after(ours, folder, times, until_idle)))
     ours.jdist("submit", "--begin", "now+1hour", "-c", "0", "true")  # keeps a dispatcher
-    row("submit → first instruction, warm", told(started_after(ours, folder, times, nothing)))
-    row("exit → next start", told(next_after(ours, folder, times)))
-    row("limit overshoot", told(overshoot(ours, folder, max(1, times // 4))))
-    row("runner, PSS in MiB", f"{runner_memory(ours, env):.1f}")
-    row("`jdist --help`", told(seconds(lambda: ours.jdist("--help"), times)))
-    row("`jdist queue`, empty", told(seconds(lambda: ours.jdist("queue"), times)))
-    row(f"a pass over {many:,}", told(pass_over(many, times)))
+    row(f"{START}, warm", "max 200", told(started_after(ours, folder, times, nothing)))
+    row(NEXT, "median 100", told(next_after(ours, folder, times)))
+    row("limit overshoot", "max 200", told(overshoot(ours, folder, max(1, times // 4))))
+    row("runner, PSS in MiB", "8", f"{runner_memory(ours, env):.1f}")
+    row("`jdist --help`", "", told(seconds(lambda: ours.jdist("--help"), times)))
+    row(LIST, "", told(seconds(ours.list, times)))
+    row(f"a pass over {many:,}", "5", told(pass_over(many, times)))
     numbers = ",".join(map(str, range(many)))
     sweep = ["--hold", "--param", f"n={numbers}", "true", "{n}"]
-    row(f"a sweep of {many:,}", told(seconds(lambda: ours.jdist("submit", *sweep), 1)))
-    row(
-        f"`jdist queue` with {many:,}",
-        told(seconds(lambda: ours.jdist("queue"), max(1, times // 4))),
-    )
-    return rows
+    row(f"a sweep of {many:,}", "1000", told(seconds(lambda: ours.jdist("submit", *sweep), 1)))
+    row(f"{LIST} with {many:,}", "300", told(seconds(ours.list, max(1, times // 4))))
+    return found
 
 
 def measure_peer(system: System, folder: Path, times: int) -> list[str]:
     """Return the cells of a row."""
+    times = min(times, system.repeats)
+    cells = [system.name]
     try:
         system.start()
-        cells = [told(started_after(system, folder, times, nothing))]
+        cells.append(told(started_after(system, folder, times, system.wait_until_free)))
+        system.wait_until_free()
         cells.append(told(next_after(system, folder, max(2, times // 2))))
         cells.append(told(seconds(system.list, times)))
     except (RuntimeError, TimeoutError, OSError, subprocess.SubprocessError) as error:
-        cells = [f"failed: {str(error).splitlines()[0]}", "–", "–"]
+        cells.append(f"failed: {(str(error).splitlines() or [type(error).__name__])[0]}")
     finally:
-        with suppress(RuntimeError, OSError, subprocess.SubprocessError):
+        with suppress(RuntimeError, OSError, subprocess.SubprocessError, AttributeError):
             system.stop()
-    return [system.name, *cells]
+    return cells + ["–"] * (4 - len(cells))
 
 
 def main() -> None:
@@ -187,16 +190,15 @@ def main() -> None:
         folder = Path(name)
         build(folder / "nvml")
         state = State(folder / "state")
-        state.write(gpus=2, memory=80 << 30)
+        state.write(gpus=1, memory=80 << 30)
         env = environment(folder / "home", **state.environment(folder / "nvml"))
         env |= {"HOME": str(folder / "home"), "JUPYTER_DIST_LEASES": str(folder / "leases")}
         env["XDG_STATE_HOME"] = str(folder / "state-home")
         ours = Ours(env)
-        rows = measure_ours(ours, env, folder, options.times, options.many)
+        found = measure_ours(ours, env, folder, options.times, options.many)
         ours.stop()
-        print("\n| ours, ms (median / max) | |\n| --- | --- |", *rows, sep="\n")
-        print("\n| ms (median / max) | submit → first instruction | exit → next start | list |")
-        print("| --- | --- | --- | --- |")
+        print(f"\n| ms, median / max | {START} | {NEXT} | {LIST} |\n| --- | --- | --- | --- |")
+        print(f"| jdist | {found[f'{START}, warm']} | {found[NEXT]} | {found[LIST]} |", flush=True)
         for system in peers(env):
             print("| " + " | ".join(measure_peer(system, folder, options.times)) + " |", flush=True)
         for process in tagged(env):

@@ -1,4 +1,4 @@
-"""Our queue and its peers, each driven by its own commands, on two pretend GPUs.
+"""Our queue and its peers, each driven by its own commands, on one simulated GPU.
 
 docs/benchmarks.md says how peers are installed; those that are not there are left out.
 """
@@ -9,8 +9,12 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from tests.network import free_port
 
 JDIST = "from jupyter_dist_server.cli.main import script; script()"
 TAKES = 60.0
@@ -29,7 +33,8 @@ class System:
     name = ""
     program = ""
     """What must be on the PATH."""
-    has_limits = False
+    repeats = 1000
+    """Repetitions at most, where each takes many seconds."""
 
     def __init__(self, env: dict[str, str]) -> None:
         self.env = env
@@ -40,6 +45,9 @@ class System:
     def submit(self, script: str) -> None:
         """Submit a line of shell that needs one GPU, or one slot."""
         raise NotImplementedError
+
+    def wait_until_free(self) -> None:
+        """Wait until it can start a job at once; most can as soon as the one before has ended."""
 
     def list(self) -> None:
         """Show the queue."""
@@ -66,7 +74,7 @@ class System:
 class Ours(System):
     """`jdist`."""
 
-    name, has_limits = "jdist", True
+    name = "jdist"
 
     def jdist(self, *args: str) -> str:
         """Run a command."""
@@ -110,10 +118,10 @@ class GqLocal(System):
         self.run("gq", "daemon", "start")
 
     def submit(self, script: str) -> None:
-        self.run("gq", "submit", "--gpus", "1", "--", "sh", "-c", script)
+        self.run("gq", "run", "--gpus", "1", "--", "sh", "-c", script)
 
     def list(self) -> None:
-        self.run("gq", "status")
+        self.run("gq", "ps")
 
     def stop(self) -> None:
         with suppress(RuntimeError):
@@ -121,20 +129,33 @@ class GqLocal(System):
 
 
 class Gflow(System):
-    """gflow, of PyPI's runqd; its binaries must be on the PATH of a login shell."""
+    """gflow, of PyPI's runqd, with its quicker executor.
 
-    name, program = "gflow", "gflowd"
+    It notices the end of a job after up to 20 s, and starts jobs in a login shell, in which its
+    programs must be on the PATH.
+    """
+
+    name, program, repeats = "gflow", "gflowd", 3
 
     def start(self) -> None:
-        self.run("gflowd", "init", "--yes")
-        config = Path(self.env["HOME"], ".config", "gflow", "gflow.toml")
+        home = Path(self.env["HOME"])
+        programs = shutil.which("gflowd", path=self.env["PATH"]) or ""
+        (home / ".profile").write_text(f'PATH="{os.path.dirname(programs)}:$PATH"\n')
+        for name in ("CONFIG", "DATA", "STATE", "RUNTIME"):
+            self.env.pop(f"XDG_{name}_{'DIR' if name == 'RUNTIME' else 'HOME'}", None)
+        self.run("gflowd", "init", "--yes", "--port", str(free_port()))
+        config = home / ".config" / "gflow" / "gflow.toml"
         config.write_text(config.read_text() + '\n[executor]\ntype = "process"\n')
         self._daemon = subprocess.Popen(
             ["gflowd", "-v"], env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
+        self._until(lambda: "gpu" in self.run("ginfo"))
 
     def submit(self, script: str) -> None:
         self.run("gbatch", "--gpus", "1", "sh", "-c", script)
+
+    def wait_until_free(self) -> None:
+        self._until(lambda: "No jobs" in self.run("gqueue"))
 
     def list(self) -> None:
         self.run("gqueue")
@@ -143,11 +164,20 @@ class Gflow(System):
         self._daemon.terminate()
         self._daemon.wait(TAKES)
 
+    def _until(self, is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + TAKES
+        while time.monotonic() < deadline:
+            with suppress(RuntimeError):  # it does not listen yet
+                if is_so():
+                    return
+            time.sleep(0.2)
+        raise TimeoutError("gflow does not become free")
+
 
 class Slurm(System):
     """Slurm, where its daemons run already and SLURM_CONF is set."""
 
-    name, program, has_limits = "Slurm", "sbatch", True
+    name, program = "Slurm", "sbatch"
 
     def submit(self, script: str) -> None:
         self.run("sbatch", "-G", "1", "-o", "/dev/null", "--wrap", script)

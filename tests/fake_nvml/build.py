@@ -21,6 +21,9 @@ def build(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     target = str(folder / LIBRARY)
     subprocess.run(["cc", *FLAGS, "-o", target, *sources, "-lm", "-lpthread"], check=True)
+    development = folder / LIBRARY.removesuffix(".1")  # what nvml-wrapper, of Rust, opens
+    development.unlink(missing_ok=True)
+    development.symlink_to(LIBRARY)
 
 
 class State:

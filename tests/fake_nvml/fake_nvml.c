@@ -134,6 +134,9 @@ Return nvmlInitWithFlags(unsigned int flags) {
     return code;
 }
 
+/* As programs that are not pynvml call it. */
+Return nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
+
 Return nvmlShutdown(void) {
     log_call("nvmlShutdown", NULL);
     if (!initialised)
