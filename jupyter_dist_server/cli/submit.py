@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ def add_submit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist submit``."""
     add_job_options(parser)
     parser.add_argument("--parsable", action="store_true", help="print the id alone")
+    parser.add_argument("--json", action="store_true", help="print the jobs as JSON")
     parser.add_argument("--dry-run", action="store_true", help="check and print; queue nothing")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="command, or a script")
 
@@ -46,7 +48,9 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
         return 0
     jobs = asked.submit(store)
     first = jobs[0]
-    if options.parsable:
+    if options.json:
+        print(json.dumps([job.to_json() for job in jobs]))
+    elif options.parsable:
         print(first.id)
     elif len(jobs) == 1:
         print(f"Submitted job {first.label}.")

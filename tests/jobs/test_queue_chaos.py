@@ -74,7 +74,7 @@ def test_random_kills_and_stops(queue: Queue) -> None:
             assert job in _lines(queue, "ended")
     for name in VICTIMS:
         wait_for(lambda name=name: not queue.processes(name), f"the end of {name}")
-    assert not [process for process in queue.processes() if JOB in process.environ()]
+    wait_for(lambda: not _of_jobs(queue), "the end of what jobs have started")
     assert running() == [], "nobody holds a lease"
     print(f"{dict(faults)}, {len(jobs)} jobs: {dict(states)}")
 
@@ -82,6 +82,15 @@ def test_random_kills_and_stops(queue: Queue) -> None:
 def _lines(queue: Queue, name: str) -> list[str]:
     path = queue.folder / name
     return path.read_text().splitlines() if path.exists() else []
+
+
+def _of_jobs(queue: Queue) -> list[psutil.Process]:
+    found = []
+    for process in queue.processes():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ends just now
+            if JOB in process.environ():
+                found.append(process)
+    return found
 
 
 def _send(process: psutil.Process, number: int) -> None:
