@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -86,3 +87,10 @@ def test_bad_changes_change_nothing(queue: Queue, args: list[str]) -> None:
     before = queue.show(job)
     assert queue.run("update", *args, job, code=2).startswith("jdist: ")
     assert queue.show(job) == before
+
+
+def test_jobs_run_on_linux_only(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(sys, "platform", "darwin")
+        said = queue.run("submit", "-c", "0", "true", code=2)
+    assert said.startswith("jdist: Jobs run on Linux only.")

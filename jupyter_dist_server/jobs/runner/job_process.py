@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-import sys
 from typing import NoReturn
 
 _PDEATHSIG = 1
@@ -23,8 +22,7 @@ def become_job(
     """Run the job's command in this process, once there is a byte to read."""
     try:
         os.setsid()
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)

@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import os
 import stat
-import sys
 import time
 
 _BLOCK = 4096
@@ -36,7 +35,7 @@ class LogLimit:
         self._keep = max(_BLOCK, most // 4 // _BLOCK * _BLOCK)
         self._last = (0, time.monotonic())
         self._pause = _SOONEST
-        self.due: float | None = None if sys.platform != "linux" else time.monotonic() + _SOONEST
+        self.due: float | None = time.monotonic() + _SOONEST
         """When to look again, by the monotonic clock."""
 
     def look(self) -> None:

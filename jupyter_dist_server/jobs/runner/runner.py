@@ -11,7 +11,6 @@ import os
 import resource
 import select
 import signal
-import sys
 import time
 from dataclasses import asdict, replace
 
@@ -147,7 +146,7 @@ class Runner:
             become_job(waits, out, err, refusal, self.job.spec.cwd, command, environment)
         for descriptor in {waits, out, err, refusal}:
             os.close(descriptor)
-        if self.job.memory and not self.job.gpus and sys.platform == "linux":
+        if self.job.memory and not self.job.gpus:
             # CUDA reserves more than it uses, so that jobs with GPUs are trusted.
             limit = self.job.memory, self.job.memory
             resource.prlimit(child, resource.RLIMIT_DATA, limit)

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import signal
+import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -87,8 +88,12 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     Raises
     ------
     DistError
-        If something is wrong with it.
+        If something is wrong with it, or this is not Linux.
     """
+    if sys.platform != "linux":  # a runner needs pidfds, subreapers and PDEATHSIG
+        raise DistError(
+            "linux_only", "Jobs run on Linux only.", "A pool of ranks runs here: %dist_init."
+        )
     copies = {}
     if request.notebook:
         request.name = request.name or os.path.basename(request.notebook)
