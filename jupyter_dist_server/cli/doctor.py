@@ -53,8 +53,7 @@ def run_doctor(options: argparse.Namespace, store: Store) -> int:
 
 def findings(store: Store) -> Iterator[Finding]:
     """Look at everything."""
-    yield logout(getpass.getuser())
-    yield service(Path("/proc/self/cgroup").read_text() if _ROOT.joinpath("proc").exists() else "")
+    yield from ends_of_jobs()
     yield from disk(store.folder)
     yield leases()
     yield inotify(store)
@@ -64,6 +63,12 @@ def findings(store: Store) -> Iterator[Finding]:
         bool(seen.gpus) or not store.select("gpus > 0 AND state = 'PENDING'"),
         f"{len(seen.gpus)} GPUs." if seen.gpus else seen.reason or "There is no GPU.",
     )
+
+
+def ends_of_jobs() -> Iterator[Finding]:
+    """Look at what may end jobs that are submitted here."""
+    yield logout(getpass.getuser())
+    yield service(Path("/proc/self/cgroup").read_text() if _ROOT.joinpath("proc").exists() else "")
 
 
 def logout(user: str, root: Path = _ROOT) -> Finding:

@@ -56,7 +56,22 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
         print(f"Submitted job {first.label}.")
     else:
         print(f"Submitted jobs {first.label} … {jobs[-1].label}.")
+    if first.id == 1 and not (options.json or options.parsable):
+        _say_what_ends_jobs()
     return 0
+
+
+def _say_what_ends_jobs() -> None:
+    from .doctor import ends_of_jobs  # not above: it is said once
+
+    for found in ends_of_jobs():
+        if not found.ok:
+            print(f"jdist: {found.what} {found.remedy}", file=sys.stderr)
+    print(
+        "jdist: After a restart of the machine, waiting jobs start with the next jdist command. "
+        "“jdist service install” starts them by themselves.",
+        file=sys.stderr,
+    )
 
 
 def run_run(options: argparse.Namespace, store: Store) -> int:

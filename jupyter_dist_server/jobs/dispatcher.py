@@ -108,6 +108,8 @@ class Dispatcher:
         found = obstacles(pending, active, self._store.dependencies(), now)
         eligible = [job for job in pending if job.id not in found]
         if any(job.gpus for job in eligible) and self._seen is None:
+            if self._seen_at == float("-inf"):
+                self._patience = Patience()  # no plan of ours has had GPUs, and so a head for them
             self._read()
         there, wanted, boards = self._look(eligible, active)
         started = failed = False

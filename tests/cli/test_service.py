@@ -56,3 +56,8 @@ def test_a_crontab(queue: Queue, programs: Path) -> None:
     assert lines[1].startswith("@reboot env XDG_STATE_HOME=")
     queue.run("service", "remove")
     assert file.read_text() == "0 5 * * * backup\n"
+
+
+def test_the_first_submission_says_what_becomes_of_jobs_after_a_restart(queue: Queue) -> None:
+    assert "jdist service install" in queue.run("submit", "-H", "true")
+    assert "jdist service install" not in queue.run("submit", "-H", "true")
