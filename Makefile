@@ -16,6 +16,7 @@
 #   make demo-queue   shows the queue on four pretend GPUs, in a minute
 #   make screenshots   takes the pictures in docs/images
 #   make test-oldest   runs the tests in Python with the oldest versions allowed; needs Python 3.10
+#   make ui-test-oldest   runs the browser tests in the oldest JupyterLab allowed; needs Python 3.10
 #   make fuzz   sends 10,000 made-up requests and 2,000 hostile frames to a server, and shows what holds it up
 #   make gpu-test   tests what needs an NVIDIA GPU, on a machine that has one
 #   make test-libraries   installs Accelerate, Transformers, Lightning, JAX and so on, and tests them on ranks
@@ -48,7 +49,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end bench-queue demo-queue screenshots test test-under-load chaos soak test-oldest lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end bench-queue demo-queue screenshots test test-under-load chaos soak test-oldest ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -99,6 +100,10 @@ py-test: $(INSTALLED) $(FRONT_END)
 # In an environment of its own, with the oldest versions that pyproject.toml allows.
 test-oldest:
 	$(MAKE) py-test PYTHON=$(OLDEST_PYTHON) VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt
+
+# The browser tests in JupyterLab 4.2 and Notebook 7.2, which that environment has.
+ui-test-oldest:
+	$(MAKE) ui-test PYTHON=$(OLDEST_PYTHON) VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt
 
 fuzz: $(INSTALLED)
 	FUZZ_CASES=10000 FUZZ_FRAMES=2000 pytest -rP --timeout 3600 $(PYTEST_OPTIONS) tests/server/test_fuzz.py
