@@ -98,6 +98,52 @@ describe('an output area with a header', () => {
     ]);
   });
 
+  it('puts figures that follow one another side by side, by rank', async () => {
+    const figure = (text: string) => display(text, {}, 'image/svg+xml');
+    const places = () =>
+      area.widgets.flatMap(({ node }) =>
+        node.classList.contains('jp-dist-mod-figure')
+          ? [`${node.dataset.ranks} ${node.style.order}`]
+          : []
+      );
+    make([header(), stream('[0-2] drawn\n'), label('[2]'), figure('<svg/>')]);
+    await drawn();
+    expect(places()).toEqual([]);
+    await add(label('[0-1]'), figure('<svg/>'), label('[2]'), figure('<svg/>'));
+    expect(places()).toEqual(['2 5', '0–1 3', '2 7']);
+    expect(area.hasClass('jp-dist-mod-grid')).toBe(true);
+    await add(stream('[0-2] text\n'), label('[1]'), figure('<svg/>'));
+    expect(places()).toHaveLength(3);
+    tab(3).click();
+    expect(places()).toEqual([]);
+    expect(area.hasClass('jp-dist-mod-grid')).toBe(false);
+  });
+
+  it('filters long text, also while it arrives', async () => {
+    const lines = (from: number) =>
+      [...Array(300).keys()].map(i => `[0-2] Line ${from + i}\n`).join('');
+    make([header(), stream(lines(0)), redrawn('[1]   line 7 of rank 1')]);
+    await drawn();
+    const count = () => area.node.querySelector('[role=status]')?.textContent;
+    const field = area.node.querySelector<HTMLInputElement>('[type=search]');
+    const filter = (words: string) => {
+      if (field) {
+        field.value = words;
+        field.dispatchEvent(new Event('input'));
+      }
+    };
+    expect(count()).toBe('301 lines');
+    filter('line 7');
+    // 7, 70 to 79, and rank 1's.
+    expect(count()).toBe('12 of 301 lines');
+    await add(stream(lines(700)));
+    expect(count()).toBe('112 of 601 lines');
+    tab(1).click();
+    expect(count()).toBe('111 of 600 lines');
+    field?.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
+    expect(count()).toBe('600 lines');
+  });
+
   it('shows all text, however few outputs JupyterLab draws', async () => {
     make([header()], 3);
     await add(...[...Array(8).keys()].map(i => redrawn(`[0]   ${i}`)));

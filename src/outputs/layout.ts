@@ -2,14 +2,20 @@ import type { OutputArea } from '@jupyterlab/outputarea';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Panel, Widget } from '@lumino/widgets';
 
+import { colourOf } from '../ui/meters';
+import { figuresIn } from './figures';
+import type { IFigure } from './figures';
 import type { Item } from './item';
+import { onlyRank } from './labels';
 import type { IOwner } from './labels';
 import type { Lines, Tab } from './lines';
-import { makeGutter } from './row';
+import { makeGutter, writeRanks } from './row';
 import { TextBlock } from './textBlock';
 
 const HIDDEN = 'jp-dist-mod-hidden';
 const BESIDE = 'jp-dist-mod-labelled';
+const GRID = 'jp-dist-mod-grid';
+const FIGURE = 'jp-dist-mod-figure';
 
 type Text = Extract<Item, { kind: 'text' }>;
 
@@ -37,6 +43,8 @@ export class Layout {
     failed: Record<string, string>
   ): boolean {
     this._makeRoom(items);
+    const figures = figuresIn(tab === null ? items : []);
+    this._arrange(figures);
     const used = new Set<Text>();
     let isAny = false;
     let owner: IOwner | null = null;
@@ -59,12 +67,13 @@ export class Layout {
         index = next - 1;
       } else if (item.kind === 'label') {
         owner = item.owner;
-        this._drawLabel(index, owner, tab);
+        this._drawLabel(index, owner, tab === null && !figures.has(index + 1));
         continue;
       } else if (item.kind === 'other') {
         const isShown = isIn(tab, owner, failed);
         this._show(index, isShown);
-        this._panel(index)?.toggleClass(BESIDE, tab === null && owner !== null);
+        const isBeside = tab === null && owner !== null && !figures.has(index);
+        this._panel(index)?.toggleClass(BESIDE, isBeside);
         isAny = isAny || isShown;
       }
       owner = null;
@@ -110,14 +119,44 @@ export class Layout {
     return isShown;
   }
 
-  private _drawLabel(index: number, owner: IOwner | null, tab: Tab): void {
+  /** Put figures side by side. */
+  private _arrange(figures: ReadonlyMap<number, IFigure>): void {
+    const { node, widgets } = this._area;
+    this._area.toggleClass(GRID, figures.size > 0);
+    if (figures.size === 0 && !this._isGrid) {
+      return;
+    }
+    this._isGrid = figures.size > 0;
+    const columns = Math.max(...[...figures.values()].map(({ run }) => run));
+    node.style.setProperty('--jp-dist-figures', `${columns}`);
+    widgets.forEach((output, index) => {
+      const figure = figures.get(index);
+      const { style, dataset } = output.node;
+      output.toggleClass(FIGURE, figure !== undefined);
+      style.order = this._isGrid ? `${figure?.place ?? index}` : '';
+      if (!figure) {
+        delete dataset.ranks;
+        return;
+      }
+      dataset.ranks = writeRanks(figure.owner.label);
+      const rank = onlyRank(figure.owner);
+      const colour = `var(--jp-dist-rank-${colourOf(rank ?? 0)})`;
+      style.setProperty('--jp-dist-colour', rank === null ? '' : colour);
+    });
+  }
+
+  private _drawLabel(
+    index: number,
+    owner: IOwner | null,
+    isShown: boolean
+  ): void {
     const host = this._host(index);
     if (host && owner && host.dataset.ranks !== owner.label) {
       host.dataset.ranks = owner.label;
       host.classList.add('jp-dist-Label');
       host.replaceChildren(makeGutter(owner));
     }
-    this._show(index, tab === null);
+    this._show(index, isShown);
   }
 
   /** JupyterLab draws so many outputs; what counts for us is how many are not text. */
@@ -158,6 +197,7 @@ export class Layout {
   }
 
   private readonly _limit: number;
+  private _isGrid = false;
   private readonly _blocks = new Map<Text, TextBlock>();
 }
 

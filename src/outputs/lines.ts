@@ -61,17 +61,29 @@ export class Lines {
   rows(tab: Tab): readonly number[] {
     if (tab !== this._tab) {
       this._tab = tab;
-      this._rows = [];
-      this._seen = 0;
+      this._all = new Choice();
     }
-    for (; this._seen < this._raw.length; this._seen++) {
-      const owner = this._owners[this._seen];
-      const isShown = tab === null || (owner !== null && owner.ranks.has(tab));
-      if (isShown && this._starts[this._seen] >= 0) {
-        this._rows.push(this._seen);
+    return this._all.read(this._raw.length, line => this._isIn(tab, line));
+  }
+
+  /** Those of them with certain words, given in lower case. */
+  found(tab: Tab, words: string): readonly number[] {
+    const rows = this.rows(tab);
+    if (!words) {
+      return rows;
+    }
+    if (tab !== this._foundIn || words !== this._words) {
+      this._foundIn = tab;
+      this._words = words;
+      this._found = new Choice();
+    }
+    return this._found.read(this._raw.length, line => {
+      if (!this._isIn(tab, line)) {
+        return false;
       }
-    }
-    return this._rows;
+      const text = this._raw[line].slice(this._starts[line]);
+      return text.replace(ESCAPE, '').toLowerCase().includes(words);
+    });
   }
 
   owner(line: number): IOwner | null {
@@ -132,11 +144,15 @@ export class Lines {
         : null;
     this._size -= line.length + (this._isOpen ? 0 : 1);
     this._isOpen = false;
-    this._seen = Math.min(this._seen, this._raw.length);
-    while (this._rows[this._rows.length - 1] >= this._raw.length) {
-      this._rows.pop();
-    }
+    this._all.cut(this._raw.length);
+    this._found.cut(this._raw.length);
     return line;
+  }
+
+  private _isIn(tab: Tab, line: number): boolean {
+    const owner = this._owners[line];
+    const isShown = tab === null || (owner !== null && owner.ranks.has(tab));
+    return isShown && this._starts[line] >= 0;
   }
 
   private _count(owner: IOwner, change: number): void {
@@ -153,8 +169,8 @@ export class Lines {
     this._current = this._before = null;
     this._isOpen = false;
     this._size = 0;
-    this._rows = [];
-    this._seen = 0;
+    this._all = new Choice();
+    this._found = new Choice();
   }
 
   private _raw: string[] = [];
@@ -169,7 +185,32 @@ export class Lines {
   private readonly _open = new Map<IOwner, string>();
   private readonly _styles = new Map<number, string>();
   private _tab: Tab = null;
-  private _rows: number[] = [];
+  private _all = new Choice();
+  private _foundIn: Tab = null;
+  private _words = '';
+  private _found = new Choice();
+}
+
+/** Some of the lines, by their numbers; of lines that are added, only these are looked at. */
+class Choice {
+  read(count: number, isIn: (line: number) => boolean): readonly number[] {
+    for (; this._seen < count; this._seen++) {
+      if (isIn(this._seen)) {
+        this._rows.push(this._seen);
+      }
+    }
+    return this._rows;
+  }
+
+  /** Only so many lines are left. */
+  cut(count: number): void {
+    this._seen = Math.min(this._seen, count);
+    while (this._rows[this._rows.length - 1] >= count) {
+      this._rows.pop();
+    }
+  }
+
+  private readonly _rows: number[] = [];
   private _seen = 0;
 }
 

@@ -45,16 +45,18 @@ export class LongText {
     this.node.remove();
   }
 
-  show(parts: readonly Lines[], tab: Tab): void {
+  /** Show the lines of a tab that have certain words; answers how many there are. */
+  show(parts: readonly Lines[], tab: Tab, words: string): number {
     this._parts = parts;
     this._ends = [];
     this._count = 0;
     for (const part of parts) {
-      this._count += part.rows(tab).length;
+      this._count += part.found(tab, words).length;
       this._ends.push(this._count);
     }
-    if (tab !== this._tab) {
+    if (tab !== this._tab || words !== this._words) {
       this._tab = tab;
+      this._words = words;
       this._top = 0;
       this._drawn.clear();
       this._window.replaceChildren();
@@ -62,6 +64,7 @@ export class LongText {
     const label = this._trans.__('Output, %1 lines', this._count);
     this.node.setAttribute('aria-label', label);
     this._restore();
+    return this._count;
   }
 
   /** Scroll to where it was, or to the end, and draw. */
@@ -135,7 +138,7 @@ export class LongText {
       }
       const part = this._parts[index];
       const begin = index ? this._ends[index - 1] : 0;
-      const line = part.rows(this._tab)[row - begin];
+      const line = part.found(this._tab, this._words)[row - begin];
       rows.push({
         owner: part.owner(line),
         isError: part.isError,
@@ -174,6 +177,7 @@ export class LongText {
   private _ends: number[] = [];
   private _count = 0;
   private _tab: Tab = null;
+  private _words = '';
   private _rowHeight = 0;
   /** How far it is scrolled, also while it is not in the page. */
   private _top = 0;

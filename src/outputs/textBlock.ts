@@ -1,6 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Lines, Tab } from './lines';
+import { LineFilter } from './lineFilter';
 import { LongText } from './longText';
 import { isSameRow, makeRow } from './row';
 import type { Drawing, IRow } from './row';
@@ -29,8 +30,8 @@ export class TextBlock {
     this.node.remove();
   }
 
-  /** Draw what has changed; tell whether there is anything to be seen. */
-  draw(parts: readonly Lines[], tab: Tab): boolean {
+  /** Draw what has changed. */
+  draw(parts: readonly Lines[], tab: Tab): void {
     let lines = 0;
     let size = 0;
     for (const part of parts) {
@@ -39,26 +40,29 @@ export class TextBlock {
       size += rows && part.size;
     }
     if (lines > FLOWING_LINES || size > FLOWING_SIZE) {
-      this._scroll(parts, tab);
+      this._scroll(parts, tab, lines);
     } else {
       this._flow(parts, tab);
     }
-    return lines > 0;
   }
 
-  private _scroll(parts: readonly Lines[], tab: Tab): void {
+  private _scroll(parts: readonly Lines[], tab: Tab, lines: number): void {
+    this._redraw = () => this._scroll(parts, tab, lines);
     if (!this._long) {
       this._long = new LongText(this._drawing, this._trans, this._follows);
+      this._filter = new LineFilter(this._trans, () => this._redraw());
       this._rows = [];
-      this.node.replaceChildren(this._long.node);
+      this.node.replaceChildren(this._filter.node, this._long.node);
     }
-    this._long.show(parts, tab);
+    const found = this._long.show(parts, tab, this._filter?.words ?? '');
+    this._filter?.count(found, lines);
   }
 
   private _flow(parts: readonly Lines[], tab: Tab): void {
     if (this._long) {
       this._long.dispose();
-      this._long = null;
+      this._filter?.node.remove();
+      this._long = this._filter = null;
     }
     if (tab !== this._tab) {
       this._tab = tab;
@@ -86,6 +90,8 @@ export class TextBlock {
   private _rows: IRow[] = [];
   private _tab: Tab = null;
   private _long: LongText | null = null;
+  private _filter: LineFilter | null = null;
+  private _redraw = (): void => undefined;
 }
 
 /** Lines of the same ranks are one row, so that they can be selected and wrap as usual. */

@@ -19,6 +19,13 @@ print('odd' if rank == 1 else 'even')
 display(HTML(f'<b>table {rank}</b>'))
 if rank == 2:
     raise ValueError('too warm')`;
+const FIGURES = `%%distributed
+import time
+from IPython.display import SVG
+circle = f'<circle cx="150" cy="60" r="{20 + 10 * rank}"/>'
+print('drawn')
+time.sleep(0.5 * (2 - rank))
+display(SVG(f'<svg xmlns="http://www.w3.org/2000/svg" width="300" height="120">{circle}</svg>'))`;
 const LONG = `%%distributed
 for i in range(1500):
     print('line', i, 'of', rank)
@@ -138,6 +145,37 @@ test('what ranks put out is merged, or shown for one rank', async ({
   });
 });
 
+test('figures of ranks stand side by side, by rank', async ({
+  page,
+  notebooks
+}) => {
+  await notebooks.open('figures.ipynb', [INIT, FIGURES]);
+  await notebooks.run(0);
+  await expect(notebooks.output(0)).toContainText('3 ranks ready');
+  await notebooks.run(1);
+  const output = notebooks.output(1);
+  const figures = output.locator('.jp-dist-mod-figure');
+  await expect(figures).toHaveCount(3);
+  const boxOf = async (rank: number) =>
+    (await output
+      .locator(`.jp-dist-mod-figure[data-ranks="${rank}"]`)
+      .boundingBox())!;
+  const [first, second, third] = [
+    await boxOf(0),
+    await boxOf(1),
+    await boxOf(2)
+  ];
+  expect(second.x).toBeGreaterThan(first.x + first.width / 2);
+  expect(third.x).toBeGreaterThan(second.x + second.width / 2);
+  expect([second.y, third.y]).toEqual([first.y, first.y]);
+  await page.theme.setDarkTheme();
+  await expectAccessible(page, OURS);
+  await page.theme.setLightTheme();
+  await tab(output, 'Rank 1').click();
+  await expect(output.locator('img:visible, svg:visible')).not.toHaveCount(0);
+  await expect(figures).toHaveCount(0);
+});
+
 test('the marked among many ranks are at hand', async ({ page, tmpPath }) => {
   const { makeCell, makeNotebook } = galata.Notebook;
   const mark = {
@@ -220,6 +258,21 @@ test('much output is a box that scrolls, and stays in the file as text', async (
       place?.append(node);
     });
     await expect.poll(scrolled).toBe(20_000);
+  });
+
+  await test.step('a filter finds lines that are not in sight', async () => {
+    const filter = output.getByRole('searchbox', { name: 'Filter lines' });
+    await filter.fill('LINE 77');
+    await expect(output).toContainText('33 of 4503 lines');
+    const found = output.locator('.jp-dist-LongText .jp-dist-Row').first();
+    await expect(found).toContainText('line 77 of');
+    await page.theme.setDarkTheme();
+    await expectAccessible(page, OURS);
+    await page.theme.setLightTheme();
+    await expectAccessible(page, OURS);
+    await filter.press('Escape');
+    await expect(output).toContainText('4503 lines');
+    await expect(box).toBeVisible();
   });
 
   const expectRank = async () => {

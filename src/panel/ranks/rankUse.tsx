@@ -90,7 +90,11 @@ function Memory({ rank, usage, trans }: IMemoryProps): JSX.Element | null {
   const { memory, allocated, reserved } = usage;
   if (!gpuOf(rank)) {
     return memory === null ? null : (
-      <span title={trans.__('Memory of the process')}>
+      <span
+        title={trans.__(
+          'Memory of the process; pages that ranks share count once'
+        )}
+      >
         {formatBytes(memory, trans)}
       </span>
     );
