@@ -32,25 +32,28 @@ describe('what stands above the curves', () => {
         makeRun(500, 600)
       )
     ).toEqual([
-      [100, 140, 140, 0],
-      [200, 250, 250, 0],
+      [100, 140, 200, 0],
+      [200, 250, 380, 0],
       [380, 400, 400, 0]
     ]);
   });
 
-  it('has a lane for each pool', () => {
-    const all = [makeRun(120, 160), makeRun(130, 190, 'p2'), makeRun(170, 180)];
+  it('has a lane for each notebook, whatever its pools', () => {
+    const other = { ...makeRun(130, 190, 'p2'), name: 'other.ipynb' };
+    const again = makeRun(195, 200, 'p3');
+    const all = [makeRun(120, 160), other, makeRun(170, 180), again];
     expect(places(...all)).toEqual([
-      [120, 160, 160, 0],
-      [170, 180, 180, 0],
-      [130, 190, 190, 1]
+      [120, 160, 170, 0],
+      [170, 180, 195, 0],
+      [195, 200, 400, 0],
+      [130, 190, 400, 1]
     ]);
   });
 
   it('leaves the room to the next where cells overlap', () => {
     expect(places(makeRun(120, 200), makeRun(150, 160))).toEqual([
       [120, 200, 150, 0],
-      [150, 160, 160, 0]
+      [150, 160, 400, 0]
     ]);
   });
 

@@ -6,7 +6,8 @@ import { Scale } from '../timeline/scale';
 const [NOTHING, BAND, GRID, BOTH] = [...'.bg#'].map(letter =>
   letter.charCodeAt(0)
 );
-const behind = [NOTHING, BAND, GRID, BOTH];
+const WAITS = [...'wwww'].map(letter => letter.charCodeAt(0));
+const behind = [NOTHING, BAND, GRID, BOTH, ...WAITS];
 const area = [...'aA+*'].map(letter => letter.charCodeAt(0));
 
 type Curve = Partial<ICurves['curves'][0]>;
@@ -45,10 +46,12 @@ function paint(
         values: [],
         top: 5,
         bands: [],
+        waits: [],
         colours: { line: '', area },
         ...curve
       })),
       grid: [],
+      isOverlay: false,
       rowHeight: 6,
       scrolled: 0,
       ratio: 1,
@@ -91,6 +94,21 @@ describe('the curves', () => {
       '........',
       '........'
     ]);
+  });
+
+  it('have the waits on the bands', () => {
+    const bands = [{ start: 1, end: 6 }];
+    const waits = [{ start: 3, end: 5 }];
+    const { lines } = paint([{ bands, waits }]);
+    expect(lines?.[0]).toBe('.bbwwb..');
+  });
+
+  it('are all in one row, with nothing but the lines, if that is wanted', () => {
+    const bands = [{ start: 1, end: 6 }];
+    const rows = [{ bands, values: [1, 1, 1] }, { values: [2, 2] }];
+    const { lines, points } = paint(rows, { isOverlay: true, grid: [4] });
+    expect(lines).toEqual([...Array<string>(5).fill('....g...'), '________']);
+    expect(points).toHaveLength(5);
   });
 
   it('are cut off where they are scrolled away', () => {

@@ -49,6 +49,20 @@ const PAST: IGpuHistory = {
 };
 
 describe('timeline', () => {
+  it('begins with the first value, if it is to', async () => {
+    const { model, answer, sample } = makeTimeline();
+    model.isShown = true;
+    await answer(PAST);
+    sample(NOW + 60, 30);
+    const end = model.view[1];
+    expect(model.view[0]).toBe(end - 900);
+    model.choose({ isFitted: true });
+    expect(model.view).toEqual([NOW - 2, end]);
+    model.minutes = 1;
+    await answer(PAST);
+    expect(model.view[1] - model.view[0]).toBeLessThanOrEqual(60);
+  });
+
   it('knows what was before it was shown, then goes on live', async () => {
     const { model, stream, asked, sample, answer, values } = makeTimeline();
     expect(stream.watched).toEqual([]);

@@ -66,15 +66,13 @@ export class CellStrip {
     const before = new Map(
       this._shown.map(shown => [shown.chip.cells[0].id, shown])
     );
-    this._shown = chipsIn(this._model.cells.all, scale, [0, width]).map(
-      chip => {
-        const { id } = chip.cells[0];
-        const shown = before.get(id) ?? this._make(chip);
-        before.delete(id);
-        this._place(shown, chip);
-        return shown;
-      }
-    );
+    this._shown = chipsIn(this._model.runs, scale, [0, width]).map(chip => {
+      const { id } = chip.cells[0];
+      const shown = before.get(id) ?? this._make(chip);
+      before.delete(id);
+      this._place(shown, chip);
+      return shown;
+    });
     for (const { node } of before.values()) {
       node.remove();
     }

@@ -11,7 +11,13 @@ import type { TimelineModel } from './model';
 import { Pointer } from './pointer';
 import { Row } from './row';
 import { formatClock, nearest, Scale } from './scale';
-import { AXIS_HEIGHT, fullHeight, LABEL_WIDTH, stripHeight } from './scene';
+import {
+  AXIS_HEIGHT,
+  fullHeight,
+  LABEL_WIDTH,
+  LEGEND_LINE,
+  stripHeight
+} from './scene';
 import type { IScene } from './scene';
 
 /** The page's pixels: a row is as high as there is room for, within these. */
@@ -126,6 +132,7 @@ export class Chart {
       brush: this.pointer.brush,
       scale: this._scale,
       times,
+      isOverlay: this._model.choice.isOverlay,
       rowHeight: this._rowHeight,
       scrolled,
       ratio: this._ratio
@@ -148,17 +155,23 @@ export class Chart {
   /** Make what is on top of the canvas as high as what that shows. */
   private _layOut(height: number): void {
     const strip = stripHeight(this._strip.lanes.length);
-    const layout = `${height} ${strip} ${this._ratio}`;
+    const { isOverlay } = this._model.choice;
+    const layout = `${height} ${strip} ${this._ratio} ${isOverlay}`;
     if (layout === this._layout) {
       return;
     }
     this._layout = layout;
-    const room = (height - strip - AXIS_HEIGHT) / this._rows.length;
-    const row = Math.min(HIGHEST, Math.max(LOWEST, Math.floor(room)));
+    const count = this._rows.length;
+    const room = Math.floor((height - strip - AXIS_HEIGHT) / count);
+    const row = isOverlay
+      ? Math.max(LOWEST, height - strip - AXIS_HEIGHT, LEGEND_LINE * count + 8)
+      : Math.min(HIGHEST, Math.max(LOWEST, room));
     this._rowHeight = Math.round(row * this._ratio);
     this._stripNode.style.height = `${strip}px`;
+    const page = this._rowHeight / this._ratio;
+    this._rowsNode.style.height = isOverlay ? `${page}px` : '';
     for (const { node } of this._rows) {
-      node.style.height = `${this._rowHeight / this._ratio}px`;
+      node.style.height = `${isOverlay ? LEGEND_LINE : page}px`;
     }
   }
 

@@ -5,13 +5,13 @@ import type { Scale } from './scale';
 const NARROW = 6;
 /** Pixels between two narrow ones that are one chip. */
 const GAP = 3;
-/** More pools than this at one time share the last lane. */
+/** More notebooks than this at one time share the last lane. */
 const MOST_LANES = 4;
 
 /** What stands for a cell above the curves, or for several that are too narrow to tell apart. */
 export interface IChip {
   cells: [ICellRun, ...ICellRun[]];
-  /** Each pool has one. */
+  /** Each notebook has one. */
   lane: number;
   /** Pixels of the scale. */
   left: number;
@@ -39,9 +39,10 @@ export function chipsIn(
     }
     const left = Math.max(from, start);
     const right = Math.min(to, Math.max(stop, left + 2));
-    let chips = lanes.get(cell.pool);
+    const lane = cell.name || cell.pool;
+    let chips = lanes.get(lane);
     if (!chips) {
-      lanes.set(cell.pool, (chips = []));
+      lanes.set(lane, (chips = []));
     }
     const before = chips.at(-1);
     const isNarrow = right - left < NARROW && left === start;
@@ -63,7 +64,7 @@ export function chipsIn(
   return [...lanes.values()].flatMap((chips, index) => {
     chips.forEach((chip, number) => {
       chip.lane = Math.min(index, MOST_LANES - 1);
-      chip.room = Math.min(chip.right, chips[number + 1]?.left ?? to);
+      chip.room = chips[number + 1]?.left ?? to;
     });
     return chips;
   });

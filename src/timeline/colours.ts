@@ -2,8 +2,8 @@ import { colourOf } from '../ui/meters';
 
 const RANKS = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/** What is behind a curve: one bit for a cell that ran then, one for a line of the grid. */
-export const [BAND, GRID] = [1, 2];
+/** What is behind a curve, a bit each: a cell that ran then, a line of the grid, a rank that waited. */
+export const [BAND, GRID, WAIT] = [1, 2, 4];
 
 /** Colours of pixels as they lie in an `ImageData`, by what is behind the curve. */
 export type Pixels = readonly number[];
@@ -56,7 +56,12 @@ export function readColours(node: HTMLElement): IColours {
   const border = read('var(--jp-border-color2)');
   const band = mix('var(--jp-brand-color1)', 11);
   const grid = mix('var(--jp-border-color1)', 35);
-  const layers = [[], [band], [grid], [band, grid]];
+  const wait = mix('var(--jp-warn-color1)', 30);
+  const layers = [...Array(8).keys()].map(bits => [
+    ...(bits & BAND ? [band] : []),
+    ...(bits & WAIT ? [wait] : []),
+    ...(bits & GRID ? [grid] : [])
+  ]);
   const curve = (colour: string): ICurveColours => {
     const area = mix(colour, 20);
     return {

@@ -1,5 +1,5 @@
 import type { IStretch } from '../model/contract';
-import { BAND, GRID } from './colours';
+import { BAND, GRID, WAIT } from './colours';
 import type { IColours, ICurveColours, Pixels } from './colours';
 import type { Column } from './recording';
 import { indexOf } from './scale';
@@ -12,6 +12,8 @@ export interface ICurve {
   top: number;
   /** When the GPU's ranks were busy. */
   bands: readonly Pick<IStretch, 'start' | 'end'>[];
+  /** When they waited in a collective. */
+  waits: readonly Pick<IStretch, 'start' | 'end'>[];
   colours: ICurveColours;
 }
 
@@ -24,6 +26,8 @@ export interface ICurves {
   grid: readonly number[];
   /** With the line below. */
   rowHeight: number;
+  /** Whether all curves are in one row. */
+  isOverlay: boolean;
   /** How much of the first rows is out of sight; less than 0 if there are other rows above them. */
   scrolled: number;
   /** The screen's own pixels in one of the page's. */
@@ -47,11 +51,15 @@ export function paintCurves(
   const { width, height } = image;
   const { rowHeight, scrolled } = all;
   const begin = Math.max(0, -scrolled);
-  const end = Math.min(height, all.curves.length * rowHeight - scrolled);
+  const rows = all.isOverlay
+    ? Math.min(1, all.curves.length)
+    : all.curves.length;
+  const end = Math.min(height, rows * rowHeight - scrolled);
   const pixels = new Uint32Array(image.data.buffer);
   const { xs, start } = placesOf(all, width);
   const lines: { ys: Float64Array; colour: string }[] = [];
-  all.curves.forEach((curve, row) => {
+  all.curves.forEach((curve, index) => {
+    const row = all.isOverlay ? 0 : index;
     const above = row * rowHeight - scrolled;
     const bottom = above + rowHeight - 1;
     if (bottom < 0 || above >= height) {
@@ -59,9 +67,14 @@ export function paintCurves(
     }
     const ys = heightsOf(curve, xs.length, start, bottom, rowHeight);
     lines.push({ ys, colour: curve.colours.line });
-    const layers = layersOf(curve, all, width);
+    if (all.isOverlay && index > 0) {
+      return; // but for the lines, all is there
+    }
+    const layers = layersOf(all.isOverlay ? NOTHING : curve, all, width);
     const behind = colourPixels(layers, colours.behind);
-    const area = colourPixels(layers, curve.colours.area);
+    const area = all.isOverlay
+      ? behind
+      : colourPixels(layers, curve.colours.area);
     const edges = edgesOf(xs, ys, bottom, width);
     const first = Math.max(0, above);
     fill(pixels, behind, area, edges, first, Math.min(bottom, height));
@@ -98,16 +111,27 @@ export function paintCurves(
   return [begin, end];
 }
 
+/** Behind several curves nobody could tell whose it is. */
+const NOTHING = { bands: [], waits: [] };
+
 /** What is behind each pixel of a curve. */
-function layersOf({ bands }: ICurve, { scale, grid }: ICurves, width: number) {
+function layersOf(
+  { bands, waits }: Pick<ICurve, 'bands' | 'waits'>,
+  { scale, grid }: ICurves,
+  width: number
+) {
   const layers = new Uint8Array(width);
-  for (const { start, end } of bands) {
+  const spans = [
+    ...bands.map(span => [BAND, span] as const),
+    ...waits.map(span => [BAND | WAIT, span] as const)
+  ];
+  for (const [layer, { start, end }] of spans) {
     const left = Math.round(scale.place(start));
     // However short, it is seen.
     const right =
       end === null ? width : Math.max(left + 1, Math.round(scale.place(end)));
     if (right > 0) {
-      layers.fill(BAND, Math.max(0, left), right);
+      layers.fill(layer, Math.max(0, left), right);
     }
   }
   for (const time of grid) {

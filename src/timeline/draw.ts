@@ -3,6 +3,13 @@ import type { IColours } from './colours';
 import { paintCurves } from './curves';
 import { Pen } from './pen';
 import type { ITextStyle } from './pen';
+import {
+  drawFrame,
+  drawLabels,
+  drawLegend,
+  LABEL_ROOM,
+  MARGIN
+} from './rowLabels';
 import { formatClock, ticksIn } from './scale';
 import type { ITick } from './scale';
 import {
@@ -10,19 +17,16 @@ import {
   CHIP,
   LABEL_WIDTH,
   LANE,
+  rowCount,
   stripHeight,
   TITLE_HEIGHT
 } from './scene';
-import type { ILabelledChip, IRowWords, IScene } from './scene';
+import type { ILabelledChip, IScene } from './scene';
 
 /** Rows that are drawn at a time: all 16 of a machine would take longer than a frame. */
 const AT_ONCE = 8;
 /** The page's pixels beside a chip's label and between its parts. */
 const CHIP_MARGIN = 6;
-/** Beside the labels of the rows, and what is left of one for the name. */
-const [MARGIN, LABEL_ROOM, NAME_ROOM] = [12, 125, 72];
-/** The middle of a label's lines. */
-const LINES = [16, 33, 50];
 /** What an axis label needs, half of it, and `now`. */
 const [TICK_ROOM, HALF, NOW] = [84, 28, 44];
 /** Half the width of the cursor's clock. */
@@ -37,7 +41,7 @@ export class Drawing {
     private readonly _scene: IScene,
     private readonly _colours: IColours
   ) {
-    const { lanes, rows, rowHeight, title } = _scene;
+    const { lanes, rowHeight, title } = _scene;
     const { width, height } = ctx.canvas;
     this._pen = new Pen(ctx, _scene.ratio, _colours);
     this._strip = title === null ? 0 : this._px(TITLE_HEIGHT);
@@ -45,7 +49,7 @@ export class Drawing {
     this._left = this._px(LABEL_WIDTH);
     this._width = Math.max(1, width - this._left);
     const room = height - this._rows - this._px(AXIS_HEIGHT);
-    this._height = Math.max(1, Math.min(room, rows.length * rowHeight));
+    this._height = Math.max(1, Math.min(room, rowCount(_scene) * rowHeight));
   }
 
   /**
@@ -81,10 +85,10 @@ export class Drawing {
     ticks: readonly ITick[]
   ): void {
     const { _scene: scene, _colours: colours, _pen: pen } = this;
-    const { rows, rowHeight, scrolled } = scene;
+    const { rows, rowHeight, scrolled, isOverlay } = scene;
     const curves = {
       ...scene,
-      curves: rows.slice(first, stop),
+      curves: isOverlay ? rows : rows.slice(first, stop),
       scrolled: scrolled - first * rowHeight,
       grid: ticks.map(({ time }) => time)
     };
@@ -99,35 +103,17 @@ export class Drawing {
     const top = this._rows + above;
     pen.fill(colours.background, 0, top, this._left, below - above);
     pen.within(0, top, this._left + this._width, below - above, () => {
+      if (isOverlay) {
+        drawLegend(pen, colours, rows, this._rows - scrolled);
+      }
       for (let row = first; row < stop; row++) {
-        this._drawLabels(rows[row], this._rows + row * rowHeight - scrolled);
+        const place = this._rows + row * rowHeight - scrolled;
+        if (!isOverlay) {
+          drawLabels(pen, colours, rows[row], place, rowHeight);
+        }
+        drawFrame(pen, colours, rows[row].topLabel, place, rowHeight);
       }
       this._drawPointer();
-    });
-  }
-
-  private _drawLabels(row: IRowWords, top: number): void {
-    const { _scene: scene, _colours: colours, _pen: pen } = this;
-    const quiet = { colour: colours.quiet, room: this._px(LABEL_ROOM) };
-    const [first, second, third] = LINES.map(line => top + this._px(line));
-    const left = this._px(MARGIN);
-    const { line } = row.colours;
-    if (row.hasRank) {
-      pen.fill(line, 0, top, this._px(3), scene.rowHeight);
-    }
-    pen.fill(colours.border, 0, top + scene.rowHeight - 1, this._left, 1);
-    const room = this._px(NAME_ROOM);
-    pen.text(row.name, left, first, { weight: 600, room });
-    const right = this._px(MARGIN + LABEL_ROOM);
-    pen.text(row.value, right, first, { weight: 600, align: 'right' });
-    pen.text(row.who, left, second, quiet);
-    pen.text(row.memory, left, third, quiet);
-    pen.fill(colours.border, this._left - 1, top, 1, scene.rowHeight);
-    pen.pill(row.topLabel, this._left + this._px(2), top + this._px(2), {
-      background: colours.veil,
-      text: { size: 10, colour: colours.quiet },
-      height: this._px(14),
-      margin: this._px(4)
     });
   }
 
@@ -149,7 +135,8 @@ export class Drawing {
     for (let y = this._rows; y < this._end; y += 2 * dash) {
       pen.fill(colours.cursor, x, y, 1, dash);
     }
-    scene.rows.forEach(({ pointed, top }, row) => {
+    scene.rows.forEach(({ pointed, top }, index) => {
+      const row = scene.isOverlay ? 0 : index;
       if (pointed !== null) {
         const share = Math.min(1, Math.max(0, pointed / top));
         const bottom = this._rows + (row + 1) * rowHeight - 1 - scrolled;
@@ -209,11 +196,18 @@ export class Drawing {
       size: 11.5
     });
     const { parts } = chip;
-    const room = this._px(chip.room - chip.left) - 2 * margin;
     const measure = (part: string) =>
       pen.measure(part, style(parts.indexOf(part)));
-    let x = left + margin;
-    fitLabel(parts, room, margin, measure).forEach((part, index) => {
+    const room = this._px(chip.room - chip.left);
+    const inner = Math.min(width, room) - 2 * margin;
+    const inside = fitLabel(parts, inner, margin, measure);
+    // What is too narrow for a word has it beside it, up to the next one.
+    const beside = room - width - margin;
+    const shown = inside.length
+      ? inside
+      : fitLabel(parts, beside, margin, measure);
+    let x = left + (inside.length ? margin : width + margin / 2);
+    shown.forEach((part, index) => {
       pen.text(part, x, top + this._px(CHIP / 2), style(index));
       x += measure(part) + margin;
     });

@@ -2,7 +2,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import type { ICellHistory } from '../model/cells';
+import type { ICellHistory, ICellRun } from '../model/cells';
 import type { IGpu } from '../model/gpuContract';
 import { serverTime } from '../model/serverTime';
 import type {
@@ -14,6 +14,9 @@ import type { ChartMetric } from './metrics';
 import type { Recording } from './recording';
 import { Records } from './records';
 import type { IPast } from './records';
+import { selectCells, selectGpus } from './selection';
+import type { IChoice } from './selection';
+import { Waits } from './waits';
 
 const MINUTE = 60;
 /** Seconds: no closer than this. */
@@ -36,6 +39,9 @@ export class TimelineModel implements IDisposable {
     this._records = new Records(pools, past, this.span);
     this._records.loaded.connect(this._emit, this);
   }
+
+  /** When ranks waited in collectives. */
+  readonly waits = new Waits();
 
   /** Emitted after any change. */
   get changed(): ISignal<this, void> {
@@ -119,8 +125,27 @@ export class TimelineModel implements IDisposable {
     }
   }
 
+  /** Those that are shown. */
   get gpus(): readonly IGpu[] {
-    return this.pools.gpus?.gpus ?? [];
+    const { gpus, telemetry } = this.pools;
+    const all = gpus?.gpus ?? [];
+    const { selection } = this._choice;
+    return selectGpus(selection, all, this.current.pool, telemetry);
+  }
+
+  /** The cells that are shown. */
+  get runs(): readonly ICellRun[] {
+    const { selection } = this._choice;
+    return selectCells(selection, this.current.pool, this.cells);
+  }
+
+  get choice(): IChoice {
+    return this._choice;
+  }
+
+  choose(change: Partial<IChoice>): void {
+    this._choice = { ...this._choice, ...change };
+    this._emitOptions();
   }
 
   get cells(): ICellHistory {
@@ -202,7 +227,10 @@ export class TimelineModel implements IDisposable {
   }
 
   private get _whole(): View {
-    return [this.now - this.span, this.now];
+    const begin = this.now - this.span;
+    const first = this._choice.isFitted ? this.recording.times[0] : undefined;
+    const fitted = Math.max(begin, first ?? begin);
+    return [Math.min(fitted, this.now - CLOSEST), this.now];
   }
 
   /** Go on where it was left: what has happened since is asked of the server. */
@@ -220,6 +248,7 @@ export class TimelineModel implements IDisposable {
   }
 
   private _onTelemetry(): void {
+    this.waits.add(this.pools, this.pools.telemetry.time ?? serverTime());
     if (!this.isFollowing) {
       return;
     }
@@ -241,7 +270,7 @@ export class TimelineModel implements IDisposable {
   }
 
   private _uuids(): string {
-    return this.gpus.map(({ uuid }) => uuid).join(' ');
+    return (this.pools.gpus?.gpus ?? []).map(({ uuid }) => uuid).join(' ');
   }
 
   private _emit(): void {
@@ -257,6 +286,11 @@ export class TimelineModel implements IDisposable {
   private readonly _optionsChanged = new Signal<this, void>(this);
   private _metric: ChartMetric = 'utilization';
   private _minutes = 15;
+  private _choice: IChoice = {
+    selection: 'used',
+    isOverlay: false,
+    isFitted: false
+  };
   private readonly _records: Records;
   private _watching: readonly IDisposable[] = [];
   private _pausedAt: number | null = null;

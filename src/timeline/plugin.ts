@@ -25,6 +25,7 @@ import {
 import { jumpTo } from './jump';
 import { METRICS, RANGES } from './metrics';
 import { TimelineModel } from './model';
+import { SELECTIONS } from './selection';
 import { Timeline } from './timeline';
 import { fillToolbar } from './toolbar';
 
@@ -92,7 +93,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
         'Show utilization, memory, power and temperature of the GPUs over time.'
       ),
       icon: timelineIcon,
-      execute: async ({ metric, minutes }) => {
+      execute: async ({ metric, minutes, gpus }) => {
         let widget = tracker.currentWidget;
         if (!widget) {
           widget = make();
@@ -100,11 +101,15 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
           // A layout of another version may name what is not there.
           model.metric = METRICS.find(name => name === metric) ?? model.metric;
           model.minutes = RANGES.find(one => one === minutes) ?? model.minutes;
+          const selection = SELECTIONS.find(one => one === gpus);
+          model.choose({ selection: selection ?? model.choice.selection });
           await tracker.add(widget);
           const added = widget;
-          let saved = `${model.metric} ${model.minutes}`;
+          const describe = () =>
+            `${model.metric} ${model.minutes} ${model.choice.selection}`;
+          let saved = describe();
           model.optionsChanged.connect(() => {
-            const state = `${model.metric} ${model.minutes}`;
+            const state = describe();
             if (state !== saved) {
               saved = state;
               void tracker.save(added);
@@ -132,7 +137,8 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
         name: () => 'gpu-timeline',
         args: ({ content: { model } }) => ({
           metric: model.metric,
-          minutes: model.minutes
+          minutes: model.minutes,
+          gpus: model.choice.selection
         })
       });
     }

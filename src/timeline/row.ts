@@ -81,6 +81,7 @@ export class Row {
       values,
       top,
       bands: cells.on(uuid),
+      waits: this._model.waits.on(uuid),
       colours: colours.curve(ranks[0])
     };
   }

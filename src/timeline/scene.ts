@@ -4,6 +4,8 @@ import type { ICurve, ICurves } from './curves';
 /** The page's pixels, which the style sheet has too. */
 export const LABEL_WIDTH = 148;
 export const AXIS_HEIGHT = 24;
+/** Of a line of the legend, where all curves are in one chart. */
+export const LEGEND_LINE = 18;
 /** Of a lane of chips, and of a chip in it. */
 export const [LANE, CHIP] = [24, 18];
 /** Of a picture that is saved. */
@@ -36,6 +38,8 @@ export interface IScene extends Omit<ICurves, 'grid' | 'curves'> {
   /** In the page's pixels. */
   chips: readonly ILabelledChip[];
   rows: readonly IRowWords[];
+  /** Whether all curves are in one row. */
+  isOverlay: boolean;
   /** What the right edge is called; null if that is not now. */
   now: string | null;
   /** The page's pixels from the curves' left edge. */
@@ -54,6 +58,11 @@ export function fullHeight(scene: IScene): number {
   const title = scene.title === null ? 0 : TITLE_HEIGHT;
   return (
     Math.round((above + title) * scene.ratio) +
-    scene.rows.length * scene.rowHeight
+    rowCount(scene) * scene.rowHeight
   );
+}
+
+/** How many rows there are below one another. */
+export function rowCount({ rows, isOverlay }: IScene): number {
+  return isOverlay ? Math.min(1, rows.length) : rows.length;
 }

@@ -13,6 +13,8 @@ import React from 'react';
 
 import { METRICS, RANGES, nameMetric } from './metrics';
 import type { ChartMetric } from './metrics';
+import { SELECTIONS } from './selection';
+import type { Selection } from './selection';
 import { makeTable } from './table';
 import type { Timeline } from './timeline';
 
@@ -55,6 +57,36 @@ export function fillToolbar(
         trans._n('last %1 minute', 'last %1 minutes', minutes)
       ])}
       choose={minutes => (model.minutes = Number(minutes))}
+    />
+  ));
+  add('gpus', () => (
+    <Choice
+      label={trans.__('GPUs')}
+      value={model.choice.selection}
+      options={SELECTIONS.map(one => [one, nameSelection(one, trans)])}
+      choose={selection => model.choose({ selection: selection as Selection })}
+    />
+  ));
+  add('overlay', () => (
+    <ToolbarButtonComponent
+      label={model.choice.isOverlay ? trans.__('Rows') : trans.__('Overlay')}
+      tooltip={
+        model.choice.isOverlay
+          ? trans.__('Show a row for each GPU')
+          : trans.__('Show all curves in one chart')
+      }
+      onClick={() => model.choose({ isOverlay: !model.choice.isOverlay })}
+    />
+  ));
+  add('fit', () => (
+    <ToolbarButtonComponent
+      label={model.choice.isFitted ? trans.__('Full range') : trans.__('Fit')}
+      tooltip={
+        model.choice.isFitted
+          ? trans.__('Show the whole range')
+          : trans.__('Leave out the time before the first value')
+      }
+      onClick={() => model.choose({ isFitted: !model.choice.isFitted })}
     />
   ));
   add('pause', () => (
@@ -111,6 +143,17 @@ export function fillToolbar(
       }
     />
   ));
+}
+
+function nameSelection(selection: Selection, trans: TranslationBundle): string {
+  switch (selection) {
+    case 'used':
+      return trans.__('GPUs in use');
+    case 'all':
+      return trans.__('All GPUs');
+    case 'own':
+      return trans.__('This pool');
+  }
 }
 
 interface IChoiceProps {

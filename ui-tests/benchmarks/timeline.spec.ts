@@ -56,10 +56,13 @@ test('an update of the timeline: 16 GPUs, 15 minutes', async ({
   // The fixture's page is a proxy, which the browser's protocol does not know.
   const [bare] = page.context().pages();
   const meter = await Meter.on(bare);
-  const command = (id: string) =>
-    page.evaluate(async id => {
-      await window.jupyterapp.commands.execute(id);
-    }, id);
+  const command = (id: string, args = {}) =>
+    page.evaluate(
+      async ([id, args]) => {
+        await window.jupyterapp.commands.execute(id, args);
+      },
+      [id, args] as const
+    );
   const timeline = page.locator('#jupyter-dist-timeline');
   const floor = (name: Floor) => async () => {
     await showFloor(bare, name);
@@ -82,7 +85,7 @@ test('an update of the timeline: 16 GPUs, 15 minutes', async ({
   const longest: number[] = [];
   const keep = (name: string, cost: ICost) => (costs[name] ??= []).push(cost);
   for (let round = 0; round < ROUNDS; round++) {
-    await command('jupyter-dist:open-timeline');
+    await command('jupyter-dist:open-timeline', { gpus: 'all' });
     await expect(timeline).toBeVisible();
     // The first frame draws everything.
     await feed.send(5, PAUSE);
@@ -134,7 +137,9 @@ test('the heap after an hour of updates', async ({ page }) => {
   const [bare] = page.context().pages();
   const meter = await Meter.on(bare);
   await page.evaluate(() =>
-    window.jupyterapp.commands.execute('jupyter-dist:open-timeline')
+    window.jupyterapp.commands.execute('jupyter-dist:open-timeline', {
+      gpus: 'all'
+    })
   );
   // An hour is as long as anything is kept: from then on it may not grow.
   await feed.send(HOUR, 1);

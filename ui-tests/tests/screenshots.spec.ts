@@ -157,6 +157,7 @@ test.describe('on a pretend machine', () => {
     });
     const timeline = page.locator('#jupyter-dist-timeline');
     await timeline.getByLabel('Range').selectOption('5');
+    await timeline.getByLabel('GPUs').selectOption('All GPUs');
     await expect(timeline.getByRole('img', { name: /^GPU 7/ })).toBeVisible();
     await draw(page, 'timeline', timeline);
   });

@@ -57,6 +57,7 @@ test.describe('on a pretend machine', () => {
   }) => {
     const timeline = new Timeline(page);
     await timeline.open();
+    await timeline.root.getByLabel('GPUs').selectOption('All GPUs');
     await expect(timeline.chart(7)).toBeVisible();
     await expect(timeline.chart(6)).toHaveAccessibleName(
       /utilization: 64 % · memory: /
@@ -184,6 +185,19 @@ test.describe('on a pretend machine', () => {
       await expect(chip).toBeVisible();
       await timeline.root.getByLabel('Range').selectOption('last 1 minute');
       await timeline.expectAccessible();
+    });
+
+    await test.step('alone with the GPUs of its pool, in one chart', async () => {
+      await timeline.root.getByLabel('GPUs').selectOption('All GPUs');
+      await expect(timeline.chart(7)).toBeVisible();
+      await timeline.root.getByLabel('GPUs').selectOption('This pool');
+      await expect(timeline.chart(7)).toHaveCount(0);
+      await expect(timeline.chart(1)).toBeVisible();
+      await timeline.button('Overlay').click();
+      await timeline.button('Fit').click();
+      await expect(timeline.button('Full range')).toBeVisible();
+      await timeline.expectAccessible();
+      await timeline.button('Rows').click();
     });
 
     await test.step('in the table', async () => {

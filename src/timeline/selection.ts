@@ -1,0 +1,47 @@
+import type { ICellHistory, ICellRun } from '../model/cells';
+import type { IPool } from '../model/contract';
+import type { IGpu } from '../model/gpuContract';
+import { isInUse } from '../model/gpuUse';
+import type { ITelemetry } from '../model/telemetry';
+
+/** Whose curves and cells are shown: of all GPUs, of those in use, or of the notebook's own pool. */
+export const SELECTIONS = ['used', 'all', 'own'] as const;
+export type Selection = (typeof SELECTIONS)[number];
+
+/** What is shown of all that is known. */
+export interface IChoice {
+  readonly selection: Selection;
+  /** Whether all curves are in one chart. */
+  readonly isOverlay: boolean;
+  /** Whether it begins with the first value, if that is later than its range begins. */
+  readonly isFitted: boolean;
+}
+
+/**
+ * The GPUs that are shown. If that would be none, there is nothing to choose from, and all are.
+ */
+export function selectGpus(
+  selection: Selection,
+  gpus: readonly IGpu[],
+  own: IPool | null,
+  telemetry: ITelemetry
+): readonly IGpu[] {
+  const isShown = ({ uuid }: IGpu): boolean => {
+    if (selection === 'own') {
+      return own?.ranks.some(({ gpu }) => gpu?.uuid === uuid) ?? false;
+    }
+    return isInUse(telemetry.gpu(uuid)) || telemetry.cells.on(uuid).length > 0;
+  };
+  const shown = selection === 'all' ? gpus : gpus.filter(isShown);
+  return shown.length ? shown : gpus;
+}
+
+export function selectCells(
+  selection: Selection,
+  own: IPool | null,
+  { all }: ICellHistory
+): readonly ICellRun[] {
+  return selection === 'own' && own
+    ? all.filter(({ pool }) => pool === own.id)
+    : all;
+}
