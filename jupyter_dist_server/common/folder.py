@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import signal
 import stat
 import sys
 import tempfile
@@ -28,6 +29,8 @@ two are ours, see `cell_channel` and `ipykernel_internals`."""
 _OURS = ("cells", "pipe")
 
 AGENT_SOCKET = "agent.sock"
+STACK_SIGNAL = getattr(signal, "SIGRTMIN", 0) + 7
+"""Has a rank on Linux write its stack, whatever it does; glibc and debuggers use none that high."""
 PREFIX = "jdist-"
 ORDERS = "agent.json"
 """What a zygote gives to a new agent: its environment and working directory."""
@@ -170,6 +173,16 @@ def endpoint(folder: Path, rank: int, channel: str, address: RankAddress | None 
     if address:
         return f"tcp://{address.host}:{address.ports[channel]}"
     return f"ipc://{folder / f'r{rank}'}-{CHANNELS[channel]}"
+
+
+def recorder_socket(folder: Path, rank: int) -> Path:
+    """Return where a rank's flight recorder can be asked, also while it holds the GIL."""
+    return folder / f"r{rank}-fr"
+
+
+def stack_file(folder: Path, rank: int) -> Path:
+    """Return where a rank writes its main thread's stack at a `STACK_SIGNAL`."""
+    return folder / f"rank-{rank}.stack"
 
 
 def log_tail(path: Path, lines: int = 12) -> list[str]:

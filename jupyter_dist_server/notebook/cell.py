@@ -24,11 +24,15 @@ from .output.publication import Publication, publish
 from .output.rank_tabs import RankTabs
 from .output.results import TakesOutputs
 from .questions import Questions, ask, on_sigint
+from .wait_watch import WaitWatch
 
 MAX_DRAIN = 0.1
 """Seconds for which outputs are taken in before they are shown."""
 
 _STOPPED = "KeyboardInterrupt"
+
+_LOOKED = "looked"
+"""The event that says that somebody has looked why ranks wait."""
 
 _Event = tuple[int, str, Content]
 
@@ -100,6 +104,9 @@ class Cell:
         self._interrupts = 0
         self._failures = EarlyFailures(ranks)
         self._questions = Questions()
+        self._watch = WaitWatch(
+            client, loop, f"{name}-why", lambda: self._events.put((0, _LOOKED, {}))
+        )
 
     def run(self, code: str, execution_count: int | None, allow_stdin: bool) -> None:
         """Run the code.
@@ -136,6 +143,8 @@ class Cell:
                 future.add_done_callback(self._on_done)
                 self._show_until_done()
             self._publish(self._view.take(time.monotonic(), last=True))
+            if not self._interrupts:  # or it shows why somebody pressed Stop
+                publish(self._watch.end())
         finally:
             self._hand_over_late_output()
         replies = future.result()
@@ -174,7 +183,7 @@ class Cell:
         with self._event_lock:
             self._over = True
             while not self._events.empty():
-                if event := self._events.get():
+                if (event := self._events.get()) and event[1] != _LOOKED:
                     self._late.show(*event)
 
     def _on_event(self, rank: int, kind: str, content: Content) -> None:
@@ -208,11 +217,14 @@ class Cell:
             self._announce(now)
             self._check_limit(now)
             self._ask(now)
+            if not self._interrupts:  # it is known why somebody pressed Stop
+                self._watch.look(now)
             times = [
                 self._view.next_time(now),
                 self._failures.due,
                 self._late_at,
                 self._questions.due,
+                None if self._interrupts else self._watch.due,
             ]
             wake = min((t for t in times if t is not None and t < float("inf")), default=None)
             try:
@@ -242,6 +254,10 @@ class Cell:
             self._loop.call(self._stop)
 
     def _take(self, rank: int, kind: str, content: Content) -> None:
+        if kind == _LOOKED:
+            if not self._interrupts:
+                publish(self._watch.take())
+            return
         if self._options.results is not None:
             self._options.results.add(rank, kind, content)
         if kind == "finished":

@@ -20,6 +20,7 @@ from .magics.check_magics import CheckMagics
 from .magics.compatibility import CompatibilityMagics
 from .magics.export_magics import ExportMagics
 from .magics.pool_magics import PoolMagics
+from .magics.state_magics import StateMagics
 from .magics.value_magics import ValueMagics
 from .output.replay import Replay
 from .session.current_pool import CurrentPool
@@ -34,6 +35,7 @@ MAGICS: tuple[type[DistMagics], ...] = (
     CheckMagics,
     ExportMagics,
     CompatibilityMagics,
+    StateMagics,
 )
 """All of ours."""
 

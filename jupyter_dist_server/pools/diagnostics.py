@@ -6,12 +6,15 @@ import asyncio
 from pathlib import Path
 
 from ..client.agent_link import AgentLink
+from ..client.evidence import gather_evidence
 from ..client.rank_connection import RankConnection
 from ..common.errors import DistError
 from ..common.processes import POOL_ENDED, ProcessRef, is_stopped
 from ..common.protocol.rank_messages import StackReply, StackRequest
 from ..common.protocol.records import PoolRecord, RankRecord
 from ..common.rank_specs import check_ranks
+from ..verdicts.hang import explain_hang
+from ..verdicts.verdict import Verdict
 
 PATIENCE = 2.0
 """Seconds within which a rank, or its agent, answers."""
@@ -101,6 +104,29 @@ def _silent(rank: RankRecord) -> DistError:
         f"{who}: it is in C code that holds the GIL.",
         f"Run py-spy dump --native --pid {rank.pid} to see where. Then interrupt or kill the rank.",
     )
+
+
+async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | None:
+    """Return why ranks of a running pool have waited since some time; `None` if none does.
+
+    Raises
+    ------
+    DistError
+        If the pool is not running.
+    """
+    if record.state != "RUNNING":
+        raise DistError(
+            "pool_not_running", f"The pool is not running: its state is {record.state.value}."
+        )
+    try:
+        async with RankConnection(Path(record.folder)) as connection:
+            for rank in record.ranks:
+                if rank.state == "dead":
+                    connection.note_death(rank.rank, rank.exit or "")
+            evidence = await gather_evidence(connection, record.ranks, signal=True)
+    except OSError:  # this very moment; the record will say so soon
+        raise _ended() from None
+    return explain_hang(evidence, older_than)
 
 
 async def log_of(record: PoolRecord, rank: int) -> list[str]:

@@ -11,14 +11,18 @@ from pathlib import Path
 
 import psutil
 
+from ..client.evidence import gather_evidence
 from ..client.rank_connection import RankConnection, read_reply
+from ..client.standstill import Standstill
 from ..common.process_memory import ProcessMemory
 from ..common.processes import ProcessRef
 from ..common.protocol.collectives import UNCOUNTED
 from ..common.protocol.jupyter_messages import Message
 from ..common.protocol.rank_messages import RankStatus, StatusRequest, Whereabouts
-from ..common.protocol.records import PoolState, RankRecord
+from ..common.protocol.records import PoolRecord, PoolState, RankRecord
 from ..common.tasks import Tasks
+from ..verdicts.hang import explain_hang
+from ..verdicts.verdict import Verdict
 from .manager import PoolManager
 from .pool import Pool
 
@@ -69,10 +73,15 @@ class RankUsage:
     ----------
     latest : dict
         By pool id, one `Usage` per rank, `None` for a rank that has no process.
+    verdicts : dict
+        By pool id, why its ranks wait.
     """
 
     def __init__(self, manager: PoolManager, interval: float = 2.0) -> None:
         self.latest: dict[str, list[Usage | None]] = {}
+        self.verdicts: dict[str, Verdict] = {}
+        self._found: dict[str, Verdict | None] = {}
+        self._standstills: dict[tuple[str, int], Standstill] = {}
         self._manager = manager
         self._interval = interval
         self._wanted = 0
@@ -129,8 +138,9 @@ class RankUsage:
         found = await asyncio.gather(*(self._look_at(pool) for pool in running))
         await self._forget({(p.record.id, p.record.generation) for p in running})
         latest = {pool.record.id: used for pool, used in zip(running, found, strict=True)}
-        if latest != self.latest:
-            self.latest = latest
+        verdicts = {pool: why for pool in latest if (why := self._found.get(pool))}
+        if latest != self.latest or verdicts != self.verdicts:
+            self.latest, self.verdicts = latest, verdicts
             for listener in list(self._listeners):
                 listener()
 
@@ -150,11 +160,31 @@ class RankUsage:
                 self._connections[key].open()
             living = [rank.rank for rank in record.ranks if rank.state != "dead"]
             answers = await self._ask(key, living)
+            self._found[record.id] = await self._judge(record, key, living, answers)
         except OSError:  # it has ended this very moment
             answers = {}
         ranks = list(record.ranks)
         said = [answers.get(rank.rank) for rank in ranks]
         return await asyncio.to_thread(lambda: list(map(self._usage, ranks, said)))
+
+    async def _judge(
+        self,
+        record: PoolRecord,
+        key: tuple[str, int],
+        living: list[int],
+        said: dict[int, RankStatus],
+    ) -> Verdict | None:
+        """Return why ranks wait, if some do not go on."""
+        standstill = self._standstills.setdefault(key, Standstill())
+        if not standstill.is_seen(said, living):
+            return None
+        connection = self._connections[key]
+        for rank in record.ranks:
+            if rank.state == "dead":
+                connection.note_death(rank.rank, rank.exit or "")
+        evidence = await gather_evidence(connection, record.ranks)
+        verdict = explain_hang(evidence, time.time(), standstill.since)
+        return verdict if verdict and verdict.concerns_all else None
 
     async def _ask(self, key: tuple[str, int], ranks: list[int]) -> dict[int, RankStatus]:
         """Return what ranks say of themselves, without those that do not answer in time."""
@@ -218,6 +248,8 @@ class RankUsage:
     async def _forget(self, kept: set[tuple[str, int]]) -> None:
         for key in set(self._connections) - kept:
             self._asked.pop(key, None)
+            self._standstills.pop(key, None)
+            self._found.pop(key[0], None)
             await self._connections.pop(key).close()
         if not kept:
             self._processes.clear()

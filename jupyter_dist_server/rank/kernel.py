@@ -16,6 +16,7 @@ from typing import Any
 import zmq
 
 from ..common.protocol.cell_messages import ENDS_CELL, cell_topic
+from ..common.protocol.evidence import EvidenceRequest
 from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.memory_messages import EstimateRequest, MemoryRequest
 from ..common.protocol.rank_messages import (
@@ -36,6 +37,7 @@ from .cells.cell_runner import run_cell
 from .cells.error_content import error_content
 from .cells.shell import RankShell
 from .comm_handlers import CommHandlers
+from .evidence import EvidenceHandlers
 from .group.process_group import GroupHandlers
 from .ipykernel_internals import BaseKernel
 from .output.capture import take_in_everything
@@ -47,6 +49,9 @@ from .value_handlers import ValueHandlers
 from .variables.handlers import VariableHandlers
 from .whereabouts import whereabouts
 
+_LONGEST_ERROR = 200
+"""Characters of an error that are told where others wait for the rank that it ended."""
+
 
 class RankKernel(
     ValueHandlers,
@@ -54,6 +59,7 @@ class RankKernel(
     CommHandlers,
     GroupHandlers,
     StackHandlers,
+    EvidenceHandlers,
     BaseKernel,
 ):
     """A conforming kernel that also tells its status while the main thread is stuck.
@@ -66,6 +72,7 @@ class RankKernel(
         *BaseKernel.control_msg_types,
         *(form.kind for form in CONTROL_REQUESTS),
         *(form.kind for form in (VariablesRequest, MemoryRequest, EstimateRequest)),
+        EvidenceRequest.kind,
     ]
     msg_types = [*BaseKernel.msg_types, RegroupRequest.kind]  # noqa: RUF012
     shell_class = RankShell
@@ -78,6 +85,7 @@ class RankKernel(
         self._cell: int | None = None
         self._cell_id: str | None = None
         self._request: str | None = None
+        self._ended = ""
         self._cancelled: set[str] = set()
         self._running = ""
 
@@ -159,6 +167,7 @@ class RankKernel(
             self._end_interrupts()
             signal.signal(signal.SIGINT, handler)
             self._end()
+        self._ended = _in_one_line(reply)
         outbox.end(cell, request["header"])
         if self.iopub_thread.sent == sent:
             self.session.send(socket, "execute_reply", reply, request, idents)
@@ -240,7 +249,7 @@ class RankKernel(
         self.recent_cells.append(count or 0)
         self.ran += 1
         self._request = self.get_parent("shell")["header"]["msg_id"]
-        self._state, self._since = "busy", time.time()
+        self._state, self._since, self._ended = "busy", time.time(), ""
 
     def _end(self) -> None:
         take_in_everything(self.iopub_thread.captured)
@@ -267,6 +276,14 @@ class RankKernel(
 
 def _ignore(number: int, frame: Any) -> None:
     """Ignore a signal; unlike `SIG_IGN`, programs that the rank starts do not inherit this."""
+
+
+def _in_one_line(reply: Content) -> str:
+    """Return the error with which a cell ended; empty if it went well."""
+    if reply["status"] == "ok":
+        return ""
+    what = f"{reply['ename']}: {reply['evalue']}" if reply["evalue"] else reply["ename"]
+    return str(what).partition("\n")[0][:_LONGEST_ERROR]
 
 
 def _let_threads_inherit_context() -> None:

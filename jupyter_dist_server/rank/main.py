@@ -28,6 +28,7 @@ from ..common.folder import rank_connection, read_config
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.rank_start import Failed, RankOrders, Ready
 from ..common.protocol.reason import Reason
+from . import recorder
 from .curve_gate import RemotePlace
 from .group.process_group import ProcessGroup
 from .report import Reporter
@@ -197,6 +198,8 @@ def _start(orders: RankOrders) -> Any:
         torch.set_num_threads(int(threads))
     if device != "cpu":
         torch.cuda.set_device(device)
+    recorder.switch_on()
+    recorder.serve(Path(orders.folder), orders.rank)
     others = frozenset(
         node.address for place, node in enumerate(config.nodes) if place != config.node
     )

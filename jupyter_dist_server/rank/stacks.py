@@ -48,7 +48,7 @@ def stacks(busy: bool) -> str:
     places = {ident: list(_walk(frame)) for ident, frame in frames.items()}
     threads = {thread.ident: thread for thread in threading.enumerate()}
     main = threading.main_thread().ident or 0
-    told = [_tell('Thread "MainThread", which runs cells', _of_the_cell(places.pop(main)), busy)]
+    told = [_tell('Thread "MainThread", which runs cells', of_the_cell(places.pop(main)), busy)]
     left_out = [threading.current_thread().name]
     for ident, whole in sorted(places.items()):
         stack, thread = _of_the_thread(whole), threads.get(ident)
@@ -69,7 +69,7 @@ def _walk(frame: FrameType | None) -> Iterator[Place]:
         frame = frame.f_back
 
 
-def _of_the_cell(stack: list[Place]) -> list[Place]:
+def of_the_cell(stack: list[Place]) -> list[Place]:
     """Return the part of the main thread's stack that belongs to the cell; none between cells."""
     names = [frame.f_code.co_name for frame, _ in stack]
     below = [place for place, name in enumerate(names) if name == _RUNS_CELLS]

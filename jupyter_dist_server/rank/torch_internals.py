@@ -13,6 +13,10 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..common.protocol.collectives import BACKWARD as BACKWARD
+from ..common.protocol.collectives import WAITING_MODULES as WAITING_MODULES
+from ..common.protocol.collectives import WRAPPER as WRAPPER
+
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
@@ -21,22 +25,9 @@ Make = Callable[..., Any]
 TimeLimits = list[tuple[Any, datetime.timedelta]]
 """The backends of a group, and the time limit of each."""
 
-WAITING_MODULES = (
-    "torch.distributed.distributed_c10d",
-    "torch.distributed._functional_collectives",
-    "torch.distributed.rendezvous",
-    "torch.distributed.rpc",
-    "torch.distributed.rpc.api",
-)
-"""Modules whose functions wait for other ranks. More of torch does, but by these."""
-WRAPPER = "wrapper"
-"""What torch calls the functions around its own."""
 DDP_MODULE = "torch.nn.parallel.distributed"
 DDP_INNER_MODULES = ("torch.distributed.utils", DDP_MODULE)
 """Modules out of which `DistributedDataParallel` calls the C code that waits."""
-BACKWARD = "_engine_run_backward"
-"""torch's function in which gradients are computed, and exchanged if a model is wrapped."""
-
 _RPC = "torch.distributed.rpc.api"
 
 # -- all groups of this process ---------------------------------------------------------------
@@ -116,6 +107,15 @@ def wrap_gloo(wrap: Callable[..., Make]) -> None:
     for name in ("split_group", "merge_remote_group"):
         if hasattr(group, name):  # not in every torch
             setattr(group, name, wrap(getattr(group, name), opened=True))
+
+
+def groups_by_name() -> dict[str, tuple[list[int], str]]:
+    """Return the ranks of each group that this rank is in, and how its maker describes it."""
+    world = _world()
+    return {
+        group.group_name: (sorted(world.pg_group_ranks.get(group, {})), group.group_desc)
+        for group in groups()
+    }
 
 
 # -- one group --------------------------------------------------------------------------------
@@ -257,3 +257,26 @@ def _end_rpc(api: Any) -> None:
         api._destroy_rref_context(True)
     api._cleanup_python_rpc_handler()
     api._reset_current_rpc_agent()
+
+
+# -- the flight recorder ----------------------------------------------------------------------
+
+
+def serve_recorded(path: str) -> Any:
+    """Serve it over HTTP on a Unix socket; `None` if this torch cannot."""
+    from torch._C import _distributed_c10d
+
+    server = getattr(_distributed_c10d, "_WorkerServer", None)
+    return server and server(path)
+
+
+def dump_recorded(lines: bool) -> list[bytes]:
+    """Return what is recorded of gloo, and of NCCL, with lines of code or without.
+
+    There is nothing if this torch does not record.
+    """
+    from torch._C import _distributed_c10d
+
+    names = ("_dump_fr_trace", "_dump_nccl_trace")
+    dumps = (getattr(_distributed_c10d, name, None) for name in names)
+    return [dump(True, lines, False) for dump in dumps if dump]

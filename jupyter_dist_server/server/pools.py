@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
+
+import msgspec
 
 from ..common.errors import DistError
 from ..common.rank_specs import MAX_RANKS
@@ -11,7 +14,7 @@ from ..jobs.leases.lease import holders
 from ..placement.conflicts import unavailable
 from ..placement.request import MAX_SECONDS, PoolRequest, as_integer
 from ..placement.request_schema import start_schema
-from ..pools.diagnostics import log_of, stack_of
+from ..pools.diagnostics import log_of, stack_of, verdict_of
 from ..pools.pool import Pool
 from .base import DistHandler, StatusHandler
 from .gpus.handlers import GpuHandler
@@ -157,6 +160,26 @@ class StackHandler(StatusHandler):
         await self.require("read")
         record, number = self.manager.get(pool_id).record, _read_rank(rank)
         self.finish({"rank": number, "text": await stack_of(record, number)})
+
+
+class VerdictHandler(StatusHandler):
+    """Why the ranks of a pool wait."""
+
+    async def get(self, pool_id: str) -> None:
+        """Say it; with ``?seconds=10`` only if they have waited for that long."""
+        await self.require("read")
+        record = self.manager.get(pool_id).record
+        seconds = self._seconds()
+        verdict = await verdict_of(record, time.time() - seconds if seconds else None)
+        self.finish({"verdict": None if verdict is None else msgspec.to_builtins(verdict)})
+
+    def _seconds(self) -> float:
+        try:
+            return min(max(float(self.get_query_argument("seconds", "0")), 0.0), MAX_SECONDS)
+        except ValueError:
+            raise DistError(
+                "bad_request", "seconds must be a number of seconds.", field="seconds"
+            ) from None
 
 
 class LogHandler(StatusHandler):

@@ -36,6 +36,7 @@ from .pools import (
     RestartHandler,
     StackHandler,
     StartSchemaHandler,
+    VerdictHandler,
 )
 from .stream import StreamHandler
 
@@ -80,6 +81,7 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_POOL + "/kill", KillHandler),
     (_POOL + "/extend", ExtendHandler),
     (_POOL + "/execute", ExecuteHandler),
+    (_POOL + "/verdict", VerdictHandler),
     (_RANK + "/stack", StackHandler),
     (_RANK + "/log", LogHandler),
     (r"jupyter-dist/cells", CellsHandler),

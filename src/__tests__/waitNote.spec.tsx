@@ -55,3 +55,37 @@ it('says nothing of a wait that it was told of before nobody looked', () => {
   act(() => void telemetry.watch('gpus'));
   expect(host.textContent).not.toContain('joined');
 });
+
+it('says what the server has found out, also of a wait that no rank tells of itself', () => {
+  const stream = new FakeStream();
+  const telemetry = new Telemetry(stream);
+  const pool = makePool({
+    ranks: [makeRank(0, { state: 'busy', cell: 9 }), makeRank(1)]
+  });
+  show({ pool, telemetry, waitLimit: 10 });
+  const sentence =
+    'Rank 0 waits in all_reduce #7 (20 × float32), begun by `loss.backward()` at In[9] line 5. Rank 1 never began it: it has finished its cell.';
+  const verdict = {
+    kind: 'never_joined',
+    sentence,
+    hint: '',
+    ranks: [1],
+    stuck: true,
+    remedies: [],
+    op: 'all_reduce #7',
+    since: Date.now() / 1000 - 7
+  };
+  const pools = { p1: [makeUsage(0), makeUsage(1)] };
+  act(() =>
+    stream.received.emit({ type: 'usage', pools, verdicts: { p1: verdict } })
+  );
+  expect(host.textContent).not.toContain('never');
+  act(() => {
+    jest.advanceTimersByTime(3300);
+  });
+  expect(host.textContent).toContain(
+    `Rank 1 never joined all_reduce #7. ${sentence}`
+  );
+  act(() => stream.received.emit({ type: 'usage', pools, verdicts: {} }));
+  expect(host.textContent).not.toContain('never');
+});

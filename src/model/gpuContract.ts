@@ -153,6 +153,26 @@ export interface IUsageMessage {
   type: 'usage';
   /** By pool; null for a rank that did not answer. */
   pools: Record<string, (IUsage | null)[]>;
+  /** By pool, why its ranks wait; not there if none waits. */
+  verdicts?: Record<string, IVerdict>;
+}
+
+/** Why the ranks of a pool do not go on. */
+export interface IVerdict {
+  kind: string;
+  /** In the words of the kernel's output. */
+  sentence: string;
+  /** What to do next. */
+  hint: string;
+  /** The ranks that the others wait for. */
+  ranks: number[];
+  /** Whether it will not end by itself. */
+  stuck: boolean;
+  remedies: { label: string; magic: string }[];
+  /** The collective. */
+  op: string | null;
+  /** Unix seconds: the wait began; null if that is not known. */
+  since: number | null;
 }
 
 export type TelemetryMessage =

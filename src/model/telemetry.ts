@@ -12,6 +12,7 @@ import type {
   IHistoryMessage,
   ISampleMessage,
   IUsageMessage,
+  IVerdict,
   Metric,
   Topic,
   Values
@@ -42,6 +43,8 @@ export interface ITelemetry {
   readonly time: number | null;
   gpu(uuid: string): IReading;
   rank(poolId: string, rank: number): IRankReading;
+  /** Why the ranks of a pool wait; null if none does. */
+  verdict(poolId: string): IVerdict | null;
   /** Which cells ran when. */
   readonly cells: ICellHistory;
   /** Ask the server to send readings, until the answer is disposed of. */
@@ -90,6 +93,10 @@ export class Telemetry implements ITelemetry {
     return this._ranks.get(rankKey(poolId, rank)) ?? SILENT;
   }
 
+  verdict(poolId: string): IVerdict | null {
+    return this._verdicts[poolId] ?? null;
+  }
+
   watch(topic: Topic): IDisposable {
     this._topics.push(topic);
     this._ask();
@@ -116,6 +123,7 @@ export class Telemetry implements ITelemetry {
    */
   private _age(): void {
     this._isTold = false;
+    this._verdicts = {};
     for (const [key, reading] of this._ranks) {
       this._ranks.set(key, { ...reading, usage: null });
     }
@@ -211,7 +219,8 @@ export class Telemetry implements ITelemetry {
     });
   }
 
-  private _onUsage({ pools }: IUsageMessage): void {
+  private _onUsage({ pools, verdicts = {} }: IUsageMessage): void {
+    this._verdicts = verdicts;
     const now = serverTime();
     const before = this._ranks;
     this._ranks = new Map();
@@ -260,6 +269,7 @@ export class Telemetry implements ITelemetry {
   private readonly _gpus = new Map<string, IReading>();
   private readonly _curves = new Map<string, Series>();
   private _ranks = new Map<string, IRankReading>();
+  private _verdicts: Record<string, IVerdict> = {};
   private _order: string[] = [];
   private _trouble: ITrouble | null = null;
   private _time: number | null = null;

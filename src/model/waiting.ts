@@ -1,5 +1,5 @@
 import type { IPool, IRank } from './contract';
-import type { IUsage } from './gpuContract';
+import type { IUsage, IVerdict } from './gpuContract';
 import type { ITelemetry } from './telemetry';
 
 /** Ranks that wait in one collective. */
@@ -27,6 +27,12 @@ export interface ILongWait {
   /** The longest first. */
   waits: [IWait, ...IWait[]];
   absences: IAbsence[];
+}
+
+/** A wait as the server explains it, and as it is seen from here; one of them is there. */
+export interface INotedWait {
+  verdict: IVerdict | null;
+  wait: ILongWait | null;
 }
 
 /** The collective that a rank waits in, and since when; null if it does not wait. */

@@ -20,14 +20,14 @@ import {
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../model/tokens';
-import type { ILongWait } from '../model/waiting';
+import type { INotedWait } from '../model/waiting';
 import { warningIcon } from '../ui/icons';
 import { useLongWait } from '../ui/useLongWait';
 import { useModel } from '../ui/useModel';
 import { joinFacts, joinSentences } from '../words/format';
 import { gpusOf, loadOf } from '../words/load';
 import { countRanks, poolState } from '../words/poolState';
-import { sayLongWait, sayWaitShortly } from '../words/waitWords';
+import { sayNotedWait, sayNotedWaitShortly } from '../words/waitWords';
 
 /**
  * Puts the current notebook's pool into the status bar.
@@ -173,7 +173,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
     : state?.mood === 'error' || state?.mood === 'wait'
       ? state.words
       : wait
-        ? sayWaitShortly(wait, trans)
+        ? sayNotedWaitShortly(wait, trans)
         : '';
   // While it waits for GPUs, the number may be open.
   const ranks = pool.world_size ? countRanks(pool.world_size, trans) : '';
@@ -207,7 +207,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
 /** What the numbers are, and what a click does. */
 function explain(
   pool: IPool,
-  wait: ILongWait | null,
+  wait: INotedWait | null,
   trans: TranslationBundle
 ): string {
   const gpus = gpusOf(pool).length;
@@ -217,7 +217,7 @@ function explain(
       : gpus === 1
         ? trans.__('Utilization and memory of the GPU.')
         : trans.__('Mean CPU use of the ranks, and their total memory.');
-  const words = wait && sayLongWait(wait, trans);
+  const words = wait && sayNotedWait(wait, trans);
   const news = words
     ? joinSentences([words.head, words.rest])
     : pool.reason?.message;

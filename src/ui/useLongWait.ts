@@ -4,7 +4,7 @@ import type { IPool } from '../model/contract';
 import { serverTime } from '../model/serverTime';
 import type { IPoolsModel } from '../model/tokens';
 import { findLongWait, waitsSince } from '../model/waiting';
-import type { ILongWait } from '../model/waiting';
+import type { INotedWait } from '../model/waiting';
 import { isSame, useModel } from './useModel';
 
 /** Milliseconds: a wait that has lasted for the limit is not longer than it yet. */
@@ -13,7 +13,10 @@ const MARGIN = 50;
 /**
  * Whether ranks of a pool wait too long; drawn again only when there is something else to say.
  */
-export function useLongWait(pool: IPool, model: IPoolsModel): ILongWait | null {
+export function useLongWait(
+  pool: IPool,
+  model: IPoolsModel
+): INotedWait | null {
   const { telemetry } = model;
   const limit = useModel(model, ({ waitLimit }) => waitLimit);
   const isStale = useModel(
@@ -22,12 +25,22 @@ export function useLongWait(pool: IPool, model: IPoolsModel): ILongWait | null {
   );
   const found = useModel(
     telemetry,
-    telemetry =>
-      isStale ? null : findLongWait(pool, telemetry, serverTime(), limit),
+    (telemetry): INotedWait | null => {
+      const now = serverTime();
+      const wait = findLongWait(pool, telemetry, now, limit);
+      const verdict = telemetry.verdict(pool.id);
+      // Without a recorder in torch, the server does not know since when they wait.
+      const isLong = wait !== null || now - (verdict?.since ?? now) > limit;
+      return !isStale && isLong ? { verdict, wait } : null;
+    },
     isSame
   );
   // While ranks wait the server may have nothing new to say, so we look when the limit is over.
-  const since = useModel(telemetry, telemetry => waitsSince(pool, telemetry));
+  const since = useModel(
+    telemetry,
+    telemetry =>
+      waitsSince(pool, telemetry) ?? telemetry.verdict(pool.id)?.since ?? null
+  );
   const [, look] = useReducer((looks: number) => looks + 1, 0);
   useEffect(() => {
     const left = 1000 * ((since ?? 0) + limit - serverTime());

@@ -1,12 +1,66 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { IAbsence, ILongWait, IWait } from '../model/waiting';
+import type { IVerdict } from '../model/gpuContract';
+import type { IAbsence, ILongWait, INotedWait, IWait } from '../model/waiting';
 import { joinSentences, listRanks } from './format';
 
 /** One sentence, and what there is to know beside it. */
 interface IWaitWords {
   head: string;
   rest: string;
+}
+
+/** The same, in the server's words if it knows more. */
+export function sayNotedWait(
+  { verdict, wait }: INotedWait,
+  trans: TranslationBundle
+): IWaitWords {
+  if (verdict) {
+    return { head: headOf(verdict, trans), rest: verdict.sentence };
+  }
+  return wait ? sayLongWait(wait, trans) : { head: '', rest: '' };
+}
+
+/** The verdict in few words, as a sentence. */
+function headOf(verdict: IVerdict, trans: TranslationBundle): string {
+  const { kind, ranks, op } = verdict;
+  const list = listRanks(ranks);
+  switch (kind) {
+    case 'never_joined':
+      return trans._n(
+        'Rank %2 never joined %3.',
+        'Ranks %2 never joined %3.',
+        ranks.length,
+        list,
+        op
+      );
+    case 'not_joined_yet':
+      return trans._n(
+        'Rank %2 has not joined %3 yet.',
+        'Ranks %2 have not joined %3 yet.',
+        ranks.length,
+        list,
+        op
+      );
+    case 'mismatch':
+      return trans.__('The ranks disagree on a collective.');
+    case 'order':
+      return trans.__('The ranks wait for each other.');
+    case 'message':
+      return trans._n(
+        'Rank %2 does not take part in a message.',
+        'Ranks %2 do not take part in a message.',
+        ranks.length,
+        list
+      );
+    default:
+      return trans._n(
+        'Rank %2 does not respond.',
+        'Ranks %2 do not respond.',
+        ranks.length,
+        list
+      );
+  }
 }
 
 /**
@@ -77,6 +131,24 @@ export function sayWaitShortly(
         list,
         call
       );
+}
+
+/** Where there is little room, in the server's words if it knows more. */
+export function sayNotedWaitShortly(
+  { verdict, wait }: INotedWait,
+  trans: TranslationBundle
+): string {
+  if (wait) {
+    return sayWaitShortly(wait, trans);
+  }
+  return verdict && verdict.ranks.length > 0
+    ? trans._n(
+        'waits for rank %2',
+        'waits for ranks %2',
+        verdict.ranks.length,
+        listRanks(verdict.ranks)
+      )
+    : trans.__('ranks wait for each other');
 }
 
 /** Whom the longest wait is for. Ranks that are busy may still come: others are to blame, if there are any. */

@@ -112,6 +112,7 @@ def test_a_body_that_is_no_json_object_is_refused(client: Client, route: str, bo
         ("POST", "pools/none/interrupt"),
         ("POST", "pools/none/restart"),
         ("POST", "pools/none/kill"),
+        ("GET", "pools/none/verdict"),
         ("GET", "pools/none/ranks/0/stack"),
         ("GET", "pools/none/ranks/0/log"),
         ("POST", "pools/none/execute"),

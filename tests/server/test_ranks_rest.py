@@ -123,6 +123,23 @@ def test_a_stack_shows_every_thread_of_the_user(
     assert "distributed_c10d.py" in stack(0, "in barrier").partition("\n\n")[0]
 
 
+def test_a_verdict_says_whom_a_rank_waits_for(
+    client: Client, pool: str, cell: Callable[[str], None]
+) -> None:
+    assert client.get(f"pools/{pool}/verdict") == {"verdict": None}
+    cell("%%distributed\nif rank == 0:\n    dist.barrier()")
+
+    def look() -> dict[str, Any] | None:
+        verdict: dict[str, Any] | None = client.get(f"pools/{pool}/verdict")["verdict"]
+        return verdict if verdict and verdict["ranks"] == [1] else None
+
+    verdict = wait_for(look, "a verdict")
+    assert verdict["kind"] == "never_joined" and verdict["line"] == 3
+    assert "Rank 1 never began it: it has finished its cell." in verdict["sentence"]
+    assert client.get(f"pools/{pool}/verdict?seconds=3600") == {"verdict": None}
+    assert client.call("GET", f"pools/{pool}/verdict?seconds=x").status == 400
+
+
 def test_the_stack_of_an_idle_rank(client: Client, pool: str) -> None:
     client.execute(pool, "pass")
     client.wait_until(pool, lambda p: {rank["state"] for rank in p["ranks"]} == {"idle"})

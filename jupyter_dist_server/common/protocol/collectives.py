@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+WAITING_MODULES = (
+    "torch.distributed.distributed_c10d",
+    "torch.distributed._functional_collectives",
+    "torch.distributed.rendezvous",
+    "torch.distributed.rpc",
+    "torch.distributed.rpc.api",
+)
+"""Modules whose functions wait for other ranks. More of torch does, but by these."""
+WRAPPER = "wrapper"
+"""What torch calls the functions around its own."""
+BACKWARD = "_engine_run_backward"
+"""torch's function in which gradients are computed, and exchanged if a model is wrapped."""
+
 DDP = "DistributedDataParallel"
 _GROUPS = ("new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group")
 _MESSAGES = ("send", "recv", "isend", "irecv", "batch_isend_irecv")

@@ -20,7 +20,6 @@ from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
 from ..reuse import can_reuse
 from .base import DistMagics
-from .gpu_table import gpu_rows
 from .options import (
     WITHOUT_END,
     no_options,
@@ -34,7 +33,10 @@ from .options import (
     read_variable,
     read_wait,
 )
-from .status import describe_limits, describe_start, pids, pools_table, status_table
+from .status import describe_limits, describe_start, pids, pools_table
+
+_CHECKED = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
+"""Has torch compare collectives."""
 
 
 @magics_class
@@ -103,6 +105,11 @@ class PoolMagics(DistMagics):
         default=[],
         help="environment variable of the ranks, K=V; can be repeated",
     )
+    @argument(
+        "--check",
+        action="store_true",
+        help="have torch compare each collective on all ranks: a mismatch is an error, not a hang",
+    )
     @argument("--timeout", type=float, help="time limit of the start in seconds; default: 120")
     @argument("--start-method", help="fork (default) or spawn")
     @argument("-a", "--master-addr", default="localhost", help="for nbdistributed: only localhost")
@@ -135,7 +142,8 @@ class PoolMagics(DistMagics):
             "force": options.force,
             "wait": read_wait(options.wait),
             "backend": options.backend,
-            "env": dict(read_variable(text) for text in options.env),
+            "env": dict(read_variable(text) for text in options.env)
+            | (_CHECKED if options.check else {}),
             "timeout": options.timeout,
             "time_limit": read_time(options.time),
             "idle_limit": read_time(options.idle_limit),
@@ -188,20 +196,6 @@ class PoolMagics(DistMagics):
             if handle:
                 handle.update({"text/plain": "The ranks were not started."}, raw=True)
             raise
-
-    @plain_usage
-    @line_magic
-    def dist_status(self, line: str) -> None:
-        """Show where every rank sits and what it does.
-
-        Examples::
-
-            %dist_status
-        """
-        no_options("dist_status", line)
-        record, said, dead = self.pool.status()
-        gpus = self.pool.loop.run(gpu_rows(record))
-        print(status_table(record, said, dead, gpus))
 
     @plain_usage
     @line_magic

@@ -48,6 +48,8 @@ class ProcessGroup:
         The store's.
     device
         As given.
+    since : float
+        When the group was made, in seconds since 1970.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class ProcessGroup:
         nodes: Collection[str] = (),
     ) -> None:
         self.name: str | None = None
+        self.since = 0.0
         self._backend = backend
         self._rank = rank
         self._world_size = world_size
@@ -126,6 +129,7 @@ class ProcessGroup:
         import torch.distributed as dist
 
         self.leave()
+        self.since = time.time()
         limit = datetime.timedelta(seconds=patience)
         self._store = dist.TCPStore(
             self._host, self.port, self._world_size, timeout=limit, wait_for_workers=False

@@ -219,7 +219,7 @@ class GpuFeed:
         self.samples.take(moment, rows)
 
     def _on_usage(self) -> None:
-        self._tell("usage", {"pools": self.usage.latest})
+        self._tell("usage", {"pools": self.usage.latest, "verdicts": self.usage.verdicts})
         self._recheck.set()
 
     async def _follow_leases(self) -> None:

@@ -20,7 +20,7 @@ import { useLongWait } from '../../ui/useLongWait';
 import { useModel } from '../../ui/useModel';
 import { namePid } from '../../words/format';
 import { countDead, sayActivity, sayInterrupt } from '../../words/poolState';
-import { sayLongWait } from '../../words/waitWords';
+import { sayNotedWait } from '../../words/waitWords';
 import { RankList } from '../ranks/rankList';
 import { openPoolMenu } from '../ranks/rankMenu';
 import type { IPanelServices } from '../services';
@@ -165,7 +165,7 @@ export function WaitNote(
   if (!wait) {
     return null;
   }
-  const { head, rest } = sayLongWait(wait, trans);
+  const { head, rest } = sayNotedWait(wait, trans);
   const link = (label: string, command: string) => (
     <button
       type="button"

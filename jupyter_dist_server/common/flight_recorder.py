@@ -1,0 +1,138 @@
+"""Reads what torch's flight recorder has written down of one rank's collectives.
+
+gloo and NCCL write the same form, as JSON or as a pickle; see `FlightRecorder` in torch's sources
+(``torch/csrc/distributed/c10d``). gloo has no messages in it (`send`, `recv`), and leaves the
+state of an entry at ``scheduled``: that it is done, its `retired` says.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from pathlib import PurePath
+
+import msgspec
+
+from .protocol.evidence import CodePlace, Collective
+
+SIZE = 2000
+"""Collectives that a recorder remembers."""
+_KEPT = 100
+"""Of those that are done, the last ones: others are at most that far behind."""
+_MOST = 500
+"""Of all."""
+_CELL = re.compile(r"<Cell (In\[\d+\])")
+_LONGEST_SOURCE = 60
+
+
+class TorchFrame(msgspec.Struct, frozen=True):
+    """A frame, as torch names it."""
+
+    name: str
+    filename: str
+    line: int
+
+
+class TorchEntry(msgspec.Struct, frozen=True):
+    """A collective or a message, with torch's names."""
+
+    process_group: tuple[str, str]
+    collective_seq_id: int
+    p2p_seq_id: int
+    profiling_name: str
+    time_created_ns: int
+    input_sizes: list[list[int]]
+    input_dtypes: list[str]
+    output_sizes: list[list[int]] = []
+    output_dtypes: list[str] = []
+    state: str = "scheduled"
+    retired: bool = False
+    is_p2p: bool = False
+    frames: list[TorchFrame] = []
+
+
+class TorchDump(msgspec.Struct, frozen=True):
+    """What a recorder tells; which ranks are in a group, it does not know for gloo."""
+
+    entries: list[TorchEntry] = []
+
+
+def read_json(text: bytes) -> TorchDump:
+    """Read a dump of the form ``fr_trace_json``.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    return msgspec.json.decode(text, type=TorchDump)
+
+
+def read_unpickled(dump: object) -> TorchDump:
+    """Read a dump that was pickled.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    return msgspec.convert(dump, TorchDump, str_keys=True)
+
+
+def collectives_of(dump: TorchDump, since: float = 0.0) -> list[Collective]:
+    """Return what a rank has begun since some time, in that order: the last, and all undone."""
+    entries = [entry for entry in dump.entries if entry.time_created_ns >= since * 1e9]
+    first_kept = len(entries) - _KEPT
+    kept = [e for place, e in enumerate(entries) if place >= first_kept or is_undone(e)]
+    return [_read(entry) for entry in kept[-_MOST:]]
+
+
+def is_undone(entry: TorchEntry) -> bool:
+    """Tell whether somebody may wait in it."""
+    return not (entry.retired or entry.state == "completed")
+
+
+def _read(entry: TorchEntry) -> Collective:
+    takes = list(zip(entry.input_sizes, entry.input_dtypes, strict=False))
+    if not takes:  # of a broadcast, gloo tells only what comes out
+        takes = list(zip(entry.output_sizes, entry.output_dtypes, strict=False))
+    return Collective(
+        group=entry.process_group[0],
+        number=entry.p2p_seq_id if entry.is_p2p else entry.collective_seq_id,
+        op=entry.profiling_name.rpartition(":")[2],
+        tensors=[write_tensor(sizes, kind) for sizes, kind in takes],
+        begun=entry.time_created_ns / 1e9,
+        done=not is_undone(entry),
+        is_message=entry.is_p2p,
+        place=users_place(entry.frames),
+    )
+
+
+def write_tensor(sizes: list[int], kind: str) -> str:
+    """Return ``2 × 3 × float32``."""
+    names = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16"}
+    names |= {"Int": "int32", "Long": "int64", "Short": "int16", "Char": "int8", "Byte": "uint8"}
+    return " × ".join([*map(str, sizes), names.get(kind, kind.lower())])
+
+
+def users_place(frames: list[TorchFrame]) -> CodePlace | None:
+    """Return the innermost line of a cell; without one, the innermost that is not a package's."""
+    for frame in frames:
+        if _CELL.match(frame.filename):
+            return place_at(frame.filename, frame.line)
+    own = [f for f in frames if f.filename.endswith(".py") and "-packages/" not in f.filename]
+    return place_at(own[0].filename, own[0].line) if own else None
+
+
+def place_at(filename: str, line: int) -> CodePlace:
+    """Return a line as it is named to users; its source is known where it was run."""
+    cell = _CELL.match(filename)
+    source = " ".join(linecache.getline(filename, line).split())
+    if len(source) > _LONGEST_SOURCE:
+        source = f"{source[:_LONGEST_SOURCE].rstrip()}…"
+    return CodePlace(cell[1] if cell else PurePath(filename).name, line, source)
+
+
+def is_cell(filename: str) -> bool:
+    """Tell whether it is code of a cell."""
+    return _CELL.match(filename) is not None

@@ -1,0 +1,111 @@
+"""What a rank tells of itself when somebody asks why its pool does not go on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .rank_messages import Activity, RankReply, RankRequest
+
+
+class Group(msgspec.Struct, frozen=True):
+    """A process group, as the ranks that made it know it."""
+
+    ranks: list[int]
+    """Of the pool."""
+    name: str = ""
+    """As its maker calls it (`group_desc`); empty for one without a name."""
+
+
+class CodePlace(msgspec.Struct, frozen=True):
+    """A line of the user's code."""
+
+    file: str
+    """``In[9]`` for a cell."""
+    line: int
+    source: str = ""
+    """The line, without what is around it."""
+
+
+class Collective(msgspec.Struct, frozen=True):
+    """One collective, or message from rank to rank, that a rank has begun."""
+
+    group: str
+    """Key of its `Group`."""
+    number: int
+    """Counted in its group, by all members alike; messages are counted on their own."""
+    op: str
+    """Such as ``all_reduce``."""
+    tensors: list[str]
+    """What it takes, such as ``20 × float32``."""
+    begun: float
+    """In seconds since 1970."""
+    done: bool
+    is_message: bool = False
+    place: CodePlace | None = None
+    """Where it was begun; not known if the rank holds the GIL."""
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One call on the stack of the thread that runs cells."""
+
+    module: str
+    function: str
+    place: CodePlace
+    call: str | None = None
+    """What it is calling just now, as the code has it: ``time.sleep``."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A message that the main thread waits to send, or to receive."""
+
+    op: str
+    peer: int | None
+    """`None` is any rank."""
+
+
+class EvidenceRequest(RankRequest, frozen=True):
+    """Tell what you do, and which collectives you have begun."""
+
+    kind = "dist_evidence_request"
+
+
+class EvidenceReply(RankReply, frozen=True, kw_only=True):
+    """That."""
+
+    state: Activity
+    cell: int | None
+    ended: str
+    """The error that ended its last cell, in one line; empty if that went well."""
+    stack: list[Frame]
+    """Of its cell, the innermost first; empty between cells."""
+    message: Message | None
+    groups: dict[str, Group]
+    collectives: list[Collective]
+    """The last ones, and all that are not done; none if torch does not record them."""
+    group_since: float
+    """When the pool's group was made: what was begun before is of another."""
+
+
+Condition = Literal["answers", "dead", "stopped", "holds_gil", "silent"]
+"""Whether a rank answers, and if not, why; `silent` is that nobody knows."""
+
+
+class RankEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one rank, be it from itself or, if it does not answer, from outside."""
+
+    condition: Condition = "answers"
+    why: str = ""
+    """Why it is dead, in words."""
+    stack: list[Frame] = []
+    cell: int | None = None
+    idle: bool = False
+    ended: str = ""
+    message: Message | None = None
+    groups: dict[str, Group] = {}
+    collectives: list[Collective] = []
+
+
+Evidence = dict[int, RankEvidence]
+"""By rank, of a whole pool."""

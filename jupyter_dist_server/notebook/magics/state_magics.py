@@ -1,0 +1,55 @@
+"""The magics that show what the ranks do, and why they wait."""
+
+from __future__ import annotations
+
+from IPython.core.magic import line_magic, magics_class
+
+from ...verdicts.activity import busy_sentence
+from ...verdicts.hang import explain_hang
+from ..wait_watch import evidence_on, explain_wait
+from .base import DistMagics
+from .gpu_table import gpu_rows
+from .options import no_options, plain_usage
+from .status import status_table
+
+
+@magics_class
+class StateMagics(DistMagics):
+    """What the ranks of this notebook do."""
+
+    @plain_usage
+    @line_magic
+    def dist_status(self, line: str) -> None:
+        """Show where every rank sits and what it does.
+
+        Examples::
+
+            %dist_status
+        """
+        no_options("dist_status", line)
+        record, said, dead = self.pool.status()
+        gpus = self.pool.loop.run(gpu_rows(record))
+        print(status_table(record, said, dead, gpus))
+        if verdict := explain_wait(self.pool.require()[1], self.pool.loop):
+            print(f"\n{verdict.text}")
+
+    @plain_usage
+    @line_magic
+    def dist_why(self, line: str) -> None:
+        """Say why ranks wait: which rank is missing in which collective, and what it does.
+
+        Examples::
+
+            %dist_why
+        """
+        no_options("dist_why", line)
+        _, client = self.pool.require()
+        evidence = self.pool.loop.run(evidence_on(client, signal=True))
+        verdict = explain_hang(evidence)
+        if verdict is None:
+            busy = [busy_sentence(rank, evidence[rank]) for rank in sorted(evidence)]
+            print(" ".join(["No rank waits for another.", *filter(None, busy)]))
+            return
+        print(verdict.text)
+        for remedy in verdict.remedies:
+            print(f"{remedy.label}: {remedy.magic}")

@@ -1,0 +1,115 @@
+"""Looks why a cell on ranks does not go on, and says so in its output while it runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from ..client.client import PoolClient
+from ..client.evidence import gather_evidence
+from ..client.standstill import Standstill
+from ..common.protocol.evidence import Evidence
+from ..verdicts.hang import explain_hang
+from ..verdicts.verdict import Verdict
+from .loop_thread import LoopThread
+from .output.publication import Display
+
+LIMIT = float(os.environ.get("JUPYTER_DIST_WAIT_LIMIT") or 10)
+"""Seconds for which ranks may wait before it is said why; 0 is never."""
+_EVERY = 2.0
+"""Seconds between two looks; one costs a short message to each rank."""
+
+
+async def evidence_on(client: PoolClient, *, signal: bool = False) -> Evidence:
+    """Return what is known of every rank of a client's pool; see `gather_evidence`."""
+    snapshot = client.link.snapshot
+    ranks = snapshot.ranks if snapshot else []
+    return await gather_evidence(client, ranks, signal=signal)
+
+
+def explain_wait(client: PoolClient, loop: LoopThread) -> Verdict | None:
+    """Return why ranks wait, if they have done so for longer than the limit."""
+    evidence = loop.run(evidence_on(client))
+    return explain_hang(evidence, older_than=time.time() - LIMIT)
+
+
+class WaitWatch:
+    """The verdict on one cell, for as long as it waits.
+
+    Parameters
+    ----------
+    client : PoolClient
+        Of the pool.
+    loop : LoopThread
+        Where the client lives.
+    name : str
+        The id of the display that shows it.
+    on_news : callable
+        Called in the loop's thread when there may be something to `take`.
+
+    Attributes
+    ----------
+    due : float or None
+        When to look next (monotonic).
+    """
+
+    def __init__(
+        self, client: PoolClient, loop: LoopThread, name: str, on_news: Callable[[], None]
+    ) -> None:
+        self._client = client
+        self._loop = loop
+        self._name = name
+        self._on_news = on_news
+        self._standstill = Standstill()
+        self._shown = ""
+        self._sentence = ""
+        """Of the verdict that is shown, unless it is over."""
+        self._looking: Future[Verdict | None] | None = None
+        self.due: float | None = None
+        if LIMIT > 0:
+            # The look before shows what does not change until then.
+            self.due = time.monotonic() + max(LIMIT - _EVERY, LIMIT / 2)
+
+    def look(self, now: float) -> None:
+        """Begin to look, if that is due."""
+        if self.due is not None and now >= self.due and self._looking is None:
+            self.due = None
+            self._looking = self._loop.submit(self._explain())
+            self._looking.add_done_callback(lambda _: self._on_news())
+
+    async def _explain(self) -> Verdict | None:
+        client = self._client
+        said = await client.status()
+        if not self._standstill.is_seen(said, set(range(client.world_size)) - set(client.dead)):
+            return None
+        evidence, since = await evidence_on(client), self._standstill.since
+        return explain_hang(evidence, time.time() - LIMIT, since)
+
+    def take(self) -> list[Display]:
+        """Return what is to be shown once a look has ended."""
+        if self._looking is None or not self._looking.done():
+            return []
+        error, looked = self._looking.exception(), self._looking
+        self._looking, self.due = None, time.monotonic() + min(_EVERY, LIMIT / 2)
+        verdict = None if error else looked.result()
+        if verdict is None or not verdict.concerns_all:
+            return self.end()
+        self._sentence = verdict.sentence
+        return self._show(verdict.text)
+
+    def end(self) -> list[Display]:
+        """Return how it is shown that nobody waits any more, if somebody did."""
+        if not self._sentence:
+            return []
+        sentence, self._sentence = self._sentence, ""
+        return self._show(f"The ranks no longer wait. Before: {sentence}")
+
+    def _show(self, text: str) -> list[Display]:
+        before, self._shown = self._shown, text
+        if text == before:
+            return []
+        data: dict[str, Any] = {"text/plain": text}
+        return [Display(data, {}, self._name, update=bool(before))]

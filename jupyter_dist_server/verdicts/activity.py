@@ -1,0 +1,130 @@
+"""What a rank does instead of joining the others, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..common.protocol.collectives import BACKWARD, DDP, WAITING_MODULES, WRAPPER
+from ..common.protocol.evidence import CodePlace, Frame, RankEvidence
+
+_WRAPPED_MODELS = "torch.nn.parallel.distributed"
+_CELL = "In["
+_LOCKS = ("threading", "queue", "concurrent.futures", "multiprocessing.synchronize")
+_NETWORK = ("socket", "ssl", "http.client", "urllib", "urllib3", "requests")
+
+
+def waits_in(evidence: RankEvidence) -> str | None:
+    """Return the function of torch in which the main thread waits for other ranks."""
+    if not evidence.stack:
+        return None
+    if any(frame.function == BACKWARD for frame in evidence.stack):
+        return "backward"
+    for frame in reversed(evidence.stack):  # what the cell calls, not what that is made of
+        if frame.module in WAITING_MODULES and frame.function != WRAPPER:
+            return frame.function
+    innermost = evidence.stack[0]
+    if any(frame.module == _WRAPPED_MODELS for frame in evidence.stack[:2]):
+        return DDP
+    if innermost.module.startswith("torch.distributed"):
+        return "wait"
+    call = innermost.call or ""
+    return "wait" if call.rpartition(".")[2] in ("wait", "wait_tensor", "synchronize") else None
+
+
+def may_come(evidence: RankEvidence) -> bool:
+    """Tell whether a rank may still join by itself: it computes, loads or sleeps."""
+    if evidence.condition == "holds_gil":
+        return True
+    if evidence.condition != "answers" or evidence.idle:
+        return False
+    return _waits_for_user(evidence.stack) is None
+
+
+def what_it_does(evidence: RankEvidence, one: bool, ran: bool = True) -> str:
+    """Return ``it is in `time.sleep`, In[9] line 7``.
+
+    Parameters
+    ----------
+    evidence : RankEvidence
+        Of this rank.
+    one : bool
+        Whether it is one rank, or several that do the same.
+    ran : bool
+        Whether its last cell is the one in which others wait.
+    """
+    it, its = ("it", "its") if one else ("they", "their")
+    are, have, wait = ("is", "has", "waits") if one else ("are", "have", "wait")
+    where = where_it_is(evidence.stack)
+    if evidence.condition == "dead":
+        return f"{it} {are} dead ({evidence.why})"
+    if evidence.condition == "stopped":
+        processes = "process is" if one else "processes are"
+        return f"{its} {processes} stopped (SIGSTOP, a debugger)"
+    if evidence.condition == "silent":
+        return f"{it} {'does' if one else 'do'} not respond"
+    if evidence.condition == "holds_gil":
+        return f"{it} {are} in C code that holds the GIL{where}"
+    if evidence.idle and not ran:
+        return f"{it} {are} idle"
+    if evidence.idle:
+        cell = "cell" if one else "cells"
+        if evidence.ended:
+            return f"{it} ended {its} {cell} with {evidence.ended.rstrip('.')}"
+        return f"{it} {have} finished {its} {cell}"
+    if what := _waits_for_user(evidence.stack) or _waits_outside(evidence.stack):
+        return f"{it} {wait} for {what}{where}"
+    call = _call(evidence.stack)
+    return f"{it} {are} in {f'`{call}`' if call else 'Python code'}{where}"
+
+
+def busy_sentence(rank: int, evidence: RankEvidence) -> str:
+    """Return what a rank does, as a sentence; empty if it is idle."""
+    if evidence.condition == "answers" and evidence.idle:
+        return ""
+    what = what_it_does(evidence, True).removeprefix("it ").removeprefix("its ")
+    return f"Rank {rank} {what}."
+
+
+def where_it_is(stack: Iterable[Frame]) -> str:
+    """Return ``, In[9] line 7``: the innermost line of a cell."""
+    place = innermost_line(stack)
+    return f", {place.file} line {place.line}" if place else ""
+
+
+def innermost_line(stack: Iterable[Frame]) -> CodePlace | None:
+    """Return the innermost line of a cell."""
+    places = (frame.place for frame in stack)
+    return next((place for place in places if place.file.startswith(_CELL)), None)
+
+
+def _call(stack: list[Frame]) -> str | None:
+    """Return what the innermost code of a cell calls; a library's own calls say nothing."""
+    for frame in stack:
+        if frame.place.file.startswith(_CELL):
+            return frame.call
+    return None
+
+
+def _waits_for_user(stack: list[Frame]) -> str | None:
+    modules = {frame.module for frame in stack}
+    if modules & {"pdb", "bdb", "IPython.core.debugger", "debugpy"}:
+        return "you in the debugger"
+    functions = {frame.function for frame in stack[:6]}
+    return "an answer to `input()`" if functions & {"ask_user", "_input_request"} else None
+
+
+def _waits_outside(stack: list[Frame]) -> str | None:
+    if not stack:
+        return None
+    innermost = stack[0].module
+    if any(frame.module.startswith("torch.utils.data.dataloader") for frame in stack):
+        inside = (*_LOCKS, "multiprocessing.connection", "multiprocessing.queues", "selectors")
+        if innermost in inside:
+            return "a worker of its DataLoader"
+    if any(frame.module == "subprocess" for frame in stack):
+        return "a subprocess"
+    if innermost in _LOCKS:
+        return "another thread"
+    if any(frame.module.partition(".")[0] in _NETWORK for frame in stack[:3]):
+        return "the network"
+    return None

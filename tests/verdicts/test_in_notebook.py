@@ -1,0 +1,58 @@
+"""A cell that hangs says why in its own output, and `%dist_why` says the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from ..notebook_driver import Notebook
+
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
+
+@pytest.fixture
+def two(notebook: Notebook) -> Notebook:
+    """Return a notebook with two ranks that need not wait for long until it is said why."""
+    if notebook.run("%dist_status").text.count(" idle for ") != 2:
+        notebook.run("%dist_shutdown")  # which keeps torch imported
+        notebook.ok("%dist_init -n 2")
+        notebook.ok("from jupyter_dist_server.notebook import wait_watch\nwait_watch.LIMIT = 1")
+    return notebook
+
+
+def test_a_hang_is_explained_while_it_lasts(two: Notebook) -> None:
+    result = two.run(
+        "%%distributed\nif rank == 0:\n    dist.all_reduce(torch.ones(20))",
+        until=lambda shown: "never began it" in shown.shown,
+        act=two.interrupt,
+    )
+    assert result.status == "error"
+    assert "Rank 0 waits in all_reduce #" in result.shown
+    assert "begun by `dist.all_reduce(torch.ones(20))` at In[" in result.shown
+    assert "Rank 1 never began it: it has finished its cell. Stop the cell" in result.shown
+    assert two.ok("%%distributed\nprint('whole')").lines == ["[0-1] whole"]
+
+
+def test_a_wait_that_ends_is_no_alarm_any_more(two: Notebook, tmp_path: object) -> None:
+    cell = (
+        "%%distributed\nimport os, pathlib, time\n"
+        f"go = pathlib.Path('{tmp_path}') / 'go'\n"
+        "while rank == 1 and not go.exists():\n    time.sleep(0.01)\n"
+        "dist.barrier()\nprint('together')"
+    )
+    result = two.ok(
+        cell,
+        until=lambda shown: "Rank 1 has not begun it" in shown.shown,
+        act=lambda: open(f"{tmp_path}/go", "w").close(),
+    )
+    assert "[0-1] together" in result.text
+    assert "The ranks no longer wait. Before: Rank 0 waits in barrier #" in result.shown
+
+
+def test_what_is_left_behind(two: Notebook) -> None:
+    assert two.ok("%dist_why").text == "No rank waits for another.\n"
+    two.ok("%%rank 0\nwork = dist.all_reduce(torch.ones(7), async_op=True)")
+    text = two.ok("%dist_why").text
+    assert text.startswith("Rank 0 has begun all_reduce #") and "Rank 1 never began it" in text
+    assert "Interrupt: %dist_interrupt" in text
+    two.ok("%dist_restart")

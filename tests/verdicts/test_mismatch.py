@@ -1,0 +1,35 @@
+"""Ranks that begin what does not fit together: both sides are named."""
+
+from __future__ import annotations
+
+import pytest
+
+from .scene import Case, Scene
+
+SCENES = [
+    Case(
+        "another collective",
+        "if rank == 0:\n    dist.all_reduce(torch.ones(20))\n"
+        "else:\n    dist.broadcast(torch.ones(20), 1)",
+        "The ranks disagree on collective #N: rank 0 began all_reduce (20 × float32) at "
+        "In[9] line 2 and ranks 1-2 began broadcast (20 × float32) at In[9] line 4.",
+    ),
+    Case(
+        "another collective, by async_op",
+        "if rank == 0:\n    work = dist.all_reduce(torch.ones(20), async_op=True)\n"
+        "else:\n    work = dist.reduce(torch.ones(20), 1, async_op=True)\nwork.wait()",
+        "The ranks disagree on collective #N: rank 0 began all_reduce (20 × float32) and "
+        "ranks 1-2 began reduce (20 × float32).",
+    ),
+    Case(
+        "a barrier too many",
+        "if rank == 2:\n    dist.barrier()\ndist.all_reduce(torch.ones(4))",
+        "The ranks disagree on collective #N: ranks 0-1 began all_reduce (4 × float32) at "
+        "In[9] line 3 and rank 2 began barrier at In[9] line 2.",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", SCENES, ids=lambda case: case.name)
+async def test_mismatch(scene: Scene, case: Case) -> None:
+    assert (await scene.says(case.cell, case.sentence)).stuck == case.stuck
