@@ -91,10 +91,8 @@ async def test_a_stopped_process(scene: Scene) -> None:
     os.kill(pid, signal.SIGSTOP)
     try:
         async with scene.runs(STEP, [0, 2]):
-            verdict = await scene.until(lambda found: found.kind == "never_joined", "stopped")
-            assert verdict.sentence.endswith(
-                "Rank 1 never began it: its process is stopped (SIGSTOP, a debugger)."
-            )
+            told = "Rank 1 never began it: its process is stopped (SIGSTOP, a debugger)."
+            verdict = await scene.until(lambda found: found.sentence.endswith(told), told)
             assert verdict.remedies[-1].magic == "%dist_restart --ranks 1"
     finally:
         os.kill(pid, signal.SIGCONT)
