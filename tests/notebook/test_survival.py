@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
+from jupyter_dist_server.jobs.leases.lease import Lease
+from jupyter_dist_server.jobs.schedule.board import posted
+
 from ..environment import tagged
+from ..fake_nvml.build import State
 from ..notebook_driver import Notebook
 from ..server_driver import Server
 from ..waiting import wait_for
@@ -35,8 +42,8 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     (spec / "kernel.json").write_text(json.dumps(HARDY))
     servers: list[Server] = []
 
-    def start(*options: str) -> Server:
-        servers.append(Server(tmp_path / "home", tmp_path / "root", *options))
+    def start(*options: str, **variables: str) -> Server:
+        servers.append(Server(tmp_path / "home", tmp_path / "root", *options, **variables))
         return servers[-1]
 
     yield start
@@ -233,3 +240,20 @@ def test_a_killed_agent_leaves_nothing_of_its_ranks(serve: Callable[..., Server]
     assert notebook.refused("%%distributed\n1") == "agent_failed"
     names = [process.name() for process in tagged(server.env)]
     assert "sleep" not in names and not [name for name in names if "rank" in name]
+
+
+def test_a_pool_that_waits_for_gpus_loses_its_place_with_its_server(
+    serve: Callable[..., Server], gpus: State
+) -> None:
+    server = serve(JUPYTER_DIST_LEASES=os.environ["JUPYTER_DIST_LEASES"])
+    notebook = server.notebook("hardy")
+    notebook.ok("%load_ext jupyter_dist_server")
+    four = [f"GPU-fake-{number}" for number in range(4)]
+    with closing(Lease.take(four, Leaseholder(pool="p-1", pid=os.getpid()))):
+        sent = notebook.send("%dist_init -n 1 --wait")
+        result = notebook.follow(
+            sent, until=lambda result: "No GPU is free" in result.shown, act=lambda: kill(server)
+        )
+        assert notebook.error_code() == "server_unreachable"
+        assert posted() == []
+        assert "while the pool waited for GPUs" in result.error

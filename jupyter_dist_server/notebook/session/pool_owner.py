@@ -88,7 +88,12 @@ class PoolOwner:
         try:
             while record.state in ("PENDING", "CONFIGURING"):
                 progress(record)
-                record = self.wait(record, _NEWS)
+                try:
+                    record = self.wait(record, _NEWS)
+                except DistError as error:
+                    if record.state != "PENDING" or self._control is self._local:
+                        raise
+                    raise _place_lost(error) from error
         except KeyboardInterrupt:
             if record.started:
                 raise
@@ -139,6 +144,15 @@ class PoolOwner:
     def leave(self) -> None:
         """Know of no server and no pool any more."""
         self._control, self._is_guest = self._local, False
+
+
+def _place_lost(error: DistError) -> DistError:
+    """Return what to raise if the server is gone, or another one, that waited for GPUs for us."""
+    return DistError(
+        error.code,
+        "The Jupyter server ended or does not respond while the pool waited for GPUs.",
+        "A server that ended has given up the place in line. Run %dist_init again.",
+    )
 
 
 def why_it_ended(record: PoolRecord) -> DistError:
