@@ -124,7 +124,9 @@ for (const colorScheme of ['light', 'dark'] as const) {
     const answer = await page.goto(`${baseURL}/jupyter-dist/`);
     expect(answer?.status()).toBe(200);
     for (const name of ['Pools', 'GPUs', 'Queue']) {
-      await expect(page.getByRole('heading', { name })).toBeVisible();
+      await expect(
+        page.getByRole('heading', { name, exact: true })
+      ).toBeVisible();
     }
     const width = await page.evaluate(() => document.body.scrollWidth);
     expect(width).toBeLessThanOrEqual(360);

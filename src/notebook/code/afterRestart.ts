@@ -26,10 +26,8 @@ export const afterRestartPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const kernels = new NotebookKernels(tracker);
     const restarting = new WeakSet<ISessionContext>();
-    const follow = (context: ISessionContext, status: Kernel.Status) => {
-      if (status === 'restarting' || status === 'autorestarting') {
-        restarting.add(context);
-      } else if (status === 'idle' && restarting.delete(context)) {
+    const load = (context: ISessionContext) => {
+      if (restarting.delete(context)) {
         const id = context.session?.kernel?.id ?? '';
         const pool = poolOf(id, model.pools.values());
         if (pool?.ended === null) {
@@ -37,8 +35,25 @@ export const afterRestartPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     };
+    const follow = (context: ISessionContext, status: Kernel.Status) => {
+      if (status === 'restarting' || status === 'autorestarting') {
+        restarting.add(context);
+      } else if (status === 'idle') {
+        load(context);
+      }
+    };
+    // After a restart that the user asks for, cells wait for this connection: the magics come before them.
+    const connect = (
+      context: ISessionContext,
+      status: Kernel.ConnectionStatus
+    ) => {
+      if (status === 'connected') {
+        load(context);
+      }
+    };
     tracker.widgetAdded.connect((_, { sessionContext }) => {
       sessionContext.statusChanged.connect(follow);
+      sessionContext.connectionStatusChanged.connect(connect);
     });
   }
 };
