@@ -23,12 +23,14 @@ _MOST = 200
 """Rows of the queue that are shown."""
 
 _STYLE = """
-:root { color-scheme: light dark;
+:root { color-scheme: light dark; --ground: #fff; --text: #1f2328;
   --quiet: #5f6368; --line: #d5d8dc; --bar: #1665c1;
   --bad: #b3261e; }
 @media (prefers-color-scheme: dark) {
-  :root { --quiet: #a6abb2; --line: #41454b; --bar: #6ea8ef; --bad: #f2938c; }
+  :root { --ground: #1b1d20; --text: #e6e8eb; --quiet: #a6abb2; --line: #41454b;
+    --bar: #6ea8ef; --bad: #f2938c; }
 }
+html { background: var(--ground); color: var(--text); }
 body { margin: 0 auto; padding: 12px 16px; max-width: 720px; font: 15px/1.4 system-ui, sans-serif; }
 h1 { font-size: 18px; margin: 4px 0; } h2 { font-size: 15px; margin: 20px 0 4px; }
 ul { list-style: none; margin: 0; padding: 0; }
