@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import msgspec
 
-from ..common.folder import AGENT_SOCKET, create_folder, write_private
+from ..common.folder import AGENT_SOCKET, create_folder, our_folders, read_config, write_private
 from ..common.processes import boot_id, call_ourselves
 from ..common.protocol.node_orders import decode_node_orders
 from ..common.protocol.pool_file import CONFIG
@@ -37,16 +37,32 @@ def main() -> NoReturn:
     from .starting import preload
 
     failure = preload()
+    _sweep()
     folder = create_folder()
     try:
-        write_private(folder / CONFIG, pool)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(folder / AGENT_SOCKET))
         listener.listen(64)
+        write_private(folder / CONFIG, pool)  # at last, see `_sweep`
         serve(listener, [], failure, (0, said))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
+
+
+def _sweep() -> None:
+    """Remove what agents like us have left here that were killed: nobody listens there."""
+    for folder in our_folders():
+        try:
+            config = read_config(folder)
+            if config.node and config.host == socket.gethostname():
+                with socket.socket(socket.AF_UNIX) as agent:
+                    agent.settimeout(1.0)
+                    agent.connect(str(folder / AGENT_SOCKET))
+        except ConnectionRefusedError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except (OSError, ValueError):
+            continue  # it is not ours, or its agent is busy
 
 
 def _first_line() -> bytes:

@@ -68,7 +68,7 @@ class Spread:
             for local, rank in enumerate(node.ranks):
                 gpu = placed[local].gpu if node is nodes[0] else None
                 ranks.append(RankRecord(rank, local, placed[local].device, gpu, node=node.name))
-        where = ", ".join(f"{node.name} (ranks {format_ranks(node.ranks)})" for node in nodes)
+        where = ", ".join(f"{node.name} ({_say_ranks(node.ranks)})" for node in nodes)
         notices = [f"{len(ranks)} ranks on {len(nodes)} nodes: {where}.", *first["notices"]]
         if placed[0].gpu:
             notices.append(
@@ -76,6 +76,10 @@ class Spread:
                 "these are not leased."
             )
         return first | {"world_size": len(ranks), "ranks": ranks, "notices": notices}
+
+
+def _say_ranks(ranks: list[int]) -> str:
+    return f"rank{'s' * (len(ranks) > 1)} {format_ranks(ranks)}"
 
 
 def spread(request: PoolRequest) -> Spread | None:

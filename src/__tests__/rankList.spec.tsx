@@ -57,6 +57,10 @@ const items = () => [...host.querySelectorAll('ul > li')];
 const cell = (rank: number) =>
   host.querySelector<HTMLElement>(`[data-rank="${rank}"]`);
 
+/** The panel's words for where a rank sits. */
+const placeIn = (item: Element) =>
+  item.querySelector('.jp-dist-RankTile-head > .jp-dist-quiet')?.textContent;
+
 /** The items in which something changed meanwhile. */
 async function changedItems(act: () => void): Promise<(string | null)[]> {
   const nodes = new Set<Element | null>();
@@ -172,5 +176,15 @@ describe('very many ranks', () => {
       expect(at()).toBe(rank);
     }
     expect([...tabbable()]).toEqual([cell(0)]);
+  });
+});
+
+describe('a pool on several nodes', () => {
+  it('names the node of each rank', () => {
+    showRanks([
+      makeRank(0, { node: 'node-1' }),
+      makeRank(1, { node: 'node-2', device: 'cuda:0' })
+    ]);
+    expect(items().map(placeIn)).toEqual(['CPU on node-1', 'cuda:0 on node-2']);
   });
 });

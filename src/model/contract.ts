@@ -45,6 +45,8 @@ export interface IRank {
   exit: string | null;
   /** The last lines that it wrote, if it died unasked. */
   stderr: string[];
+  /** Which machine it is on, if the pool has several. */
+  node?: string;
 }
 
 export interface IReason {

@@ -25,9 +25,14 @@ export function nameOf({ rank }: IRank, trans: TranslationBundle): string {
   return trans.__('Rank %1', rank);
 }
 
-/** Where it sits: `GPU 4`, `CPU`. */
-export function placeOf({ gpu }: IRank, trans: TranslationBundle): string {
-  return gpu ? trans.__('GPU %1', gpu.label) : trans.__('CPU');
+/** Where it sits: `GPU 4`, `CPU`, `cuda:1 on node-2`, where we do not know the GPU. */
+export function placeOf(
+  { gpu, device, node }: IRank,
+  trans: TranslationBundle
+): string {
+  const onCpu = device === 'cpu' ? trans.__('CPU') : device;
+  const place = gpu ? trans.__('GPU %1', gpu.label) : onCpu;
+  return node ? trans.__('%1 on %2', place, node) : place;
 }
 
 /**

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from ..waiting import wait_for
@@ -81,10 +83,10 @@ def hosts() -> Iterator[Hosts]:
     hosts.close()
 
 
-@pytest.fixture(params=["", "srun --overlap --nodes=1 --ntasks=1"], ids=["salloc", "srun"])
+@pytest.fixture
 def lab(hosts: Hosts, request: pytest.FixtureRequest) -> Iterator[Lab]:
     """Return a shell with a pool on two nodes; nothing of it is left on either."""
-    lab = Lab(hosts, *request.param.split())
+    lab = Lab(hosts, *getattr(request, "param", "").split())
     try:
         lab.ok("%load_ext jupyter_dist_server")
         lab.ok("%dist_init --nodes 2 -n 4")
@@ -94,6 +96,9 @@ def lab(hosts: Hosts, request: pytest.FixtureRequest) -> Iterator[Lab]:
         wait_for(lambda: not hosts.folders(1) and not hosts.folders(2), "the end of the pool")
 
 
+@pytest.mark.parametrize(
+    "lab", ["", "srun --overlap --nodes=1 --ntasks=1"], ids=["salloc", "srun"], indirect=True
+)
 def test_a_cell_runs_on_both_nodes(lab: Lab) -> None:
     """What torchrun sets is right on each, all ranks are in one group, and each can be replaced."""
     said = lab.ok(
@@ -163,6 +168,48 @@ def test_stop_ends_a_cell_on_both_nodes(lab: Lab, hosts: Hosts) -> None:
     os.kill(pid, signal.SIGINT)
     assert "KeyboardInterrupt" in str(lab.end())
     assert "sum 4.0" in lab.ok(SUM)
+
+
+STRANGER = """
+import sys, zmq
+with zmq.Context() as context, context.socket(zmq.DEALER) as client:
+    client.linger = 0
+    monitor = client.get_monitor_socket(zmq.Event.DISCONNECTED)
+    client.connect(sys.argv[1])
+    client.send(b"hello")
+    print(monitor.poll(60000), client.poll(0))
+    client.disable_monitor()
+"""
+
+
+def test_who_has_no_key_is_refused_and_a_lost_agent_replaced(lab: Lab, hosts: Hosts) -> None:
+    (ours,), (theirs,) = hosts.folders(1), hosts.folders(2)
+    tmp = hosts.base / "tmp"
+    address = json.loads(hosts.run(1, "cat", f"{tmp}/{ours}/addresses.json"))["2"]
+    for channel, port in address["ports"].items():
+        where = f"tcp://{address['host']}:{port}"
+        said = hosts.run(1, sys.executable, "-c", STRANGER, where)
+        assert said.split() == ["1", "0"], channel
+    refused = "Refused a connection without the pool's keys"
+    wait_for(lambda: refused in hosts.run(2, "cat", f"{tmp}/{theirs}/rank-2.log"), "a line")
+    assert "sum 4.0" in lab.ok(SUM)
+    (agent,) = [
+        process
+        for process in psutil.process_iter()
+        if process.name() == "dist-agent" and _is_on(process, "n2", tmp)
+    ]
+    agent.kill()
+    wait_for(lambda: "the agent on its node n2 ended" in lab.ok("%dist_status"), "a word of it")
+    lab.ok("%dist_restart --ranks 2,3")
+    assert "sum 4.0" in lab.ok(SUM)
+
+
+def _is_on(process: psutil.Process, node: str, tmp: Path) -> bool:
+    try:
+        environment = process.environ()
+    except psutil.Error:  # it has just ended
+        return False
+    return environment.get("SLURMD_NODENAME") == node and environment["TMPDIR"] == str(tmp)
 
 
 def test_nothing_is_left_when_the_shell_is_killed(hosts: Hosts) -> None:

@@ -78,7 +78,7 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
         >
           {name}
         </strong>
-        <span className="jp-dist-quiet" title={rank.gpu?.name}>
+        <span className="jp-dist-quiet" title={rank.gpu?.name ?? rank.node}>
           {placeOf(rank, trans)}
         </span>
       </div>
