@@ -48,6 +48,8 @@ _MOST_MISSED = 4
 """Questions that a node may leave without an answer."""
 _START_PATIENCE = 90.0
 """Seconds within which an agent on another node has imported torch, from a cold disk perhaps."""
+_WORDS_PATIENCE = 1.0
+"""Seconds within which an engine ends after its agent has."""
 _END_PATIENCE = 6.0
 """Seconds within which agents on other nodes end their ranks, and themselves."""
 
@@ -175,6 +177,7 @@ class Nodes:
             while line := await reader.readline():
                 link.missed = 0
                 self._take(link, line)
+        await _until_ended([link], _WORDS_PATIENCE)  # the engine may still say why
         if link.is_up:
             self._lose(link, f"the agent on its node {link.node.name} ended")
         else:
@@ -235,14 +238,19 @@ class Nodes:
         self._closing = True
         for link in self._links:
             link.send(Stop())
-        deadline = time.monotonic() + _END_PATIENCE
-        while time.monotonic() < deadline and any(
-            link.process and link.process.poll() is None for link in self._links
-        ):
-            await asyncio.sleep(0.02)
+        await _until_ended(self._links, _END_PATIENCE)
         for link in self._links:
             self._end(link)
         await self._tasks.cancel()
+
+
+async def _until_ended(links: list[_Link], patience: float) -> None:
+    """Wait for the local processes that stand for agents; the agent's loop has no child watcher."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline and any(
+        link.process and link.process.poll() is None for link in links
+    ):
+        await asyncio.sleep(0.02)
 
 
 def _not_started(name: str, log: Path) -> Reason:

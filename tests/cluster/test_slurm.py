@@ -228,5 +228,13 @@ def test_what_cannot_be_is_said(hosts: Hosts) -> None:
         lab.ok("%load_ext jupyter_dist_server")
         answer = lab.run("%dist_init --nodes 3 -n 3")
         assert "the allocation has 2: n1, n2" in answer["error"]
+        python = os.path.realpath(sys.executable)
+        hosts.run(2, "mount", "--bind", "/dev/null", python)
+        try:
+            answer = lab.run("%dist_init --nodes 2 -n 2")
+        finally:
+            hosts.run(2, "umount", python)
+        assert "did not start on node n2" in answer["error"]
+        assert not hosts.folders(1) and not hosts.folders(2)
     finally:
         lab.close()
