@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from typing import ClassVar
 
 import msgspec
 
@@ -30,10 +31,12 @@ class GpuReader:
         Seconds after which a hanging driver is given up on; the inventory then says so.
     """
 
+    _hangs: ClassVar[subprocess.Popen[bytes] | None] = None
+    """What hangs in the driver: no other reader of this process starts one more."""
+
     def __init__(self, timeout: float = 15.0) -> None:
         self._timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
-        self._hangs: subprocess.Popen[bytes] | None = None
         self._said: dict[type[SamplerNews], News] = {}
         """The newest of each kind."""
 
@@ -106,7 +109,7 @@ class GpuReader:
             try:
                 process.wait(_END)
             except subprocess.TimeoutExpired:
-                self._hangs = process
+                GpuReader._hangs = process
 
 
 def read_gpus() -> GpuState:

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jupyter_dist_server.gpus.gpu_reader import GpuReader, read_gpus
 from jupyter_dist_server.gpus.read_gpu_state import read_gpu_state
 
 from ..fake_nvml.build import State
@@ -57,6 +58,24 @@ async def test_only_one_process_hangs_in_the_driver(fake_nvml: State, freezer: P
     await until(lambda: not child.is_running(), "its end")
     fake_nvml.write(gpus=1)
     assert len((await read_gpu_state()).inventory.gpus) == 1
+
+
+async def test_one_process_hangs_however_many_readers_there_are(
+    fake_nvml: State, freezer: Path
+) -> None:
+    fake_nvml.write(gpus=1, hang="INIT")
+    reading = asyncio.create_task(asyncio.to_thread(GpuReader(timeout=4.0).read))
+    await until(lambda: fake_nvml.calls("nvmlInit"), "the call that hangs")
+    (child,) = child_processes()
+    (freezer / "cgroup.procs").write_text(str(child.pid))
+    (freezer / "freezer.state").write_text("FROZEN")
+    assert "did not respond within 4 s" in ((await reading).inventory.reason or "")
+    hangs = f"The NVIDIA driver hangs: process {child.pid} waits for it and cannot be killed."
+    assert read_gpus().inventory.reason == hangs
+    assert child_processes() == [child]
+    fake_nvml.write(gpus=1)
+    (freezer / "freezer.state").write_text("THAWED")
+    await until(lambda: read_gpus().inventory.gpus, "a GPU, as the process has ended")
 
 
 async def test_a_stopped_listing_is_given_up(fake_nvml: State) -> None:
