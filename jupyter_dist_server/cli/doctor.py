@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import configparser
 import contextlib
-import getpass
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -17,6 +17,7 @@ from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
 from ..gpus.gpu_reader import read_gpus
 from ..jobs.launch.dispatcher_lock import stopped, take_lock
+from ..jobs.leases.held_file import name_of
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
 from ..jobs.wake import Wake
@@ -67,7 +68,7 @@ def findings(store: Store) -> Iterator[Finding]:
 
 def ends_of_jobs() -> Iterator[Finding]:
     """Look at what may end jobs that are submitted here."""
-    yield logout(getpass.getuser())
+    yield logout(name_of(os.getuid()))
     yield service(Path("/proc/self/cgroup").read_text() if _ROOT.joinpath("proc").exists() else "")
 
 

@@ -44,9 +44,26 @@ def run_service(options: argparse.Namespace, store: Store) -> int:
     return 0
 
 
-def _unit(install: bool) -> None:
+def is_installed() -> bool:
+    """Whether waiting jobs start by themselves."""
+    return _unit_path().exists() or _MARK in _crontab()
+
+
+def _unit_path() -> Path:
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    path = home / "systemd" / "user" / NAME
+    return home / "systemd" / "user" / NAME
+
+
+def _crontab() -> str:
+    if not shutil.which("crontab"):
+        return ""
+    return subprocess.run(
+        ["crontab", "-l"], capture_output=True, text=True, timeout=_TAKES, check=False
+    ).stdout
+
+
+def _unit(install: bool) -> None:
+    path = _unit_path()
     if not install:
         _run("systemctl", "--user", "disable", NAME)
         path.unlink(missing_ok=True)
@@ -69,10 +86,7 @@ def _unit(install: bool) -> None:
 
 
 def _cron(install: bool) -> None:
-    listed = subprocess.run(
-        ["crontab", "-l"], capture_output=True, text=True, timeout=_TAKES, check=False
-    )
-    lines = [line for line in listed.stdout.splitlines() if _MARK not in line]
+    lines = [line for line in _crontab().splitlines() if _MARK not in line]
     if install:
         variables = " ".join(map(shlex.quote, _variables()))
         command = _command().replace("%", "\\%")  # which cron takes for the end of a line

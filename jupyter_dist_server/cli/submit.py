@@ -63,15 +63,17 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
 
 def _say_what_ends_jobs() -> None:
     from .doctor import ends_of_jobs  # not above: it is said once
+    from .service import is_installed
 
     for found in ends_of_jobs():
         if not found.ok:
             print(f"jdist: {found.what} {found.remedy}", file=sys.stderr)
-    print(
-        "jdist: After a restart of the machine, waiting jobs start with the next jdist command. "
-        "“jdist service install” starts them by themselves.",
-        file=sys.stderr,
-    )
+    if not is_installed():
+        print(
+            "jdist: After a restart of the machine, waiting jobs start with the next jdist "
+            "command. “jdist service install” starts them by themselves.",
+            file=sys.stderr,
+        )
 
 
 def run_run(options: argparse.Namespace, store: Store) -> int:

@@ -61,3 +61,10 @@ def test_a_crontab(queue: Queue, programs: Path) -> None:
 def test_the_first_submission_says_what_becomes_of_jobs_after_a_restart(queue: Queue) -> None:
     assert "jdist service install" in queue.run("submit", "-H", "true")
     assert "jdist service install" not in queue.run("submit", "-H", "true")
+
+
+def test_it_does_not_ask_for_what_is_installed(queue: Queue, programs: Path) -> None:
+    program(programs / "crontab", CRONTAB.format(file=queue.folder / "crontab"))
+    program(programs / "systemctl", "#!/bin/sh\nexit 1\n")
+    queue.run("service", "install")
+    assert "jdist service install" not in queue.run("submit", "-H", "true")
