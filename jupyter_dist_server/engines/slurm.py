@@ -5,6 +5,7 @@ See https://slurm.schedmd.com/srun.html and https://slurm.schedmd.com/scontrol.h
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import socket
 import subprocess
@@ -90,4 +91,12 @@ def _resolved(address: str) -> str:
             f"Slurm gives the address {address} for a node, which cannot be resolved: {error}.",
             "Check the cluster's host names.",
         ) from error
-    return str(found[0][4][0])
+    resolved = str(found[0][4][0])
+    if ipaddress.ip_address(resolved).is_loopback:  # Debian's /etc/hosts has 127.0.1.1
+        raise DistError(
+            "engine_failed",
+            f"The node address {address} in Slurm is {resolved} on this machine, which other "
+            "nodes cannot reach.",
+            "Correct /etc/hosts, or set NodeAddr in slurm.conf.",
+        )
+    return resolved
