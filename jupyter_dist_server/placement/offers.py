@@ -45,13 +45,14 @@ def with_offers(
     """
     found = [Offer("wait", line)]
     taken = reasons(request)
-    if free := _free(request, inventory, samples, taken):
+    is_here = (request.nodes or 1) == 1  # we know the GPUs of this machine only
+    if is_here and (free := _free(request, inventory, samples, taken)):
         found.append(Offer("free", gpu_ids=free))
     sharing = replace(request, oversubscribe=True, one_rank_per_gpu=False)
     left = reasons(sharing)
     if left.keys() < taken.keys() and _fits(sharing, inventory, samples, left):
         found.append(Offer("share"))
-    if request.kernel_id:
+    if is_here and request.kernel_id:
         count = number_of_ranks(request) or len(request.map or request.gpu_ids or ()) or 1
         found.append(Offer("job", gpus=min(count, len(inventory.gpus))))
     may_force = not request.force and "used by" in error.message

@@ -117,6 +117,8 @@ async def test_who_names_gpus_that_are_taken_is_offered_what_is_possible(gpus: S
             {"kind": "free", "gpu_ids": [2, 3]},
             {"kind": "job", "gpus": 2},
         ]
+        over_nodes = await refusal(num_ranks=4, one_rank_per_gpu=True, nodes=2, kernel_id="one")
+        assert [offer.kind for offer in over_nodes.offers] == ["wait"]
         error = await refusal(num_ranks=4, one_rank_per_gpu=True)
         assert [offer.kind for offer in error.offers] == ["wait", "free"]
         with closing(await ask(num_ranks=2, gpu_ids=error.offers[1].gpu_ids).now()) as instead:
