@@ -103,10 +103,12 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         export = [one for one in (self.export or "").split(",") if "=" not in one]
         fields = msgspec.to_builtins(self) | {
             "chdir": chdir,
-            "export": ",".join(export),
+            "export": ",".join(export) or (self.export and "NONE"),
             "env": None,
             "key": None,
         }
+        if self.venv:
+            fields["venv"] = os.path.abspath(Path(folder, self.venv))
         if self.notebook:
             # Its command is made from it.
             fields |= {"notebook": os.path.abspath(Path(folder, self.notebook)), "command": None}

@@ -10,14 +10,20 @@ from ...common.errors import DistError
 
 
 def kernel_names() -> dict[str, str]:
-    """Return what kernels there are: the names that people see, by name."""
+    """Return what kernels of Python there are: the names that people see, by name."""
     from jupyter_client.kernelspec import KernelSpecManager  # not needed by most commands
 
     found = KernelSpecManager().get_all_specs()
-    return {name: str(kernel["spec"]["display_name"]) for name, kernel in sorted(found.items())}
+    return {
+        name: str(kernel["spec"]["display_name"])
+        for name, kernel in sorted(found.items())
+        if str(kernel["spec"].get("language", "")).lower() == "python"
+    }
 
 
-def kernel_environment(name: str, environment: dict[str, str]) -> dict[str, str]:
+def kernel_environment(
+    name: str, environment: dict[str, str], *, is_command: bool
+) -> dict[str, str]:
     """Return variables with which ``python`` is that of a kernel.
 
     Parameters
@@ -26,11 +32,13 @@ def kernel_environment(name: str, environment: dict[str, str]) -> dict[str, str]
         Of the kernel.
     environment : dict
         The variables of the job.
+    is_command : bool
+        Whether a command runs there. A notebook runs in the kernel itself, of any language.
 
     Raises
     ------
     DistError
-        If there is no such kernel.
+        If there is no such kernel, or no Python for a command.
     """
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
@@ -42,6 +50,12 @@ def kernel_environment(name: str, environment: dict[str, str]) -> dict[str, str]
         ) from None
     changes = {key: Template(text).safe_substitute(environment) for key, text in kernel.env.items()}
     python = kernel.argv[0]
+    if is_command and not os.path.basename(python).startswith("python"):
+        raise DistError(
+            "bad_option",
+            f"Kernel {name} is not started by a Python program.",
+            "Use --conda or --venv.",
+        )
     if python.startswith("python"):  # a plain one is our own, as for jupyter_client
         python = sys.executable
     if os.path.isabs(python):

@@ -174,7 +174,8 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     environment = _environment(request)
     if request.kernel:
         with reading("kernel"):
-            environment |= kernel_environment(request.kernel, environment)
+            is_command = not request.notebook
+            environment |= kernel_environment(request.kernel, environment, is_command=is_command)
     return Submission(job, rows, tasks, dependencies, environment, request.key, copies, notices)
 
 
