@@ -92,6 +92,12 @@ def _ended() -> DistError:
 
 
 def _silent(rank: RankRecord) -> DistError:
+    if rank.node and not rank.start_ticks:  # its process is not on this machine
+        return DistError(
+            "rank_silent",
+            f"Rank {rank.rank} on node {rank.node} (pid {rank.pid} there) does not respond.",
+            f"Run py-spy dump --native --pid {rank.pid} on that node, or kill the rank.",
+        )
     who = f"Rank {rank.rank} (pid {rank.pid}) does not respond"
     if rank.pid and rank.start_ticks and is_stopped(ProcessRef(rank.pid, rank.start_ticks)):
         return DistError(

@@ -73,6 +73,17 @@ async def test_a_pool_that_ends_while_a_rank_is_asked_is_not_said_to_be_stuck(
         assert caught.value.code == "pool_not_running"
 
 
+async def test_of_a_silent_rank_on_another_node_its_node_is_said(
+    record: PoolRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record.ranks[0].node = "n2"
+    answers(monkeypatch, lambda: None)
+    with pytest.raises(DistError) as caught:
+        await diagnostics.stack_of(record, 0)
+    assert f"on node n2 (pid {os.getpid()} there) does not respond" in caught.value.message
+    assert "on that node" in caught.value.hint
+
+
 async def test_the_log_of_a_rank_whose_agent_still_imports_torch(
     record: PoolRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
