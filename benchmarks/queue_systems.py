@@ -178,15 +178,18 @@ class Slurm(System):
     """Slurm, where its daemons run already and SLURM_CONF is set."""
 
     name, program = "Slurm", "sbatch"
+    _job = f"jdist-bench-{os.getpid()}"
 
     def submit(self, script: str) -> None:
-        self.run("sbatch", "-G", "1", "-o", "/dev/null", "--wrap", script)
+        self.run(
+            "sbatch", "-G", "1", "-o", "/dev/null", f"--job-name={self._job}", "--wrap", script
+        )
 
     def list(self) -> None:
         self.run("squeue")
 
     def stop(self) -> None:
-        self.run("scancel", "-u", str(os.getuid()))
+        self.run("scancel", "--name", self._job)  # other jobs of the user stay
 
 
 def peers(env: dict[str, str]) -> list[System]:
