@@ -9,6 +9,14 @@ import { expect, test } from './support';
 // Eight pretend GPUs. Galata's own list of kernels would not let one be restarted.
 test.use({ baseURL: FAKE_GPUS_URL, kernels: null, sessions: null });
 
+// Nor does it shut down those that are left.
+test.afterEach(async ({ page }) => {
+  const answer = await page.request.get('api/sessions');
+  for (const { id } of await answer.json()) {
+    await page.request.delete(`api/sessions/${id}`);
+  }
+});
+
 test('a pool goes with its notebook: through a death, a restart of the kernel, and a new name', async ({
   page,
   panel,

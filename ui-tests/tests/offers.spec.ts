@@ -16,11 +16,15 @@ async function startFor(
   name: string,
   gpu_ids: number[]
 ): Promise<string> {
-  const answer = await page.request.post('jupyter-dist/pools', {
-    data: { kernel_id: await notebooks.kernel(name), gpu_ids }
-  });
-  expect(answer.status()).toBe(202);
-  return (await answer.json()).id;
+  const data = { kernel_id: await notebooks.kernel(name), gpu_ids };
+  let id = '';
+  // Ranks of the test before may still end on these GPUs.
+  await expect(async () => {
+    const answer = await page.request.post('jupyter-dist/pools', { data });
+    expect(answer.status()).toBe(202);
+    id = (await answer.json()).id;
+  }).toPass({ timeout: 45_000 });
+  return id;
 }
 
 /** A picture of the panel for those who look at it. */
