@@ -87,17 +87,21 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Open Notebook'),
       caption: trans.__('Show the notebook that this job writes.'),
       isVisible: ({ job }) => typeof job === 'string',
-      execute: async ({ job }) => {
+      execute: async ({ job, restored }) => {
         if (typeof job !== 'string') {
           return;
         }
         try {
           const { notebook, job: now } = await queue.requests.jobDetails(job);
           if (notebook === null) {
+            if (restored) {
+              throw new Error('It has no notebook.');
+            }
             return;
           }
           let widget = tracker.find(({ id }) => id === idOf(job));
-          if (!widget && ENDED.includes(now.state)) {
+          // Not at each load of the page: a tab that is restored stays what it was.
+          if (!widget && !restored && ENDED.includes(now.state)) {
             await openFile(notebook);
             return;
           }
@@ -108,6 +112,10 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
           }
           shell.activateById(widget.id);
         } catch (error) {
+          if (restored) {
+            // Nobody asked for it now; the tab is forgotten.
+            throw error;
+          }
           // Buttons would say nothing.
           await showErrorMessage(
             trans.__('The notebook of job %1 could not be opened', job),
@@ -118,7 +126,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
     });
     void restorer?.restore(tracker, {
       command: CommandIDs.openJobNotebook,
-      args: ({ id }) => ({ job: id.slice(idOf('').length) }),
+      args: ({ id }) => ({ job: id.slice(idOf('').length), restored: true }),
       name: ({ id }) => id
     });
   }
