@@ -3,6 +3,8 @@ import { Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
+import { JobNotices } from '../panel/queue/notices';
+import type { INewsWanted } from '../panel/queue/notices';
 import { queuePlugin } from '../panel/queue/plugin';
 import type { IJobEvent, JobState } from '../model/queueContract';
 import { CommandIDs } from '../model/tokens';
@@ -128,6 +130,25 @@ describe('the commands of the queue', () => {
       'Show Details',
       'Open Notebook'
     ]);
+    Notification.dismiss();
+  });
+
+  it('open the notebooks of what ends, of whatever is told', () => {
+    const trans = nullTranslator.load('');
+    const notices = new JobNotices(queue, commands, trans);
+    queue.tell({ ended: [] });
+    const spec = { notebook: 'train.ipynb' };
+    const end = (news: INewsWanted['news'], ids: number[]) => {
+      shown.mockClear();
+      notices.wanted = { news, opensNotebooks: true };
+      queue.tell({
+        ended: ids.map(id => makeJob({ id, label: `${id}`, spec }))
+      });
+      return shown.mock.calls.map(([, job]) => job as string);
+    };
+    expect(end('none', [1])).toEqual(['1']);
+    expect(end('failures', [2])).toEqual(['2']);
+    expect(end('ends', [3, 4, 5, 6])).toEqual(['3', '4', '5', '6']);
     Notification.dismiss();
   });
 

@@ -94,12 +94,10 @@ export class JobNotices {
         const words = sayEnd(job, this._trans);
         this._tell(words, job.label, isFailure(job), hasNotebook(job));
       }
-      if (opensNotebooks) {
-        for (const { label } of told.filter(hasNotebook)) {
-          void this._commands.execute(CommandIDs.openJobNotebook, {
-            job: label
-          });
-        }
+    }
+    if (opensNotebooks) {
+      for (const { label } of news.filter(hasNotebook)) {
+        void this._commands.execute(CommandIDs.openJobNotebook, { job: label });
       }
     }
   }

@@ -128,7 +128,7 @@ function findRow(label: string, { rows }: IQueueModel) {
   return rows?.find(row => isOwnJob(row) && row.id === label);
 }
 
-/** Jobs are followed while the user wants to hear of them. */
+/** Jobs are followed while the user wants to hear of them, or to see their notebooks. */
 async function follow(
   registry: ISettingRegistry | null,
   queue: IQueueModel,
@@ -143,7 +143,8 @@ async function follow(
         opensNotebooks: settings.get('openJobNotebooks').composite === true
       };
     }
-    if (notices.wanted.news === 'none') {
+    const { news, opensNotebooks } = notices.wanted;
+    if (news === 'none' && !opensNotebooks) {
       watching?.dispose();
       watching = null;
     } else {
