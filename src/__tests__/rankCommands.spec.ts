@@ -141,6 +141,19 @@ describe('what can be done with a rank', () => {
     expect(model.stop).toHaveBeenCalledWith('p1');
   });
 
+  it('replaces of the dead ones those that are named', async () => {
+    const ranks = ['dead', 'idle', 'dead', 'dead'] as const;
+    const dead = makePool({
+      ranks: ranks.map((state, rank) => makeRank(rank, { state }))
+    });
+    Object.assign(model, { pools: new Map([['p1', dead]]) });
+    const args = { pool: 'p1', dead: true };
+    await commands.execute(restartRanks, args);
+    expect(model.restart).toHaveBeenLastCalledWith('p1', [0, 2, 3]);
+    await commands.execute(restartRanks, { ...args, ranks: [1, 2] });
+    expect(model.restart).toHaveBeenLastCalledWith('p1', [2]);
+  });
+
   it('is nothing for the palette, but for the stacks', () => {
     const args = { isPalette: true };
     const offered = palette.addItem.mock.calls.map(([{ command }]) => command);

@@ -127,9 +127,13 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         const pool = poolOf(args);
         const rank = rankOf(args, pool);
         if (pool && args.dead) {
+          const { ranks } = args;
+          const dead = deadRanks(pool).map(({ rank }) => rank);
           await model.restart(
             pool.id,
-            deadRanks(pool).map(({ rank }) => rank)
+            Array.isArray(ranks)
+              ? dead.filter(rank => ranks.includes(rank))
+              : dead
           );
         } else if (pool && rank) {
           if (rank.state === 'dead' || (await askRestart(rank.rank, trans))) {

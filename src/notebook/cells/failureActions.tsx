@@ -87,7 +87,10 @@ function FailureButtons(props: IFailureButtonsProps): JSX.Element {
         small
         className="jp-mod-primary"
         onClick={() =>
-          void commands.execute(CommandIDs.restartRanks, { pool, dead: true })
+          void commands.execute(CommandIDs.restartRanks, {
+            ...{ pool, ranks },
+            dead: true
+          })
         }
       >
         {trans._n(
