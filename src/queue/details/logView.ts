@@ -67,7 +67,9 @@ export class LogView {
   show(line: number): void {
     this._follows = false;
     this.node.scrollTop = Math.max(0, line * ROW - this.node.clientHeight / 2);
+    this._top = this.node.scrollTop;
     this._draw();
+    this._fill();
   }
 
   private _onChanged(): void {
@@ -83,6 +85,11 @@ export class LogView {
     }
     this._lines = lines;
     this._draw();
+    const { scrollHeight, clientHeight } = this.node;
+    // What does not scroll would never ask for more. What is all that may be kept is enough.
+    if (scrollHeight <= clientHeight && !this._log.isFull) {
+      this._fill();
+    }
   }
 
   private readonly _onScroll = (): void => {
@@ -97,6 +104,13 @@ export class LogView {
     }
     this._draw();
   };
+
+  private _fill(): void {
+    const { scrollTop, clientHeight, scrollHeight } = this.node;
+    if (clientHeight && !this._log.error) {
+      this._readNear(scrollTop, scrollHeight - clientHeight - scrollTop);
+    }
+  }
 
   /** Read more where one comes near an end of what is there. */
   private _readNear(above: number, below: number): void {
