@@ -1,3 +1,4 @@
+import { ApiError } from '../model/client';
 import type { IJobLines, ILinesQuery } from '../model/detailsContract';
 import { JobLog } from '../model/jobLog';
 import { makeLines } from './queueSamples';
@@ -130,6 +131,26 @@ describe('JobLog', () => {
     // Those in sight first, then the next in the file.
     expect(log.lines[log.found ?? -1]).toMatch(/^line 5\d/);
     await log.find('nothing of the kind');
+    expect(log.found).toBeNull();
+  });
+
+  it.each(['toStart', 'toEnd'] as const)(
+    '%s shows nothing as found',
+    async go => {
+      await log.toEnd();
+      await log.find('line 5');
+      await log[go]();
+      expect(log.found).toBeNull();
+    }
+  );
+
+  it('does not take one text for another when a search fails', async () => {
+    await log.toEnd();
+    await log.find('line 5');
+    const error = { code: 'x', message: 'No.', hint: '' };
+    output.read.mockRejectedValueOnce(new ApiError(error, 500));
+    await log.find('nothing of the kind');
+    expect(log.error?.message).toBe('No.');
     expect(log.found).toBeNull();
   });
 

@@ -67,6 +67,11 @@ export class JobLog {
     return this._hasEnded && this.end >= this._size;
   }
 
+  /** Whether no more is kept: what is read at one end is then left out at the other. */
+  get isFull(): boolean {
+    return this._blocks.length >= MOST_BLOCKS;
+  }
+
   /** Whether something is being read. */
   get isBusy(): boolean {
     return this._waiting > 0;
@@ -85,13 +90,16 @@ export class JobLog {
         block = await this._ask({ before: block.start });
         blocks.unshift(block);
       }
+      this._found = null;
       this._set(blocks);
     });
   }
 
   toStart(): Promise<void> {
     return this._do(async () => {
-      this._set([await this._ask({ offset: 0 })]);
+      const block = await this._ask({ offset: 0 });
+      this._found = null;
+      this._set([block]);
     });
   }
 
@@ -145,8 +153,11 @@ export class JobLog {
     return this._do(async () => {
       const wanted = text.toLowerCase();
       const has = (line: string) => line.toLowerCase().includes(wanted);
-      const from = text === this._sought ? (this._found ?? -1) + 1 : 0;
-      this._sought = text;
+      if (text !== this._sought) {
+        this._sought = text;
+        this._found = null;
+      }
+      const from = (this._found ?? -1) + 1;
       const near = this._lines.findIndex(
         (line, index) => index >= from && has(line)
       );

@@ -6,7 +6,7 @@ import React, { useEffect, useRef, useState } from 'react';
 import type { IJobLines, ILinesQuery } from '../../model/detailsContract';
 import { JobLog } from '../../model/jobLog';
 import { useModel } from '../../ui/useModel';
-import { formatBytes } from '../../words/format';
+import { formatBytes, joinFacts } from '../../words/format';
 import { LogView } from './logView';
 
 /** Milliseconds between two looks at what a job that runs has printed. */
@@ -53,11 +53,15 @@ export function LogPane(props: ILogPaneProps): JSX.Element {
       ? error.message
       : !lines.length
         ? trans.__('Nothing has been printed yet.')
-        : trans.__('%1 · %2', formatBytes(size, trans), file)
+        : joinFacts([formatBytes(size, trans), file])
   );
   const find = async (): Promise<void> => {
     if (text) {
       await log.find(text);
+      if (log.error) {
+        // It is not known whether it is there.
+        return;
+      }
       setIsLost(log.found === null);
       if (log.found !== null) {
         view.current?.show(log.found);
