@@ -117,6 +117,7 @@ export class TimelineModel implements IDisposable {
       }
       this._emitOptions();
     } else {
+      this.waits.stop(telemetry.time ?? serverTime());
       this._watching.forEach(one => one.dispose());
       this._watching = [];
       telemetry.changed.disconnect(this._onTelemetry, this);

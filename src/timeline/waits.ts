@@ -38,8 +38,26 @@ export class Waits {
         this._over.push({ ...span, end: now });
       }
     }
-    this._over = this._over.filter(({ end }) => (end ?? now) > now - KEEP);
+    // One that has gone on while nobody looked is not over.
+    const goesOn = ({ gpu, start }: IGpuWait) =>
+      [...waiting.values()].some(
+        wait => wait.gpu === gpu && wait.start === start
+      );
+    this._over = this._over.filter(
+      span => (span.end ?? now) > now - KEEP && !goesOn(span)
+    );
     this._waiting = waiting;
+    this._now = now;
+  }
+
+  /** Nobody looks from now on: what lasts now may be over when somebody does again. */
+  stop(now: number): void {
+    for (const span of this._waiting.values()) {
+      if (now - span.start >= SHORTEST) {
+        this._over.push({ ...span, end: now });
+      }
+    }
+    this._waiting = new Map();
     this._now = now;
   }
 
