@@ -4,6 +4,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Client } from '../model/client';
 import { QueueModel } from '../model/queue';
 import { placesInLine } from '../model/queueContract';
+import type { IJobEvent } from '../model/queueContract';
 import { Stream } from '../model/stream';
 import { Telemetry } from '../model/telemetry';
 import { FakeServer } from './fakeServer';
@@ -123,6 +124,26 @@ describe('QueueModel', () => {
     document.dispatchEvent(new Event('visibilitychange'));
     await until(() => queue.rows !== null);
     await until(() => server.asked.length > 0);
+  });
+
+  it('is told what jobs do while the page is hidden, and reads it when it is seen', async () => {
+    await follow();
+    const happened = jest.fn();
+    queue.happened.connect((_, events) => happened(events.length));
+    const before = asked().length;
+    const hidden = jest.spyOn(document, 'hidden', 'get').mockReturnValue(true);
+    document.dispatchEvent(new Event('visibilitychange'));
+    const event: IJobEvent = {
+      ...{ seq: 1, job: 1, label: '1', name: '', at: now },
+      ...{ state: 'RUNNING', was: 'PENDING', reason: '' }
+    };
+    server.push({ type: 'jobs', seq: 1, events: [event] });
+    await until(() => happened.mock.calls.length > 0);
+    expect(server.asked).toEqual([{ watch: ['jobs'] }]);
+    expect(asked()).toHaveLength(before);
+    hidden.mockRestore();
+    document.dispatchEvent(new Event('visibilitychange'));
+    await until(() => asked().length > before);
   });
 
   it('acts on one job after the other, and says what was left', async () => {

@@ -75,9 +75,11 @@ export class QueueModel implements IQueueModel {
     this._topics = options.topics;
     options.received.connect(this._onMessage, this);
     document.addEventListener('visibilitychange', () => {
-      // Otherwise the stream says how things stand when it is asked again.
       if (!this._topic) {
         this.reload();
+      } else if (this._isOld) {
+        // The stream has told of changes that nobody saw.
+        void this._read();
       }
     });
   }

@@ -106,7 +106,7 @@ export class Telemetry implements ITelemetry {
     });
   }
 
-  /** A page that nobody sees asks for nothing; details of GPUs are of no use without the rest. */
+  /** A page that nobody sees asks only what jobs do; details of GPUs are of no use without the rest. */
   private _ask(): void {
     const isAsking = !document.hidden && this._topics.includes('gpus');
     if (isAsking !== this._isAsking) {
@@ -114,7 +114,7 @@ export class Telemetry implements ITelemetry {
       this._age();
     }
     const topics = this._topics.filter(topic => isAsking || topic === 'jobs');
-    this._stream.watch(document.hidden ? [] : [...new Set(topics)].sort());
+    this._stream.watch([...new Set(topics)].sort());
   }
 
   /**
