@@ -2,6 +2,7 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { SessionContextDialogs, showErrorMessage } from '@jupyterlab/apputils';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 
@@ -29,6 +30,7 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = translator.load(TRANSLATION_DOMAIN);
     const kernels = new NotebookKernels(tracker);
+    const dialogs = new SessionContextDialogs({ translator });
     commands.addCommand(CommandIDs.attachPool, {
       label: trans.__('Use Pool Here'),
       caption: trans.__('Use these ranks here (runs %dist_attach)'),
@@ -37,17 +39,31 @@ export const attachPlugin: JupyterFrontEndPlugin<void> = {
         const id = String(args.pool);
         const context = tracker.currentWidget?.sessionContext;
         const kernel = context?.session?.kernel;
-        if (kernel && kernel.id === model.pools.get(id)?.kernel_id) {
-          // It is its own: a new process with the same id finds it.
-          await kernel.restart();
-          await kernels.runMagic(kernel.id, LOAD);
-          return;
+        try {
+          if (kernel && kernel.id === model.pools.get(id)?.kernel_id) {
+            // It is its own: a new process with the same id finds it.
+            await kernel.restart();
+            await kernels.runMagic(kernel.id, LOAD);
+            return;
+          }
+          if (context && !kernel) {
+            const mustChoose = await context.startKernel();
+            if (mustChoose) {
+              await dialogs.selectKernel(context);
+            }
+            if (!context.session?.kernel) {
+              return;
+            }
+          }
+          const source = `${LOAD}\n%dist_attach ${id}`;
+          await commands.execute(CommandIDs.insertCode, { source, run: true });
+        } catch (error) {
+          // Buttons would say nothing.
+          await showErrorMessage(
+            trans.__('The pool could not be used here'),
+            error instanceof Error ? error : String(error)
+          );
         }
-        if (context && !kernel) {
-          await context.startKernel();
-        }
-        const source = `${LOAD}\n%dist_attach ${id}`;
-        await commands.execute(CommandIDs.insertCode, { source, run: true });
       }
     });
   }
