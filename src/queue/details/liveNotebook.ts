@@ -31,7 +31,7 @@ export class LiveNotebook extends StaticNotebook {
     this.node.dataset.jpSuppressContextMenu = '';
     this.model = new NotebookModel({ translator: _live.translator });
     this._timer = setInterval(() => {
-      if (this.isVisible && !document.hidden) {
+      if (!this._isDone && this.isVisible && !document.hidden) {
         void this._look();
       }
     }, PAUSE);
@@ -43,7 +43,15 @@ export class LiveNotebook extends StaticNotebook {
 
   dispose(): void {
     clearInterval(this._timer);
+    const { model } = this;
     super.dispose();
+    model?.dispose();
+  }
+
+  /** Look again, at a job that may have been queued again. */
+  follow(): void {
+    this._isDone = false;
+    void this._look();
   }
 
   private async _look(): Promise<void> {
@@ -54,22 +62,21 @@ export class LiveNotebook extends StaticNotebook {
     try {
       // Before the file: when the job has ended, all is in it.
       const hasEnded = await this._live.hasEnded();
-      const isRead = await this._read();
+      const isCurrent = await this._read();
       if (this.isDisposed) {
         return;
       }
-      if (hasEnded) {
-        clearInterval(this._timer);
-      }
+      this._isDone = hasEnded && isCurrent;
+      const isThere = this._modified !== null;
       this.stateChanged.emit(
-        hasEnded ? 'ended' : isRead ? 'running' : 'missing'
+        hasEnded ? 'ended' : isThere ? 'running' : 'missing'
       );
     } finally {
       this._isLooking = false;
     }
   }
 
-  /** Answers whether there is a notebook. */
+  /** Answers whether all is shown that is in the file now. */
   private async _read(): Promise<boolean> {
     const { contents, path } = this._live;
     try {
@@ -89,9 +96,10 @@ export class LiveNotebook extends StaticNotebook {
       if (!(error instanceof ResponseError || error instanceof NetworkError)) {
         throw error;
       }
-      // It is not there yet, or half written, or the server does not respond.
+      // It is half written, or the server does not respond, unless it is not there yet.
+      return error instanceof ResponseError && error.response.status === 404;
     }
-    return this._modified !== null;
+    return true;
   }
 
   /** Only cells that are other ones than before are drawn again. */
@@ -122,6 +130,8 @@ export class LiveNotebook extends StaticNotebook {
   private _cells: INotebookContent['cells'] = [];
   private _modified: string | null = null;
   private _isLooking = false;
+  /** Whether nothing more will be written. */
+  private _isDone = false;
 }
 
 export namespace LiveNotebook {

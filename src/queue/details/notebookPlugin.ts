@@ -14,7 +14,9 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
 import { notebookIcon } from '@jupyterlab/ui-components';
 
+import { ApiError } from '../../model/client';
 import { ENDED } from '../../model/queueContract';
+import type { IJobEvent } from '../../model/queueContract';
 import {
   CommandIDs,
   IPoolsModel,
@@ -61,8 +63,8 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
       const hasEnded = () =>
         queue.requests.jobDetails(job).then(
           details => ENDED.includes(details.job.state),
-          // The server does not respond now.
-          () => false
+          // It is gone, or else the server does not respond now.
+          error => error instanceof ApiError && error.status === 404
         );
       const content = new LiveNotebook({
         ...{ path, contents, hasEnded, rendermime, contentFactory, translator }
@@ -80,6 +82,17 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
       });
       widget.contentHeader.addWidget(head);
       content.stateChanged.connect((_, state) => head.tell(state));
+      const onHappened = (_: unknown, events: readonly IJobEvent[]) => {
+        if (
+          events.some(
+            ({ label, state }) => label === job && state === 'RUNNING'
+          )
+        ) {
+          content.follow();
+        }
+      };
+      queue.happened.connect(onHappened);
+      widget.disposed.connect(() => queue.happened.disconnect(onHappened));
       return widget;
     };
 
@@ -109,6 +122,8 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
             widget = make(job, notebook);
             await tracker.add(widget);
             shell.add(widget, area, { type: 'Distributed' });
+          } else {
+            widget.content.follow();
           }
           shell.activateById(widget.id);
         } catch (error) {
