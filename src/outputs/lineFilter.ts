@@ -40,6 +40,8 @@ export class LineFilter {
     const text = this.words
       ? this._trans.__('%1 of %2 lines', found, all)
       : this._trans._n('%1 line', '%1 lines', all);
+    // How many there are changes with all that is printed: nobody has asked for that.
+    this._count.setAttribute('aria-live', this.words ? 'polite' : 'off');
     if (this._count.textContent !== text) {
       this._count.textContent = text;
     }
