@@ -5,14 +5,14 @@ import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
 
 import { ApiError } from '../model/client';
-import type { IAttempt } from '../model/detailsContract';
+import type { IAttempt, IJobDetails } from '../model/detailsContract';
 import { CommandIDs } from '../model/tokens';
 import { JobDetails } from '../queue/details/jobDetails';
 import { Clock } from '../ui/clock';
 import { sayAttempt, sayJob } from '../words/detailsWords';
 import { makeInventory } from './gpuSamples';
 import { FakeQueue, makeDetails } from './queueSamples';
-import { makeModel } from './samples';
+import { makeModel, until } from './samples';
 
 const trans = nullTranslator.load('');
 const attempt: IAttempt = {
@@ -67,6 +67,7 @@ describe('the words about a job', () => {
 describe('JobDetails', () => {
   let host: HTMLElement;
   let queue: FakeQueue;
+  let clock: Clock;
   let unmount: () => void;
   const executed = jest.fn();
   const onName = jest.fn();
@@ -83,7 +84,7 @@ describe('JobDetails', () => {
         <JobDetails
           {...{ job: '12', commands, onName, trans }}
           model={makeModel({ queue, gpus: makeInventory() })}
-          clock={new Clock()}
+          clock={clock}
           sanitizer={new Sanitizer()}
         />
       );
@@ -107,9 +108,11 @@ describe('JobDetails', () => {
     };
     host = document.body.appendChild(document.createElement('div'));
     queue = new FakeQueue();
+    clock = new Clock();
   });
 
   afterEach(() => {
+    clock.isOn = false;
     unmount();
     host.remove();
   });
@@ -143,6 +146,49 @@ describe('JobDetails', () => {
     ]);
     press('Requeue');
     expect(queue.act).toHaveBeenCalledWith('requeue', ['12']);
+  });
+
+  it('says what went wrong with its own actions alone', async () => {
+    const fail = (message: string) => ({ code: 'x', message, hint: '' });
+    const alert = () => host.querySelector('[role=alert]')?.textContent;
+    const details = makeDetails({}, { state: 'FAILED' });
+    queue.requests.jobDetails.mockResolvedValue(details);
+    await show();
+    await act(async () => queue.tell({ actionError: fail('Of the panel.') }));
+    expect(alert()).toBeUndefined();
+    queue.act.mockImplementation(async () =>
+      queue.tell({ actionError: fail('Of the tab.') })
+    );
+    press('Requeue');
+    await until(() => alert() === 'Of the tab.Dismiss');
+    press('Dismiss');
+    expect(queue.dismissError).toHaveBeenCalled();
+    queue.tell({ actionError: fail('Of the panel.') });
+    await until(() => alert() === undefined);
+  });
+
+  it('asks one thing at a time, and nothing while it is hidden', async () => {
+    const { jobDetails } = queue.requests;
+    const answers: ((details: IJobDetails) => void)[] = [];
+    jobDetails.mockImplementation(
+      () => new Promise(resolve => answers.push(resolve))
+    );
+    const answer = () => act(async () => answers.shift()?.(makeDetails()));
+    await show();
+    await answer();
+    await until(() => Boolean(host.textContent?.includes('12 train.py')));
+    // It is hidden until now.
+    queue.changed.emit();
+    expect(jobDetails).toHaveBeenCalledTimes(1);
+    clock.isOn = true;
+    expect(jobDetails).toHaveBeenCalledTimes(2);
+    queue.changed.emit();
+    queue.changed.emit();
+    expect(jobDetails).toHaveBeenCalledTimes(2);
+    await answer();
+    expect(jobDetails).toHaveBeenCalledTimes(3);
+    await answer();
+    expect(jobDetails).toHaveBeenCalledTimes(3);
   });
 
   it('says why it cannot be shown', async () => {

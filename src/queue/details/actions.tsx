@@ -8,11 +8,16 @@ import { CommandIDs } from '../../model/tokens';
 import { jobCommand } from '../../words/submitWords';
 import type { DetailsProps } from './jobDetails';
 
+interface IActionsProps extends DetailsProps {
+  /** Does something with the job, and shows what goes wrong. */
+  send: (action: () => Promise<unknown>) => Promise<void>;
+}
+
 /**
  * What can be done with a job.
  */
-export function Actions(props: DetailsProps): JSX.Element {
-  const { details, model, commands, trans } = props;
+export function Actions(props: IActionsProps): JSX.Element {
+  const { details, model, commands, send, trans } = props;
   const { request, notebook, job } = details;
   const { queue } = model;
   const jobs = [job.label];
@@ -44,13 +49,18 @@ export function Actions(props: DetailsProps): JSX.Element {
         </Button>
       )}
       {ENDED.includes(job.state) ? (
-        <Button small onClick={() => void queue.act('requeue', jobs)}>
+        <Button
+          small
+          onClick={() => void send(() => queue.act('requeue', jobs))}
+        >
           {trans.__('Requeue')}
         </Button>
       ) : (
         <Button
           small
-          onClick={() => void commands.execute(CommandIDs.cancelJobs, { jobs })}
+          onClick={() =>
+            void send(() => commands.execute(CommandIDs.cancelJobs, { jobs }))
+          }
         >
           {trans.__('Cancel…')}
         </Button>

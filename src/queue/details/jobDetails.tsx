@@ -1,8 +1,10 @@
 import type { IRenderMime } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { Button } from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
-import React, { useEffect } from 'react';
+import React, { useEffect, useState } from 'react';
 
+import type { IApiError } from '../../model/contract';
 import type { IJobDetails } from '../../model/detailsContract';
 import { ENDED } from '../../model/queueContract';
 import type { IPoolsModel } from '../../model/tokens';
@@ -37,20 +39,33 @@ export type DetailsProps = IJobDetailsProps & { details: IJobDetails };
  * All about one job, and what it prints.
  */
 export function JobDetails(props: IJobDetailsProps): JSX.Element {
-  const { job, model, onName, trans } = props;
-  const { details, error } = useDetails(job, model.queue);
+  const { job, model, clock, onName, trans } = props;
+  const { queue } = model;
+  const { details, error } = useDetails(job, queue, clock);
   const name = details && nameJob(details.job.label, details.job.name);
   useEffect(() => {
     if (name !== null) {
       onName(name);
     }
   }, [name, onName]);
-  const actionError = useModel(model.queue, queue => queue.actionError);
-  const wrong = error ?? actionError;
+  // Of the action that this tab has sent last: the panel and other tabs send some too.
+  const [ownError, setOwnError] = useState<IApiError | null>(null);
+  const send = async (action: () => Promise<unknown>): Promise<void> => {
+    const before = queue.actionError;
+    await action();
+    setOwnError(queue.actionError === before ? null : queue.actionError);
+  };
+  const actionError = useModel(queue, ({ actionError }) => actionError);
+  const wrong = error ?? (actionError === ownError ? ownError : null);
   const problem = wrong && (
     <Note kind="error">
       <p className="jp-dist-error">{wrong.message}</p>
       {wrong.hint && <p>{wrong.hint}</p>}
+      {wrong === ownError && (
+        <Button small onClick={() => queue.dismissError()}>
+          {trans.__('Dismiss')}
+        </Button>
+      )}
     </Note>
   );
   if (!details) {
@@ -74,14 +89,14 @@ export function JobDetails(props: IJobDetailsProps): JSX.Element {
         </div>
         <Sentence {...props} details={details} />
         {problem}
-        <Actions {...props} details={details} />
+        <Actions {...props} details={details} send={send} />
         <Curves {...props} details={details} />
         <Facts {...props} details={details} />
       </div>
       <LogPane
         // What it prints in its next attempt is added to the same file.
         key={`${job} ${attempt}`}
-        read={query => model.queue.requests.jobLines(job, query)}
+        read={query => queue.requests.jobLines(job, query)}
         sanitizer={props.sanitizer}
         file={details.output}
         trans={trans}

@@ -5,6 +5,7 @@ import type { IApiError } from '../../model/contract';
 import type { IJobDetails } from '../../model/detailsContract';
 import type { IQueueModel } from '../../model/queue';
 import { ENDED } from '../../model/queueContract';
+import type { Clock } from '../../ui/clock';
 
 /** Milliseconds between two looks at the GPUs of a job that runs: the server reads them as often. */
 const PAUSE = 10_000;
@@ -15,45 +16,74 @@ interface IAnswer {
 }
 
 /**
- * All about a job, again whenever something in the queue has changed.
+ * All about a job, again whenever something in the queue has changed, while somebody can see it.
  */
-export function useDetails(job: string, queue: IQueueModel): IAnswer {
+export function useDetails(
+  job: string,
+  queue: IQueueModel,
+  clock: Clock
+): IAnswer {
   const [answer, setAnswer] = useState<IAnswer>({ details: null, error: null });
-  const state = answer.details?.job.state;
-  const runs = state !== undefined && !ENDED.includes(state);
   useEffect(() => {
-    let newest = 0;
-    const load = async (): Promise<void> => {
-      const number = ++newest;
+    let isOld = true;
+    let isReading = false;
+    let isGone = false;
+    let runs = false;
+    let readAt = -Infinity;
+    const isSeen = () => clock.isOn && !document.hidden;
+    const loadOnce = async (): Promise<void> => {
+      isOld = false;
       try {
         const details = await queue.requests.jobDetails(job);
-        if (number === newest) {
+        runs = !ENDED.includes(details.job.state);
+        if (!isGone) {
           setAnswer({ details, error: null });
         }
       } catch (error) {
         if (!(error instanceof ApiError)) {
           throw error;
         }
-        if (number === newest) {
+        if (!isGone) {
           setAnswer(({ details }) => ({ details, error }));
         }
       }
+      readAt = Date.now();
     };
-    const onChanged = () => void load();
+    /** What changes while an answer is on its way is asked for after it. */
+    const load = async (): Promise<void> => {
+      if (isReading) {
+        return;
+      }
+      isReading = true;
+      try {
+        do {
+          await loadOnce();
+        } while (isOld && !isGone && isSeen());
+      } finally {
+        isReading = false;
+      }
+    };
+    const look = () => {
+      const isDue = isOld || (runs && Date.now() - readAt >= PAUSE);
+      if (isDue && isSeen()) {
+        void load();
+      }
+    };
+    const onChanged = () => {
+      isOld = true;
+      look();
+    };
     queue.changed.connect(onChanged);
     const watching = queue.watch('all');
-    onChanged();
-    const timer = setInterval(() => {
-      if (runs && !document.hidden) {
-        onChanged();
-      }
-    }, PAUSE);
+    // Also where it is hidden: its tab is named after the job.
+    void load();
+    const unsubscribe = clock.subscribe(look);
     return () => {
-      newest = Infinity;
-      clearInterval(timer);
+      isGone = true;
+      unsubscribe();
       watching.dispose();
       queue.changed.disconnect(onChanged);
     };
-  }, [job, queue, runs]);
+  }, [job, queue, clock]);
   return answer;
 }
