@@ -212,6 +212,18 @@ def test_a_job_says_what_asks_for_one_like_it(client: Client, server: Server) ->
     assert client.get(f"jobs/{array}/details")["request"]["array"] == "3"
 
 
+def test_a_value_with_a_comma_stays_one_value(client: Client, server: Server) -> None:
+    (server.root / "rows.csv").write_text('shape\n"3,4"\n"5,6"\n')
+    asked = {"command": ["echo", "{shape}"], "param_file": "rows.csv", "hold": True}
+    first, second = (job["label"] for job in client.post("jobs", asked, 201)["jobs"])
+    again = client.get(f"jobs/{second}/details")["request"]
+    assert again["command"] == ["echo", "5,6"] and not again.keys() & {"param", "param_file"}
+    plan = client.post("jobs/plan", again)
+    assert (plan["count"], plan["commands"]) == (1, ["echo 5,6"])
+    for label in (first, second):
+        client.call("DELETE", f"jobs/{label}")
+
+
 def test_a_job_says_which_notebook_it_writes(client: Client, server: Server) -> None:
     (server.root / "deep").mkdir()
     (server.root / "deep" / "fit.ipynb").write_text("{}")

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ...common.errors import DistError
-from ...jobs.command import job_command, log_paths, output_notebook
+from ...jobs.command import job_command, log_paths, output_notebook, with_parameters
 from ...jobs.control import check_one
 from ...jobs.logs.line_reader import LineReader
 from ...jobs.store.job import Job
@@ -57,9 +57,17 @@ def _again(job: Job) -> dict[str, Any] | None:
     if not job.spec.asked:
         return None
     request: dict[str, Any] = json.loads(job.spec.asked)
-    if job.params:
+    request.pop("param_file", None)
+    if any(not value or "," in value for value in job.params.values()):
+        # --param would read them as none, or as several: they are in their places then.
+        request.pop("param", None)
+        for field in ("command", "parameter"):
+            if words := request.get(field):
+                request[field] = [with_parameters(word, job.params) for word in words]
+        if output := request.get("output_notebook"):
+            request["output_notebook"] = with_parameters(output, job.params)
+    elif job.params:
         request["param"] = [f"{name}={value}" for name, value in job.params.items()]
-        request.pop("param_file", None)
     if "array" in request:
         request["array"] = str(job.task)
     return request
