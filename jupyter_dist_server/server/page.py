@@ -10,9 +10,10 @@ from typing import Any
 from tornado import web
 
 from ..common.errors import DistError
-from ..gpus.read_gpu_state import read_gpu_state
+from ..gpus.gpu_reader import read_gpus
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.schedule.overview import Row, overview
+from ..jobs.store.states import PENDING
 from ..jobs.store.store import Store
 from .base import KernelAuthMixin
 from .gpus.feed import GpuFeed
@@ -39,11 +40,21 @@ class PageHandler(KernelAuthMixin):
         leases: dict[str, GpuLease] = {}
         with suppress(DistError):  # nobody can lease anything here
             leases = await asyncio.to_thread(holders, gpus)
-        rows = await in_store(_rows) if await self.may("read", _JOBS) else []
+        live = {pool.record.id for pool in self.manager.live()}  # one may end meanwhile
+        rows: list[Row] = []
+        trouble = ""
+        if await self.may("read", _JOBS):
+            try:
+                rows = await in_store(_rows)
+            except DistError as error:
+                trouble = f"{error.message} {error.hint}"
         pools = [pool.record for pool in self.manager.live()]
+        live.update(pool.id for pool in pools)
+        queue = [row for row in rows if row.id not in live or row.state == PENDING]
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Cache-Control", "no-store")
-        self.finish(html(socket.gethostname(), pools, gpus, feed.telemetry.latest, leases, rows))
+        samples = feed.telemetry.latest
+        self.finish(html(socket.gethostname(), pools, gpus, samples, leases, queue, trouble))
 
     def write_error(self, status_code: int, **options: Any) -> None:
         """Answer people with Jupyter's own page of errors."""
@@ -51,4 +62,4 @@ class PageHandler(KernelAuthMixin):
 
 
 def _rows(store: Store) -> list[Row]:
-    return overview(store, asyncio.run(read_gpu_state()), start=True)
+    return overview(store, read_gpus(), start=True)

@@ -47,7 +47,8 @@ def html(
     gpus: Inventory,
     samples: Samples | None,
     leases: Mapping[str, GpuLease],
-    rows: Sequence[Row],
+    queue: Sequence[Row],
+    trouble: str,
 ) -> str:
     """Return the page.
 
@@ -63,11 +64,11 @@ def html(
         The newest values; `None` if nobody has looked yet.
     leases : mapping
         Who leases GPUs, by UUID.
-    rows : sequence of Row
-        All that runs and waits; pools of this server are left out.
+    queue : sequence of Row
+        What else runs and waits.
+    trouble : str
+        Why that is not known; empty if it is.
     """
-    ours = {pool.id for pool in pools}
-    queue = [row for row in rows if row.id not in ours or row.state == PENDING]
     labels = {gpu.uuid: gpu.label for gpu in gpus.gpus}
     listed = (
         _gpu(gpu, (samples or {}).get(gpu.uuid, {}), leases.get(gpu.uuid)) for gpu in gpus.gpus
@@ -76,7 +77,9 @@ def html(
         _section("Pools", map(_pool, pools), "No pool is running."),
         _section("GPUs", listed, gpus.reason or "There is no GPU."),
         _section(
-            "Queue", (_row(row, labels) for row in queue[:_MOST]), "Nothing else runs or waits."
+            "Queue",
+            (_row(row, labels) for row in queue[:_MOST]),
+            trouble or "Nothing else runs or waits.",
         ),
     ]
     return (

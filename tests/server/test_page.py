@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from jupyter_dist_server.client.agent_link import look_at_agent
+from jupyter_dist_server.gpus.inventory import Inventory
+from jupyter_dist_server.server.page_html import html
 
 from ..waiting import PATIENCE, wait_for
 from .client import Client
@@ -45,6 +47,7 @@ def test_a_pool_goes_with_its_notebook(gpu_client: Client) -> None:
     said = look_at_agent(Path(pool["folder"]), PATIENCE)
     assert said and said.name == "new/two.ipynb"
     gpu_client.raw("DELETE", f"api/kernels/{kernel}")
+    gpu_client.follow(gpu_client.get(f"pools/{pool['id']}"))
 
 
 def test_the_page_has_pools_gpus_and_the_queue_and_no_script(gpu_client: Client) -> None:
@@ -66,5 +69,14 @@ def test_the_page_has_pools_gpus_and_the_queue_and_no_script(gpu_client: Client)
 
 
 def test_the_page_says_why_there_is_no_gpu(client: Client) -> None:
-    page = client.call("GET", "").body
-    assert "No pool is running." in page and "GPU" in page
+    def page() -> str:
+        return str(client.call("GET", "").body)
+
+    wait_for(lambda: "No pool is running." in page(), "the end of the pools of other tests")
+    assert "GPU" in page()
+
+
+def test_the_page_shows_the_rest_where_the_queue_cannot_be_read() -> None:
+    page = html("host", [], Inventory(reason="No driver."), None, {}, [], "The disk <is> full.")
+    assert "The disk &lt;is&gt; full." in page and "Nothing else runs" not in page
+    assert "No pool is running." in page and "No driver." in page
