@@ -136,6 +136,8 @@ class Nodes:
             if mine and link.why_lost:
                 link = self._links[place] = _Link(link.number, link.node)
                 self._tasks.add(self._follow(link))
+            if link.order and not link.is_up:  # it has not had that one yet
+                mine = sorted({*mine, *link.order.ranks})
             # Without ranks too, as what a node says counts if it knows of the last order.
             link.order = msgspec.structs.replace(order, ranks=mine)
             if link.is_up:
