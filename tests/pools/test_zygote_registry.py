@@ -80,13 +80,14 @@ async def test_an_agent_that_ends_as_soon_as_it_is_forked_has_an_exit_code(
     await pool.stop()
 
 
-async def test_other_variables_need_a_zygote_of_their_own(warm: Warm, tmp_path: Path) -> None:
-    manager, env = warm
-    one = await start(manager, env, tmp_path)
-    other = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
-    third = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
-    assert agent_of(other).parent() == agent_of(third).parent() != agent_of(one).parent()
-    assert len(zygotes(env)) == 2
+async def test_other_variables_need_a_zygote_of_their_own(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    async with warm_manager() as manager:
+        one = await start(manager, env, tmp_path)
+        other = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
+        third = await start(manager, env, tmp_path, env={"FRUIT": "apple"})
+        assert agent_of(other).parent() == agent_of(third).parent() != agent_of(one).parent()
+        assert len(zygotes(env)) == 2
 
 
 async def test_newly_installed_packages_are_seen(tmp_path: Path) -> None:
