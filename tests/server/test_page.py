@@ -10,7 +10,7 @@ from jupyter_dist_server.gpus.inventory import Inventory
 from jupyter_dist_server.server.page_html import html
 
 from ..waiting import PATIENCE, wait_for
-from .client import Client
+from .client import ENDED, Client
 
 
 def new_session(client: Client, path: str) -> str:
@@ -47,7 +47,12 @@ def test_a_pool_goes_with_its_notebook(gpu_client: Client) -> None:
     said = look_at_agent(Path(pool["folder"]), PATIENCE)
     assert said and said.name == "new/two.ipynb"
     gpu_client.raw("DELETE", f"api/kernels/{kernel}")
-    gpu_client.follow(gpu_client.get(f"pools/{pool['id']}"))
+
+    def is_gone() -> bool:  # a pool that ends with its kernel is forgotten then
+        answer = gpu_client.call("GET", f"pools/{pool['id']}")
+        return answer.status == 404 or answer.body["state"] in ENDED
+
+    wait_for(is_gone, "the end of the pool")
 
 
 def test_the_page_has_pools_gpus_and_the_queue_and_no_script(gpu_client: Client) -> None:
