@@ -80,16 +80,27 @@ def read_unpickled(dump: object) -> TorchDump:
 
 
 def collectives_of(dump: TorchDump, since: float = 0.0) -> list[Collective]:
-    """Return what a rank has begun since some time, in that order: the last, and all undone."""
+    """Return what a rank has begun since some time, in that order: the last, and all undone.
+
+    The last of each group is there however much came after it: others may wait in the one before.
+    """
     entries = [entry for entry in dump.entries if entry.time_created_ns >= since * 1e9]
+    last = {
+        (entry.process_group[0], _backend(entry), entry.is_p2p): place
+        for place, entry in enumerate(entries)
+    }
     first_kept = len(entries) - _KEPT
-    kept = [e for place, e in enumerate(entries) if place >= first_kept or is_undone(e)]
-    return [_read(entry) for entry in kept[-_MOST:]]
+    kept = [p for p, entry in enumerate(entries) if p >= first_kept or is_undone(entry)]
+    return [_read(entries[place]) for place in sorted({*kept[-_MOST:], *last.values()})]
 
 
 def is_undone(entry: TorchEntry) -> bool:
     """Tell whether somebody may wait in it."""
     return not (entry.retired or entry.state == "completed")
+
+
+def _backend(entry: TorchEntry) -> str:
+    return entry.profiling_name.rpartition(":")[0]
 
 
 def _read(entry: TorchEntry) -> Collective:
@@ -104,6 +115,7 @@ def _read(entry: TorchEntry) -> Collective:
         begun=entry.time_created_ns / 1e9,
         done=not is_undone(entry),
         is_message=entry.is_p2p,
+        backend=_backend(entry),
         place=users_place(entry.frames),
     )
 

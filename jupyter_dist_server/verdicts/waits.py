@@ -55,7 +55,12 @@ class Wait:
 def find_waits(evidence: Evidence) -> list[Wait]:
     """Return all waits, the longest first."""
     groups = _groups(evidence)
-    waits = [wait for key in groups if (wait := _wait_in(key, groups[key], evidence))]
+    of_backends = {
+        (one.group, one.backend): groups[one.group]
+        for found in evidence.values()
+        for one in found.collectives
+    }
+    waits = [w for key, group in of_backends.items() if (w := _wait_in(key, group, evidence))]
     waits += _messages(evidence, groups)
     blocked = {rank for wait in waits for rank in wait.joined}
     blocked |= {rank for rank, found in evidence.items() if found.message}
@@ -72,10 +77,17 @@ def _groups(evidence: Evidence) -> dict[str, Group]:
     return {key: group if group.ranks else everyone for key, group in groups.items()}
 
 
-def _wait_in(key: str, group: Group, evidence: Evidence) -> Wait | None:
-    """Return the first collective of a group that is not done; those after it wait for it."""
+def _wait_in(key: tuple[str, str], group: Group, evidence: Evidence) -> Wait | None:
+    """Return the first collective that is not done, of a group and one of its backends.
+
+    Those after it wait for it.
+    """
     of_rank = {
-        rank: [c for c in evidence[rank].collectives if c.group == key and not c.is_message]
+        rank: [
+            one
+            for one in evidence[rank].collectives
+            if (one.group, one.backend) == key and not one.is_message
+        ]
         for rank in group.ranks
         if rank in evidence
     }

@@ -81,6 +81,28 @@ def test_a_kernel_that_is_done_but_not_retired_yet() -> None:
     assert explain_hang(evidence([done], [])) is None
 
 
+def test_backends_of_one_group_count_on_their_own() -> None:
+    both = [entry("gloo:barrier", n, "scheduled", True) for n in (1, 2, 3)]
+    done = entry("nccl:all_reduce", 1, "completed", True)
+    waits = entry("nccl:broadcast", 2, "started", False)
+    verdict = explain_hang(evidence([*both, done, waits], [*both, done]))
+    assert verdict and verdict.sentence == (
+        "Rank 0 waits in broadcast #2 (2 × 3 × bfloat16). "
+        "Rank 1 never began it: it has finished its cell."
+    )
+
+
+def test_a_group_that_was_used_long_ago() -> None:
+    """Rank 1 has done what rank 0 waits in, and much of another group since."""
+    used = {"process_group": ["0", "default_pg"]}
+    other = {"process_group": ["1", "undefined"]}
+    first = [entry("gloo:barrier", n, "scheduled", True, **used) for n in range(1, 6)]
+    since = [entry("gloo:barrier", n, "scheduled", True, **other) for n in range(1, 601)]
+    waits = [*first[:4], entry("gloo:barrier", 5, "scheduled", False, **used)]
+    verdict = explain_hang(evidence(waits, [*first, *since]))
+    assert verdict and verdict.kind == "slow"
+
+
 def test_a_message() -> None:
     message = entry("nccl:recv 0<-1", 0, "started", False, is_p2p=True, p2p_seq_id=1)
     verdict = explain_hang(evidence([message], []))

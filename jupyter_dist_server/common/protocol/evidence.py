@@ -43,6 +43,8 @@ class Collective(msgspec.Struct, frozen=True):
     """In seconds since 1970."""
     done: bool
     is_message: bool = False
+    backend: str = ""
+    """Such as ``nccl``: if a group has several (``cpu:gloo,cuda:nccl``), each counts on its own."""
     place: CodePlace | None = None
     """Where it was begun; not known if the rank holds the GIL."""
 
@@ -83,7 +85,7 @@ class EvidenceReply(RankReply, frozen=True, kw_only=True):
     message: Message | None
     groups: dict[str, Group]
     collectives: list[Collective]
-    """The last ones, and all that are not done; none if torch does not record them."""
+    """The last ones, also of each group, and all not done; none if torch does not record them."""
     group_since: float
     """When the pool's group was made: what was begun before is of another."""
 
