@@ -45,7 +45,10 @@ def memory_sentences(said: Mapping[int, MemoryReply]) -> Iterator[str]:
         excess = {one.name: one.nbytes - _median_of(one.name, others) for one in reply.held}
         name = max(excess, key=lambda name: excess[name], default="")
         cause = f", most of it in `{name}`" if name and excess[name] > more / 2 else ""
-        yield f"The variables of rank {rank} hold {format_bytes(more)} more than usual{cause}."
+        yield (
+            f"The variables of rank {rank} hold {format_bytes(more)} more than those "
+            f"of the other ranks{cause}."
+        )
 
 
 def estimate_sentence(

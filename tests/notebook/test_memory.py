@@ -42,7 +42,8 @@ def test_what_variables_hold(two: Notebook) -> None:
         "view = batch[:3]\nimport numpy as np\nbig = np.ones(2**24)[:5]"
     )
     lines = two.ok("%dist_memory").lines
-    assert "The variables of rank 1 hold 173.8 MiB more than usual, most of it in `big`." in lines
+    more = "173.8 MiB more than those of the other ranks, most of it in `big`."
+    assert f"The variables of rank 1 hold {more}" in lines
     assert "big 128 MiB, optimizer 30.5 MiB, model 30.5 MiB (15.3 MiB gradients)" in lines[-1]
     two.ok("%%rank 1\ndel big, view")
 
@@ -56,6 +57,19 @@ def test_an_estimate_changes_nothing(two: Notebook) -> None:
     assert two.ok(f"%%distributed\n{same}").lines == ["[0-1] True None 0"]
     two.ok("%%distributed\nbatch = {'input': batch}")
     assert "A step of" in two.ok("%dist_memory --estimate model optimizer batch").text
+
+
+def test_an_estimate_of_a_wrapped_model_begins_no_collective(two: Notebook) -> None:
+    two.ok(
+        "%%distributed\nfrom torch.nn.parallel import DistributedDataParallel\n"
+        "model = DistributedDataParallel(torch.nn.Sequential(model, torch.nn.BatchNorm1d(1000)))\n"
+        "optimizer = torch.optim.AdamW(model.parameters())\n"
+        "holder = torch.nn.Sequential(model)"
+    )
+    assert "A step of" in two.ok("%dist_memory --estimate model optimizer batch").text
+    error = two.fails("%dist_memory --estimate holder optimizer batch")
+    assert "a part of the model is wrapped in DistributedDataParallel." in error
+    two.ok("%%distributed\nx = torch.ones(3)\ndist.all_reduce(x)\nassert x.sum() == 6")
 
 
 def test_mistakes(two: Notebook) -> None:

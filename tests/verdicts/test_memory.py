@@ -30,8 +30,8 @@ def rank(held: dict[str, int], torch: TorchUse | None = None) -> MemoryReply:
 def test_a_rank_that_holds_more_is_named_with_the_variable() -> None:
     usual = rank({"model": GIB})
     said = {0: usual, 1: rank({"cache": 2 * GIB, "model": GIB}), 2: usual}
-    sentence = "The variables of rank 1 hold 2 GiB more than usual, most of it in `cache`."
-    assert list(memory_sentences(said)) == [sentence]
+    more = "2 GiB more than those of the other ranks, most of it in `cache`."
+    assert list(memory_sentences(said)) == [f"The variables of rank 1 hold {more}"]
     assert not list(memory_sentences({0: usual, 1: usual}))
     a_little_more = rank({"model": GIB, "batch": 60 * MIB})
     assert not list(memory_sentences({0: usual, 1: a_little_more}))

@@ -59,6 +59,11 @@ def estimate(model: Any, optimizer: Any, batch: Any) -> EstimateReply:
     `step`. Nothing of the user's is changed.
     """
     torch = sys.modules["torch"]
+    wrapped = torch.nn.parallel.DistributedDataParallel
+    if isinstance(model, wrapped):
+        model = model.module  # the wrapper would begin collectives, on this rank alone
+    if any(isinstance(part, wrapped) for part in model.modules()):
+        raise ValueError("a part of the model is wrapped in DistributedDataParallel")
     mode = fake_mode()
     known: dict[int, Any] = {}
     for tensor in [*model.parameters(), *model.buffers()]:
