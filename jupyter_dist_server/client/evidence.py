@@ -103,7 +103,7 @@ async def _from_outside(
 ) -> tuple[int, RankEvidence]:
     recorded, stack = await asyncio.gather(
         _ask_recorder(recorder_socket(folder, rank), since),
-        _signalled_stack(stack_file(folder, rank), process),
+        signalled_stack(stack_file(folder, rank), process),
     )
     holds_gil = bool(stack) or recorded is not None
     return rank, RankEvidence(
@@ -133,15 +133,24 @@ async def _post(socket: Path) -> bytes:
         writer.close()
 
 
-async def _signalled_stack(file: Path, process: ProcessRef | None) -> list[Frame]:
+async def signalled_stack(file: Path, process: ProcessRef | None) -> list[Frame]:
     """Have a rank's main thread write where it is; `faulthandler` does so in a signal handler."""
     if process is None or not file.exists() or process.find() is None:
         return []
     before = file.stat().st_size
     with contextlib.suppress(OSError, asyncio.TimeoutError):
+        if not _catches_signal(process.pid):
+            return []  # the file is that of the rank which this one replaces
         os.kill(process.pid, STACK_SIGNAL)
         return _read_stack(await asyncio.wait_for(_grown(file, before), _RECORDER))
     return []
+
+
+def _catches_signal(pid: int) -> bool:
+    """Tell whether a process does not die of a `STACK_SIGNAL`, as a rank does that starts."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    mask = status.partition("SigCgt:")[2].split()[0]
+    return bool(int(mask, 16) >> (STACK_SIGNAL - 1) & 1)
 
 
 async def _grown(file: Path, before: int) -> str:
