@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -17,7 +18,26 @@ from ..verdicts.verdict import Verdict
 from .loop_thread import LoopThread
 from .output.publication import Display
 
-LIMIT = float(os.environ.get("JUPYTER_DIST_WAIT_LIMIT") or 10)
+_LOG = logging.getLogger(__name__)
+
+_DEFAULT_LIMIT = 10.0
+
+
+def _limit() -> float:
+    """Return the limit that the user sets; without one, or with one that is none, the default."""
+    said = os.environ.get("JUPYTER_DIST_WAIT_LIMIT") or _DEFAULT_LIMIT
+    try:
+        return float(said)
+    except ValueError:
+        _LOG.warning(
+            "JUPYTER_DIST_WAIT_LIMIT is %r, not a number of seconds: %g is used.",
+            said,
+            _DEFAULT_LIMIT,
+        )
+        return _DEFAULT_LIMIT
+
+
+LIMIT = _limit()
 """Seconds for which ranks may wait before it is said why; 0 is never."""
 _EVERY = 2.0
 """Seconds between two looks; one costs a short message to each rank."""
@@ -32,6 +52,8 @@ async def evidence_on(client: PoolClient, *, signal: bool = False) -> Evidence:
 
 def explain_wait(client: PoolClient, loop: LoopThread) -> Verdict | None:
     """Return why ranks wait, if they have done so for longer than the limit."""
+    if not LIMIT > 0:
+        return None
     evidence = loop.run(evidence_on(client))
     return explain_hang(evidence, older_than=time.time() - LIMIT)
 
@@ -94,8 +116,12 @@ class WaitWatch:
             return []
         error, looked = self._looking.exception(), self._looking
         self._looking, self.due = None, time.monotonic() + min(_EVERY, LIMIT / 2)
-        verdict = None if error else looked.result()
-        if verdict is None or not verdict.concerns_all:
+        if error:  # what is shown may still be so
+            _LOG.warning("It could not be found out why ranks wait.", exc_info=error)
+            return []
+        verdict = looked.result()
+        still = bool(self._sentence) and verdict is not None and verdict.kind == "slow"
+        if verdict is None or not (verdict.concerns_all or still):
             return self.end()
         self._sentence = verdict.sentence
         return self._show(verdict.text)
