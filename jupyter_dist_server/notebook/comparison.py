@@ -31,7 +31,7 @@ class Comparison:
     def __init__(self, pool: CurrentPool) -> None:
         self._pool = pool
         self._history = History()
-        self._of = ""
+        self._of: tuple[str, int] | None = None
 
     def ask(self, names: Sequence[str], ranks: Sequence[int]) -> dict[int, VariablesReply]:
         """Ask ranks what variables hold; see `variables_of`."""
@@ -54,8 +54,8 @@ class Comparison:
             See `variables_of`; also if there is nothing to compare.
         """
         record, _ = self._pool.require()
-        if self._of != record.id:
-            self._of, self._history = record.id, History()
+        if self._of != (of := (record.id, record.generation)):
+            self._of, self._history = of, History()
         said = self.ask(names, ranks)
         if not names:
             said = {rank: _of_training(reply) for rank, reply in said.items()}
