@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -149,9 +148,10 @@ class RankKernel(
         handler = signal.signal(signal.SIGINT, _ignore)
         try:
             try:
-                self._running = cell
-                # Python's own handler: it is a C function, so it is in no traceback.
+                # Python's own handler: it is a C function, so it is in no traceback. First: whoever
+                # sees that the cell runs interrupts it, and does not ask again.
                 signal.signal(signal.SIGINT, signal.default_int_handler)
+                self._running = cell
                 if cell in self._cancelled:  # since we looked above
                     raise KeyboardInterrupt
                 reply = await run_cell(self, self.shell, asked.code, asked.allow_stdin)
@@ -196,9 +196,12 @@ class RankKernel(
 
     def _end_interrupts(self) -> None:
         """Ignore interrupts: once the cell has ended, one would end the rank."""
-        while signal.getsignal(signal.SIGINT) is not _ignore:
-            with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            try:
                 signal.signal(signal.SIGINT, _ignore)
+                break
+            except KeyboardInterrupt:
+                continue
         self._running = ""
 
     @hears(CancelRequest)
