@@ -5,6 +5,7 @@ Otherwise the first one in a process takes 0.1 to 0.4 s, and each frame 10 ms an
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 from typing import Any
@@ -46,5 +47,6 @@ def note_cell(name: str) -> None:
     name : str
         The name of the cell's code.
     """
-    for file in (name, os.path.abspath(name)):
-        inspect.modulesbyfile[file] = "__main__"
+    inspect.modulesbyfile[name] = "__main__"
+    with contextlib.suppress(OSError):  # the working directory may be deleted
+        inspect.modulesbyfile[os.path.abspath(name)] = "__main__"
