@@ -68,3 +68,10 @@ async def test_an_error_is_rendered_once(tmp_path: Path) -> None:
         reply = (await client.execute("1 / 0", [0], lambda *_: None))[0]
         assert "ZeroDivisionError" in "".join(reply.content["traceback"])
         assert await text_of(client, "print(len(renders))") == "1\n"
+
+
+async def test_cells_run_in_a_deleted_folder(tmp_path: Path) -> None:
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        code = "import os, tempfile\nos.chdir(tempfile.mkdtemp())\nos.rmdir(os.getcwd())"
+        await text_of(client, code)
+        assert await text_of(client, "print('here')") == "here\n"
