@@ -23,21 +23,17 @@ _LOG = logging.getLogger(__name__)
 _DEFAULT_LIMIT = 10.0
 
 
-def _limit() -> float:
-    """Return the limit that the user sets; without one, or with one that is none, the default."""
-    said = os.environ.get("JUPYTER_DIST_WAIT_LIMIT") or _DEFAULT_LIMIT
+def read_limit(said: str) -> float:
+    """Return the limit that the user sets; if that is no number, the default."""
     try:
         return float(said)
     except ValueError:
-        _LOG.warning(
-            "JUPYTER_DIST_WAIT_LIMIT is %r, not a number of seconds: %g is used.",
-            said,
-            _DEFAULT_LIMIT,
-        )
+        what = "JUPYTER_DIST_WAIT_LIMIT is %r, not a number of seconds: %g is used."
+        _LOG.warning(what, said, _DEFAULT_LIMIT)
         return _DEFAULT_LIMIT
 
 
-LIMIT = _limit()
+LIMIT = read_limit(os.environ.get("JUPYTER_DIST_WAIT_LIMIT") or str(_DEFAULT_LIMIT))
 """Seconds for which ranks may wait before it is said why; 0 is never."""
 _EVERY = 2.0
 """Seconds between two looks; one costs a short message to each rank."""

@@ -1,0 +1,57 @@
+"""What a cell's output says of a wait, from one look to the next."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from jupyter_dist_server.notebook.loop_thread import LoopThread
+from jupyter_dist_server.notebook.wait_watch import WaitWatch, read_limit
+from jupyter_dist_server.verdicts.verdict import Verdict
+
+from ..waiting import PATIENCE
+
+MISSING = Verdict("never_joined", "Rank 0 waits.", [1], True, [])
+SLOW = Verdict("slow", "All have begun it.", [], False, [])
+
+
+class Watch(WaitWatch):
+    """A watch that sees what it is given."""
+
+    seen: Iterator[Verdict | Exception | None]
+
+    async def _explain(self) -> Verdict | None:
+        seen = next(self.seen)
+        if isinstance(seen, Exception):
+            raise seen
+        return seen
+
+
+def shown(*seen: Verdict | Exception | None) -> list[str]:
+    """Return what is shown after each look."""
+    looked = threading.Event()
+    no_client: Any = None
+    watch = Watch(no_client, LoopThread(), "why", looked.set)
+    watch.seen = iter(seen)
+    texts = []
+    for _ in seen:
+        looked.clear()
+        watch.look(float("inf"))
+        assert looked.wait(PATIENCE)
+        texts.append("".join(display.data["text/plain"] for display in watch.take()))
+    return texts
+
+
+def test_a_look_that_fails_does_not_end_a_wait() -> None:
+    assert shown(MISSING, OSError("gone"), MISSING) == [MISSING.text, "", ""]
+
+
+def test_a_wait_that_is_slow_is_not_over() -> None:
+    over = f"The ranks no longer wait. Before: {SLOW.sentence}"
+    assert shown(MISSING, SLOW, None) == [MISSING.text, SLOW.text, over]
+    assert shown(SLOW, None) == ["", ""], "nothing was said of it"
+
+
+def test_a_limit_that_is_no_number() -> None:
+    assert [read_limit(said) for said in ("0", "2.5", "10s")] == [0, 2.5, 10]
