@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dis
 import linecache
+import logging
 import sys
 import threading
+from collections.abc import Callable
 from itertools import islice
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from ..common.flight_recorder import collectives_of, place_at
 from ..common.protocol.evidence import (
@@ -24,6 +26,9 @@ from .recorder import recorded
 from .requests import Asked, hears
 from .stacks import of_the_cell
 from .torch_internals import WAITING_MODULES, groups_by_name
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 _DEEPEST = 60
 """Frames that are told, the innermost."""
@@ -46,22 +51,32 @@ class EvidenceHandlers:
         """Answer on the control thread, whatever the main thread does."""
         busy = self._state == "busy"
         stack = _stack() if busy else []
-        dump = recorded(idle=not busy)
+        dump = _try("The flight recorder", lambda: recorded(idle=not busy), None)
+        groups: dict[str, tuple[list[int], str]] = _try("The process groups", groups_by_name, {})
         asked.reply(
             EvidenceReply(
                 state=self._state,
                 cell=self._cell,
                 ended=self._ended,
                 stack=[_tell(frame, line) for frame, line in stack[:_DEEPEST]],
-                message=_message(stack),
+                message=_try("A message", lambda: _message(stack), None),
                 groups={
                     name: Group(ranks, "" if description in _UNNAMED else description)
-                    for name, (ranks, description) in groups_by_name().items()
+                    for name, (ranks, description) in groups.items()
                 },
                 collectives=collectives_of(dump, self.group.since) if dump else [],
                 group_since=self.group.since,
             )
         )
+
+
+def _try(what: str, read: Callable[[], T], otherwise: T) -> T:
+    """Read a part of the evidence: if that fails, the others are told without it."""
+    try:
+        return read()
+    except Exception:  # of torch's internals
+        _LOG.exception("%s cannot be read.", what)
+        return otherwise
 
 
 def _stack() -> list[tuple[FrameType, int]]:

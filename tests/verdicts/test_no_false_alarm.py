@@ -55,3 +55,17 @@ async def test_slow_and_unequal_ranks(scene: Scene) -> None:
         looks += 1
     ends = await asyncio.wait_for(replies, PATIENCE)
     assert {reply.status for reply in ends.values()} == {"ok"} and looks > 10
+
+
+async def test_a_rank_that_cannot_read_all_of_its_evidence_tells_the_rest(scene: Scene) -> None:
+    broken = ("recorded", "groups_by_name", "_message")
+    await scene.ok(
+        "from jupyter_dist_server.rank import evidence\n"
+        f"kept = {{name: getattr(evidence, name) for name in {broken}}}\n"
+        f"for name in {broken}:\n    setattr(evidence, name, lambda *_, **__: 1 / 0)"
+    )
+    try:
+        found = await evidence_on(scene.client)
+        assert [found[rank].condition for rank in range(SIZE)] == ["answers"] * SIZE
+    finally:
+        await scene.ok("for name, read in kept.items():\n    setattr(evidence, name, read)")
