@@ -49,7 +49,7 @@ def sentences(
         rest = f" and {len(unknown) - _MOST} more" if len(unknown) > _MOST else ""
         lines.append(f"Cannot be compared: {names}{rest}.")
     if equal := len(by_finding.get("equal", [])):
-        lines.append(_of_equal(equal, bool(differing), sorted(said)))
+        lines.append(_of_equal(equal, equal < len(found), sorted(said)))
     return [*lines, *_of_random(said)]
 
 
@@ -89,6 +89,8 @@ def _of_shards(sharded: Sequence[Compared]) -> Iterator[str]:
 
 
 def _of_equal(count: int, others: bool, ranks: Sequence[int]) -> str:
+    if len(ranks) == 1:
+        return "There is only one rank to compare."
     what = "other is" if others and count == 1 else "others are" if others else ""
     if what:
         return f"{count} {what} equal."
@@ -99,14 +101,14 @@ def _of_equal(count: int, others: bool, ranks: Sequence[int]) -> str:
 
 def _of_random(said: Mapping[int, VariablesReply]) -> Iterator[str]:
     """Tell whether ranks draw the same random numbers."""
-    if len(said) < 2:
+    of_libraries: dict[str, list[str]] = {}
+    for reply in said.values():
+        for name, state in reply.random.items():
+            of_libraries.setdefault(name, []).append(state)
+    compared = {name: states for name, states in of_libraries.items() if len(states) > 1}
+    if not compared:
         return
-    libraries = {name for reply in said.values() for name in reply.random}
-    same = [
-        name
-        for name in sorted(libraries)
-        if len({reply.random.get(name) for reply in said.values()}) < len(said)
-    ]
+    same = [name for name, states in sorted(compared.items()) if len({*states}) < len(states)]
     if same:
         yield (
             f"RNG states of {' and '.join(same)} are the same on several ranks: "

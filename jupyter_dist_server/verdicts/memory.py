@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..common.protocol.memory_messages import EstimateReply, MemoryReply
 from ..common.rank_specs import name_ranks
@@ -29,6 +29,18 @@ def memory_rows(said: Mapping[int, MemoryReply]) -> list[tuple[str, ...]]:
         row += ["-", "runs a cell"] if reply.busy else [format_bytes(reply.in_all), _largest(reply)]
         rows.append((str(rank), *row))
     return rows
+
+
+def silent_sentences(
+    ranks: Iterable[int], said: Mapping[int, MemoryReply], dead: Collection[int]
+) -> Iterator[str]:
+    """Name ranks that were asked and have not told."""
+    silent = [rank for rank in ranks if rank not in said]
+    if gone := [rank for rank in silent if rank in dead]:
+        yield f"{name_ranks(gone).capitalize()} {'is' if len(gone) == 1 else 'are'} dead."
+    if failed := [rank for rank in silent if rank not in dead]:
+        its = "its" if len(failed) == 1 else "their"
+        yield f"{name_ranks(failed).capitalize()} did not tell {its} memory; see the log."
 
 
 def memory_sentences(said: Mapping[int, MemoryReply]) -> Iterator[str]:

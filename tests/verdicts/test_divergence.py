@@ -20,7 +20,7 @@ def leaf(path: str, digest: str, **more: Any) -> Leaf:
 
 
 def reply(rank: int, *leaves: Leaf, **more: Any) -> VariablesReply:
-    variable = Variable(name="model", type="Net", is_trained=True, leaves=list(leaves))
+    variable = Variable(name="model", type="Net", leaves=list(leaves))
     fields: dict[str, Any] = {"random": {"torch": f"{rank}"}} | more
     return VariablesReply(status="ok", variables=[variable] if leaves else [], **fields)
 
@@ -91,6 +91,24 @@ def test_random_numbers() -> None:
         "RNG states of numpy and torch are the same on several ranks: "
         "these draw the same random numbers."
     )
+
+
+def test_random_numbers_of_a_library_that_some_ranks_have() -> None:
+    random = [{"torch": f"{r}"} | ({"numpy": f"{r}"} if r == 2 else {}) for r in range(3)]
+    said = {rank: reply(rank, leaf("w", "a"), random=states) for rank, states in enumerate(random)}
+    assert said_of(said) == ["Equal on ranks 0-2.", RANDOM]
+
+
+def test_one_rank() -> None:
+    assert said_of(replies("a")) == ["There is only one rank to compare."]
+
+
+def test_what_is_equal_beside_what_cannot_be_compared() -> None:
+    said = {
+        rank: reply(rank, leaf("own", "", type="Own"), *(leaf(f"w{n}", "a") for n in range(5)))
+        for rank in range(2)
+    }
+    assert said_of(said)[:2] == ["Cannot be compared: `own` (Own).", "5 others are equal."]
 
 
 def test_many_differences_are_not_all_told() -> None:

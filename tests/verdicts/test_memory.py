@@ -10,7 +10,12 @@ from jupyter_dist_server.common.protocol.memory_messages import (
     MemoryReply,
     TorchUse,
 )
-from jupyter_dist_server.verdicts.memory import estimate_sentence, memory_rows, memory_sentences
+from jupyter_dist_server.verdicts.memory import (
+    estimate_sentence,
+    memory_rows,
+    memory_sentences,
+    silent_sentences,
+)
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -37,6 +42,13 @@ def test_a_rank_that_holds_more_is_named_with_the_variable() -> None:
     assert not list(memory_sentences({0: usual, 1: a_little_more}))
     busy = msgspec.structs.replace(said[1], busy=True, held=[], in_all=0)
     assert not list(memory_sentences({0: usual, 1: busy, 2: usual}))
+
+
+def test_ranks_that_do_not_tell() -> None:
+    assert list(silent_sentences(range(4), {0: rank({})}, {2: "killed", 3: "killed"})) == [
+        "Ranks 2-3 are dead.",
+        "Rank 1 did not tell its memory; see the log.",
+    ]
 
 
 def test_ranks_on_gpus() -> None:
