@@ -21,7 +21,7 @@ _UNREADABLE = VariablesReply(status="failed", why="its reply is malformed, see t
 
 
 async def variables_of(
-    client: PoolClient, names: Sequence[str], ranks: Sequence[int]
+    client: PoolClient, names: Sequence[str], ranks: Sequence[int], *, only_trained: bool = False
 ) -> dict[int, VariablesReply]:
     """Ask ranks what variables hold; none of them waits for another one.
 
@@ -33,13 +33,15 @@ async def variables_of(
         Names or expressions; if there are none, all variables of the user.
     ranks : sequence of int
         Whom to ask.
+    only_trained : bool
+        Whether only modules and optimizers are wanted.
 
     Raises
     ------
     DistError
         If a rank died, is stopped, runs a cell, or does not have a variable.
     """
-    request = VariablesRequest(list(names))
+    request = VariablesRequest(list(names), only_trained)
     messages = await ask_at_length(client, request, [r for r in ranks if r not in client.dead])
     said = {
         rank: read_reply(rank, message, VariablesReply) or _UNREADABLE
@@ -63,7 +65,7 @@ async def variables_of(
 
 
 async def memory_of(client: PoolClient, ranks: Sequence[int]) -> dict[int, MemoryReply]:
-    """Ask ranks what memory they use; those that died are left out."""
+    """Ask ranks what memory they use; those that died, or fail to tell, are left out."""
     living = [rank for rank in ranks if rank not in client.dead]
     messages = await ask_at_length(client, MemoryRequest(), living)
     said = {rank: read_reply(rank, message, MemoryReply) for rank, message in messages.items()}

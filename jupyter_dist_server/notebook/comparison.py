@@ -33,10 +33,13 @@ class Comparison:
         self._history = History()
         self._of: tuple[str, int] | None = None
 
-    def ask(self, names: Sequence[str], ranks: Sequence[int]) -> dict[int, VariablesReply]:
+    def ask(
+        self, names: Sequence[str], ranks: Sequence[int], *, only_trained: bool = False
+    ) -> dict[int, VariablesReply]:
         """Ask ranks what variables hold; see `variables_of`."""
         _, client = self._pool.require()
-        return self._pool.loop.run(variables_of(client, names, ranks))
+        asking = variables_of(client, names, ranks, only_trained=only_trained)
+        return self._pool.loop.run(asking)
 
     def check(self, names: Sequence[str], ranks: Sequence[int]) -> list[str]:
         """Compare variables between ranks; return what is to be said, line by line.
@@ -56,9 +59,7 @@ class Comparison:
         record, _ = self._pool.require()
         if self._of != (of := (record.id, record.generation)):
             self._of, self._history = of, History()
-        said = self.ask(names, ranks)
-        if not names:
-            said = {rank: _of_training(reply) for rank, reply in said.items()}
+        said = self.ask(names, ranks, only_trained=not names)
         found = compare(said)
         if not found:
             raise DistError(
@@ -85,14 +86,6 @@ class Comparison:
                 first, *others = (_as_numbers(values[rank]) for rank in ranks)
                 largest[compared.path] = max(float((other - first).abs().max()) for other in others)
         return largest
-
-
-def _of_training(reply: VariablesReply) -> VariablesReply:
-    """Keep modules and optimizers."""
-    kept = [variable for variable in reply.variables if variable.is_trained]
-    return VariablesReply(
-        status="ok", variables=kept, random=reply.random, cells=reply.cells, ran=reply.ran
-    )
 
 
 def _as_numbers(tensor: Any) -> Any:

@@ -66,10 +66,23 @@ def test_values_of_any_kind(three: Notebook) -> None:
         "  'array': np.ones(2),\n"
         "  'strided': torch.arange(6).reshape(2, 3).T, 'nan': torch.tensor(float('nan'))}\n"
         "order = torch.tensor([1.0, 2.0]) if rank else torch.tensor([2.0, 1.0])\n"
-        "own, code = object(), print"
+        "own, code = object(), print\n"
+        "odd = [np.empty((0, 3)), np.array(['2026-01-01'], dtype='datetime64[D]')]\n"
+        "lazy = torch.nn.LazyLinear(3)\n"
+        "jagged = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)\n"
+        "from torch.distributed.optim import ZeroRedundancyOptimizer\n"
+        "zero = ZeroRedundancyOptimizer(\n"
+        "    torch.nn.Linear(2, 2).parameters(), torch.optim.Adam, lr=0.1)"
     )
     assert check(three, "values")[0] == "All 10 tensors and values are equal on ranks 0-2."
     assert check(three, "order")[0] == "`order` differs on rank 0 (max difference 1)."
+    assert check(three, "odd")[0] == "All 2 tensors and values are equal on ranks 0-2."
+    for name in ("lazy", "jagged", "zero"):
+        said = "".join(check(three, name))
+        assert "annot be compared" in said or "qual on ranks 0-2" in said
+    assert "All " in check(three)[0] or "Cannot be compared" in check(three)[0]
+    assert "jagged" in three.ok("%dist_vars").text
+    three.ok("%%distributed\ndel odd, lazy, jagged, zero")
     assert check(three, "own")[0] == "Cannot be compared: `own` (object)."
     assert check(three, "values['half'].sum()")[0] == "Equal on ranks 0-2."
 

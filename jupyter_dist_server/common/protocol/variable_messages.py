@@ -35,8 +35,6 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     type: str
-    is_trained: bool
-    """Whether it is a module or an optimizer."""
     leaves: list[Leaf]
 
 
@@ -46,6 +44,8 @@ class VariablesRequest(RankRequest, frozen=True):
     kind = "dist_variables_request"
     names: list[str]
     """Names, or expressions such as ``model.layer4``; if there are none, all of the user's."""
+    only_trained: bool = False
+    """Whether only modules and optimizers are wanted."""
 
 
 class VariablesReply(RankReply, frozen=True, kw_only=True):

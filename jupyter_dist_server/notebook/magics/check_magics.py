@@ -8,7 +8,12 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from ...client.variables import estimate_of, memory_of
 from ...common.protocol.memory_messages import EstimateRequest
-from ...verdicts.memory import estimate_sentence, memory_rows, memory_sentences
+from ...verdicts.memory import (
+    estimate_sentence,
+    memory_rows,
+    memory_sentences,
+    silent_sentences,
+)
 from ...verdicts.variable_table import variable_rows
 from ..comparison import Comparison
 from ..session.current_pool import CurrentPool
@@ -90,4 +95,5 @@ class CheckMagics(DistMagics):
             said = self.pool.loop.run(estimate_of(client, request, ranks[0]))
             print("\n".join(estimate_sentence(request.model, said, told)))
             return
-        print("\n".join([*memory_sentences(told), *aligned(memory_rows(told))]))
+        said_first = [*silent_sentences(ranks, told, client.dead), *memory_sentences(told)]
+        print("\n".join([*said_first, *aligned(memory_rows(told))]))

@@ -19,6 +19,13 @@ _CHUNK = 1 << 26
 
 def digest(value: Any) -> str:
     """Return a digest of a value; empty if it cannot be compared with that of another process."""
+    try:
+        return _digest(value)
+    except Exception:  # a tensor without storage, or of a kind that torch can only do little with
+        return ""
+
+
+def _digest(value: Any) -> str:
     torch, numpy = sys.modules["torch"], sys.modules.get("numpy")
     state = hashlib.blake2b(digest_size=16)
     if isinstance(value, torch.Tensor):
@@ -28,7 +35,7 @@ def digest(value: Any) -> str:
         _add_tensor(state, value.detach())
     elif numpy and isinstance(value, numpy.ndarray) and not value.dtype.hasobject:
         state.update(f"{value.dtype}{value.shape}".encode())
-        state.update(memoryview(numpy.ascontiguousarray(value)).cast("B"))
+        state.update(numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8))
     elif is_simple(value):
         state.update(repr(value).encode())
     elif numpy and isinstance(value, numpy.generic):

@@ -91,7 +91,7 @@ class VariableHandlers:
     def _tell_variables(self, asked: VariablesRequest) -> VariablesReply:
         ran = self.ran
         try:
-            reply = self._describe_variables(asked.names)
+            reply = self._describe_variables(asked)
         except Refusal as refusal:
             reply = VariablesReply(status="missing", why=refusal.reply.why)
         except Exception as error:  # of the user's code, which an expression may run
@@ -125,14 +125,15 @@ class VariableHandlers:
         except Exception as error:  # of the user's model, or of torch where it has no shapes
             return EstimateReply(failure=describe(error))
 
-    def _describe_variables(self, names: list[str]) -> VariablesReply:
+    def _describe_variables(self, asked: VariablesRequest) -> VariablesReply:
         if self._state == "busy":
             return VariablesReply(status="busy")
-        values = {name: evaluate(name, self.shell.user_ns) for name in names}
+        values = {name: evaluate(name, self.shell.user_ns) for name in asked.names}
         with sys.modules["torch"].no_grad():
             variables = [
                 _variable(name, value)
                 for name, value in (values or dict(self._user_variables())).items()
+                if not asked.only_trained or _is_trained(value)
             ]
         return VariablesReply(
             status="ok",
@@ -151,19 +152,32 @@ class VariableHandlers:
                 yield name, value
 
 
-def _variable(name: str, value: Any) -> Variable:
+def _is_trained(value: Any) -> bool:
+    """Whether it is a module or an optimizer."""
     torch = sys.modules["torch"]
+    return isinstance(value, (torch.nn.Module, torch.optim.Optimizer))
+
+
+def _variable(name: str, value: Any) -> Variable:
     return Variable(
         name=name,
         type=type(value).__name__,
-        is_trained=isinstance(value, (torch.nn.Module, torch.optim.Optimizer)),
         leaves=[_leaf(found) for found in leaves_of(name, value)],
     )
 
 
 def _leaf(found: Found) -> Leaf:
+    try:
+        return _read(found)
+    except Exception:  # of a tensor without a shape, or of a class of the user's
+        return Leaf(path=found.path, expression=found.expression, type=type(found.value).__name__)
+
+
+def _read(found: Found) -> Leaf:
     torch, value = sys.modules["torch"], found.value
     shape = getattr(value, "shape", None)
+    # That of a jagged tensor has sizes that are no numbers.
+    is_shape = isinstance(shape, tuple) and all(type(size) is int for size in shape)
     is_tensor = isinstance(value, torch.Tensor)
     held = local_part(value) if is_tensor else value
     size = held.numel() * held.element_size() if is_tensor else getattr(held, "nbytes", None)
@@ -171,7 +185,7 @@ def _leaf(found: Found) -> Leaf:
         path=found.path,
         expression=found.expression,
         type=type(value).__name__,
-        shape=tuple(shape) if isinstance(shape, tuple) else None,
+        shape=shape if is_shape else None,
         dtype=str(getattr(value, "dtype", "")).removeprefix("torch."),
         device=str(value.device) if is_tensor else "",
         nbytes=size if isinstance(size, int) else sys.getsizeof(value),

@@ -87,7 +87,10 @@ def _of_module(name: str, module: Any) -> Iterator[Found]:
 
 
 def _of_optimizer(name: str, optimizer: Any) -> Iterator[Found]:
-    held = optimizer.state_dict()
+    held = _state_of(optimizer)
+    if held is None:  # one that must first gather its state from other ranks
+        yield Found(name, name, optimizer)
+        return
     inside = itertools.chain(
         leaves_of("['state']", held["state"]),
         *(

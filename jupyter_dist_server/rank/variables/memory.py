@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,6 +15,8 @@ from ..torch_internals import fake_mode, map_tensors, peak_of_step, tensors_in
 from .digest import local_part
 from .leaves import leaves_of
 
+_LOG = logging.getLogger(__name__)
+
 _MOST = 50
 """Variables that are told."""
 
@@ -22,15 +25,22 @@ Storage = tuple[str, int]
 
 
 def held_by(variables: Iterable[tuple[str, Any]]) -> tuple[list[Held], int]:
-    """Return which variables hold memory in tensors and arrays, and how much all of them do."""
+    """Return which variables hold memory in tensors and arrays, and how much all of them do.
+
+    A variable that cannot be looked at counts as far as it can be.
+    """
     every: dict[Storage, int] = {}
     held = []
     for name, value in variables:
         blocks: dict[Storage, int] = {}
         gradients: dict[Storage, int] = {}
-        for leaf in leaves_of(name, value):
-            blocks.update(_blocks(leaf.value))
-            gradients.update(_blocks(getattr(leaf.value, "grad", None)))
+        try:
+            for leaf in leaves_of(name, value):
+                blocks.update(_blocks(leaf.value))
+                if getattr(leaf.value, "is_leaf", False):  # torch warns of any other's
+                    gradients.update(_blocks(getattr(leaf.value, "grad", None)))
+        except Exception:  # of a class of the user's
+            _LOG.info("`%s` cannot be looked at.", name, exc_info=True)
         every |= blocks | gradients
         if blocks:
             nbytes = sum((blocks | gradients).values())
