@@ -35,6 +35,7 @@ EACH = [
     "%dist_init -n 2  # it runs already",
     "%dist_extend 1:00:00  # another hour",
     "%dist_status  # where they are",
+    "%dist_why  # nothing waits",
     "%sync  # all",
     "%dist_mode -e  # all cells",
     "%dist_mode -d  # none",

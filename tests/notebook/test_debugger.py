@@ -29,7 +29,7 @@ def test_a_breakpoint_stops_one_rank_and_shows_the_line(ranks: Notebook, stop: s
 def test_a_breakpoint_in_a_script_stops_every_rank(ranks: Notebook, tmp_path: Path) -> None:
     script = tmp_path / "stops.py"
     script.write_text(PROGRAM.format(stop="breakpoint()").replace("rank", "7"))
-    source = f"[0-1] > {script}(4)f()"
+    source = f"> {script}(4)f()"  # of the rank that asks: the other one may not be there yet
     result = ranks.ok(
         f"%%distributed\n%run {script}", answers=[(source, "p y"), (source, "p y"), "c", "c"]
     )
