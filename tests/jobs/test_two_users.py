@@ -202,7 +202,7 @@ async def test_a_pool_waits_for_a_job_of_another_user(queue: Queue, other: Other
         with pytest.raises(DistError, match=f"leased by {OTHER} .job {theirs} of x"):
             await allocator.now()
         told: asyncio.Queue[str] = asyncio.Queue()
-        getting = asyncio.create_task(allocator.in_line(told.put_nowait))
+        getting = asyncio.create_task(allocator.in_line(lambda reason, _: told.put_nowait(reason)))
         await told.get()
         assert waiting()[0] == 1
         with closing(Store(store_folder())) as store:
