@@ -134,11 +134,12 @@ def _detach(orders: RankOrders) -> TextIO:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != orders.parent:
         os._exit(1)  # the agent died before we asked to be told
+    if null := os.open(os.devnull, os.O_RDONLY):  # 0 where the agent has no standard input
+        os.dup2(null, 0)
+        os.close(null)
     log = os.open(Path(orders.folder, f"rank-{orders.rank}.log"), _FRESH)
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((null, 0), (log, 1), (log, 2)):
-        os.dup2(source, target)
-    os.close(null)
+    for target in (1, 2):
+        os.dup2(log, target)
     own = os.fdopen(log, "w", buffering=1)
     # A crash's stack goes to the log, not to the captured descriptor.
     faulthandler.enable(own, all_threads=False)
