@@ -10,7 +10,6 @@ import psutil
 import pytest
 
 from ..conftest import pool_folders
-from ..environment import tagged
 from ..fake_nvml.build import State
 from ..server_driver import Server
 from ..waiting import wait_for
@@ -109,9 +108,12 @@ def gpu_client(gpu_server: Server, gpus: State) -> Client:
 
 
 def samplers(server: Server) -> list[psutil.Process]:
-    """Return the processes that read NVML for a server, over and over."""
+    """Return the processes that read NVML for a server, over and over.
+
+    Looks at its children alone: all processes take so long that a sampler comes and goes meanwhile.
+    """
     found = []
-    for process in tagged(server.env):
+    for process in psutil.Process(server.process.pid).children():
         with suppress(psutil.NoSuchProcess):  # it ends just now
             if "jupyter_dist_server.gpus.sampler" in str(process.cmdline()):
                 found.append(process)

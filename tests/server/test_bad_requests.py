@@ -25,11 +25,11 @@ from .openapi import validate_named
     ("field", "value"), [(field, value) for field, values in BAD_FIELDS.items() for value in values]
 )
 def test_a_pool_is_refused_with_the_field_named(client: Client, field: str, value: Any) -> None:
-    before = client.get("status")["pools"]
+    before = {pool["id"] for pool in client.get("pools")["pools"]}
     error = client.post("pools", {field: value}, 400)
     assert error["code"] == "bad_request"
     assert error["field"] == field
-    assert client.get("status")["pools"] == before
+    assert {pool["id"] for pool in client.get("pools")["pools"]} <= before  # others may be ending
 
 
 @pytest.mark.parametrize("depth", [40, 100_000])
