@@ -6,17 +6,20 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from jupyter_dist_server.common.files.shared_folder import FOLDER
 
-from .queue_driver import Queue
+from ..fake_nvml.build import State
+from .queue_driver import OTHER, OtherQueue, Queue
 
 
 @pytest.fixture
@@ -40,6 +43,58 @@ def queue(tmp_path: Path, leases: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     ours.end()
     for log in tmp_path.glob("jupyter-dist/*/dispatcher.log"):
         print(log.read_text())  # shown if the test fails
+
+
+@pytest.fixture
+def folder_of_other(leases: Path, fake_nvml: State) -> Path:
+    """Return a folder of another user, on a machine with eight GPUs."""
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("only root can be two users")
+    fake_nvml.write(gpus=8, memory=80 << 30)
+    for path in (fake_nvml.path, fake_nvml.log):
+        path.touch()
+        path.chmod(0o666)
+    folder = leases.parent / "other"
+    folder.mkdir()
+    os.chown(folder, OTHER, OTHER)
+    return folder
+
+
+@pytest.fixture
+def other(queue: Queue, folder_of_other: Path) -> Iterator[OtherQueue]:
+    yield from _until_ended(OtherQueue(folder_of_other))
+
+
+@pytest.fixture
+def contained(queue: Queue, folder_of_other: Path) -> Iterator[OtherQueue]:
+    """Return the queue of another user who sees no process of ours, and other pids than we."""
+    make = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]
+    container = subprocess.Popen(
+        [*make, "mount -o remount,hidepid=2 /proc && echo up && exec cat"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with container:
+        assert container.stdin and container.stdout
+        if container.stdout.readline() != b"up\n":
+            pytest.skip("namespaces cannot be made here")
+        (init,) = psutil.Process(container.pid).children()
+        inside = [
+            "nsenter",
+            f"--target={init.pid}",
+            "--pid",
+            "--mount",
+            f"--wdns={folder_of_other}",
+        ]
+        yield from _until_ended(OtherQueue(folder_of_other, [*inside, f"--wdns={folder_of_other}"]))
+        container.stdin.close()
+
+
+def _until_ended(theirs: OtherQueue) -> Iterator[OtherQueue]:
+    yield theirs
+    theirs.end()
+    for log in theirs.folder.glob("jupyter-dist/*/dispatcher.log"):
+        print(log.read_text())
 
 
 _children: set[Child] = set()

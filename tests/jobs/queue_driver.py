@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,17 @@ from ..waiting import PATIENCE, wait_for
 
 JDIST = "from jupyter_dist_server.cli.main import script; script()"
 """What the program ``jdist`` is."""
+
+
+UNTIL_GO = ["sh", "-c", "while [ ! -e go ]; do sleep 0.05; done"]
+
+OTHER = 64321
+AS_OTHER = [
+    *("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups"),
+    # Python may lie where only root may read.
+    *("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"),
+]
+"""Starts a command as another user."""
 
 
 class Queue:
@@ -92,3 +105,37 @@ class Queue:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
             psutil.wait_procs(left, PATIENCE)
+
+
+class OtherQueue(Queue):
+    """The queue of another user.
+
+    Parameters
+    ----------
+    folder : Path
+        Whose owner that user is.
+    inside : sequence of str
+        What starts a command where the user is: in a container, say.
+    """
+
+    def __init__(self, folder: Path, inside: Sequence[str] = ()) -> None:
+        super().__init__(folder)
+        self.inside = inside
+
+    def run(self, *args: str, code: int = 0) -> str:
+        environment = os.environ | {"XDG_STATE_HOME": str(self.folder), "HOME": str(self.folder)}
+        done = subprocess.run(
+            [*self.inside, *AS_OTHER, sys.executable, "-c", JDIST, *args],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def dispatcher(self) -> psutil.Process:
+        (found,) = self.processes("dist-dispatcher")
+        return found

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -31,59 +29,8 @@ from jupyter_dist_server.placement.allocation import Allocator
 from jupyter_dist_server.placement.pool_record import new_record
 from jupyter_dist_server.placement.request import PoolRequest
 
-from ..fake_nvml.build import State
 from ..waiting import PATIENCE, wait_for
-from .queue_driver import JDIST, Queue
-
-OTHER = 64321
-_AS_OTHER = [
-    *("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups"),
-    # Python may lie where only root may read.
-    *("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"),
-]
-UNTIL_GO = ["sh", "-c", "while [ ! -e go ]; do sleep 0.05; done"]
-
-pytestmark = pytest.mark.skipif(
-    os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can be two users"
-)
-
-
-class OtherQueue(Queue):
-    """The queue of another user."""
-
-    def run(self, *args: str, code: int = 0) -> str:
-        environment = os.environ | {"XDG_STATE_HOME": str(self.folder), "HOME": str(self.folder)}
-        done = subprocess.run(
-            [*_AS_OTHER, sys.executable, "-c", JDIST, *args],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
-
-    def dispatcher(self) -> psutil.Process:
-        (found,) = self.processes("dist-dispatcher")
-        return found
-
-
-@pytest.fixture
-def other(queue: Queue, leases: Path, fake_nvml: State) -> Iterator[OtherQueue]:
-    fake_nvml.write(gpus=8, memory=80 << 30)
-    for path in (fake_nvml.path, fake_nvml.log):
-        path.touch()
-        path.chmod(0o666)
-    folder = leases.parent / "other"
-    folder.mkdir()
-    os.chown(folder, OTHER, OTHER)
-    theirs = OtherQueue(folder)
-    yield theirs
-    theirs.end()
-    for log in folder.glob("jupyter-dist/*/dispatcher.log"):
-        print(log.read_text())
+from .queue_driver import AS_OTHER, OTHER, UNTIL_GO, OtherQueue, Queue
 
 
 def take(*gpus: int) -> Lease:
@@ -181,7 +128,7 @@ def test_a_board_that_lies_only_delays(queue: Queue, other: OtherQueue) -> None:
     assert waiting() == {}
     folder = os.environ["JUPYTER_DIST_LEASES"]
     with subprocess.Popen(
-        [*_AS_OTHER, sys.executable, "-c", lie, folder], stdout=subprocess.PIPE
+        [*AS_OTHER, sys.executable, "-c", lie, folder], stdout=subprocess.PIPE
     ) as liar:
         assert liar.stdout and liar.stdout.readline() == b"up\n"
         try:
@@ -219,3 +166,36 @@ async def test_a_pool_waits_for_a_job_of_another_user(queue: Queue, other: Other
 
 def _holds(uid: int) -> Any:
     return [said for said in running() if said.user == str(uid)]
+
+
+def test_nothing_depends_on_seeing_processes_of_others(queue: Queue, contained: OtherQueue) -> None:
+    both = queue, contained
+    seen = subprocess.run([*contained.inside, *AS_OTHER, "ls", "/proc"], capture_output=True)
+    assert len([name for name in seen.stdout.split() if name.isdigit()]) == 1, "its own"
+    with closing(take(*range(8))):
+        queue.submit("-c", "0", "-G", "1", "-a", "1-12", *UNTIL_GO)
+        contained.submit("-c", "0", "-G", "1", "-J", "theirs", "-a", "1-12", *UNTIL_GO)
+        wait_for(lambda: waiting() == {0: 12, OTHER: 12}, "both to wait")
+    for each in both:
+        wait_for(lambda each=each: states(each).count("RUNNING") == 4, "four of each")
+        assert users_of_gpus(each) == {"root": 4, str(OTHER): 4}
+    for runner in contained.processes("dist-runner"):
+        runner.kill()
+    wait_for(lambda: ends(contained) == {"NODE_FAIL": 4}, "the end of jobs without a runner")
+    wait_for(lambda: users_of_gpus(queue).total() == 8, "the next jobs to start")
+    for each in both:
+        (each.folder / "go").touch()
+        wait_for(lambda each=each: states(each) == [], "the end of all jobs")
+    assert ends(queue) == {"COMPLETED": 12}
+    assert ends(contained) == {"COMPLETED": 8, "NODE_FAIL": 4}
+
+
+def users_of_gpus(queue: Queue) -> Counter[str]:
+    """Return how many GPUs each user has, as one of them sees it."""
+    found = [gpu["holder"] for gpu in json.loads(queue.run("info", "--json"))["gpus"]]
+    return Counter(holder["user"] for holder in found if holder)
+
+
+def ends(queue: Queue) -> Counter[str]:
+    """Return how many jobs have ended in which state."""
+    return Counter(job["state"] for job in json.loads(queue.run("history", "--json")))
