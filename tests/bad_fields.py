@@ -7,6 +7,10 @@ from typing import Any
 BAD_FIELDS: dict[str, list[Any]] = {
     "num_ranks": [0, -1, 1025, 1.5, "2", True, 10**400],
     "nodes": [0, 1.5, "2", True],
+    "engine": ["mpi", 1, []],
+    "ranks_per_node": [0, 1.5, "2", True],
+    "node_map": [{}, [], ["n1"], [["n1"]], [["", 0]], [["n1", 0], ["n2", None]], [["n1", True]]],
+    "node_python": [5],
     "gpu_ids": [[], "0,1", [1.5], [True], [None], {}],
     "placement": ["best", 1, []],
     "min_free_memory": [0, -1, 1.5, "20GB", True, 2**63],

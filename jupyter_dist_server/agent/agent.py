@@ -200,9 +200,9 @@ class Agent:
         self._death.set()
         self._control.broadcast()
 
-    def _on_node_lost(self, why: Reason | None) -> None:
-        if why:
-            self._give_up(why)
+    def _on_node_lost(self, why: Reason) -> None:
+        if self.starter.whole and self.starter.is_starting and not self.stopping:
+            self._give_up(why)  # as the other ranks would wait for those to meet them
         note_lost(self.ranks, self._nodes.why_lost)
         self._death.set()
         self._control.broadcast()

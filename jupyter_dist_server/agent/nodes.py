@@ -38,9 +38,10 @@ from ..common.protocol.reason import Reason
 from ..common.tasks import Tasks
 from ..common.version import version
 from ..engines.choice import named
+from ..engines.complaints import why_not_started
 from .control_socket import Client
 
-_HINT = "That node needs the same Python environment as the notebook, at the same path."
+_HINT = "See %dist_status, and whether the node can be reached; then start again."
 _MODULE = "jupyter_dist_server.agent.remote"
 _BEAT = 1.0
 """Seconds between two questions whether a node is there."""
@@ -88,8 +89,7 @@ class Nodes:
     heard : callable
         Called with a node and the newest snapshot of its agent.
     lost : callable
-        Called when a node is used no more, see `why_lost`; with the reason if it never came up, so
-        that the pool cannot start.
+        Called when a node is used no more, with the reason; see `why_lost`, too.
     tell : callable
         Sends news to a client.
     """
@@ -99,7 +99,7 @@ class Nodes:
         folder: Path,
         config: PoolFile,
         heard: Callable[[PoolNode, Snapshot], None],
-        lost: Callable[[Reason | None], None],
+        lost: Callable[[Reason], None],
         tell: Callable[[Client, LogLines], None],
     ) -> None:
         self._folder = folder
@@ -164,13 +164,15 @@ class Nodes:
         log = self._folder / f"node-{link.number}.log"
         ours, theirs = socket.socketpair()
         with theirs, log.open("wb") as file:
-            command = python_command(sys.executable, _MODULE)
+            python = self._config.node_python or sys.executable
+            command = python_command(python, _MODULE)
             engine = named(self._config.engine)
             try:
                 link.process = engine.start(link.node.name, command, theirs.fileno(), file)
             except OSError as error:
                 ours.close()
-                self._lose(link, Reason("engine_failed", f"{engine.name} does not work: {error}."))
+                said = f"The engine {engine.name} does not work: {error}."
+                self._lose(link, "no agent started on {node}", Reason("engine_failed", said))
                 return
         reader, link.writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 24)
         config = msgspec.structs.replace(self._config, node=link.number)
@@ -181,9 +183,10 @@ class Nodes:
                 self._take(link, line)
         await _until_ended([link], _WORDS_PATIENCE)  # the engine may still say why
         if link.is_up:
-            self._lose(link, f"the agent on its node {link.node.name} ended")
+            self._lose(link, "the agent on {node} ended")
         else:
-            self._lose(link, _not_started(link.node.name, log))
+            reason = why_not_started(link.node.name, python, version(), log_tail(log))
+            self._lose(link, "no agent started on {node}", reason)
 
     def _take(self, link: _Link, line: bytes) -> None:
         try:
@@ -208,26 +211,25 @@ class Nodes:
             await asyncio.sleep(_BEAT)
             for link in self._links:
                 if not link.is_up and time.monotonic() - link.begun > patience:
-                    said = f"Node {link.node.name} has not answered for {patience:.0f} s."
-                    self._lose(link, Reason("node_failed", said, _HINT))
+                    self._lose(link, f"{{node}} has not answered for {patience:.0f} s")
                 if link.is_up and not link.why_lost:
                     link.missed += 1
                     link.send(Ping())
                     if link.missed > _MOST_MISSED:
                         since = time.strftime("%H:%M:%S", time.localtime(time.time() - link.missed))
-                        name = link.node.name
-                        self._lose(link, f"its node {name} has been unreachable since {since}")
+                        self._lose(link, f"{{node}} has been unreachable since {since}")
 
-    def _lose(self, link: _Link, why: Reason | str) -> None:
+    def _lose(self, link: _Link, why: str, reason: Reason | None = None) -> None:
+        """Use a node no more; `why` has a place for the node."""
         if self._closing or link.why_lost:
             return
-        link.why_lost = why.message if isinstance(why, Reason) else why
+        link.why_lost = why.format(node=f"its node {link.node.name}")
         for client in link.asked:
             self._tell(client, LogLines([]))
         link.asked.clear()
         self._end(link)
-        is_first = link.order is None or link.order.generation == 1
-        self._lost(why if isinstance(why, Reason) and is_first else None)
+        said = why.format(node=f"node {link.node.name}")
+        self._lost(reason or Reason("node_failed", f"{said[0].upper()}{said[1:]}.", _HINT))
 
     def _end(self, link: _Link) -> None:
         if link.writer:
@@ -253,12 +255,3 @@ async def _until_ended(links: list[_Link], patience: float) -> None:
         link.process and link.process.poll() is None for link in links
     ):
         await asyncio.sleep(0.02)
-
-
-def _not_started(name: str, log: Path) -> Reason:
-    return Reason(
-        "node_failed",
-        f"The pool's agent did not start on node {name}.",
-        _HINT,
-        stderr=log_tail(log),
-    )

@@ -8,19 +8,30 @@ from ..common.errors import DistError
 from .engine import Engine
 from .slurm import Slurm
 
+LOCAL = "local"
+"""The name for having none: a pool of this machine only."""
 _ENGINES: tuple[Engine, ...] = (Slurm(),)
+ENGINES = (LOCAL, *(engine.name for engine in _ENGINES))
 
 
-def engine_for(environment: Mapping[str, str]) -> Engine:
-    """Return the engine of the cluster in which an environment is.
+def engine_for(environment: Mapping[str, str], name: str = "") -> Engine:
+    """Return an engine: a named one, or that of the cluster in which an environment is.
 
     Raises
     ------
     DistError
-        If it is in none.
+        If it is in none, or only this machine may be used.
     """
-    if "SLURM_JOB_ID" in environment and environment.get("SLURM_JOB_NODELIST"):
-        return named("slurm")
+    for engine in _ENGINES:
+        if engine.name == name or (not name and engine.is_around(environment)):
+            return engine
+    if name == LOCAL:
+        raise DistError(
+            "no_nodes",
+            "The engine local has only the node of the notebook.",
+            f"Choose another one with --engine: {', '.join(ENGINES[1:])}.",
+            field="engine",
+        )
     raise DistError(
         "no_nodes",
         "A pool on several nodes needs a Slurm allocation, and this notebook is in none.",

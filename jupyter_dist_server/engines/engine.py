@@ -32,6 +32,10 @@ class Engine(Protocol):
 
     name: str
 
+    def is_around(self, environment: Mapping[str, str]) -> bool:
+        """Tell whether an environment is in a cluster of its kind."""
+        ...
+
     def nodes(self, environment: Mapping[str, str]) -> list[Node]:
         """Return the nodes that may be used; blocks for as long as the cluster takes.
 

@@ -36,6 +36,10 @@ class Slurm:
 
     name = "slurm"
 
+    def is_around(self, environment: Mapping[str, str]) -> bool:
+        """Tell whether an environment is that of a job."""
+        return "SLURM_JOB_ID" in environment and bool(environment.get("SLURM_JOB_NODELIST"))
+
     def nodes(self, environment: Mapping[str, str]) -> list[Node]:
         """Return the nodes of the allocation.
 
@@ -45,6 +49,14 @@ class Slurm:
             If Slurm does not tell them.
         """
         listed = environment.get("SLURM_JOB_NODELIST", "")
+        if not self.is_around(environment):
+            raise DistError(
+                "no_nodes",
+                "The engine slurm needs a Slurm allocation, and this notebook is in none.",
+                "Start JupyterLab inside one: salloc -N2, then srun --overlap -N1 --pty jupyter "
+                "lab.",
+                field="engine",
+            )
         try:
             shown = subprocess.run(
                 ["scontrol", "--oneliner", "show", "node", listed],

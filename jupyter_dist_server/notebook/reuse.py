@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ..common.protocol.records import GpuReference, PoolRecord
 from ..placement.request import GpuId, PoolRequest
 
-_NO_MATTER = ("wait", "timeout")
+_NO_MATTER = ("wait", "timeout", "node_python")
 """What is asked of the start alone."""
 
 
@@ -30,6 +31,8 @@ def can_reuse(request: PoolRequest, record: PoolRecord) -> bool:
     has = {
         "num_ranks": record.world_size,
         "nodes": len({rank.node for rank in record.ranks}),
+        "engine": record.engine,
+        "ranks_per_node": max(Counter(rank.node for rank in record.ranks).values(), default=0),
         "placement": record.placement,
         "one_rank_per_gpu": len({gpu.uuid for gpu in gpus}) == len(gpus),
         "oversubscribe": record.leases == "shared",

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..common.errors import DistError
 from ..common.rank_specs import MAX_RANKS
+from .node_checks import check_engine, check_node_map, check_nodes, check_over_nodes
 
 BACKENDS = ("gloo", "nccl", "cpu:gloo,cuda:nccl", "none")
 START_METHODS = ("fork", "spawn")
@@ -32,7 +33,14 @@ class PoolRequest:
 
     num_ranks: int | None = None
     nodes: int | None = None
-    """On how many machines of a Slurm allocation; by default, on this one."""
+    """On how many machines of a cluster; by default on this one, or on all of a named engine."""
+    engine: str | None = None
+    """What starts agents on other machines, see `engines`; by default the cluster we are in."""
+    ranks_per_node: int | None = None
+    node_map: tuple[tuple[str, GpuId | None], ...] | None = None
+    """The node of each rank, and its GPU there."""
+    node_python: str = ""
+    """The interpreter of other machines; empty is `python`."""
     gpu_ids: tuple[GpuId, ...] | None = None
     """Those that may be used; with placement ``ids``, for ranks in this order."""
     placement: str | None = None
@@ -146,11 +154,6 @@ def _check_count(name: str, value: Any) -> None:
         raise _bad(name, f"The number of ranks must be from 1 to {MAX_RANKS}, not {value!r}.")
 
 
-def _check_nodes(name: str, value: Any) -> None:
-    if not _is_from_one(value, MAX_RANKS):
-        raise _bad(name, f"The number of nodes must be from 1 to {MAX_RANKS}, not {value!r}.")
-
-
 def _check_gpu_ids(name: str, value: Any) -> None:
     if not isinstance(value, list | tuple) or not value:
         raise _bad(name, "GPU IDs must be a list such as [0, 3].")
@@ -240,20 +243,10 @@ def _check_together(request: PoolRequest) -> None:
             raise _bad(name, message, "Omit one of them.")
     if request.map and request.gpu_ids:
         raise _bad("gpu_ids", "The map already chooses the GPUs.", "Omit one of them.")
-    if (request.nodes or 1) > 1:
-        _check_over_nodes(request)
+    check_over_nodes(vars(request))
     if request.map and request.num_ranks not in (None, len(request.map)):
         have = f"{len(request.map)} rank{'s' if len(request.map) > 1 else ''}"
         raise _bad("map", f"The map has {have}, but the pool has {request.num_ranks}.")
-
-
-def _check_over_nodes(request: PoolRequest) -> None:
-    if (request.num_ranks or math.inf) < (request.nodes or 1):
-        raise _bad("nodes", f"{request.nodes} nodes need at least {request.nodes} ranks.")
-    for name in ("gpu_ids", "map", "performance"):
-        if getattr(request, name):
-            message = f"“{name}” chooses GPUs of one machine, not of {request.nodes} nodes."
-            raise _bad(name, message, "Omit it, or ask for one node.")
 
 
 def _check_backend(name: str, value: Any) -> None:
@@ -304,7 +297,11 @@ def _check_paths(name: str, value: Any) -> None:
 
 _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "num_ranks": _check_count,
-    "nodes": _check_nodes,
+    "nodes": check_nodes,
+    "engine": check_engine,
+    "ranks_per_node": check_nodes,
+    "node_map": check_node_map,
+    "node_python": _check_text,
     "gpu_ids": _check_gpu_ids,
     "placement": _check_placement,
     "min_free_memory": _check_bytes,
@@ -329,11 +326,12 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "kernel_pid": _check_pid,
 }
 
-_INTEGERS = ("num_ranks", "nodes", "min_free_memory", "kernel_pid")
+_INTEGERS = ("num_ranks", "nodes", "ranks_per_node", "min_free_memory", "kernel_pid")
 
 _READ: dict[str, Callable[[Any], Any]] = {
     "gpu_ids": lambda value: tuple(map(as_integer, value)),
     "sys_path": tuple,
+    "node_map": lambda value: tuple((node, as_integer(gpu)) for node, gpu in value),
     "map": lambda value: {int(rank): as_integer(gpu) for rank, gpu in value.items()},
     "wait": lambda value: (math.inf if value else None) if isinstance(value, bool) else value,
 }

@@ -15,6 +15,10 @@ from .request import MAX_SECONDS, PoolRequest
 
 NOT_OFFERED = {
     "nodes": "the form shows one machine's GPUs",
+    "engine": "and so does what starts others",
+    "ranks_per_node": "as there is one",
+    "node_map": "as there is one",
+    "node_python": "as there is one",
     "performance": "for magics and scripts only",
     "map": "for magics and scripts only",
     "force": "overrides are for code, where readers see them",

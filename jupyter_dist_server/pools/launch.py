@@ -133,7 +133,10 @@ class Launch:
         nodes = self._spread.pool_nodes(here) if self._spread else []
 
         def mask(rank: int) -> str | None:
-            return allocation.placement.mask(rank) if rank < here else None
+            node = next((node for node in nodes if rank in node.ranks), None)
+            if self._spread and node and node is not nodes[0]:
+                return self._spread.mask(node, rank)
+            return allocation.placement.mask(node.ranks.index(rank) if node else rank)
 
         return PoolFile(
             id=record.id,
@@ -153,6 +156,7 @@ class Launch:
             owner_kind=self._owner.kind,
             record=record,
             engine=self._spread.engine if self._spread else "",
+            node_python=self._request.node_python,
             nodes=nodes,
             keys=new_curve_keys() if nodes else None,
         )

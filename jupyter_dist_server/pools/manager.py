@@ -47,6 +47,8 @@ class PoolManager:
         What this process is, and how long its pools outlive it.
     keep_warm : float
         Seconds for which a zygote is kept after the last pool; 0 is for having none.
+    engine : str
+        What starts ranks on other nodes if a request does not say; empty for what is around.
 
     Attributes
     ----------
@@ -58,12 +60,17 @@ class PoolManager:
     """
 
     def __init__(
-        self, watch: bool = False, owner: Owner | None = None, keep_warm: float = 0.0
+        self,
+        watch: bool = False,
+        owner: Owner | None = None,
+        keep_warm: float = 0.0,
+        engine: str = "",
     ) -> None:
         self.pools: dict[str, Pool] = {}
         self.zygotes = ZygoteRegistry(keep_warm)
         raise_limit()  # also for the pools that we adopt
         self._watch = watch
+        self._engine = engine
         self._owner = owner or Owner()
         self._listeners: set[Listener] = set()
         self._removal_listeners: set[Callable[[str], None]] = set()
@@ -115,8 +122,8 @@ class PoolManager:
             limit = await asyncio.to_thread(allowed_limit, request.time_limit, is_given)
             request = replace(request, time_limit=limit)
             record = new_record(request)
-            nodes = await asyncio.to_thread(spread, request)
-            allocator = Allocator(nodes.on_first(request) if nodes else request, record)
+            here, nodes = await asyncio.to_thread(spread, request, self._engine)
+            allocator = Allocator(here, record)
             allocation = await allocator.now()
             fields = nodes.fields(allocation.fields) if nodes else allocation.fields
             record = msgspec.structs.replace(record, **fields)

@@ -10,11 +10,12 @@ from typing import Any
 
 from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.utils import url_path_join
-from traitlets import Bool, Float
+from traitlets import Bool, CaselessStrEnum, Float
 
 from ..common.protocol.attachment import SERVER, Owner
 from ..common.server_file import write_discovery_file
 from ..common.tasks import Tasks
+from ..engines.choice import ENGINES
 from ..gpus.telemetry import Telemetry
 from ..pools.cell_history import CellHistory
 from ..pools.manager import PoolManager
@@ -61,6 +62,13 @@ class JupyterDistApp(ExtensionApp):
         help="""Seconds that a process with torch imported keeps running after the last pool has
         ended. The next pool then starts in a fraction of the time. 0 disables this.""",
     )
+    engine = CaselessStrEnum(
+        ["", *ENGINES],
+        "",
+        config=True,
+        help="""What starts ranks on other nodes if %dist_init has no --engine. By default, the
+        cluster that the notebook is in. local: pools have only the node of the notebook.""",
+    )
     stop_pools_on_exit = Bool(
         True,
         config=True,
@@ -103,7 +111,9 @@ class JupyterDistApp(ExtensionApp):
             self.serverapp.config.HighlightMagicsPreprocessor.languages.update(_CELLS_ON_RANKS)
         self._secret = secrets.token_urlsafe(32)
         owner = Owner(SERVER, self.orphan_grace)
-        self._manager = PoolManager(watch=True, owner=owner, keep_warm=self.keep_warm)
+        self._manager = PoolManager(
+            watch=True, owner=owner, keep_warm=self.keep_warm, engine=self.engine
+        )
         self._clients = Clients()
         self._telemetry = Telemetry(
             self.sample_interval, 60 * self.history_minutes, self.sampler_linger, os.environ

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -190,15 +191,17 @@ def test_who_has_no_key_is_refused_and_a_lost_agent_replaced(lab: Lab, hosts: Ho
     refused = "Refused a connection without the pool's keys"
     wait_for(lambda: refused in hosts.run(2, "cat", f"{tmp}/{theirs}/rank-2.log"), "a line")
     assert "sum 4.0" in lab.ok(SUM)
-    (agent,) = [
-        process
-        for process in psutil.process_iter()
-        if process.name() == "dist-agent" and _is_on(process, "n2", tmp)
-    ]
+    (agent,) = _processes("dist-agent", "n2", hosts)
     agent.kill()
     wait_for(lambda: "the agent on its node n2 ended" in lab.ok("%dist_status"), "a word of it")
     lab.ok("%dist_restart --ranks 2,3")
     assert "sum 4.0" in lab.ok(SUM)
+
+
+def _processes(name: str, node: str, hosts: Hosts) -> list[psutil.Process]:
+    tmp = hosts.base / "tmp"
+    everybody = psutil.process_iter(["name"])
+    return [one for one in everybody if one.info["name"] == name and _is_on(one, node, tmp)]
 
 
 def _is_on(process: psutil.Process, node: str, tmp: Path) -> bool:
@@ -231,7 +234,63 @@ def test_what_cannot_be_is_said(hosts: Hosts) -> None:
             answer = lab.run("%dist_init --nodes 2 -n 2")
         finally:
             hosts.run(2, "umount", python)
-        assert "did not start on node n2" in answer["error"]
+        assert "On node n2, Python cannot be started" in answer["error"]
+        bare, older = _pythons(hosts.base)
+        answer = lab.run(f"%dist_init --nodes 2 -n 2 --python {bare}")
+        assert f"On node n2, jupyter-dist-server is not installed in {bare}." in answer["error"]
+        assert f"Run on n2: {bare} -m pip install jupyter-dist-server==" in answer["error"]
+        answer = lab.run(f"%dist_init --nodes 2 -n 2 --python {older}")
+        assert f"Node n2 has jupyter-dist-server 0.0.1 in {older}, the notebook" in answer["error"]
         assert not hosts.folders(1) and not hosts.folders(2)
+        lab.begin("%dist_init --nodes 2 -n 4")
+        # Of a rank that is stopped while it starts, nothing is heard; then its agent is killed.
+        wait_for(lambda: _processes("dist-rank-3", "n2", hosts), "the start of a rank")
+        (rank,), (agent,) = (
+            _processes(name, "n2", hosts) for name in ("dist-rank-3", "dist-agent")
+        )
+        rank.suspend()
+        agent.kill()
+        assert "The agent on node n2 ended." in lab.end()["error"]
+        wait_for(lambda: not hosts.folders(1), "the end of the pool")
+    finally:
+        lab.close()
+
+
+def _pythons(folder: Path) -> list[Path]:
+    """Return an interpreter without our package, and one with another version of it."""
+    pythons = []
+    for name in ("bare", "older"):
+        venv.create(folder / name, with_pip=False)
+        (site,) = (folder / name).glob("lib/python3*/site-packages")
+        pythons.append(folder / name / "bin" / "python")
+    (site / "all.pth").write_text("".join(f"{path}\n" for path in sys.path if path))
+    (site / "jupyter_dist_server-0.0.1.dist-info").mkdir()
+    metadata = site / "jupyter_dist_server-0.0.1.dist-info" / "METADATA"
+    metadata.write_text("Metadata-Version: 2.1\nName: jupyter-dist-server\nVersion: 0.0.1\n")
+    return pythons
+
+
+def test_ranks_are_placed_as_asked_for(hosts: Hosts) -> None:
+    lab = Lab(hosts)
+    show = "%%distributed\nimport socket\nprint(socket.gethostname(), device)"
+    try:
+        lab.ok("%load_ext jupyter_dist_server")
+        lab.ok("%dist_init --engine slurm --ranks-per-node 1")
+        said = lab.ok(show)
+        assert "n1 cpu" in said and "n2 cpu" in said
+        assert "already running" in lab.ok("%dist_init --engine slurm --nodes 2")
+        lab.ok("%dist_shutdown")
+        lab.ok("%dist_init --map n1,n2,n2,n1,n2")
+        said = lab.ok(
+            "%%distributed\nimport os, socket\nw = dist.new_group()\nt = torch.ones(1)\n"
+            "dist.all_reduce(t)\n"
+            "print(socket.gethostname(), *[os.environ[n] for n in ('RANK', 'LOCAL_RANK',\n"
+            "      'LOCAL_WORLD_SIZE', 'GROUP_RANK')], t.item())"
+        )
+        for line in ("n1 0 0 2 0", "n2 1 0 3 1", "n2 2 1 3 1", "n1 3 1 2 0", "n2 4 2 3 1"):
+            assert f"{line} 5.0" in said
+        lab.ok("%dist_restart --ranks 3,4")
+        assert "sum 5.0" in lab.ok(SUM)
+        lab.ok("%dist_shutdown")
     finally:
         lab.close()

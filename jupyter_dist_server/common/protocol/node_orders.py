@@ -9,6 +9,9 @@ import msgspec
 from .decoding import reader
 from .pool_file import PoolFile
 
+OTHER_VERSION = "The notebook has jupyter-dist-server {theirs}, and this node {ours}"
+"""What an agent says before it ends, as two versions may not understand each other."""
+
 
 class NodeOrders(msgspec.Struct, frozen=True):
     """The pool, with keys and all."""
@@ -35,8 +38,5 @@ def decode_node_orders(line: bytes, version: str) -> PoolFile:
         If another version of this package says it, or it is something else.
     """
     if (theirs := _read_version(line).version) != version:
-        raise ValueError(
-            f"The notebook has jupyter-dist-server {theirs}, and this node {version}: "
-            "install the same version."
-        )
+        raise ValueError(OTHER_VERSION.format(theirs=theirs, ours=version))
     return _read(line).pool

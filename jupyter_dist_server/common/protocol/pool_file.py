@@ -55,6 +55,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     record: PoolRecord
     engine: str = ""
     """What starts agents on the other nodes; empty if there are none."""
+    node_python: str = ""
+    """Their interpreter; empty for the one of the first node."""
     nodes: list[PoolNode] = []
     """All nodes, if there are several."""
     node: int = 0

@@ -139,6 +139,8 @@ class PoolRecord(msgspec.Struct):
     """How its GPUs are leased: ``exclusive`` or ``shared``; `None` if it has none."""
     folder: str = ""
     host: str = field(default_factory=socket.gethostname)
+    engine: str = "local"
+    """What started its ranks on other nodes than `host`, if there are any."""
     state: PoolState = PoolState.PENDING
     version: int = 0
     generation: int = 0

@@ -110,6 +110,18 @@ def read_map(text: str | None) -> dict[str, int | str] | None:
     return gpus
 
 
+def read_node_map(text: str | None) -> list[tuple[str, int | str | None]] | None:
+    """Read ``n1:0,n2:3``: a node and a GPU for each rank, or ``n1,n2``; `None` for other maps."""
+    items = [] if text is None else [item.partition(":") for item in _items(text)]
+    if not items or items[0][0].isdecimal():
+        return None
+    try:
+        return [(node, _known(gpu) if colon else None) for node, colon, gpu in items]
+    except ValueError:
+        message = f"--map must be nodes with GPUs, such as n1:0,n2:3, or nodes, not “{text}”"
+        raise UsageError(message) from None
+
+
 def read_bytes(text: str | None) -> int | None:
     """Read ``20GiB`` or ``500MiB``; ``20GB`` and ``20G`` are the same, as in Slurm."""
     if text is None:

@@ -28,6 +28,7 @@ from .options import (
     read_bytes,
     read_gpu_ids,
     read_map,
+    read_node_map,
     read_performance,
     read_time,
     read_variable,
@@ -55,8 +56,14 @@ class PoolMagics(DistMagics):
     @argument(
         "--nodes",
         type=int,
-        help="number of nodes of a Slurm allocation; default: only the one that the notebook is on",
+        help="number of nodes; default: only the one that the notebook is on, with --engine all",
     )
+    @argument(
+        "--engine",
+        help="what starts ranks on other nodes: slurm or local; default: the cluster around us",
+    )
+    @argument("--ranks-per-node", type=int, help="number of ranks on each node")
+    @argument("--python", help="Python of the other nodes; default: at the same path as here")
     @argument("-g", "--gpu-ids", help="GPUs for the ranks: indices such as 0,3, or UUIDs")
     @argument(
         "--placement",
@@ -67,7 +74,7 @@ class PoolMagics(DistMagics):
         "--performance",
         help="scores of GPUs, such as 0=100,3=110; only these are used, the best first",
     )
-    @argument("--map", help="GPU of each rank, such as 0:3,1:0")
+    @argument("--map", help="GPU of each rank, such as 0:3,1:0; node and GPU: n1:0,n1:1,n2:0")
     @argument(
         "--one-rank-per-gpu",
         "--exclusive",
@@ -124,6 +131,7 @@ class PoolMagics(DistMagics):
             %dist_init --num-ranks 2 --gpu-ids 0,3
             %dist_init -n 2 --min-free-memory 20GiB --wait 600
             %dist_init -n 2 --time 2:00:00 --idle-limit 30m
+            %dist_init --nodes 2 --ranks-per-node 4
             %dist_init -n 2 --backend gloo --env NCCL_DEBUG=INFO --timeout 60
         """
         options = parse(self.dist_init, line)
@@ -132,11 +140,15 @@ class PoolMagics(DistMagics):
         asked = {
             "num_ranks": options.num_ranks,
             "nodes": options.nodes,
+            "engine": options.engine,
+            "ranks_per_node": options.ranks_per_node,
+            "node_map": (node_map := read_node_map(options.map)),
+            "node_python": options.python,
             "gpu_ids": read_gpu_ids(options.gpu_ids),
             "placement": options.placement,
             "min_free_memory": read_bytes(options.min_free_memory),
             "performance": read_performance(options.performance),
-            "map": read_map(options.map),
+            "map": None if node_map else read_map(options.map),
             "one_rank_per_gpu": options.one_rank_per_gpu,
             "oversubscribe": options.oversubscribe,
             "force": options.force,

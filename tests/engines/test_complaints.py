@@ -1,0 +1,46 @@
+"""What is made of the words of an agent that did not start; `tests/cluster` has real ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from jupyter_dist_server.common.protocol.node_orders import decode_node_orders
+from jupyter_dist_server.engines.complaints import why_not_started
+
+INSTALL = "Run on n2: /p/python -m pip install jupyter-dist-server==1.0"
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "hint"),
+    [
+        (
+            "slurmstepd: error: execve(): /p/python: No such file or directory",
+            "On node n2, Python cannot be started: /p/python.",
+            "Set another path with --python.",
+        ),
+        (
+            "ModuleNotFoundError: No module named 'jupyter_dist_server'",
+            "On node n2, jupyter-dist-server is not installed in /p/python.",
+            INSTALL,
+        ),
+        (
+            "ModuleNotFoundError: No module named 'msgspec'",
+            "On node n2, the module msgspec is not installed in /p/python.",
+            INSTALL,
+        ),
+        ("srun: error", "The pool's agent did not start on node n2.", "same Python environment"),
+    ],
+)
+def test_what_is_wrong_is_named(said: str, message: str, hint: str) -> None:
+    reason = why_not_started("n2", "/p/python", "1.0", ["before", said])
+    assert reason.message == message
+    assert hint in reason.hint
+    assert reason.stderr == ["before", said]
+
+
+def test_another_version_is_named() -> None:
+    with pytest.raises(ValueError) as refused:
+        decode_node_orders(b'{"version": "1.0", "and": "what we do not know"}', "0.9")
+    reason = why_not_started("n2", "/p/python", "1.0", [str(refused.value)])
+    expected = "Node n2 has jupyter-dist-server 0.9 in /p/python, the notebook 1.0."
+    assert (reason.message, reason.hint) == (expected, INSTALL)
