@@ -1,6 +1,7 @@
 import { Sanitizer } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
+import { Widget } from '@lumino/widgets';
 import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
 
@@ -8,10 +9,11 @@ import { ApiError } from '../model/client';
 import type { IAttempt, IJobDetails } from '../model/detailsContract';
 import { CommandIDs } from '../model/tokens';
 import { JobDetails } from '../queue/details/jobDetails';
+import { JobWidget } from '../queue/details/plugin';
 import { Clock } from '../ui/clock';
 import { sayAttempt, sayJob } from '../words/detailsWords';
 import { makeInventory } from './gpuSamples';
-import { FakeQueue, makeDetails } from './queueSamples';
+import { FakeQueue, makeDetails, makeLines } from './queueSamples';
 import { makeModel, until } from './samples';
 
 const trans = nullTranslator.load('');
@@ -189,6 +191,50 @@ describe('JobDetails', () => {
     expect(jobDetails).toHaveBeenCalledTimes(3);
     await answer();
     expect(jobDetails).toHaveBeenCalledTimes(3);
+  });
+
+  it('shows errors that are in a file of their own', async () => {
+    const { jobDetails, jobLines } = queue.requests;
+    jobLines.mockImplementation(async (_, { error }) =>
+      makeLines({ text: error ? 'badly\n' : 'well\n' })
+    );
+    await show();
+    await until(() => jobLines.mock.calls.length > 0);
+    expect(host.textContent).not.toMatch('Errors');
+    unmount();
+    const error = '/work/jdist-12.err';
+    jobDetails.mockResolvedValue(makeDetails({ error }));
+    await show();
+    const where = () =>
+      host.querySelector('.jp-dist-LogPane-file')?.textContent;
+    await until(() => where() === '0 MiB · /work/jdist-12.out');
+    press('Errors');
+    await until(() => where() === `0 MiB · ${error}`);
+    expect(jobLines.mock.calls.at(-1)).toEqual([
+      '12',
+      { before: -1, error: 1 }
+    ]);
+    const pressed = host.querySelector('[aria-pressed=true]');
+    expect(pressed?.textContent).toBe('Errors');
+    press('Output');
+    await until(() => where() === '0 MiB · /work/jdist-12.out');
+  });
+
+  it('follows the queue only while its tab is in sight', () => {
+    const widget = new JobWidget({
+      ...{ job: '12', commands: new CommandRegistry(), trans },
+      model: makeModel({ queue }),
+      sanitizer: new Sanitizer()
+    });
+    unmount = () => widget.dispose();
+    Widget.attach(widget, host);
+    expect(queue.watched).toEqual(['all']);
+    widget.hide();
+    expect(queue.watched).toEqual([]);
+    widget.show();
+    expect(queue.watched).toEqual(['all']);
+    widget.dispose();
+    expect(queue.watched).toEqual([]);
   });
 
   it('says why it cannot be shown', async () => {

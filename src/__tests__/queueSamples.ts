@@ -127,6 +127,7 @@ export function makeDetails(
     },
     command: ['python', 'train.py'],
     output: '/work/jdist-12.out',
+    error: null,
     notebook: null,
     request: { command: ['python', 'train.py'], chdir: '/work' },
     attempts: [],

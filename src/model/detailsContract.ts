@@ -10,6 +10,8 @@ export interface IJobDetails {
   command: string[];
   /** The file of its output. */
   output: string;
+  /** The file of its errors; null where these are in its output. */
+  error: string | null;
   /** The notebook that it writes, as the file browser has it. */
   notebook: string | null;
   /** What asks for a job like it; null for jobs of older versions. */
@@ -94,4 +96,6 @@ export interface ILinesQuery {
   offset?: number;
   before?: number;
   find?: string;
+  /** Of the file of errors, not of that of the output. */
+  error?: 1;
 }

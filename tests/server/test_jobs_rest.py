@@ -176,7 +176,7 @@ def test_the_page_of_a_job(client: Client) -> None:
         "cpus": 0,
         "dependency": f"afterany:{first}",
     }
-    assert told["notebook"] is None
+    assert told["notebook"] is None and told["error"] is None
     assert "SECRET" in told["variables"] and told["attempts"][0]["state"] == "COMPLETED"
     assert told["job"]["label"] == label and told["command"][0] == "python"
     place, texts = 350_005, []
@@ -192,6 +192,15 @@ def test_the_page_of_a_job(client: Client) -> None:
     assert not client.get(f"jobs/{label}/lines?find=nothing")["found"]
     assert client.get(f"jobs/{label}/lines?offset={found['next']}")["text"] == ""
     assert client.call("GET", f"jobs/{label}/lines?before=x").status == 400
+
+
+def test_errors_in_a_file_of_their_own(client: Client) -> None:
+    label = submit(client, "sh", "-c", "echo well; echo badly >&2", error="%j.err")
+    follow(client, label)
+    told = client.get(f"jobs/{label}/details")
+    assert told["error"] == os.path.join(told["job"]["spec"]["cwd"], f"{label}.err")
+    assert client.get(f"jobs/{label}/lines")["text"] == "well\n"
+    assert client.get(f"jobs/{label}/lines?error=1")["text"] == "badly\n"
 
 
 def test_a_job_says_what_asks_for_one_like_it(client: Client, server: Server) -> None:

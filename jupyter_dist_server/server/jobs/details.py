@@ -39,10 +39,12 @@ def _details(store: Store, job: Job, root: str) -> str:
         {"label": other.label, "name": other.name, "state": other.state, "type": kind}
         for other, kind in store.upon(job.id)
     ]
+    output, error = log_paths(job)
     told = {
         "job": job.to_json(),
         "command": job_command(job),
-        "output": log_paths(job)[0],
+        "output": output,
+        "error": None if error == output else error,
         "notebook": _below(root, output_notebook(job)),
         "request": _again(job),
         "attempts": msgspec.to_builtins(store.attempts([job.id])[job.id]),
@@ -84,15 +86,19 @@ class JobLinesHandler(JobHandlerBase):
     """Whole lines of a job's output, at most 64 KiB."""
 
     async def get(self, job: str) -> None:
-        """Answer ``?offset=BYTES``, ``?before=BYTES``, or ``?offset=BYTES&find=TEXT``."""
+        """Answer ``?offset=BYTES``, ``?before=BYTES``, or ``?offset=BYTES&find=TEXT``.
+
+        ``error=1``: of the file of standard error.
+        """
         await self.require("read")
         offset, before = self._number("offset"), self._number("before")
         find = self.get_query_argument("find", "")
+        error = self.get_query_argument("error", "0") == "1"
 
         def look(store: Store) -> dict[str, Any]:
             found = check_one(select(store, [job]))
             has_begun = found.started is not None or found.is_ended
-            with closing(LineReader(log_paths(found)[0] if has_begun else "/dev/null")) as log:
+            with closing(LineReader(log_paths(found)[error] if has_begun else "/dev/null")) as log:
                 if find:
                     lines = log.find(find, offset or 0)
                 else:

@@ -17,7 +17,7 @@ import { nameJob } from '../../words/queueWords';
 import { Actions } from './actions';
 import { Curves } from './curves';
 import { Facts } from './facts';
-import { LogPane } from './logPane';
+import { OutputPane } from './outputPane';
 import { useDetails } from './useDetails';
 
 export interface IJobDetailsProps {
@@ -79,7 +79,7 @@ export function JobDetails(props: IJobDetailsProps): JSX.Element {
       </div>
     );
   }
-  const { state, attempt } = details.job;
+  const { state } = details.job;
   return (
     <div className="jp-dist-JobDetails">
       <div className="jp-dist-JobDetails-about">
@@ -93,14 +93,7 @@ export function JobDetails(props: IJobDetailsProps): JSX.Element {
         <Curves {...props} details={details} />
         <Facts {...props} details={details} />
       </div>
-      <LogPane
-        // What it prints in its next attempt is added to the same file.
-        key={`${job} ${attempt}`}
-        read={query => queue.requests.jobLines(job, query)}
-        sanitizer={props.sanitizer}
-        file={details.output}
-        trans={trans}
-      />
+      <OutputPane {...props} details={details} />
     </div>
   );
 }

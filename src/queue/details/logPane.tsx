@@ -15,8 +15,11 @@ const PAUSE = 1000;
 interface ILogPaneProps {
   read: (query: ILinesQuery) => Promise<IJobLines>;
   sanitizer: IRenderMime.ISanitizer;
-  /** Where the output is. */
+  /** What is read, and where that is. */
+  label: string;
   file: string;
+  /** Chooses what is read, if there is a choice. */
+  choice: React.ReactNode;
   trans: TranslationBundle;
 }
 
@@ -24,13 +27,12 @@ interface ILogPaneProps {
  * What a job prints, live, with a search in all of it.
  */
 export function LogPane(props: ILogPaneProps): JSX.Element {
-  const { sanitizer, file, trans } = props;
+  const { sanitizer, label, file, choice, trans } = props;
   const [log] = useState(() => new JobLog(props.read));
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<LogView | null>(null);
   const [text, setText] = useState('');
   const [isLost, setIsLost] = useState(false);
-  const label = trans.__('Output');
   useEffect(() => {
     const made = new LogView(log, sanitizer, label);
     view.current = made;
@@ -71,7 +73,8 @@ export function LogPane(props: ILogPaneProps): JSX.Element {
   return (
     <section className="jp-dist-LogPane" aria-label={label}>
       <div className="jp-dist-LogPane-bar">
-        <span className="jp-dist-quiet" title={file}>
+        {choice}
+        <span className="jp-dist-LogPane-file jp-dist-quiet" title={file}>
           {where}
         </span>
         <form

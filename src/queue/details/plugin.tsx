@@ -7,6 +7,7 @@ import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
+import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
 import React from 'react';
 
@@ -77,7 +78,8 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-class JobWidget extends ReactWidget {
+/** The tab of one job. */
+export class JobWidget extends ReactWidget {
   constructor(
     private readonly _props: Omit<IJobDetailsProps, 'onName' | 'clock'>
   ) {
@@ -98,20 +100,31 @@ class JobWidget extends ReactWidget {
 
   protected onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
-    this._clock.isOn = this.isVisible;
+    this._follow(this.isVisible);
   }
 
   protected onAfterShow(): void {
-    this._clock.isOn = true;
+    this._follow(true);
   }
 
   protected onAfterHide(): void {
-    this._clock.isOn = false;
+    this._follow(false);
   }
 
   protected onBeforeDetach(msg: Message): void {
-    this._clock.isOn = false;
+    this._follow(false);
     super.onBeforeDetach(msg);
+  }
+
+  /** All of the queue is read at each of its changes: only while it can be seen. */
+  private _follow(isVisible: boolean): void {
+    this._clock.isOn = isVisible;
+    if (isVisible) {
+      this._watching ??= this._props.model.queue.watch('all');
+    } else {
+      this._watching?.dispose();
+      this._watching = null;
+    }
   }
 
   private readonly _onName = (name: string): void => {
@@ -119,4 +132,5 @@ class JobWidget extends ReactWidget {
   };
 
   private readonly _clock = new Clock();
+  private _watching: IDisposable | null = null;
 }

@@ -16,7 +16,8 @@ interface IAnswer {
 }
 
 /**
- * All about a job, again whenever something in the queue has changed, while somebody can see it.
+ * All about a job, again whenever something in the queue has changed, while somebody can see it; who
+ * shows it follows the queue meanwhile.
  */
 export function useDetails(
   job: string,
@@ -74,14 +75,12 @@ export function useDetails(
       look();
     };
     queue.changed.connect(onChanged);
-    const watching = queue.watch('all');
     // Also where it is hidden: its tab is named after the job.
     void load();
     const unsubscribe = clock.subscribe(look);
     return () => {
       isGone = true;
       unsubscribe();
-      watching.dispose();
       queue.changed.disconnect(onChanged);
     };
   }, [job, queue, clock]);
