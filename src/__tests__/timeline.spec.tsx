@@ -16,7 +16,8 @@ import {
   FakeStream,
   GPU_0,
   makeGpusMessage,
-  makeInventory
+  makeInventory,
+  makeProcess
 } from './gpuSamples';
 import { makeModel, makePool, makeRank, until } from './samples';
 import type { IFakeModel } from './samples';
@@ -164,6 +165,26 @@ describe('the GPU timeline', () => {
         'GPU 0 · rank 0 · utilization: 55 % · memory: – / 80 GiB'
     );
     expect(labels()[1]).toBe('GPU 1 · utilization: 4 % · memory: – / 80 GiB');
+  });
+
+  it('folds the free GPUs into a line', async () => {
+    await open();
+    const fold = document.querySelector<HTMLButtonElement>(
+      '.jp-dist-Timeline-fold'
+    )!;
+    await until(() => labels().length === 2);
+    // Where nothing is in use, there is nothing to leave them out of.
+    expect(fold.hidden).toBe(true);
+    const gpus = { 'GPU-0': [makeProcess()], 'GPU-1': [] };
+    stream.received.emit({ type: 'processes', gpus });
+    await until(() => labels().length === 1);
+    expect(fold.textContent).toBe('1 free GPU: 1');
+    expect(fold.getAttribute('aria-expanded')).toBe('false');
+    act(() => fold.click());
+    await until(() => labels().length === 2);
+    expect(fold.getAttribute('aria-expanded')).toBe('true');
+    act(() => opened!.content.model.choose({ selection: 'own' }));
+    await until(() => fold.hidden);
   });
 
   it('is opened once, as it was left', async () => {

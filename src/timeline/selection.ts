@@ -30,10 +30,25 @@ export function selectGpus(
     if (selection === 'own') {
       return own?.ranks.some(({ gpu }) => gpu?.uuid === uuid) ?? false;
     }
-    return isInUse(telemetry.gpu(uuid)) || telemetry.cells.on(uuid).length > 0;
+    return isUsed(uuid, telemetry);
   };
   const shown = selection === 'all' ? gpus : gpus.filter(isShown);
   return shown.length ? shown : gpus;
+}
+
+/**
+ * The GPUs that are left out where those in use are shown; none where nothing is in use.
+ */
+export function freeGpus(
+  gpus: readonly IGpu[],
+  telemetry: ITelemetry
+): readonly IGpu[] {
+  const free = gpus.filter(({ uuid }) => !isUsed(uuid, telemetry));
+  return free.length < gpus.length ? free : [];
+}
+
+function isUsed(uuid: string, telemetry: ITelemetry): boolean {
+  return isInUse(telemetry.gpu(uuid)) || telemetry.cells.on(uuid).length > 0;
 }
 
 export function selectCells(

@@ -8,6 +8,7 @@ import { readColours } from './colours';
 import type { IColours } from './colours';
 import { Chart, finish } from './chart';
 import { element } from './element';
+import { Fold } from './fold';
 import type { TimelineModel } from './model';
 import { sayNothing, sayTrouble } from './notes';
 import type { INothing } from './notes';
@@ -38,6 +39,7 @@ export class Timeline extends Widget {
       jump,
       moved: () => this._schedule()
     });
+    this._fold = new Fold(this.node, model, _trans);
     this.node.addEventListener('keydown', this._onKey);
     this._chart.body.addEventListener('scroll', () => this._schedule());
     document.addEventListener('visibilitychange', this._onVisibility);
@@ -137,6 +139,7 @@ export class Timeline extends Widget {
       this._note.textContent = trouble;
     }
     this._note.hidden = !trouble;
+    this._fold.update();
     const nothing = sayNothing(pools, this._trans);
     this._chart.node.hidden = nothing !== null;
     this._empty.hidden = nothing === null;
@@ -212,6 +215,7 @@ export class Timeline extends Widget {
   private readonly _note: HTMLElement;
   private readonly _empty: HTMLElement;
   private readonly _chart: Chart;
+  private readonly _fold: Fold;
   /** Null until they are read anew. */
   private _colours: IColours | null = null;
   /** Why there is nothing, if there was nothing. */
