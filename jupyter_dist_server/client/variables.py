@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ..common.errors import DistError
+from ..common.protocol.jupyter_messages import Message
 from ..common.protocol.memory_messages import (
     EstimateReply,
     EstimateRequest,
@@ -15,8 +18,10 @@ from ..common.protocol.variable_messages import VariablesReply, VariablesRequest
 from ..common.rank_specs import name_ranks
 from .client import PoolClient
 from .long_question import ask_at_length
-from .rank_connection import read_reply
+from .rank_connection import RankConnection, read_reply
 
+_PATIENCE = 5.0
+"""Seconds within which a rank says that it is there; a busy machine may keep it from that."""
 _UNREADABLE = VariablesReply(status="failed", why="its reply is malformed, see the log")
 
 
@@ -43,10 +48,7 @@ async def variables_of(
     """
     request = VariablesRequest(list(names), only_trained)
     messages = await ask_at_length(client, request, [r for r in ranks if r not in client.dead])
-    said = {
-        rank: read_reply(rank, message, VariablesReply) or _UNREADABLE
-        for rank, message in messages.items()
-    }
+    said = _read(messages)
     if gone := [rank for rank in ranks if rank not in said]:
         them = "it" if len(gone) == 1 else "them"
         raise DistError(
@@ -54,14 +56,81 @@ async def variables_of(
             f"{name_ranks(gone).capitalize()} died: {client.dead.get(gone[0], 'the pool ended')}.",
             f"Replace {them} with %dist_restart, or choose other ranks with --ranks.",
         )
-    for status in ("missing", "failed", "busy"):
+    _check(said, ("missing", "failed", "busy"))
+    return said
+
+
+class Gathered(NamedTuple):
+    """What ranks tell of their variables within a limited time."""
+
+    said: dict[int, VariablesReply]
+    """Of those that do."""
+    busy: list[int]
+    """They run a cell, or ran one meanwhile."""
+    silent: list[int]
+
+
+async def gather_variables(
+    connection: RankConnection, request: VariablesRequest, ranks: Sequence[int], limit: float
+) -> Gathered:
+    """Ask ranks what variables hold, and wait for those that are there to answer.
+
+    Parameters
+    ----------
+    connection : RankConnection
+        To their control channels.
+    request : VariablesRequest
+        The question.
+    ranks : sequence of int
+        Whom to ask.
+    limit : float
+        Seconds that they may compute.
+
+    Raises
+    ------
+    DistError
+        If a rank does not have a variable, or cannot read it.
+    """
+    answers = connection.begin(request.kind, request.content, ranks)
+    try:
+        # Whoever is stopped, or holds the GIL, says nothing to this either.
+        there = await connection.status(timeout=_PATIENCE, ranks=ranks)
+        if waited_for := [answers[rank] for rank in there]:
+            await asyncio.wait(waited_for, timeout=limit)
+        messages = {
+            rank: answer.result()
+            for rank, answer in answers.items()
+            if answer.done() and not answer.cancelled()
+        }
+    finally:
+        for answer in answers.values():
+            answer.cancel()
+    # It is much to read if there are many ranks.
+    said = await asyncio.to_thread(_read, messages)
+    _check(said, ("missing", "failed"))
+    return Gathered(
+        said={rank: reply for rank, reply in said.items() if reply.status == "ok"},
+        busy=[rank for rank, reply in said.items() if reply.status == "busy"],
+        silent=[rank for rank in ranks if rank not in said],
+    )
+
+
+def _read(messages: Mapping[int, Message]) -> dict[int, VariablesReply]:
+    return {
+        rank: read_reply(rank, message, VariablesReply) or _UNREADABLE
+        for rank, message in messages.items()
+    }
+
+
+def _check(said: Mapping[int, VariablesReply], statuses: Sequence[str]) -> None:
+    """Raise the `DistError` for ranks that have one of these statuses."""
+    for status in statuses:
         whys: dict[str, list[int]] = {}
         for rank, reply in said.items():
             if reply.status == status:
                 whys.setdefault(reply.why, []).append(rank)
         for why, those in whys.items():
             raise _refused(status, why, those)
-    return said
 
 
 async def memory_of(client: PoolClient, ranks: Sequence[int]) -> dict[int, MemoryReply]:
@@ -99,6 +168,7 @@ def _refused(status: str, why: str, ranks: list[int]) -> DistError:
             "value_missing",
             f"{where} {'has' if one else 'have'} no `{why}`.",
             "Run the cell that defines it on these ranks first.",
+            field="names",
         )
     if status == "busy":
         return DistError(
@@ -106,4 +176,8 @@ def _refused(status: str, why: str, ranks: list[int]) -> DistError:
             f"{where} {'runs' if one else 'run'} a cell; variables are compared between cells.",
             "Wait for its end, or stop it with %dist_interrupt, and repeat the command.",
         )
-    return DistError("value_failed", f"The variables cannot be read on {where.lower()}: {why}.")
+    return DistError(
+        "value_failed",
+        f"The variables cannot be read on {where.lower()}: {why}.",
+        field="names",
+    )

@@ -34,6 +34,14 @@ def find_rank(record: PoolRecord, rank: int) -> RankRecord:
     return record.ranks[rank]
 
 
+def check_pool_runs(record: PoolRecord) -> None:
+    """Raise `DistError` unless a pool runs."""
+    if record.state != "RUNNING":
+        raise DistError(
+            "pool_not_running", f"The pool is not running: its state is {record.state.value}."
+        )
+
+
 def check_running(found: RankRecord) -> None:
     """Raise `DistError` unless a rank is there to be asked, or killed."""
     if found.state == "starting":
@@ -62,13 +70,13 @@ async def stack_of(record: PoolRecord, rank: int) -> str:
     """
     found = find_rank(record, rank)
     if record.state.ended:
-        raise _ended()
+        raise pool_ended()
     check_running(found)
     process = found.pid
     try:
         said = await _ask_for_stack(Path(record.folder), rank)
     except FileNotFoundError:  # this very moment; the record will say so soon
-        raise _ended() from None
+        raise pool_ended() from None
     if said is None and (record.state.ended or found.pid != process):
         return await stack_of(record, rank)  # whoever was asked has gone meanwhile
     if said is None:
@@ -83,7 +91,8 @@ async def _ask_for_stack(folder: Path, rank: int) -> StackReply | None:
         return replies.get(rank)
 
 
-def _ended() -> DistError:
+def pool_ended() -> DistError:
+    """Return what to raise if a pool ends while it is asked."""
     return DistError(
         "pool_not_running",
         "The pool has ended, and its ranks with it.",
@@ -120,10 +129,7 @@ async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | 
     DistError
         If the pool is not running.
     """
-    if record.state != "RUNNING":
-        raise DistError(
-            "pool_not_running", f"The pool is not running: its state is {record.state.value}."
-        )
+    check_pool_runs(record)
     try:
         async with RankConnection(Path(record.folder)) as connection:
             for rank in record.ranks:
@@ -131,7 +137,7 @@ async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | 
                     connection.note_death(rank.rank, rank.exit or "")
             evidence = await gather_evidence(connection, record.ranks, signal=True)
     except OSError:  # this very moment; the record will say so soon
-        raise _ended() from None
+        raise pool_ended() from None
     return explain_hang(evidence, older_than)
 
 

@@ -21,6 +21,7 @@ from ..pools.cell_history import CellHistory
 from ..pools.manager import PoolManager
 from ..pools.pool import DEFAULT_TIMEOUT
 from ..pools.rank_usage import RankUsage
+from ..pools.rank_variables import RankVariables
 from ..pools.zygote_registry import DEFAULT_KEEP_WARM
 from .clients import Clients
 from .gpus.feed import GpuFeed
@@ -129,6 +130,7 @@ class JupyterDistApp(ExtensionApp):
             jupyter_dist_cells=CellHistory(self._manager),
             jupyter_dist_secret=self._secret,
             jupyter_dist_clients=self._clients,
+            jupyter_dist_variables=RankVariables(),
             jupyter_dist_gpus=self._gpus,
             jupyter_dist_jobs=JobFeed(),
             jupyter_dist_tasks=tasks,

@@ -39,6 +39,7 @@ from .pools import (
     VerdictHandler,
 )
 from .stream import StreamHandler
+from .variables import CheckHandler, VariablesHandler
 
 
 class ServerStatusHandler(StatusHandler):
@@ -82,6 +83,8 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_POOL + "/extend", ExtendHandler),
     (_POOL + "/execute", ExecuteHandler),
     (_POOL + "/verdict", VerdictHandler),
+    (_POOL + "/variables", VariablesHandler),
+    (_POOL + "/check", CheckHandler),
     (_RANK + "/stack", StackHandler),
     (_RANK + "/log", LogHandler),
     (r"jupyter-dist/cells", CellsHandler),

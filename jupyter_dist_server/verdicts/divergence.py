@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from ..common.protocol.variable_messages import Leaf, VariablesReply
 
 Group = tuple[list[int], Leaf]
@@ -41,10 +43,13 @@ class Compared:
 def compare(said: Mapping[int, VariablesReply]) -> list[Compared]:
     """Compare all leaves of all variables, in the order of the first rank that has them."""
     by_path: dict[str, dict[int, Leaf]] = {}
-    for rank, reply in said.items():
-        for variable in reply.variables:
-            for leaf in variable.leaves:
-                by_path.setdefault(leaf.path, {})[rank] = leaf
+    variables = [(rank, one) for rank, reply in said.items() for one in reply.variables]
+    unchecked = {variable.name for _, variable in variables if not variable.checked}
+    for rank, variable in variables:
+        for leaf in variable.leaves:
+            if variable.name in unchecked:  # on some ranks, perhaps
+                leaf = msgspec.structs.replace(leaf, digest="")
+            by_path.setdefault(leaf.path, {})[rank] = leaf
     return [_compare(path, leaves, said) for path, leaves in by_path.items()]
 
 
@@ -77,10 +82,11 @@ class History:
 
     def note(self, found: Iterable[Compared], said: Mapping[int, VariablesReply]) -> dict[str, str]:
         """Take a comparison; return since when what differs does so, where that is known."""
+        ran = {rank: reply.ran for rank, reply in said.items()}
         for compared in found:
             path = compared.path
             if compared.finding == "equal":
-                self._equal[path] = {rank: reply.ran for rank, reply in said.items()}
+                self._equal[path] = ran
                 self._since.pop(path, None)
             elif compared.finding == "differs" and path not in self._since:
                 self._since[path] = _name_cells(self._equal.get(path, {}), said)

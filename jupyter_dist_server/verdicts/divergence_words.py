@@ -36,11 +36,7 @@ def sentences(
     for compared in found:
         by_finding.setdefault(compared.finding, []).append(compared)
     differing = by_finding.get("differs", [])
-    lines = []
-    for compared in differing[:_MOST]:
-        when = f" {since[compared.path]}" if compared.path in since else ""
-        size = f" (max difference {largest[compared.path]:.2g})" if compared.path in largest else ""
-        lines.append(f"`{compared.path}` {_how(compared, when)}{size}.")
+    lines = [how_it_differs(compared, since, largest) for compared in differing[:_MOST]]
     if more := len(differing) - _MOST:
         lines += [f"{more} more {'differs' if more == 1 else 'differ'}."] if more > 0 else []
     lines += _of_shards(by_finding.get("sharded", []))
@@ -51,6 +47,16 @@ def sentences(
     if equal := len(by_finding.get("equal", [])):
         lines.append(_of_equal(equal, equal < len(found), sorted(said)))
     return [*lines, *_of_random(said)]
+
+
+def how_it_differs(
+    compared: Compared, since: Mapping[str, str], largest: Mapping[str, float] | None = None
+) -> str:
+    """Return a sentence on a leaf that differs; see `sentences`."""
+    path = compared.path
+    when = f" {since[path]}" if path in since else ""
+    size = f" (max difference {largest[path]:.2g})" if largest and path in largest else ""
+    return f"`{path}` {_how(compared, when)}{size}."
 
 
 def _how(compared: Compared, when: str) -> str:

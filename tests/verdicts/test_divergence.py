@@ -9,6 +9,7 @@ import pytest
 from jupyter_dist_server.common.protocol.variable_messages import Leaf, Variable, VariablesReply
 from jupyter_dist_server.verdicts.divergence import History, compare
 from jupyter_dist_server.verdicts.divergence_words import sentences
+from jupyter_dist_server.verdicts.variable_list import list_variables
 from jupyter_dist_server.verdicts.variable_table import variable_rows
 
 RANDOM = "RNG states differ, as they should."
@@ -148,3 +149,23 @@ def test_table() -> None:
         ("model", "0", "Net", "(2)", "float32", "cpu", "8 B", "differs"),
         ("model", "1-2", "Net", "(3)", "float32", "cpu,cuda:2", "8 B", "differs"),
     ]
+
+
+def test_what_was_not_compared_on_all_ranks_is_not_compared() -> None:
+    """One rank holds more, so that it has no digests."""
+
+    def variable(*leaves: Leaf, checked: bool) -> VariablesReply:
+        one = Variable(name="x", type="list", leaves=list(leaves), checked=checked)
+        return VariablesReply(status="ok", variables=[one])
+
+    first, second = leaf("x[0]", "a"), leaf("x[1]", "")
+    said = {
+        0: variable(first, checked=True),
+        1: variable(leaf("x[0]", ""), second, checked=False),
+    }
+    assert [compared.finding for compared in compare(said)] == ["incomparable", "differs"]
+    (listed,) = list_variables(said, {"x[1]": "since In[2]"})
+    assert listed.content == "differs"
+    assert listed.differences == ["`x[1]` is only on rank 1, not on rank 0 since In[2]."]
+    (listed,) = list_variables({0: said[1], 1: said[1]}, {})
+    assert (listed.content, listed.nbytes) == ("unchecked", 16)

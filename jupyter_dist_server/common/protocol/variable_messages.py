@@ -36,6 +36,8 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     type: str
     leaves: list[Leaf]
+    checked: bool = True
+    """Whether digests were computed."""
 
 
 class VariablesRequest(RankRequest, frozen=True):
@@ -46,6 +48,10 @@ class VariablesRequest(RankRequest, frozen=True):
     """Names, or expressions such as ``model.layer4``; if there are none, all of the user's."""
     only_trained: bool = False
     """Whether only modules and optimizers are wanted."""
+    largest: int | None = None
+    """Bytes: a variable that holds more has no digests, as these would take long."""
+    values: bool = True
+    """Whether short simple values are told as text."""
 
 
 class VariablesReply(RankReply, frozen=True, kw_only=True):

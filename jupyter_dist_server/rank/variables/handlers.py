@@ -19,22 +19,13 @@ from ...common.protocol.memory_messages import (
     MemoryRequest,
 )
 from ...common.protocol.rank_messages import Activity, RankReply, Request
-from ...common.protocol.variable_messages import (
-    Leaf,
-    Variable,
-    VariablesReply,
-    VariablesRequest,
-)
+from ...common.protocol.variable_messages import VariablesReply, VariablesRequest
 from ..report import Reporter
 from ..requests import Asked, hears
-from ..torch_internals import shard_of
 from ..value_handlers import Refusal, current_device, describe, evaluate, use_device
-from .digest import digest, local_part, random_states
-from .leaves import Found, is_simple, leaves_of
+from .describe import describe_variable
+from .digest import random_states
 from .memory import estimate, held_by, torch_use
-
-_LONGEST_TEXT = 40
-"""Characters of a simple value that is shown."""
 
 
 class VariableHandlers:
@@ -96,9 +87,11 @@ class VariableHandlers:
             reply = VariablesReply(status="missing", why=refusal.reply.why)
         except Exception as error:  # of the user's code, which an expression may run
             reply = VariablesReply(status="failed", why=describe(error))
-        if self._state == "busy" or ran != self.ran:
-            return VariablesReply(status="busy")
-        return reply
+        return VariablesReply(status="busy") if self._runs_cell(ran) else reply
+
+    def _runs_cell(self, ran: int) -> bool:
+        """Whether a cell runs, or has run since there were this many."""
+        return self._state == "busy" or ran != self.ran
 
     def _tell_memory(self, _: MemoryRequest) -> MemoryReply:
         process = psutil.Process()
@@ -126,15 +119,17 @@ class VariableHandlers:
             return EstimateReply(failure=describe(error))
 
     def _describe_variables(self, asked: VariablesRequest) -> VariablesReply:
-        if self._state == "busy":
+        ran = self.ran
+        if self._runs_cell(ran):
             return VariablesReply(status="busy")
         values = {name: evaluate(name, self.shell.user_ns) for name in asked.names}
+        variables = []
         with sys.modules["torch"].no_grad():
-            variables = [
-                _variable(name, value)
-                for name, value in (values or dict(self._user_variables())).items()
-                if not asked.only_trained or _is_trained(value)
-            ]
+            for name, value in (values or dict(self._user_variables())).items():
+                if self._runs_cell(ran):  # it comes first
+                    return VariablesReply(status="busy")
+                if not asked.only_trained or _is_trained(value):
+                    variables.append(describe_variable(name, value, asked))
         return VariablesReply(
             status="ok",
             variables=variables,
@@ -156,40 +151,3 @@ def _is_trained(value: Any) -> bool:
     """Whether it is a module or an optimizer."""
     torch = sys.modules["torch"]
     return isinstance(value, (torch.nn.Module, torch.optim.Optimizer))
-
-
-def _variable(name: str, value: Any) -> Variable:
-    return Variable(
-        name=name,
-        type=type(value).__name__,
-        leaves=[_leaf(found) for found in leaves_of(name, value)],
-    )
-
-
-def _leaf(found: Found) -> Leaf:
-    try:
-        return _read(found)
-    except Exception:  # of a tensor without a shape, or of a class of the user's
-        return Leaf(path=found.path, expression=found.expression, type=type(found.value).__name__)
-
-
-def _read(found: Found) -> Leaf:
-    torch, value = sys.modules["torch"], found.value
-    shape = getattr(value, "shape", None)
-    # That of a jagged tensor has sizes that are no numbers.
-    is_shape = isinstance(shape, tuple) and all(type(size) is int for size in shape)
-    is_tensor = isinstance(value, torch.Tensor)
-    held = local_part(value) if is_tensor else value
-    size = held.numel() * held.element_size() if is_tensor else getattr(held, "nbytes", None)
-    return Leaf(
-        path=found.path,
-        expression=found.expression,
-        type=type(value).__name__,
-        shape=shape if is_shape else None,
-        dtype=str(getattr(value, "dtype", "")).removeprefix("torch."),
-        device=str(value.device) if is_tensor else "",
-        nbytes=size if isinstance(size, int) else sys.getsizeof(value),
-        shard=shard_of(value) if is_tensor else "",
-        text=text if is_simple(value) and len(text := repr(value)) <= _LONGEST_TEXT else "",
-        digest=digest(value),
-    )

@@ -1,0 +1,129 @@
+"""The variables of a pool's ranks, for a process that runs none of its cells."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ..client.rank_connection import RankConnection
+from ..client.variables import Gathered, gather_variables
+from ..common.protocol.records import PoolRecord
+from ..common.protocol.variable_messages import VariablesRequest
+from ..verdicts.divergence import Compared, History, compare
+from ..verdicts.divergence_words import sentences
+from ..verdicts.variable_list import ListedVariable, list_variables
+from .diagnostics import check_pool_runs, pool_ended
+from .pool import Pool
+
+_LARGEST = 16 << 20
+"""Bytes of a variable that is compared unasked."""
+_LOOK = 10.0
+"""Seconds that ranks may take to list variables."""
+_CHECK = 120.0
+"""The same to compare all of them, however large they are."""
+
+
+class VariablesAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The variables of a pool's ranks."""
+
+    variables: list[ListedVariable]
+    ranks: list[int]
+    """Those that have told."""
+    busy: list[int]
+    """They run a cell."""
+    silent: list[int]
+    """They do not respond."""
+    dead: list[int]
+    sentences: list[str] = []
+    """What a check has found, line by line."""
+
+
+class RankVariables:
+    """Lists and compares variables, and remembers when they were equal."""
+
+    def __init__(self) -> None:
+        self._histories: weakref.WeakKeyDictionary[Pool, tuple[int, History]]
+        self._histories = weakref.WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    async def look(self, pool: Pool) -> bytes:
+        """Return a `VariablesAnswer` as JSON: all variables, without values.
+
+        Those that hold much are not compared.
+
+        Raises
+        ------
+        DistError
+            If the pool does not run.
+        """
+        request = VariablesRequest([], largest=_LARGEST, values=False)
+        return await self._ask(pool, request, None, _LOOK, in_words=False)
+
+    async def check(self, pool: Pool, names: Sequence[str], ranks: Sequence[int] | None) -> bytes:
+        """Compare variables, all if none is named, on some ranks or all; see `look`.
+
+        Raises
+        ------
+        DistError
+            If the pool does not run, or a rank does not have a variable.
+        """
+        request = VariablesRequest(list(names))
+        return await self._ask(pool, request, ranks, _CHECK, in_words=True)
+
+    async def _ask(
+        self,
+        pool: Pool,
+        request: VariablesRequest,
+        ranks: Sequence[int] | None,
+        limit: float,
+        *,
+        in_words: bool,
+    ) -> bytes:
+        record, generation = pool.record, pool.record.generation
+        chosen = range(record.world_size) if ranks is None else ranks
+        dead = [one.rank for one in record.ranks if one.state == "dead" and one.rank in chosen]
+        living = [rank for rank in chosen if rank not in dead]
+        gathered = await _gather(record, request, living, limit)
+
+        def answer() -> bytes:
+            found, since = self._compare(pool, generation, gathered)
+            said = gathered.said
+            words = sentences(found, said, since, {}) if in_words and found else []
+            return msgspec.json.encode(
+                VariablesAnswer(
+                    variables=list_variables(said, since),
+                    ranks=sorted(said),
+                    busy=gathered.busy,
+                    silent=gathered.silent,
+                    dead=dead,
+                    sentences=words,
+                )
+            )
+
+        return await asyncio.to_thread(answer)  # there may be thousands of tensors on many ranks
+
+    def _compare(
+        self, pool: Pool, generation: int, gathered: Gathered
+    ) -> tuple[list[Compared], dict[str, str]]:
+        found = compare(gathered.said)
+        with self._lock:
+            known = self._histories.get(pool)
+            if known is None or known[0] != generation:
+                known = self._histories[pool] = generation, History()
+            return found, known[1].note(found, gathered.said)
+
+
+async def _gather(
+    record: PoolRecord, request: VariablesRequest, ranks: Sequence[int], limit: float
+) -> Gathered:
+    check_pool_runs(record)
+    try:
+        async with RankConnection(Path(record.folder)) as connection:
+            return await gather_variables(connection, request, ranks, limit)
+    except OSError:  # this very moment; the record will say so soon
+        raise pool_ended() from None
