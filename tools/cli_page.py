@@ -16,12 +16,37 @@ makes this page from its parser.
 
 For completion in bash and zsh, run `pip install argcomplete`, and put
 `eval "$(register-python-argcomplete jdist)"` into `~/.bashrc`.
+
+## JSON
+
+Each command has `--json`. What it prints then stays the same from version to version, except that
+fields may be added. Times are seconds since 1970, sizes are bytes, and a job is as
+[by REST](rest.md#jobs). Exit codes are the same as without; wrong input is a line on standard error
+and exit code 2.
 """
+_JSON = {
+    "`submit`, `notebook`": "list of the jobs; with `--dry-run` as by `POST /jobs/plan`",
+    "`show`, `wait`, `history`": "list of jobs, each with its `attempts`",
+    "`cancel`, `hold`, `release`, `requeue`, `update`": "`jobs`: how they are now; `left`: "
+    "sentences on those that were left as they are",
+    "`queue`": "list of all that runs and waits, as `rows` by `GET /queue`",
+    "`info`": "`gpus`: each with its `holder`, `idle_since` and `ends_by`; `reason` if there are "
+    "none",
+    "`logs`": "a line for each piece of the output, of at most 64 KiB: `text`, the bytes `offset` "
+    "and `next` where it starts and ends, `size` of the file, and `replaced` if the file is "
+    "another one than before",
+    "`run`": "the job on the first line, pieces as of `logs`, the job at its end on the last line",
+    "`doctor`": "list of what was looked at: `ok`, `what`, `remedy`",
+    "`service`": "`installed`; `said`: sentences",
+}
+"""By command: what it prints with ``--json``."""
 
 
 def page() -> str:
     """Return the text of the page."""
-    return "\n".join([_HEAD, *(_command(name) for name in COMMANDS)])
+    rows = [f"| {command} | {told} |" for command, told in _JSON.items()]
+    json = ["| command | JSON |", "| --- | --- |", *rows, ""]
+    return "\n".join([_HEAD, *json, *(_command(name) for name in COMMANDS)])
 
 
 def _command(name: str) -> str:

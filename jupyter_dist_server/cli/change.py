@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..common.errors import DistError
 from ..jobs import control
@@ -21,6 +22,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
         "jobs", nargs="*", metavar="JOB", help="12, 12-14, 40_3, 40, NAME, 'lr*', @"
     )
     parser.add_argument("--all", action="store_true", help="all jobs that have not ended")
+    parser.add_argument("--json", action="store_true", help="as JSON: the jobs, and what was left")
 
 
 def add_update_options(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +32,10 @@ def add_update_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--priority", type=int, help="another priority, of jobs that wait")
     parser.add_argument("-J", "--job-name", dest="name", help="another name")
     parser.add_argument("-G", "--gpus", type=int, help="another number of GPUs, of jobs that wait")
+    parser.add_argument("--comment", help="another comment")
+    parser.add_argument(
+        "--grace", type=int, metavar="SECONDS", help="another time between SIGTERM and SIGKILL"
+    )
 
 
 def add_cancel_options(parser: argparse.ArgumentParser) -> None:
@@ -57,9 +63,16 @@ def chosen(options: argparse.Namespace, store: Store) -> list[Job]:
     return select(store, options.jobs)
 
 
-def _say(left: Sequence[str]) -> bool:
-    for sentence in left:
-        print(sentence, file=sys.stderr)
+def _tell(
+    options: argparse.Namespace, store: Store, jobs: Sequence[Job], left: Sequence[str]
+) -> bool:
+    """Tell what was left as it is, and in JSON how the jobs are now; return whether any was."""
+    if options.json:
+        told = [store.get(job.id).to_json() for job in jobs]
+        print(json.dumps({"jobs": told, "left": list(left)}))
+    else:
+        for sentence in left:
+            print(sentence, file=sys.stderr)
     return bool(left)
 
 
@@ -67,44 +80,46 @@ def run_cancel(options: argparse.Namespace, store: Store) -> int:
     """Cancel jobs; one that has ended is left as it is, and said."""
     jobs = chosen(options, store)
     if options.signal:
-        return 2 if _say(control.send_signal(store, jobs, signal_number(options.signal))) else 0
-    _say(control.cancel(store, jobs, options.now))
+        left = control.send_signal(store, jobs, signal_number(options.signal))
+        return 2 if _tell(options, store, jobs, left) else 0
+    _tell(options, store, jobs, control.cancel(store, jobs, options.now))
     return 0
 
 
 def run_hold(options: argparse.Namespace, store: Store) -> int:
     """Keep jobs from starting."""
-    return 2 if _say(control.hold(store, chosen(options, store))) else 0
+    return _change(options, store, control.hold)
 
 
 def run_release(options: argparse.Namespace, store: Store) -> int:
     """Let held jobs start; they count as submitted now."""
-    return 2 if _say(control.release(store, chosen(options, store))) else 0
+    return _change(options, store, control.release)
 
 
 def run_requeue(options: argparse.Namespace, store: Store) -> int:
     """Start jobs again that have ended."""
-    return 2 if _say(control.requeue(store, chosen(options, store))) else 0
+    return _change(options, store, control.requeue)
+
+
+def _change(
+    options: argparse.Namespace,
+    store: Store,
+    change: Callable[[Store, Sequence[Job]], Sequence[str]],
+) -> int:
+    jobs = chosen(options, store)
+    return 2 if _tell(options, store, jobs, change(store, jobs)) else 0
 
 
 def run_update(options: argparse.Namespace, store: Store) -> int:
-    """Change jobs: the time limit, also of one that runs; else of those that wait."""
-    from ..gpus.gpu_reader import read_gpus  # not above: most changes do without
-
+    """Change jobs: some things also of one that runs, else of those that wait."""
     jobs = chosen(options, store)
-    if options.gpus is not None and not 0 <= options.gpus <= (
-        there := len(read_gpus().inventory.gpus) if options.gpus else 0
-    ):
-        message = f"{options.gpus} GPUs were asked for, and this machine has {there} GPUs."
-        raise DistError("too_large", message)
-    _say(
-        control.update(
-            store,
-            jobs,
-            limit=options.time,
-            name=options.name,
-            priority=options.priority,
-            gpus=options.gpus,
-        )
+    wanted = control.Update(
+        time=options.time,
+        name=options.name,
+        priority=options.priority,
+        gpus=options.gpus,
+        comment=options.comment,
+        grace=options.grace,
     )
+    _tell(options, store, jobs, control.update(store, jobs, wanted))
     return 0

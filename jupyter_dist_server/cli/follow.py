@@ -2,43 +2,85 @@
 
 from __future__ import annotations
 
+import codecs
+import json
 import os
 import sys
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 
 from ..jobs.command import log_paths
-from ..jobs.logs.log_reader import LogReader
+from ..jobs.logs.log_reader import LogReader, Piece, fold
 from ..jobs.store.job import Job
 from ..jobs.store.states import PENDING
 from ..jobs.store.store import Store
 from ..jobs.wake import Wake
 
 
-def follow(store: Store, job: Job, out: BinaryIO) -> Job:
-    """Write a job's output until it has ended; return the job then."""
-    log = LogReader(log_paths(job)[0])
+def follow(store: Store, job: Job, error: bool = False) -> Iterator[Piece]:
+    """Yield what a job prints until it has ended; of its standard error, if that is asked for."""
+    log = LogReader(log_paths(job)[error])
     folder = os.path.dirname(log.path)
-    wake = Wake([store.watched])
     watched = False
-    try:
+    with closing(Wake([store.watched])) as wake:
         while True:
             job = store.get(job.id)
             if not watched and os.path.isdir(folder):
                 watched = wake.watch(folder)
             if job.state != PENDING:
-                _write(log, out)
+                yield from read_on(log)
             if job.is_ended:
-                return job
+                return
             wake.wait(10.0)
-    finally:
-        wake.close()
 
 
-def _write(log: LogReader, out: BinaryIO) -> None:
-    while piece := log.read():
+def read_on(log: LogReader) -> Iterator[Piece]:
+    """Yield what there is now, and that the file is another one."""
+    while (piece := log.read()) and (piece.data or piece.replaced):
+        yield piece
+
+
+def show(pieces: Iterable[Piece], path: str, *, raw: bool, as_json: bool) -> None:
+    r"""Print an output as it comes.
+
+    Parameters
+    ----------
+    pieces : iterable of Piece
+        The output.
+    path : str
+        Its file.
+    raw : bool
+        Whether what a terminal would write over is printed, too.
+    as_json : bool
+        A line of JSON for each piece: `raw`, too.
+    """
+    if as_json:
+        _show_as_json(pieces)
+        return
+    data = _data(pieces, path)
+    for part in data if raw else fold(data):
+        sys.stdout.buffer.write(part)
+    sys.stdout.buffer.flush()
+
+
+def _data(pieces: Iterable[Piece], path: str) -> Iterator[bytes]:
+    for piece in pieces:
         if piece.replaced:
-            print(f"jdist: {log.path} was replaced; this is the new file.", file=sys.stderr)
-        if not piece.data:
-            break
-        out.write(piece.data)
-    out.flush()
+            print(f"jdist: {path} was replaced; this is the new file.", file=sys.stderr)
+        yield piece.data
+        sys.stdout.buffer.flush()  # what is left of it waits for the next one
+
+
+def _show_as_json(pieces: Iterable[Piece]) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for piece in pieces:
+        if piece.replaced:
+            decoder.reset()
+        told = {
+            "offset": piece.start,
+            "next": piece.end,
+            "size": piece.size,
+            "replaced": piece.replaced,
+            "text": decoder.decode(piece.data),
+        }
+        print(json.dumps(told), flush=True)

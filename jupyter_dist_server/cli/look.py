@@ -13,14 +13,14 @@ import msgspec
 from ..common.errors import DistError
 from ..common.units import format_bytes, write_limit
 from ..jobs.command import job_command, log_paths
-from ..jobs.logs.log_reader import LogReader, fold
+from ..jobs.logs.log_reader import LogReader
 from ..jobs.store.job import Job
 from ..jobs.store.states import COMPLETED, ENDED
 from ..jobs.store.store import Store
 from ..jobs.store.words import write_moment
 from ..jobs.submit.submission import select
 from ..jobs.wake import Wake
-from .follow import follow
+from .follow import follow, read_on, show
 from .gpu_use import describe_attempt, gpu_use
 from .queue import refresh
 from .table import table
@@ -56,6 +56,8 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
             ("Ended", write_moment(job.ended)),
             ("Attempt", str(job.attempt)),
         ]
+        if job.spec.comment:
+            rows.append(("Comment", job.spec.comment))
         if job.exit_code is not None:
             rows.append(("Exit code", str(job.exit_code)))
         if job.memory or job.cpus:
@@ -82,20 +84,20 @@ def add_logs_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="until the job has ended")
     parser.add_argument("-e", "--error", action="store_true", help="the file of standard error")
     parser.add_argument("--raw", action="store_true", help="with what progress bars wrote over")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each piece")
 
 
 def run_logs(options: argparse.Namespace, store: Store) -> int:
     """Print what a job has printed."""
     refresh(store)
     job = select(store, [options.job])[0]
-    if options.follow:
-        follow(store, job, sys.stdout.buffer)
-        return 0
-    if job.started is None:
+    if not options.follow and job.started is None:
         raise DistError("no_log", f"Job {job.label} has not started: {job.state}.", job.detail)
-    log = LogReader(log_paths(job)[1 if options.error else 0])
-    for piece in log if options.raw else fold(log):
-        sys.stdout.buffer.write(piece)
+    path = log_paths(job)[options.error]
+    pieces = follow(store, job, options.error) if options.follow else read_on(LogReader(path))
+    # A terminal shows progress bars as they move.
+    raw = options.raw or (options.follow and sys.stdout.isatty())
+    show(pieces, path, raw=raw, as_json=options.json)
     return 0
 
 
@@ -103,6 +105,7 @@ def add_wait_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist wait``."""
     parser.add_argument("jobs", nargs="+", metavar="JOB", help="12, 12-14, 40, NAME, @")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="wait no longer")
+    parser.add_argument("--json", action="store_true", help="as JSON: the jobs, as “show” does")
 
 
 def run_wait(options: argparse.Namespace, store: Store) -> int:
@@ -112,11 +115,14 @@ def run_wait(options: argparse.Namespace, store: Store) -> int:
     while True:
         refresh(store)
         jobs = select(store, options.jobs)
-        if all(job.is_ended for job in jobs):
-            return 0 if all(job.state == COMPLETED for job in jobs) else 1
         left = 10.0 if until is None else min(10.0, until - time.monotonic())
-        if left <= 0:
-            return 124
+        has_ended = all(job.is_ended for job in jobs)
+        if has_ended or left <= 0:
+            if options.json:
+                print(_as_json(store, jobs))
+            if not has_ended:
+                return 124
+            return 0 if all(job.state == COMPLETED for job in jobs) else 1
         wake.wait(left)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import shutil
@@ -26,21 +27,23 @@ _TAKES = 30.0
 def add_service_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist service``."""
     parser.add_argument("action", choices=("install", "remove"), help="install or remove it")
+    parser.add_argument("--json", action="store_true", help="as JSON")
 
 
 def run_service(options: argparse.Namespace, store: Store) -> int:
     """Install or remove a systemd user unit or, without systemd, a line in the crontab."""
     install = options.action == "install"
     if shutil.which("systemctl") and _run("systemctl", "--user", "show-environment"):
-        _unit(install)
+        said = _unit(install)
     elif shutil.which("crontab"):
-        _cron(install)
+        said = _cron(install)
     else:
         raise DistError(
             "no_service",
             "This machine has neither systemd for users nor cron.",
             "After a restart, jobs wait until you run any jdist command.",
         )
+    print(json.dumps({"installed": install, "said": said}) if options.json else "\n".join(said))
     return 0
 
 
@@ -62,13 +65,12 @@ def _crontab() -> str:
     ).stdout
 
 
-def _unit(install: bool) -> None:
+def _unit(install: bool) -> list[str]:
     path = _unit_path()
     if not install:
         _run("systemctl", "--user", "disable", NAME)
         path.unlink(missing_ok=True)
-        print(f"Removed {path}.")
-        return
+        return [f"Removed {path}."]
     path.parent.mkdir(parents=True, exist_ok=True)
     variables = "".join(f'Environment="{text}"\n' for text in _variables())
     # The dispatcher and its jobs stay when the unit is stopped or changed.
@@ -80,12 +82,14 @@ def _unit(install: bool) -> None:
     for action in (["daemon-reload"], ["enable", NAME]):
         if not _run("systemctl", "--user", *action):
             raise DistError("no_service", f"systemctl --user {action[0]} failed.", f"See {path}.")
-    print(f"Installed {path}. Waiting jobs start when the machine does.")
+    said = [f"Installed {path}. Waiting jobs start when the machine does."]
     if not _run("loginctl", "enable-linger"):
-        print("They start when you log in, until an administrator runs loginctl enable-linger.")
+        late = "They start when you log in, until an administrator runs loginctl enable-linger."
+        said.append(late)
+    return said
 
 
-def _cron(install: bool) -> None:
+def _cron(install: bool) -> list[str]:
     lines = [line for line in _crontab().splitlines() if _MARK not in line]
     if install:
         variables = " ".join(map(shlex.quote, _variables()))
@@ -95,7 +99,7 @@ def _cron(install: bool) -> None:
     done = subprocess.run(["crontab", "-"], input=text, text=True, timeout=_TAKES, check=False)
     if done.returncode:
         raise DistError("no_service", "crontab refused the change.", "See its message above.")
-    print("Waiting jobs start when the machine does (crontab)." if install else "Removed.")
+    return ["Waiting jobs start when the machine does (crontab)." if install else "Removed."]
 
 
 def _command() -> str:

@@ -9,26 +9,34 @@ import signal
 import sys
 
 from ..common.errors import DistError
+from ..jobs.store.job import Job
 from ..jobs.store.states import COMPLETED
 from ..jobs.store.store import Store
 from ..jobs.submit.job_options import add_job_options
 from ..jobs.submit.job_request import JobRequest
 from ..jobs.submit.prepare import Submission, prepare
-from ..jobs.submit.submission import check_parameters, commands
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist submit``."""
     add_job_options(parser)
+    add_answer_options(parser)
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="command, or a script")
+
+
+def add_answer_options(parser: argparse.ArgumentParser) -> None:
+    """Add how a submission is told of."""
     parser.add_argument("--parsable", action="store_true", help="print the id alone")
     parser.add_argument("--json", action="store_true", help="print the jobs as JSON")
     parser.add_argument("--dry-run", action="store_true", help="check and print; queue nothing")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="command, or a script")
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist run``."""
     add_job_options(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="lines of JSON: the job, its output, the job at its end"
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="command, or a script")
 
 
@@ -36,15 +44,7 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
     """Queue jobs, and say which."""
     asked = _prepare(options, store)
     if options.dry_run:
-        from ..jobs.submit.dry_run import dry_run  # not above: submitting does without
-
-        check_parameters(asked.job.spec.argv, asked.rows)
-        count = asked.count
-        print(f"Would submit {count} job{'s' * (count > 1)}, {asked.job.gpus} GPUs each:")
-        print(*(f"  {command}" for command in commands(asked.job, asked.rows)), sep="\n")
-        if len(asked.rows) > 3:
-            print("  …")
-        print(dry_run(asked, store).sentence)
+        _say_what_would_be(asked, options, store)
         return 0
     jobs = asked.submit(store)
     first = jobs[0]
@@ -59,6 +59,20 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
     if first.id == 1 and not (options.json or options.parsable):
         _say_what_ends_jobs()
     return 0
+
+
+def _say_what_would_be(asked: Submission, options: argparse.Namespace, store: Store) -> None:
+    from ..jobs.submit.dry_run import dry_run  # not above: submitting does without
+
+    told = dry_run(asked, store)
+    if options.json:
+        print(json.dumps(told.to_json()))
+        return
+    print(f"Would submit {told.count} job{'s' * (told.count > 1)}, {asked.job.gpus} GPUs each:")
+    print(*(f"  {command}" for command in told.commands), sep="\n")
+    if told.count > len(told.commands) and len(asked.rows) > 1:
+        print("  …")
+    print(told.sentence)
 
 
 def _say_what_ends_jobs() -> None:
@@ -78,30 +92,38 @@ def _say_what_ends_jobs() -> None:
 
 def run_run(options: argparse.Namespace, store: Store) -> int:
     """Queue one job, show what it prints, and end as it does; Ctrl+C cancels it."""
+    from ..jobs.command import log_paths
     from ..jobs.control import cancel
-    from .follow import follow
+    from .follow import follow, show
 
     asked = _prepare(options, store)
     if asked.count > 1 or asked.tasks:
         raise DistError("bad_option", "jdist run starts one job.", "Use jdist submit for several.")
     queued = asked.submit(store)[0]
-    print(f"Job {queued.label} is queued.", file=sys.stderr)
+    _tell(options, queued, "is queued.")
 
     def on_interrupt(number: int, frame: object) -> None:
         cancel(store, [store.get(queued.id)])
 
     signal.signal(signal.SIGINT, on_interrupt)
-    ended = follow(store, queued, sys.stdout.buffer)
+    show(follow(store, queued), log_paths(queued)[0], raw=True, as_json=options.json)
+    ended = store.get(queued.id)
+    if options.json or ended.state != COMPLETED or ended.detail:
+        _tell(options, ended, f"is {ended.state}. {ended.detail}".rstrip())
     if ended.state == COMPLETED:
-        if ended.detail:
-            print(f"Job {ended.label}: {ended.detail}", file=sys.stderr)
         return 0
-    print(f"Job {ended.label} is {ended.state}. {ended.detail}", file=sys.stderr)
     return 128 + ended.exit_signal if ended.exit_signal else ended.exit_code or 1
 
 
+def _tell(options: argparse.Namespace, job: Job, sentence: str) -> None:
+    if options.json:
+        print(json.dumps(job.to_json()), flush=True)
+    else:
+        print(f"Job {job.label} {sentence}", file=sys.stderr)
+
+
 def _prepare(options: argparse.Namespace, store: Store) -> Submission:
-    if options.command[:1] == ["--"]:
+    if getattr(options, "command", [])[:1] == ["--"]:
         options.command = options.command[1:]
     asked = prepare(JobRequest.of(options), store, os.getcwd())
     for notice in asked.notices:

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 
+import msgspec
 import psutil
 
 from ..common.errors import DistError
@@ -16,7 +17,7 @@ from .schedule.eligible import HELD
 from .store.job import Job
 from .store.states import ACTIVE, CANCELLED, ENDED, NOT_STARTED, PENDING
 from .store.store import Store
-from .store.words import read_limit
+from .store.words import check_grace, read_limit
 
 
 def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
@@ -82,16 +83,21 @@ def requeue(store: Store, jobs: Sequence[Job]) -> list[str]:
     return left
 
 
-def update(
-    store: Store,
-    jobs: Sequence[Job],
-    *,
-    limit: str | None = None,
-    name: str | None = None,
-    priority: int | None = None,
-    gpus: int | None = None,
-) -> list[str]:
-    """Change jobs: the time limit, also of one that runs; priority and GPUs of those that wait.
+class Update(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may change; `None` stays as it is. The fields are the options of ``jdist update``."""
+
+    time: str | None = None
+    name: str | None = None
+    priority: int | None = None
+    gpus: int | None = None
+    comment: str | None = None
+    grace: int | None = None
+
+
+def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
+    """Change jobs: priority and GPUs of those that wait, the limit of those that have not ended.
+
+    It may ask NVML, so it has no place in an event loop.
 
     Returns
     -------
@@ -101,37 +107,65 @@ def update(
     Raises
     ------
     DistError
-        If the limit cannot be read, or is longer than allowed.
+        If something cannot be read, or is more than there is; nothing is changed then.
     """
     ids = [job.id for job in jobs]
-    left = []
-    if limit is not None:
-        seconds = allowed_limit(read_limit(limit), True)
-        store.change(ids, f"state NOT IN {ENDED}", limit=seconds)
+    seconds = allowed_limit(read_limit(wanted.time), True) if wanted.time is not None else None
+    grace = None if wanted.grace is None else check_grace(wanted.grace)
+    if wanted.gpus is not None:
+        _check_gpus(wanted.gpus)
+    left = _update_limit(store, ids, seconds) if wanted.time is not None else []
+    if wanted.name:
+        store.change(ids, name=wanted.name)
+    told = {"comment": wanted.comment, "grace": grace}
+    if spec := {name: value for name, value in told.items() if value is not None}:
+        store.change_spec(ids, **spec)
         for job in map(store.get, ids):
             if job.state in ACTIVE:
-                ends_by = None if seconds is None else (job.started or time.time()) + seconds
-                store.change([job.id], ends_by=ends_by)
                 job.poke()
-            elif job.is_ended:
-                left.append(f"Job {job.label} had ended: {job.state}.")
-    if name:
-        store.change(ids, name=name)
-    if priority is not None:
-        store.change(ids, "state = 'PENDING'", priority=priority)
+    if wanted.priority is not None:
+        store.change(ids, "state = 'PENDING'", priority=wanted.priority)
         if any(job.state != PENDING for job in jobs):
             left.append("The priority of jobs that run was left as it is.")
-    if gpus is not None:
-        for job in map(store.get, ids):
-            if job.state != PENDING:
-                why = "runs already, or has ended"
-            elif job.gpu_ids and gpus > len(job.gpu_ids):
-                why = f"may use {len(job.gpu_ids)} GPUs only, by --gpu-ids or --min-gpu-memory"
-            else:
-                store.change([job.id], "state = 'PENDING'", gpus=gpus)
-                continue
-            left.append(f"Job {job.label} {why}: its GPUs were left as they are.")
+    if wanted.gpus is not None:
+        left += _update_gpus(store, ids, wanted.gpus)
     ensure(store)
+    return left
+
+
+def _check_gpus(gpus: int) -> None:
+    from ..gpus.gpu_reader import read_gpus  # not above: most changes do without
+
+    there = len(read_gpus().inventory.gpus) if gpus else 0
+    if not 0 <= gpus <= there:
+        message = f"{gpus} GPUs were asked for, and this machine has {there} GPUs."
+        raise DistError("too_large", message, field="gpus")
+
+
+def _update_limit(store: Store, ids: Sequence[int], seconds: float | None) -> list[str]:
+    left = []
+    store.change(ids, f"state NOT IN {ENDED}", limit=seconds)
+    for job in map(store.get, ids):
+        if job.state in ACTIVE:
+            ends_by = None if seconds is None else (job.started or time.time()) + seconds
+            store.change([job.id], ends_by=ends_by)
+            job.poke()
+        elif job.is_ended:
+            left.append(f"Job {job.label} had ended: {job.state}.")
+    return left
+
+
+def _update_gpus(store: Store, ids: Sequence[int], gpus: int) -> list[str]:
+    left = []
+    for job in map(store.get, ids):
+        if job.state != PENDING:
+            why = "runs already, or has ended"
+        elif job.gpu_ids and gpus > len(job.gpu_ids):
+            why = f"may use {len(job.gpu_ids)} GPUs only, by --gpu-ids or --min-gpu-memory"
+        else:
+            store.change([job.id], "state = 'PENDING'", gpus=gpus)
+            continue
+        left.append(f"Job {job.label} {why}: its GPUs were left as they are.")
     return left
 
 

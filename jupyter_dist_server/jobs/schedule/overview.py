@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ..leases.held_file import name_of
 from ..leases.lease import KnownLeaseholder, running
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 BATCH, OTHER = "batch", "other"
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One line of ``jdist queue``: somebody who has something, or waits for it."""
 
     id: str
@@ -55,7 +55,7 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``--json`` and REST tell; `Job.to_json` tells more of a job."""
-        told = {name: getattr(self, name) for name in Row.__dataclass_fields__ if name != "job"}
+        told = {name: getattr(self, name) for name in Row.__struct_fields__ if name != "job"}
         expected = self.expected and {
             "start": self.expected.start,
             "certain": self.expected.certain,
@@ -82,8 +82,12 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     eligible = [job for job in pending if job.id not in found]
     there = situation_of(store, gpus, eligible, active, boards)
     expected = forecast(there.machine, there.held, there.ordered, there.now) if start else {}
-    rows = [replace(_own(job, None), idle_since=_idle_since(store, job)) for job in active]
     mine = name_of(os.getuid()), store_name(store.folder)
+    user = mine[0]
+    rows = [
+        msgspec.structs.replace(_own(job, user, None), idle_since=_idle_since(store, job))
+        for job in active
+    ]
     for said in running():
         # A job of ours that is not active has ended: its runner is about to give back what it has.
         if said.job is None or (said.user, said.store) != mine:
@@ -98,11 +102,11 @@ def overview(store: Store, gpus: GpuState | None = None, *, start: bool = False)
     kinds = {board.file: board.content.kind for board in boards}
     for want in there.ordered:
         if job := by_id.pop(want.id, None):
-            rows.append(_own(job, expected.get(want.id)))
+            rows.append(_own(job, user, expected.get(want.id)))
         else:
             reason = wanted.reason(want) if gpus else None
             rows.append(_waits(want, kinds, reason or "", expected.get(want.id)))
-    return rows + [_own(job, None) for job in by_id.values()]
+    return rows + [_own(job, user) for job in by_id.values()]
 
 
 def _idle_since(store: Store, job: Job) -> float | None:
@@ -111,11 +115,13 @@ def _idle_since(store: Store, job: Job) -> float | None:
     return max(idle) if idle and len(idle) == len(seen) else None
 
 
-def _own(job: Job, expected: Expected | None) -> Row:
+def _own(
+    job: Job, user: str, expected: Expected | None = None, idle_since: float | None = None
+) -> Row:
     waits = job.state == PENDING
     return Row(
         id=job.label,
-        user=name_of(os.getuid()),
+        user=user,
         name=job.name,
         kind=BATCH,
         state=job.state,
@@ -126,6 +132,7 @@ def _own(job: Job, expected: Expected | None) -> Row:
         ends_by=job.ends_by,
         reason=job.reason if waits else "",
         detail=job.detail,
+        idle_since=idle_since,
         expected=expected,
         job=job,
     )

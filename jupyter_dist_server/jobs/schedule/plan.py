@@ -43,7 +43,7 @@ class Plan:
     starts: Mapping[str, tuple[str, ...]]
     """The UUIDs of the GPUs of each entry that starts now."""
     reasons: Mapping[tuple[object, ...], str]
-    """Why entries of a shape wait, in Slurm's words."""
+    """Why entries of a shape, or a need, wait, in Slurm's words."""
     head: Reservation | None = None
     kept: frozenset[str] = frozenset()
     """GPUs that are kept for the head, from now on."""
@@ -56,7 +56,7 @@ class Plan:
             return None
         if self.head and self.head.id == want.id:
             return "Resources"
-        return self.reasons.get(want.shape, "Priority")
+        return self.reasons.get(want.shape) or self.reasons.get(want.need, "Priority")
 
 
 class _Room:
@@ -133,21 +133,20 @@ def plan(machine: Machine, held: Iterable[Held], ordered: Sequence[Want], now: f
     starts: dict[str, tuple[str, ...]] = {}
     choices: dict[str, tuple[str, ...]] = {}
     reasons: dict[tuple[object, ...], str] = {}
-    lacking: dict[tuple[object, ...], str] = {}
-    """The same by need, where no limit would help: each of 10,000 may have another limit."""
+    """By need, where no limit would help, as each of 10,000 may have another limit; or by shape."""
     head: Reservation | None = None
     kept: Reservation | None = None
     spare_cpus = spare_memory = 0
     for want in ordered:
-        if want.shape in reasons:
+        if want.need in reasons or want.shape in reasons:
             continue
-        if reason := lacking.get(want.need) or never(machine, want):
-            reasons[want.shape] = lacking[want.need] = reason
+        if reason := never(machine, want):
+            reasons[want.need] = reason
             continue
         free = list(room.free(want))
         fits = room.cpus >= want.cpus and room.memory >= want.memory
         if not fits or len(free) < want.gpus:
-            lacking[want.need] = "Priority"
+            reasons[want.need] = "Priority"
         # What ends before the head starts may use what is kept for it; anything else only the rest.
         delays = kept and not (want.limit is not None and now + want.limit <= kept.start)
         if kept:

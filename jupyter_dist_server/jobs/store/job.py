@@ -20,6 +20,9 @@ REQUEUES = 3
 LOG_MAX = 2**30
 """Bytes of output above which its middle is cut out."""
 
+GRACE = 30.0
+"""Seconds from SIGTERM to SIGKILL, unless the job asks for others."""
+
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a job runs and how; the tasks of an array share one."""
@@ -37,7 +40,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     append: bool = False
     log_max: int = LOG_MAX
     torchrun: bool = False
-    grace: float = 30.0
+    grace: float = GRACE
     """Seconds between SIGTERM and SIGKILL."""
     signal: tuple[int, float] | None = None
     """A signal, and how many seconds before the limit it is sent."""

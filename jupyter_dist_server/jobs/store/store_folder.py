@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from pathlib import Path
 
@@ -56,4 +55,6 @@ def other_machines(folder: Path) -> int:
 
 def store_name(folder: Path) -> str:
     """Return what others are told of a queue, to tell it from another one of the same user."""
+    import hashlib  # not above: it loads OpenSSL, and runners do without
+
     return hashlib.sha256(os.fsencode(folder.absolute())).hexdigest()[:12]

@@ -12,6 +12,7 @@ from ...common.protocol.offers import InLine
 _LONGEST = 10 * 365 * 86400.0
 """Seconds of a limit, or until a begin, at most: dates end somewhere."""
 _LARGEST = 2**60
+_MOST_GRACE = 86400
 _WITH_UNIT = re.compile(r"(\d{1,9})([smhd])")
 _LIMIT = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)i?B?", re.IGNORECASE)
@@ -51,6 +52,20 @@ def read_limit(text: str) -> float | None:
         "Use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, at most 10 years; such as 90, "
         "1-12:00:00, or 30m.",
     )
+
+
+def check_grace(seconds: int) -> float:
+    """Return the seconds between SIGTERM and SIGKILL, if they are that.
+
+    Raises
+    ------
+    DistError
+        If they are negative, or more than a day.
+    """
+    if 0 <= seconds <= _MOST_GRACE:
+        return float(seconds)
+    message = f"A grace time of {seconds} seconds is not possible."
+    raise DistError("bad_time", message, "Use 0 to 86400 seconds.", "grace")
 
 
 def read_size(text: str, unit: str = "M") -> int:

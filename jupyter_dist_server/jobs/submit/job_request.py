@@ -49,11 +49,13 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     module: list[str] | None = None
     setup: list[str] | None = None
     signal: str | None = None
+    grace: int | None = None
     requeue: bool | None = None
     requeue_on: str | None = None
     notify: str | None = None
     log_max: str | None = None
     comment: str | None = None
+    like: str | None = None
     key: str | None = None
 
     @classmethod
@@ -105,8 +107,11 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             "chdir": chdir,
             "export": ",".join(export) or (self.export and "NONE"),
             "env": None,
+            "like": None,
             "key": None,
         }
+        if self.param_file:
+            fields["param_file"] = os.path.abspath(Path(folder, self.param_file))
         if self.venv:
             fields["venv"] = os.path.abspath(Path(folder, self.venv))
         if self.notebook:
@@ -116,10 +121,10 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             fields["command"] = [os.path.abspath(script), *self.command[1:]]
         return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
-    def complete(self, others: argparse.Namespace) -> None:
-        """Take from others, of a script's directives, what was not given."""
+    def complete(self, others: argparse.Namespace | JobRequest) -> None:
+        """Take from others, a script's directives or another request, what was not given."""
         for name in self.__struct_fields__:
-            if getattr(self, name) is None:
+            if getattr(self, name) in (None, []):
                 setattr(self, name, getattr(others, name, None))
 
 

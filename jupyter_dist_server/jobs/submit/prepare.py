@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import sys
 import time
@@ -16,20 +15,19 @@ import msgspec
 from ...common.errors import DistError, reading
 from ..policy import allowed_limit
 from ..schedule.eligible import HELD
-from ..store.job import LOG_MAX, REQUEUES, Job, Spec
+from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
 from ..store.store import Store
-from ..store.words import read_limit, read_moment, read_size
+from ..store.words import check_grace, read_limit, read_moment, read_size
 from .directives import read_directives
+from .environment import chosen_variables, setup_lines
 from .job_options import Parser, add_job_options
 from .job_request import JobRequest
 from .kernels import kernel_environment
+from .like import complete_like
 from .notebooks import notebook_command
 from .parameters import read_parameter_file
+from .script_files import is_binary, keep_copy
 from .submission import check_parameters, read_array, read_dependencies, submit, sweep
-
-_LONGEST_COPY = 64 * 2**20
-_NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB", "JDIST_")
-"""Variables of whoever submits that are not for a job."""
 
 
 @dataclass
@@ -60,7 +58,7 @@ class Submission:
         if self.copies:
             argv = list(job.spec.argv)
             for place, path in self.copies.items():
-                argv[place] = _keep(store, path, is_script=place == 0)
+                argv[place] = keep_copy(store, path, is_script=place == 0)
             job = replace(job, spec=msgspec.structs.replace(job.spec, argv=argv))
         return submit(
             store,
@@ -94,6 +92,8 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         raise DistError(
             "linux_only", "Jobs run on Linux only.", "A pool of ranks runs here: %dist_init."
         )
+    if request.like:
+        complete_like(request, store, request.like)
     copies = {}
     if request.notebook:
         request.name = request.name or os.path.basename(request.notebook)
@@ -131,13 +131,14 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         argv=list(request.command),
         cwd=chdir,
         umask=umask,
-        setup=_setup(request, folder),
+        setup=setup_lines(request, folder),
         output=request.output or ("jdist-%A_%a.out" if is_array else "jdist-%j.out"),
         error=request.error,
         append=_open_mode(request) == "append",
         log_max=read_size(request.log_max) if request.log_max else LOG_MAX,
         torchrun=bool(request.torchrun),
         signal=_signal_before(request.signal) if request.signal else None,
+        grace=GRACE if request.grace is None else check_grace(request.grace),
         requeue=REQUEUES if request.requeue else 0,
         requeue_on=_exit_codes(request.requeue_on) if request.requeue_on else [],
         max_jobs=request.max_jobs,
@@ -171,7 +172,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         limit=limit,
     )
     _check(job)
-    environment = _environment(request)
+    environment = chosen_variables(request)
     if request.kernel:
         with reading("kernel"):
             is_command = not request.notebook
@@ -182,7 +183,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
 def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
     """Read the directives of a script; return it if a copy of it is what runs."""
     path = Path(folder, request.command[0])
-    if os.path.isfile(path) and not _is_binary(path):
+    if os.path.isfile(path) and not is_binary(path):
         given, unused = read_directives(path)
         parser = Parser(prog=request.command[0], add_help=False)
         add_job_options(parser)
@@ -244,18 +245,6 @@ def _gpus(request: JobRequest) -> tuple[int, tuple[str, ...]]:
     return count, tuple(gpu.uuid for gpu in gpus) if narrowed else ()
 
 
-def _setup(request: JobRequest, folder: str) -> list[str]:
-    lines = []
-    if request.module:
-        lines.append("module load " + " ".join(map(shlex.quote, request.module)))
-    if request.conda:
-        lines += ['eval "$(conda shell.bash hook)"', f"conda activate {shlex.quote(request.conda)}"]
-    if request.venv:
-        venv = os.path.abspath(os.path.join(folder, request.venv))
-        lines.append(f". {shlex.quote(venv)}/bin/activate")
-    return lines + (request.setup or [])
-
-
 def signal_number(name: str) -> int:
     """Return the number of a signal: ``USR1``, ``SIGUSR1`` or ``10``.
 
@@ -287,47 +276,3 @@ def _exit_codes(text: str) -> list[int]:
     if not all(code.isdecimal() and 0 < int(code) < 256 for code in codes):
         raise DistError("bad_option", f"“{text}” is no list of exit codes.", "Such as 75,85.")
     return [int(code) for code in codes]
-
-
-def _environment(request: JobRequest) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_EXPORTED)}
-    export = (request.export or "ALL").split(",")
-    least = ("PATH", "HOME", "USER", "LANG", "SHELL")
-    chosen = {name: kept[name] for name in kept if "ALL" in export or name in least}
-    for text in [*export, *(request.env or [])]:
-        name, equals, value = text.partition("=")
-        if equals:
-            chosen[name] = value
-        elif name in kept:
-            chosen[name] = kept[name]
-        elif text not in ("ALL", "NONE"):
-            raise DistError("bad_option", f"There is no variable {name}.", "Use K=V to set one.")
-    return chosen
-
-
-def _is_binary(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return b"\0" in file.read(1024)
-    except OSError as error:
-        raise DistError("bad_script", f"{path} cannot be read: {error.strerror}.") from error
-
-
-def _keep(store: Store, script: Path, is_script: bool) -> str:
-    """Copy a file, so that what runs is what was submitted; return the copy's path."""
-    try:
-        with script.open("rb") as file:
-            body = file.read(_LONGEST_COPY + 1)
-    except OSError as error:
-        raise DistError("bad_script", f"{script} cannot be read: {error.strerror}.") from error
-    if len(body) > _LONGEST_COPY:
-        raise DistError("bad_script", f"{script} is longer than 64 MiB.")
-    if is_script and not body.startswith(b"#!"):
-        shell = b"#!/usr/bin/env python\n" if script.suffix == ".py" else b"#!/bin/bash\n"
-        body = shell + body
-    folder = store.folder / "scripts"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    copy = folder / f"{time.time_ns()}-{script.name}"
-    copy.write_bytes(body)
-    copy.chmod(0o700)
-    return str(copy)

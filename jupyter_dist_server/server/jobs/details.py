@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from ...common.errors import DistError
-from ...jobs.command import job_command, log_paths, output_notebook, with_parameters
+from ...jobs.command import job_command, log_paths, output_notebook
 from ...jobs.control import check_one
 from ...jobs.logs.line_reader import LineReader
 from ...jobs.store.job import Job
 from ...jobs.store.store import Store
+from ...jobs.submit.like import request_like
 from ...jobs.submit.submission import select
 from .job_handler import JobHandlerBase, in_store
 
@@ -46,33 +47,12 @@ def _details(store: Store, job: Job, root: str) -> str:
         "output": output,
         "error": None if error == output else error,
         "notebook": _below(root, output_notebook(job)),
-        "request": _again(job),
+        "request": request_like(job),
         "attempts": msgspec.to_builtins(store.attempts([job.id])[job.id]),
         "dependencies": upon,
         "variables": sorted(store.environment(job)),
     }
     return json.dumps(told)
-
-
-def _again(job: Job) -> dict[str, Any] | None:
-    """Return what asks for a job like this; of a task, for it alone."""
-    if not job.spec.asked:
-        return None
-    request: dict[str, Any] = json.loads(job.spec.asked)
-    request.pop("param_file", None)
-    if any(not value or "," in value for value in job.params.values()):
-        # --param would read them as none, or as several: they are in their places then.
-        request.pop("param", None)
-        for field in ("command", "parameter"):
-            if words := request.get(field):
-                request[field] = [with_parameters(word, job.params) for word in words]
-        if output := request.get("output_notebook"):
-            request["output_notebook"] = with_parameters(output, job.params)
-    elif job.params:
-        request["param"] = [f"{name}={value}" for name, value in job.params.items()]
-    if "array" in request:
-        request["array"] = str(job.task)
-    return request
 
 
 def _below(root: str, path: str | None) -> str | None:

@@ -28,14 +28,6 @@ from .job_handler import MOST, JobHandlerBase, in_store, jobs_json
 _FIELDS = JobRequest.__struct_fields__
 
 
-class _Change(msgspec.Struct, forbid_unknown_fields=True):
-    """What ``PATCH`` may change."""
-
-    time: str | None = None
-    name: str | None = None
-    priority: int | None = None
-
-
 def _refresh(store: Store) -> None:
     recover(store)
     ensure(store)
@@ -151,16 +143,10 @@ class JobHandler(OneJobHandler):
         self.answer(await in_store(look))
 
     async def patch(self, job: str) -> None:
-        """Change the time limit, the name or the priority."""
+        """Change the time limit, the name and so on."""
         await self.require("execute")
-        change = _convert(self.body(("time", "name", "priority")), _Change)
-
-        def work(store: Store, jobs: list[Job]) -> Sequence[str]:
-            return control.update(
-                store, jobs, limit=change.time, name=change.name, priority=change.priority
-            )
-
-        await self.change(job, work)
+        wanted = _convert(self.body(control.Update.__struct_fields__), control.Update)
+        await self.change(job, lambda store, jobs: control.update(store, jobs, wanted))
 
     async def delete(self, job: str) -> None:
         """Cancel it; with ``?now=1`` without a grace time."""
@@ -205,7 +191,7 @@ class SignalHandler(OneJobHandler):
         await self.change(job, lambda store, jobs: control.send_signal(store, jobs, number))
 
 
-def _convert(body: dict[str, Any], kind: type[_Change]) -> _Change:
+def _convert(body: dict[str, Any], kind: type[control.Update]) -> control.Update:
     try:
         return msgspec.convert(body, kind)
     except msgspec.ValidationError as error:

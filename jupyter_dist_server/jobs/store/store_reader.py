@@ -1,0 +1,152 @@
+"""Reading the jobs of a user: nothing here changes the file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...common.errors import DistError
+from .attempt import Attempt, Event, GpuUsage
+from .job import Job, Spec, label_of
+from .store_file import StoreFile
+
+JSON = ("params", "gpu_ids", "gpu_uuids")
+"""Columns that are kept as JSON."""
+COLUMNS = [name for name in Job.__dataclass_fields__ if name not in ("id", "spec")]
+_NAMES = ("id", "spec", *COLUMNS)
+_SELECT = "SELECT " + ", ".join(f'jobs."{name}"' for name in _NAMES) + " FROM jobs"
+
+
+class StoreReader(StoreFile):
+    """The user's jobs, as they are; see `StoreFile` for how it is opened."""
+
+    def __init__(self, folder: Path) -> None:
+        self._specs: dict[int, Spec] = {}
+        super().__init__(folder)
+
+    def _open(self) -> None:
+        super()._open()
+        self._specs.clear()
+
+    def environment(self, job: Job) -> dict[str, str]:
+        """Return the variables that a job was submitted with."""
+        rows = self.read("SELECT body FROM environments WHERE hash = ?", job.spec.environment)
+        return dict(json.loads(rows[0]["body"])) if rows else {}
+
+    def get(self, id: int) -> Job:
+        """Return a job.
+
+        Raises
+        ------
+        DistError
+            If there is none.
+        """
+        found = self.select("id = ?", id)
+        if not found:
+            raise DistError("unknown_job", f"There is no job {id}.", "jdist queue lists your jobs.")
+        return found[0]
+
+    def select(self, where: str = "1", *values: Any, order: str = "id") -> list[Job]:
+        """Return the jobs that a condition in SQL holds for."""
+        rows = self.read(f"{_SELECT} WHERE {where} ORDER BY {order}", *values)
+        return [self._job(row) for row in rows]
+
+    def pending(self, most: int = -1) -> list[Job]:
+        """Return the jobs that wait, in the user's order; `most` of them."""
+        return self.select("state = 'PENDING'", order=f"priority DESC, queued, id LIMIT {most}")
+
+    def active(self) -> list[Job]:
+        """Return the jobs that a runner has."""
+        return self.select("state IN ('CONFIGURING', 'RUNNING', 'COMPLETING')")
+
+    def dependencies(self) -> dict[int, list[tuple[Job, str]]]:
+        """Return what pending jobs depend on: by id, other jobs and how they must have ended."""
+        rows = self.read(
+            "SELECT job, upon, type FROM dependencies JOIN jobs ON jobs.id = job "
+            "WHERE jobs.state = 'PENDING'"
+        )
+        others = {
+            job.id: job
+            for job in self.select(
+                "id IN (SELECT upon FROM dependencies JOIN jobs AS j ON j.id = job "
+                "WHERE j.state = 'PENDING')"
+            )
+        }
+        found: dict[int, list[tuple[Job, str]]] = {}
+        for row in rows:
+            found.setdefault(row["job"], []).append((others[row["upon"]], row["type"]))
+        return found
+
+    def upon(self, id: int) -> list[tuple[Job, str]]:
+        """Return what a job depends on: other jobs, and how they must have ended."""
+        rows = self._db.execute("SELECT upon, type FROM dependencies WHERE job = ?", (id,))
+        return [(self.get(row["upon"]), row["type"]) for row in rows.fetchall()]
+
+    def events(self, after: int = 0, most: int = -1) -> list[Event]:
+        """Return the changes of state after a number, the oldest first, `most` of them."""
+        rows = self.read(
+            "SELECT events.*, jobs.array, jobs.task, jobs.name FROM events JOIN jobs "
+            "ON jobs.id = job WHERE seq > ? ORDER BY seq LIMIT ?",
+            after,
+            most,
+        )
+        found = []
+        for row in map(dict, rows):
+            label = label_of(row["job"], row.pop("array"), row.pop("task"))
+            found.append(Event(**row, label=label))
+        return found
+
+    def last_event(self) -> int:
+        """Return the number of the newest change of state."""
+        return int(self.read("SELECT ifnull(max(seq), 0) FROM events")[0][0])
+
+    def usage(self, job: Job) -> dict[str, GpuUsage]:
+        """Return what was seen of a job's GPUs in its present attempt, by UUID."""
+        rows = self.read(
+            "SELECT usage FROM attempts WHERE job = ? AND attempt = ?", job.id, job.attempt
+        )
+        return _usage_of(rows[0]["usage"]) if rows else {}
+
+    def attempts(self, ids: Iterable[int]) -> dict[int, list[Attempt]]:
+        """Return the attempts of jobs, the oldest first, with what they used of their GPUs."""
+        found: dict[int, list[Attempt]] = {}
+        for id in ids:
+            rows = self.read("SELECT * FROM attempts WHERE job = ? ORDER BY attempt", id)
+            found[id] = [Attempt(**dict(row) | {"usage": _usage_of(row["usage"])}) for row in rows]
+        return found
+
+    def is_idle(self) -> bool:
+        """Tell that no job waits to be started: who releases a held one starts a dispatcher."""
+        waits = "SELECT 1 FROM jobs WHERE state = 'PENDING' AND NOT held LIMIT 1"
+        return not self.read(waits)
+
+    def run_lock(self, job: Job) -> Path:
+        """Return the file that a job's runner has locked, and before it the one who starts it."""
+        return self.watched / f"{job.id}.lock"
+
+    def _job(self, row: sqlite3.Row) -> Job:
+        # By place: looking 30 columns up by name takes four times as long.
+        fields = dict(zip(_NAMES, row, strict=True))
+        fields["spec"] = self._spec(fields["spec"])
+        fields["params"] = json.loads(fields["params"])
+        for name in ("gpu_ids", "gpu_uuids"):  # of most jobs there are none
+            fields[name] = () if fields[name] == "[]" else tuple(json.loads(fields[name]))
+        fields["held"], fields["kill"] = bool(fields["held"]), bool(fields["kill"])
+        # As `Job(**fields)`, which takes ten times as long: a queue may have 10,000.
+        job = object.__new__(Job)
+        vars(job).update(fields)
+        return job
+
+    def _spec(self, number: int) -> Spec:
+        if number not in self._specs:
+            (body,) = self.read("SELECT body FROM specs WHERE id = ?", number)
+            self._specs[number] = msgspec.convert(json.loads(body["body"]), Spec)
+        return self._specs[number]
+
+
+_usage_of = msgspec.json.Decoder(dict[str, GpuUsage]).decode
