@@ -129,12 +129,11 @@ def disk(folder: Path) -> Iterator[Finding]:
         else "",
     )
     if folder.is_relative_to("/var/tmp") or folder.is_relative_to("/tmp"):
-        yield Finding(
-            folder.is_relative_to("/var/tmp"),
-            f"{folder} may be cleaned up.",
-            "Keep it with a line “x /var/tmp/jupyter-dist-*” in /etc/tmpfiles.d, or set "
-            "XDG_STATE_HOME to another local folder.",
-        )
+        is_kept_long = folder.is_relative_to("/var/tmp")
+        other = "set XDG_STATE_HOME to another local folder."
+        line = f"keep it with a line “x {folder}” in /etc/tmpfiles.d, or {other}"
+        remedy = line if is_kept_long else other
+        yield Finding(is_kept_long, f"{folder} may be cleaned up.", remedy[:1].upper() + remedy[1:])
     if others := other_machines(folder):
         yield Finding(True, f"{others} other machines with this home have queues of their own.")
     free = shutil.disk_usage(folder).free

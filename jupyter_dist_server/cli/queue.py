@@ -7,6 +7,9 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ..common.errors import DistError
 from ..common.units import write_limit
@@ -20,6 +23,9 @@ from ..jobs.store.words import write_moment
 from ..jobs.usage import ensure_sampler
 from ..jobs.wake import Wake
 from .table import table
+
+if TYPE_CHECKING:
+    from ..gpus.gpu_state import GpuState
 
 _COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
     "id": ("JOBID", lambda row: row.id),
@@ -38,6 +44,9 @@ _COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
     "where": ("WHERE(REASON)", lambda row: _where(row)),
 }
 _USUAL = ["id", "name", "state", "time", "limit", "gpus", "where"]
+
+_IDLE = 60.0
+"""Seconds after which it is said that GPUs are idle: a job that starts does not use them yet."""
 
 
 def refresh(store: Store) -> None:
@@ -99,19 +108,45 @@ def _columns(options: argparse.Namespace) -> list[str]:
 
 
 def _rows(options: argparse.Namespace, store: Store) -> list[Row]:
-    from ..gpus.gpu_reader import read_gpus  # not above: the own queue is shown without
-
     waits = any(job.gpus for job in store.pending()) if options.start or options.user else False
-    gpus = read_gpus() if options.user or (options.start and waits) else None
-    rows: Sequence[Row] = overview(store, gpus, start=options.start)
+    needs = options.user or (options.start and waits)
+    runs = not options.json and any(job.gpu_uuids for job in store.active())
+    gpus = _read_gpus() if needs or runs else None
+    rows: Sequence[Row] = overview(store, gpus if needs else None, start=options.start)
     if options.user not in (None, "all"):
         rows = [row for row in rows if row.user == options.user]
     elif options.user is None:
         rows = [row for row in rows if row.job]
     if options.states:
-        wanted = {text.strip().upper() for text in options.states.split(",")}
-        rows = [row for row in rows if {row.state, LETTERS.get(row.state)} & wanted]
-    return [row for row in rows if options.name in (None, row.name)]
+        wanted = _states(options.states)
+        rows = [row for row in rows if row.state in wanted]
+    rows = [row for row in rows if options.name in (None, row.name)]
+    return rows if options.json or gpus is None else [_with_labels(row, gpus) for row in rows]
+
+
+def _read_gpus() -> GpuState:
+    from ..gpus.gpu_reader import read_gpus  # not above: jobs on the CPU are shown without
+
+    return read_gpus()
+
+
+def _with_labels(row: Row, gpus: GpuState) -> Row:
+    """Name GPUs as ``nvidia-smi`` does: for people, UUIDs are too long."""
+    labels = {gpu.uuid: gpu.label for gpu in gpus.inventory.gpus}
+    named = tuple(labels.get(uuid, uuid) for uuid in row.gpu_uuids)
+    return msgspec.structs.replace(row, gpu_uuids=named)
+
+
+def _states(text: str) -> set[str]:
+    """Return the states of a list such as ``PD,RUNNING``."""
+    by_letters = {letters: state for state, letters in LETTERS.items()}
+    names = [name.strip().upper() for name in text.split(",")]
+    wanted = {by_letters.get(name, name) for name in names}
+    if unknown := wanted - LETTERS.keys():
+        known = ", ".join(f"{letters} ({state})" for state, letters in LETTERS.items())
+        message = f"“{min(unknown)}” is not a state."
+        raise DistError("bad_option", message, f"There are: {known}.")
+    return wanted
 
 
 def _time(row: Row) -> str:
@@ -124,7 +159,8 @@ def _start(row: Row) -> str:
     if row.state != PENDING:
         return ""
     if row.expected is None:
-        return "N/A"
+        begin = row.job.begin if row.job and row.reason == "BeginTime" else None
+        return "N/A" if begin is None else f"after {write_moment(begin)}"
     when = write_moment(row.expected.start)
     return f"by {when}" if row.expected.certain else f"about {when}"
 
@@ -132,5 +168,6 @@ def _start(row: Row) -> str:
 def _where(row: Row) -> str:
     if row.state == PENDING:
         return f"({row.reason}) {row.detail}"
-    idle = f"  idle since {write_moment(row.idle_since)}" if row.idle_since else ""
+    is_idle = row.idle_since is not None and time.time() - row.idle_since >= _IDLE
+    idle = f"  idle since {write_moment(row.idle_since)}" if is_idle else ""
     return (",".join(row.gpu_uuids) or "CPU") + idle

@@ -17,7 +17,7 @@ from .schedule.eligible import HELD
 from .store.job import Job
 from .store.states import ACTIVE, CANCELLED, ENDED, NOT_STARTED, PENDING
 from .store.store import Store
-from .store.words import check_grace, read_limit
+from .store.words import check_grace, check_priority, read_limit
 
 
 def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
@@ -111,6 +111,8 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
     """
     ids = [job.id for job in jobs]
     seconds = allowed_limit(read_limit(wanted.time), True) if wanted.time is not None else None
+    if wanted.priority is not None:
+        check_priority(wanted.priority)
     grace = None if wanted.grace is None else check_grace(wanted.grace)
     if wanted.gpus is not None:
         _check_gpus(wanted.gpus)

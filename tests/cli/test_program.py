@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 from tools.cli_page import PAGE, page
 
-from ..jobs.queue_driver import Queue
+from ..fake_nvml.build import State
+from ..jobs.queue_driver import UNTIL_GO, Queue
+from ..waiting import wait_for
 
 HEAVY = ("asyncio", "numpy", "tornado", "importlib.metadata", "zmq", "jupyter_client")
 
@@ -44,3 +47,27 @@ def test_columns_and_users(queue: Queue) -> None:
     assert "USER" in queue.run("queue", "-u", "all")
     assert queue.run("queue", "-u", "nobody").splitlines()[1:] == []
     assert "no column" in queue.run("queue", "-o", "nonsense", code=2)
+
+
+def test_states_and_when_jobs_begin(queue: Queue) -> None:
+    queue.submit("--begin", "now+1hour", "-J", "later", "true")
+    wait_for(lambda: queue.show("1")["reason"] == "BeginTime", "the dispatcher's work")
+    assert "PD" in queue.run("queue", "-t", "pending")
+    assert queue.run("queue", "-t", "R,CG").splitlines()[1:] == []
+    assert "There are: PD (PENDING)," in queue.run("queue", "-t", "PD,nonsense", code=2)
+    (start,) = queue.run("queue", "--start", "-o", "start").splitlines()[1:]
+    assert start.startswith("after ")
+
+
+def test_gpus_are_named_as_by_nvidia_smi(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=3, memory=80 << 30)
+    job = queue.submit("-G", "2", "--gpu-ids", "1,2", "-c", "0", *UNTIL_GO)
+    queue.until(job, "RUNNING")
+    assert queue.run("queue", "-o", "id,where").splitlines()[1:] == [f"{job}      1,2"]
+    (row,) = json.loads(queue.run("queue", "--json"))
+    assert row["gpu_uuids"] == ["GPU-fake-1", "GPU-fake-2"]
+    gpu = json.loads(queue.run("info", "--json"))["gpus"][1]
+    assert (gpu["index"], gpu["memory_total"], gpu["memory_used"]) == ("1", 80 << 30, 0)
+    assert gpu["holder"]["pool"].startswith(f"job-{job}-")
+    (queue.folder / "go").touch()
+    queue.ended(job)

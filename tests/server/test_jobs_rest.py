@@ -120,7 +120,12 @@ def test_everything_that_can_be_done_to_a_job(client: Client, server: Server) ->
     label = submit(client, "sh", "-c", code, hold=True, key="all")
     assert submit(client, "sh", "-c", code, hold=True, key="all") == label
     client.call("PATCH", f"jobs/{label}", body={"time": "2:00:00", "priority": 4, "name": "new"})
+    client.call("PATCH", f"jobs/{label}", body={"comment": "mine", "grace": 5, "gpus": 0})
     changed = job(client, label)
+    assert (changed["spec"]["comment"], changed["spec"]["grace"]) == ("mine", 5.0)
+    for field in ("priority", "grace", "gpus"):
+        refused = client.call("PATCH", f"jobs/{label}", body={field: 2**70})
+        assert (refused.status, refused.body["field"]) == (400, field)
     assert (changed["limit"], changed["priority"], changed["name"]) == (7200.0, 4, "new")
     assert client.call("PATCH", f"jobs/{label}", body={"time": "soon"}).status == 400
     client.post(f"jobs/{label}/release", status=202)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..store.job import Job
 from ..store.states import COMPLETED
+from ..store.words import write_moment
 
 HELD = "JobHeldUser", "Held; “jdist release” lets it start."
 """Reason and detail of a held job."""
@@ -103,7 +104,8 @@ def _obstacle(
                 "Dependency", f"{kind}:{other.label}: job {other.label} is {other.state}."
             )
     if job.begin is not None and job.begin > now:
-        return Obstacle("BeginTime", "It was submitted with a later begin.", job.begin)
+        told = f"--begin: it starts after {write_moment(job.begin)}."
+        return Obstacle("BeginTime", told, job.begin)
     if job.spec.singleton and not is_alone:
         return Obstacle("Dependency", f"singleton: another job named {job.name} comes first.")
     most = job.spec.array_limit

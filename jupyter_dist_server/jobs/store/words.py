@@ -68,6 +68,18 @@ def check_grace(seconds: int) -> float:
     raise DistError("bad_time", message, "Use 0 to 86400 seconds.", "grace")
 
 
+def check_priority(priority: int) -> None:
+    """Refuse a priority that the store cannot keep.
+
+    Raises
+    ------
+    DistError
+        If it is one.
+    """
+    if abs(priority) >= 2**31:
+        raise DistError("bad_option", "A priority has at most 9 digits.", field="priority")
+
+
 def read_size(text: str, unit: str = "M") -> int:
     """Return the bytes of a size such as ``20G``; a number alone has `unit`.
 

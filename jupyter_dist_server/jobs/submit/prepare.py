@@ -17,7 +17,7 @@ from ..policy import allowed_limit
 from ..schedule.eligible import HELD
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
 from ..store.store import Store
-from ..store.words import check_grace, read_limit, read_moment, read_size
+from ..store.words import check_grace, check_priority, read_limit, read_moment, read_size
 from .directives import read_directives
 from .environment import chosen_variables, setup_lines
 from .job_options import Parser, add_job_options
@@ -203,8 +203,7 @@ def _check(job: Job) -> None:
     if job.cpus > (cores := os.cpu_count() or 1):
         message = f"The job needs {job.cpus} cores, and there are {cores}."
         raise DistError("too_large", message, field="cpus")
-    if abs(job.priority) >= 2**31:
-        raise DistError("bad_option", "A priority has at most 9 digits.")
+    check_priority(job.priority)
     if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
         raise DistError("bad_option", "--max-jobs must be at least 1.")
 
