@@ -61,7 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "_ARGCOMPLETE" in os.environ:
             _complete(sentences)
         parser = build(sentences, {name: options_of(name)} if name else {})
-        options = parser.parse_args(argv)
+        options, unknown = parser.parse_known_args(argv)
+        if unknown:
+            program = f"jdist {name}" if name else "jdist"
+            message = f"{program} does not know “{unknown[0]}”."
+            raise DistError("bad_option", message, f"See {program} -h.")
         if options.version:
             from ..common.version import version
 
@@ -72,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         return _run(_function(name, "run"), options)
     except DistError as error:
-        print(f"jdist: {error!s}", file=sys.stderr)
+        print("jdist:", *str(error).splitlines(), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -45,6 +45,8 @@ _COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
 }
 _USUAL = ["id", "name", "state", "time", "limit", "gpus", "where"]
 
+_CLEAR = "\x1b[H\x1b[J"
+"""Has a terminal forget what it shows."""
 _IDLE = 60.0
 """Seconds after which it is said that GPUs are idle: a job that starts does not use them yet."""
 
@@ -86,7 +88,7 @@ def run_queue(options: argparse.Namespace, store: Store) -> int:
             return 0
         sys.stdout.flush()
         wake.wait(10.0)
-        print()
+        print(_CLEAR if sys.stdout.isatty() else "\n", end="")
 
 
 def _columns(options: argparse.Namespace) -> list[str]:
