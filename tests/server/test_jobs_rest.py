@@ -222,6 +222,9 @@ def test_a_job_says_what_asks_for_one_like_it(client: Client, server: Server) ->
     again = client.post("jobs", asked, 201)["jobs"][0]
     pieces = follow(client, again["label"])
     assert "".join(piece["text"] for piece in pieces) == "2\n"
+    whole = label.partition("_")[0]
+    assert client.post("jobs/plan", {"like": whole})["count"] == 2
+    assert client.post("jobs/plan", {"like": f"{whole}_1"})["count"] == 1
     array = submit(client, "true", array="3-4")
     assert client.get(f"jobs/{array}/details")["request"]["array"] == "3"
 
