@@ -77,7 +77,8 @@ def start_pool(
         ``placement="free-memory"``, ``min_free_memory=20 * 2**30`` (bytes),
         ``performance={0: 100, 3: 110}``, ``map={0: 3, 1: 0}``, ``one_rank_per_gpu=True``,
         ``oversubscribe=True``, ``force=True``, ``wait=60`` (or ``True``, without end),
-        ``backend="gloo"``, ``env={"K": "V"}``, ``timeout=60``, ``start_method="spawn"``.
+        ``backend="gloo"``, ``check=True``, ``env={"K": "V"}``, ``timeout=60``,
+        ``start_method="spawn"``.
 
     Raises
     ------

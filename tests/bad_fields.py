@@ -21,6 +21,7 @@ BAD_FIELDS: dict[str, list[Any]] = {
     "force": [1, "yes"],
     "wait": [0, -1, "5", [], float("inf"), 10**400],
     "kernel_pid": [0, "1", True, 2**31],
+    "check": [1, "yes"],
     "backend": ["mpi", 1, []],
     "start_method": ["thread", 1],
     "env": [[], {"A": 1}, {"": "x"}, {"A=B": "x"}, {"A": "x\0y"}],

@@ -22,7 +22,7 @@ from .request import PoolRequest
 def environment_of(request: PoolRequest) -> dict[str, str]:
     """Return the environment that ranks are to have, as far as the request says."""
     base = os.environ if request.base_env is None else request.base_env
-    return dict(base) | request.env
+    return dict(base) | request.added_env
 
 
 def allowed(request: PoolRequest, inventory: Inventory) -> Inventory:

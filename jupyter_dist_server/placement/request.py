@@ -20,6 +20,8 @@ MAX_SECONDS = 1e9
 """Of any time limit; event loops cannot count much further."""
 OLD_NAMES = {"exclusive": "one_rank_per_gpu", "share": "oversubscribe"}
 """Fields that had another name, and are still accepted by it."""
+_CHECKED = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
+"""Has torch compare collectives."""
 _MAX_INTEGER = 2**63 - 1
 
 GpuId = int | str
@@ -64,6 +66,8 @@ class PoolRequest:
     idle_limit: float | None = None
     """Seconds after which it is stopped if no cell runs, and its GPUs do nothing."""
     backend: str | None = None
+    check: bool = False
+    """Whether torch compares each collective on all ranks before it begins."""
     env: dict[str, str] = field(default_factory=dict)
     """Added to the ranks' environment."""
     timeout: float | None = None
@@ -95,6 +99,11 @@ class PoolRequest:
             "free-memory": self.min_free_memory,
         }
         return next((policy for policy, given in implied.items() if given), "cycle")
+
+    @property
+    def added_env(self) -> dict[str, str]:
+        """What is added to the environment of the ranks."""
+        return self.env | (_CHECKED if self.check else {})
 
     @classmethod
     def from_json(cls, body: Any) -> PoolRequest:
@@ -312,6 +321,7 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "force": _check_flag,
     "wait": _check_wait,
     "backend": _check_backend,
+    "check": _check_flag,
     "env": _check_env,
     "timeout": _check_timeout,
     "time_limit": _check_limit,

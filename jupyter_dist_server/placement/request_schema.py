@@ -176,6 +176,11 @@ def _rest(timeout: float) -> dict[str, Field]:
     can_fork = method == "fork"
     methods = {name: _START_METHODS[name] for name in _START_METHODS if can_fork or name != "fork"}
     return {
+        "check": _flag(
+            "Check collectives",
+            "Compare each collective on all ranks before it begins: a mismatch is an error. "
+            "Collectives take longer.",
+        ),
         "env": _field(
             "Environment variables",
             "Set on the ranks, in addition to those of the notebook's kernel.",

@@ -114,7 +114,7 @@ class Launch:
         """
         given = self._request.base_env
         base = dict(os.environ) if given is None else given
-        environment = agent_environment(base, self._request.env, allocation.placement)
+        environment = agent_environment(base, self._request.added_env, allocation.placement)
         write_private(folder / CONFIG, self._config(base, record, timeout, allocation))
         write_private(folder / ORDERS, AgentOrders(environment, record.cwd))
         with socket.socket(socket.AF_UNIX) as listener, open(folder / "agent.log", "wb") as log:

@@ -66,7 +66,7 @@ def test_no_field_is_forgotten() -> None:
             "oversubscribe",
             "wait",
         ),
-        *("min_free_memory", "env", "start_method", "timeout", "time_limit", "idle_limit"),
+        *("min_free_memory", "check", "env", "start_method", "timeout", "time_limit", "idle_limit"),
     ]
 
 
@@ -90,7 +90,16 @@ def test_every_choice_that_makes_sense_is_offered() -> None:
 def test_a_machine_without_gpus_is_asked_nothing_about_them() -> None:
     schema = schema_of("cpu", free=0)
     assert list(schema["properties"]) == [
-        *("num_ranks", "backend", "env", "start_method", "timeout", "time_limit", "idle_limit")
+        *(
+            "num_ranks",
+            "backend",
+            "check",
+            "env",
+            "start_method",
+            "timeout",
+            "time_limit",
+            "idle_limit",
+        )
     ]
     assert choices(schema, "backend") == ["gloo", "none"]
     assert schema["properties"]["num_ranks"]["default"] == 2

@@ -36,9 +36,6 @@ from .options import (
 )
 from .status import describe_limits, describe_start, pids, pools_table
 
-_CHECKED = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
-"""Has torch compare collectives."""
-
 
 @magics_class
 class PoolMagics(DistMagics):
@@ -154,8 +151,8 @@ class PoolMagics(DistMagics):
             "force": options.force,
             "wait": read_wait(options.wait),
             "backend": options.backend,
-            "env": dict(read_variable(text) for text in options.env)
-            | (_CHECKED if options.check else {}),
+            "check": options.check,
+            "env": dict(read_variable(text) for text in options.env),
             "timeout": options.timeout,
             "time_limit": read_time(options.time),
             "idle_limit": read_time(options.idle_limit),
