@@ -27,6 +27,8 @@ class Remedy(msgspec.Struct, frozen=True):
     label: str
     """Of a button."""
     magic: str
+    restarts: list[int] = []
+    """The ranks that are lost with their variables."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -73,7 +75,7 @@ def restart(ranks: Iterable[int]) -> Remedy:
     """Return the remedy for ranks that do not go on by themselves."""
     chosen = list(ranks)
     label = f"Restart {name(chosen, capital=False)}"
-    return Remedy(label, f"%dist_restart --ranks {format_ranks(chosen)}")
+    return Remedy(label, f"%dist_restart --ranks {format_ranks(chosen)}", chosen)
 
 
 INTERRUPT = Remedy("Interrupt", "%dist_interrupt")

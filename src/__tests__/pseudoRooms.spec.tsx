@@ -299,7 +299,7 @@ describe('other parts have whole messages', () => {
 
   it.each([
     ['kill', () => askKill(1, pseudo)],
-    ['restart', () => askRestart(1, pseudo)],
+    ['restart', () => askRestart([1], pseudo)],
     [
       'texts',
       () => showTexts(pseudo.__('Log'), { load: async () => [], trans: pseudo })

@@ -3,7 +3,8 @@ import { act } from 'react';
 import { Telemetry } from '../model/telemetry';
 import { FakeStream, makeUsage } from './gpuSamples';
 import { makePool, makeRank } from './samples';
-import { host, show } from './screen';
+import { CommandIDs } from '../model/tokens';
+import { executed, host, press, show } from './screen';
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -88,4 +89,46 @@ it('says what the server has found out, also of a wait that no rank tells of its
   );
   act(() => stream.received.emit({ type: 'usage', pools, verdicts: {} }));
   expect(host.textContent).not.toContain('never');
+});
+
+it('offers to restart ranks that do not respond, but not those that are dead', () => {
+  const stream = new FakeStream();
+  const telemetry = new Telemetry(stream);
+  const pool = makePool({
+    ranks: [
+      makeRank(0, { state: 'busy', cell: 9 }),
+      makeRank(1, { state: 'busy', cell: 9 }),
+      makeRank(2, { state: 'dead' })
+    ],
+    world_size: 3
+  });
+  show({ pool, telemetry, waitLimit: 10 });
+  const verdict = {
+    kind: 'never_joined',
+    sentence: 'Rank 0 waits in all_reduce #7.',
+    hint: '',
+    ranks: [1, 2],
+    stuck: true,
+    remedies: [
+      { label: 'Interrupt', magic: '%dist_interrupt', restarts: [] },
+      {
+        label: 'Restart ranks 1-2',
+        magic: '%dist_restart --ranks 1-2',
+        restarts: [1, 2]
+      }
+    ],
+    op: 'all_reduce #7',
+    since: Date.now() / 1000 - 11
+  };
+  act(() =>
+    stream.received.emit({
+      type: 'usage',
+      pools: { p1: [makeUsage(0), null, null] },
+      verdicts: { p1: verdict }
+    })
+  );
+  press('Restart rank 1…');
+  expect(executed).toEqual([
+    { id: CommandIDs.restartRanks, pool: 'p1', ranks: [1] }
+  ]);
 });

@@ -158,6 +158,13 @@ export interface IUsageMessage {
 }
 
 /** Why the ranks of a pool do not go on. */
+export interface IRemedy {
+  label: string;
+  magic: string;
+  /** The ranks that it replaces. */
+  restarts: number[];
+}
+
 export interface IVerdict {
   kind: string;
   /** In the words of the kernel's output. */
@@ -168,7 +175,7 @@ export interface IVerdict {
   ranks: number[];
   /** Whether it will not end by itself. */
   stuck: boolean;
-  remedies: { label: string; magic: string }[];
+  remedies: IRemedy[];
   /** The collective. */
   op: string | null;
   /** Unix seconds: the wait began; null if that is not known. */

@@ -135,8 +135,16 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
               ? dead.filter(rank => ranks.includes(rank))
               : dead
           );
+        } else if (pool && Array.isArray(args.ranks)) {
+          const { ranks } = args;
+          const chosen = pool.ranks
+            .map(({ rank }) => rank)
+            .filter(rank => ranks.includes(rank));
+          if (chosen.length && (await askRestart(chosen, trans))) {
+            await model.restart(pool.id, chosen);
+          }
         } else if (pool && rank) {
-          if (rank.state === 'dead' || (await askRestart(rank.rank, trans))) {
+          if (rank.state === 'dead' || (await askRestart([rank.rank], trans))) {
             await model.restart(pool.id, [rank.rank]);
           }
         } else if (

@@ -2,6 +2,8 @@ import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
+import { listRanks } from '../words/format';
+
 /** Whether a rank that lives should be ended, and its variables with it. */
 export function askKill(
   rank: number,
@@ -17,14 +19,23 @@ export function askKill(
   );
 }
 
-/** Whether a rank that lives should be replaced by a new one. */
+/** Whether ranks that live should be replaced by new ones. */
 export function askRestart(
-  rank: number,
+  ranks: number[],
   trans: TranslationBundle
 ): Promise<boolean> {
   return ask(
-    trans.__('Restart rank %1?', rank),
-    trans.__('Its variables will be lost; the other ranks keep theirs.'),
+    trans._n(
+      'Restart rank %2?',
+      'Restart ranks %2?',
+      ranks.length,
+      listRanks(ranks)
+    ),
+    trans._n(
+      'Its variables will be lost; the other ranks keep theirs.',
+      'Their variables will be lost; the other ranks keep theirs.',
+      ranks.length
+    ),
     trans.__('Restart'),
     trans
   );

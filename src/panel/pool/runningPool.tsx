@@ -18,7 +18,7 @@ import { warningIcon } from '../../ui/icons';
 import { Notices } from '../../ui/notices';
 import { useLongWait } from '../../ui/useLongWait';
 import { useModel } from '../../ui/useModel';
-import { namePid } from '../../words/format';
+import { listRanks, namePid } from '../../words/format';
 import { countDead, sayActivity, sayInterrupt } from '../../words/poolState';
 import { sayNotedWait } from '../../words/waitWords';
 import { RankList } from '../ranks/rankList';
@@ -166,15 +166,25 @@ export function WaitNote(
     return null;
   }
   const { head, rest } = sayNotedWait(wait, trans);
-  const link = (label: string, command: string) => (
+  const link = (label: string, command: string, ranks?: number[]) => (
     <button
       type="button"
       className="jp-dist-TextLink"
-      onClick={() => void commands.execute(command, { pool: pool.id })}
+      onClick={() =>
+        void commands.execute(command, {
+          pool: pool.id,
+          ...(ranks && { ranks })
+        })
+      }
     >
       {label}
     </button>
   );
+  // To replace dead ranks there is a button already.
+  const dead = deadRanks(pool).map(({ rank }) => rank);
+  const stuck = (wait.verdict?.remedies ?? [])
+    .flatMap(({ restarts }) => restarts)
+    .filter(rank => !dead.includes(rank));
   return (
     <div className="jp-dist-WaitNote" role="status">
       <warningIcon.react tag="span" className="jp-dist-WaitNote-icon" />
@@ -183,6 +193,21 @@ export function WaitNote(
         {link(trans.__('Show stacks'), CommandIDs.showStacks)}
         {' · '}
         {link(trans.__('Interrupt'), CommandIDs.interruptRanks)}
+        {stuck.length > 0 && (
+          <>
+            {' · '}
+            {link(
+              trans._n(
+                'Restart rank %2…',
+                'Restart ranks %2…',
+                stuck.length,
+                listRanks(stuck)
+              ),
+              CommandIDs.restartRanks,
+              stuck
+            )}
+          </>
+        )}
       </p>
     </div>
   );
