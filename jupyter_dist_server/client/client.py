@@ -14,7 +14,7 @@ from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.processes import POOL_ENDED
 from ..common.protocol.agent_messages import PoolTime, Snapshot
 from ..common.protocol.jupyter_messages import Content, Message
-from ..common.protocol.rank_messages import CellRequest
+from ..common.protocol.rank_messages import CellRequest, ProfileOptions
 from ..common.tasks import Tasks
 from .agent_link import AgentLink, agent_silent
 from .comms import CommListener, NobodyListens, is_of_comms
@@ -156,6 +156,7 @@ class PoolClient(RankConnection):
         allow_stdin: bool = False,
         limit: int = OUTPUT_LIMIT,
         largest_display: int = LARGEST_DISPLAY,
+        profile: ProfileOptions | None = None,
         started: Callable[[Execution], None] = lambda _: None,
     ) -> dict[int, Reply]:
         """Run code on ranks and wait, without a time limit, until all of them are done.
@@ -178,6 +179,8 @@ class PoolClient(RankConnection):
             Characters that all ranks together may show.
         largest_display : int
             Bytes that one display may take; this process does nothing else while it reads it.
+        profile : ProfileOptions or None
+            How it is profiled; `None` is not at all.
         started : callable
             Called with the `Execution` once it waits for the execution lock.
 
@@ -207,6 +210,7 @@ class PoolClient(RankConnection):
             limit=limit // len(ranks),
             largest_display=largest_display,
             file=f"{self.folder.name}-{self.session.session[:4]}-cell-{cell}",
+            profile=profile,
         ).content
         self._executions[execution.id] = execution
         if len(self._executions) > _REMEMBERED:

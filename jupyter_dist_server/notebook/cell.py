@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ..client.client import OUTPUT_LIMIT, PoolClient
 from ..client.execution import Execution
 from ..common.protocol.jupyter_messages import Content
+from ..common.protocol.rank_messages import ProfileOptions
 from .loop_thread import LoopThread
 from .output.cell_outcome import Outcome, as_shown
 from .output.early_failures import EarlyFailures, what_failed
@@ -51,6 +52,8 @@ class Options:
     """Characters that all ranks together may show; the rest goes to files."""
     results: TakesOutputs | None = None
     """Takes what the ranks show."""
+    profile: ProfileOptions | None = None
+    """How it is profiled; `None` is not at all."""
 
 
 class Cell:
@@ -133,6 +136,7 @@ class Cell:
             cell_id=self._late.cell_id,
             allow_stdin=allow_stdin,
             limit=self._options.limit,
+            profile=self._options.profile,
             started=self._on_started,
         )
         try:

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from itertools import islice
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from ..common.flight_recorder import collectives_of, place_at
@@ -95,15 +95,14 @@ def _tell(frame: FrameType, line: int) -> Frame:
         module=str(frame.f_globals.get("__name__")),
         function=code.co_name,
         place=place_at(code.co_filename, line),
-        call=_call(frame),
+        call=called_at(code, frame.f_lasti),
     )
 
 
-def _call(frame: FrameType) -> str | None:
-    """Return what a frame is calling, as the code has it; Python says where since 3.11."""
-    if not hasattr(frame.f_code, "co_positions"):
+def called_at(code: CodeType, at: int) -> str | None:
+    """Return what is called at an instruction, as the code has it; Python says where since 3.11."""
+    if not hasattr(code, "co_positions"):
         return None
-    code, at = frame.f_code, frame.f_lasti
     if at < 0 or not dis.opname[code.co_code[at]].startswith("CALL"):
         return None
     first, last, begin, end = next(islice(code.co_positions(), at // 2, None))

@@ -18,6 +18,7 @@ from ..common.protocol.cell_messages import ENDS_CELL, cell_topic
 from ..common.protocol.evidence import EvidenceRequest
 from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.memory_messages import EstimateRequest, MemoryRequest
+from ..common.protocol.profile_messages import ProfileRequest
 from ..common.protocol.rank_messages import (
     CONTROL_REQUESTS,
     Activity,
@@ -41,6 +42,7 @@ from .group.process_group import GroupHandlers
 from .ipykernel_internals import BaseKernel
 from .output.capture import take_in_everything
 from .output.limit import Budget
+from .profile.handlers import ProfileHandlers
 from .report import Reporter
 from .requests import Asked, hears, refusal
 from .stacks import StackHandlers
@@ -59,6 +61,7 @@ class RankKernel(
     GroupHandlers,
     StackHandlers,
     EvidenceHandlers,
+    ProfileHandlers,
     BaseKernel,
 ):
     """A conforming kernel that also tells its status while the main thread is stuck.
@@ -71,7 +74,7 @@ class RankKernel(
         *BaseKernel.control_msg_types,
         *(form.kind for form in CONTROL_REQUESTS),
         *(form.kind for form in (VariablesRequest, MemoryRequest, EstimateRequest)),
-        EvidenceRequest.kind,
+        *(form.kind for form in (EvidenceRequest, ProfileRequest)),
     ]
     msg_types = [*BaseKernel.msg_types, RegroupRequest.kind]  # noqa: RUF012
     shell_class = RankShell
@@ -147,16 +150,17 @@ class RankKernel(
         self._begin(asked.execution_count, asked.cell_id)
         handler = signal.signal(signal.SIGINT, _ignore)
         try:
-            try:
-                # Python's own handler: it is a C function, so it is in no traceback. First: whoever
-                # sees that the cell runs interrupts it, and does not ask again.
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                self._running = cell
-                if cell in self._cancelled:  # since we looked above
-                    raise KeyboardInterrupt
-                reply = await run_cell(self, self.shell, asked.code, asked.allow_stdin)
-            finally:
-                self._end_interrupts()
+            with self.profiled(asked.profile):
+                try:
+                    # Python's own handler: it is a C function, so it is in no traceback. First:
+                    # whoever sees that the cell runs interrupts it, and does not ask again.
+                    signal.signal(signal.SIGINT, signal.default_int_handler)
+                    self._running = cell
+                    if cell in self._cancelled:  # since we looked above
+                        raise KeyboardInterrupt
+                    reply = await run_cell(self, self.shell, asked.code, asked.allow_stdin)
+                finally:
+                    self._end_interrupts()
         except KeyboardInterrupt:  # not in the cell any more, nor quite out of it
             reply = {"status": "error", "ename": "KeyboardInterrupt", "evalue": "", "traceback": []}
         except Exception as error:  # ours, or IPython's: whoever waits must hear of it

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..common.flight_recorder import SIZE, TorchDump, is_undone, read_unpickled
+from ..common.flight_recorder import SIZE, TorchDump, TorchEntry, is_undone, read_unpickled
 from ..common.folder import STACK_SIGNAL, recorder_socket, stack_file
 from .torch_internals import dump_recorded, serve_recorded
 
@@ -35,7 +35,7 @@ def serve(folder: Path, rank: int) -> None:
     """Serve the recorder, and write Python's stack at a signal."""
     socket = recorder_socket(folder, rank)
     socket.unlink(missing_ok=True)  # of the rank that this one replaces
-    with _quiet():
+    with quiet_stderr():
         _SERVED.append(serve_recorded(str(socket)))
     if sys.platform == "linux":
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
@@ -59,6 +59,13 @@ def recorded(idle: bool) -> TorchDump | None:
     return found
 
 
+def recorded_since(moment: float) -> list[TorchEntry]:
+    """Return the collectives that were begun since then, in seconds since 1970, in that order."""
+    found = _read(lines=False)
+    entries = found.entries if found else []
+    return [e for e in entries if e.time_created_ns >= moment * 1e9 and not e.is_p2p]
+
+
 def _learn_lines() -> None:
     _read(lines=True)
     _KNOWS_LINES.set()
@@ -70,8 +77,8 @@ def _read(lines: bool) -> TorchDump | None:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Drop what C++ writes to stderr: that it listens is no news to users."""
+def quiet_stderr() -> Iterator[None]:
+    """Drop what C++ writes to stderr: that it listens, or profiles, is no news to users."""
     kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
     try:

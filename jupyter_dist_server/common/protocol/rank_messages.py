@@ -29,6 +29,15 @@ Reply = TypeVar("Reply", bound=RankReply)
 # -- cells, on the channel `cells` ------------------------------------------------------------
 
 
+class ProfileOptions(msgspec.Struct, frozen=True):
+    """How a cell is profiled."""
+
+    steps: int | None = None
+    """How many steps of an optimizer are profiled; `None` is all."""
+    memory: bool = False
+    """Whether allocations are recorded."""
+
+
 class CellRequest(RankRequest, frozen=True, kw_only=True):
     """Run a cell. It is answered by Jupyter's ``execute_reply``."""
 
@@ -44,6 +53,8 @@ class CellRequest(RankRequest, frozen=True, kw_only=True):
     """Bytes that one display may take: whoever gets it does nothing else while it reads it."""
     file: str
     """What the file with the complete output is called, without the rank and the folder."""
+    profile: ProfileOptions | None = None
+    """`None` is that it is not profiled."""
 
 
 # -- the state of a rank, on the control channel ----------------------------------------------

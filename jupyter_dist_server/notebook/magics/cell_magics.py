@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -21,14 +21,15 @@ from ...common.rank_specs import format_ranks
 from ..cell import Options
 from ..output.results import CellResults
 from ..ran_cells import RanCell
+from ..script_code import script_code
 from .base import DistMagics
 from .options import no_options, parse, plain_usage, unquoted
+from .profile_report import profile_options, reported
 
 OUR_MAGICS = re.compile(
     r"\s*(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx)\b"
     r"|%(re|un)?load_ext\s+jupyter_dist_server\b)"
 )
-_RUN_SCRIPT = "__import__('jupyter_dist_server.rank.script', fromlist=['']).run_script"
 _CELL_MAGIC = re.compile(r"\s*%%(distributed|rank|px)\b")
 _RANK_WITHOUT_SPACE = re.compile(r"^\s*%%rank\[")
 _NO_CODE = re.compile(r"\s*(#.*)?\s*")
@@ -60,6 +61,9 @@ class CellMagics(DistMagics):
     @argument("-q", "--quiet", action="store_true", help="show errors only")
     @argument("-o", "--out", metavar="NAME", help="store the results of each rank in a variable")
     @argument("--timeout", type=float, metavar="S", help="stop the cell after this many seconds")
+    @argument("--profile", action="store_true", help="show why the cell is slow, rank by rank")
+    @argument("--steps", type=int, metavar="N", help="profile the first N optimizer steps only")
+    @argument("--memory", action="store_true", help="profile allocations too")
     @cell_magic
     def distributed(self, line: str, cell: str) -> None:
         """Run the cell on all ranks.
@@ -68,6 +72,8 @@ class CellMagics(DistMagics):
         ``device``. Output that is the same on several ranks appears once. Stopping the notebook's
         kernel interrupts the ranks. With ``-o NAME``, NAME maps each rank to an object with
         ``value`` (the cell's last expression), ``stdout``, ``stderr``, ``displays`` and ``status``.
+        With ``--profile``, the output ends with a sentence on why the cell is slow, a table by
+        rank, and the name of a file with the trace of all ranks.
 
         Examples::
 
@@ -78,6 +84,9 @@ class CellMagics(DistMagics):
 
             %%distributed --ranks 0,2 --quiet -o losses --timeout 60
             loss.item()
+
+            %%distributed --profile --steps 20
+            train(model, loader)
         """
         options = parse(self.distributed, line)
         if options.timeout is not None and not options.timeout > 0:
@@ -87,16 +96,21 @@ class CellMagics(DistMagics):
         if options.out is not None and not options.out.isidentifier():
             raise UsageError(f"-o must be a variable name, not “{options.out}”")
         results = None if options.out is None else CellResults(self.pool.choose(options.ranks))
-        how = Options(options.per_rank, options.quiet, options.timeout, self.output_limit, results)
+        profile = profile_options(options)
+        limit = self.output_limit
+        how = Options(options.per_rank, options.quiet, options.timeout, limit, results, profile)
         above = self._lines_above(cell)
-        if results is None:
+        chosen = self.pool.choose(options.ranks)
+        with ExitStack() as after:
+            if profile:
+                after.enter_context(reported(self.pool, chosen, self._count()))
+            if results is not None:
+                after.callback(self._keep_results, options.out, results)
             self._run(cell, options.ranks, how, above=above)
-            return
-        try:
-            self._run(cell, options.ranks, how, above=above)
-        finally:
-            self.shell.user_ns[options.out] = results
-            self._fetch_values(results)
+
+    def _keep_results(self, name: str, results: CellResults) -> None:
+        self.shell.user_ns[name] = results
+        self._fetch_values(results)
 
     def _fetch_values(self, results: CellResults) -> None:
         """Bring in the last value of each rank that has one."""
@@ -153,19 +167,14 @@ class CellMagics(DistMagics):
         """
         options = parse(self.dist_run, line)
         self.pool.require()
-        target = options.script
-        if not options.module:
-            target = os.path.abspath(os.path.expanduser(options.script))
-            if not os.path.isfile(target):
-                raise DistError(
-                    "script_missing",
-                    f"There is no file {target}.",
-                    f"Relative paths start at {os.getcwd()}.",
-                )
-        how = f"is_module={options.module}, keep={options.interactive}"
-        argv = [options.script, *options.arguments]
+        code = script_code(
+            options.script,
+            options.arguments,
+            is_module=options.module,
+            keep=options.interactive,
+        )
         script = RanCell("", [], why=f"%dist_run {line}: run this script with torchrun.")
-        self._run(f"{_RUN_SCRIPT}({target!r}, {argv!r}, {how})", options.ranks, noted=script)
+        self._run(code, options.ranks, noted=script)
 
     def _lines_above(self, body: str) -> int:
         """Return how many lines of the notebook's cell are above the body of its magic."""
@@ -173,6 +182,12 @@ class CellMagics(DistMagics):
         raw, own = history.input_hist_raw[-1].rstrip(), body.rstrip()
         # Code that is run by other code is in no cell: its magic counts as the line above it.
         return raw[: len(raw) - len(own)].count("\n") if raw.endswith(own) else 1
+
+    def _count(self) -> int:
+        """Return the number of the running cell."""
+        # The shell's counter is one ahead of it in some versions of IPython.
+        history: Any = self.shell.history_manager
+        return len(history.input_hist_raw) - 1
 
     def _run(
         self,
@@ -183,10 +198,8 @@ class CellMagics(DistMagics):
         above: int = 0,
     ) -> None:
         kernel = getattr(self.shell, "kernel", None)
+        count = self._count()
         allow_stdin = bool(getattr(kernel, "_allow_stdin", True))
-        # The shell's counter is one ahead of the running cell in some versions of IPython.
-        history: Any = self.shell.history_manager
-        count = len(history.input_hist_raw) - 1
         how = options or Options(limit=self.output_limit)
         record, _ = self.pool.require()
         ran = noted or RanCell(code, self.pool.choose(ranks), count, results=how.results)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-import threading
 import types
 from collections import deque
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -18,17 +16,18 @@ from ...common.protocol.memory_messages import (
     MemoryReply,
     MemoryRequest,
 )
-from ...common.protocol.rank_messages import Activity, RankReply, Request
+from ...common.protocol.rank_messages import Activity
 from ...common.protocol.variable_messages import VariablesReply, VariablesRequest
+from ..long_answers import LongAnswers
 from ..report import Reporter
 from ..requests import Asked, hears
-from ..value_handlers import Refusal, current_device, describe, evaluate, use_device
+from ..value_handlers import Refusal, describe, evaluate
 from .describe import describe_variable
 from .digest import random_states
 from .memory import estimate, held_by, torch_use
 
 
-class VariableHandlers:
+class VariableHandlers(LongAnswers):
     """What `RankKernel` answers about its variables.
 
     Attributes
@@ -40,7 +39,6 @@ class VariableHandlers:
     """
 
     shell: Any
-    control_stream: Any
     report: Reporter
     _state: Activity
 
@@ -48,7 +46,6 @@ class VariableHandlers:
         super().__init__(**options)
         self.recent_cells: deque[int] = deque(maxlen=100)
         self.ran = 0
-        self._device_of_rank = current_device()
 
     @hears(VariablesRequest)
     def dist_variables_request(self, asked: Asked[VariablesRequest]) -> None:
@@ -64,20 +61,6 @@ class VariableHandlers:
     def dist_estimate_request(self, asked: Asked[EstimateRequest]) -> None:
         """Tell how much memory a training step takes."""
         self._begin_to_tell(self._tell_estimate, asked)
-
-    def _begin_to_tell(self, tell: Callable[[Request], RankReply], asked: Asked[Request]) -> None:
-        def work() -> None:
-            try:
-                use_device(self._device_of_rank)
-                answer = partial(asked.reply, tell(asked.content))
-            except BaseException as error:  # whoever asked is told, and logs it
-                why = {"status": "error", "ename": type(error).__name__, "evalue": describe(error)}
-                answer = partial(asked.send, why, ())
-            self.control_stream.io_loop.add_callback(answer)  # a socket belongs to one thread
-
-        # Not on the control thread: large variables take a while, and a GPU may have to be waited
-        # for.
-        threading.Thread(target=work, daemon=True).start()
 
     def _tell_variables(self, asked: VariablesRequest) -> VariablesReply:
         ran = self.ran

@@ -1,0 +1,41 @@
+"""The profiles of the last cell that had one, as the ranks tell them when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..common.protocol.profile_messages import ProfileRequest, RankProfile
+from .client import PoolClient
+from .long_question import ask_at_length
+from .rank_connection import read_reply
+
+_UNREADABLE = RankProfile(status="failed", why="its reply is malformed, see the log")
+
+
+async def profiles_of(
+    client: PoolClient, ranks: Sequence[int]
+) -> tuple[dict[int, RankProfile], dict[int, bytes]]:
+    """Ask ranks for their profiles; those that died are left out.
+
+    Returns
+    -------
+    tuple
+        Profiles by rank, and traces, which are JSON compressed with gzip.
+
+    Raises
+    ------
+    DistError
+        If a rank is stopped.
+    """
+    living = [rank for rank in ranks if rank not in client.dead]
+    messages = await ask_at_length(client, ProfileRequest(), living)
+    said = {
+        rank: read_reply(rank, message, RankProfile) or _UNREADABLE
+        for rank, message in messages.items()
+    }
+    traces = {
+        rank: bytes(message["buffers"][0])
+        for rank, message in messages.items()
+        if message["buffers"] and len(message["buffers"][0])
+    }
+    return said, traces

@@ -1,0 +1,79 @@
+"""What clients ask about the profile of a cell, and what ranks answer, on the control channel.
+
+Times are in seconds; moments are in seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .rank_messages import RankReply, RankRequest
+
+SpentOn = Literal["annotation", "input", "gpu", "place"]
+"""A ``record_function`` of the user, a DataLoader, kernels on the GPU, or a line of the cell."""
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """For how long a rank did something; one moment may count for several things."""
+
+    on: SpentOn
+    name: str
+    """As it is named to users, such as ``data`` or ``time.sleep, In[4] line 7``."""
+    seconds: float
+
+
+class CollectiveTime(msgspec.Struct, frozen=True, kw_only=True):
+    """When a rank was in a collective."""
+
+    group: str
+    """Of its process group; empty if not known."""
+    number: int
+    """Counted in its group, or, if the group is not known, in the profile."""
+    op: str
+    """Such as ``all_reduce``."""
+    begin: float
+    end: float
+    exposed: float
+    """Of the time between these, the part in which the rank did nothing else."""
+    before: list[Spent]
+    """What the rank did between the end of the collective before it and its begin."""
+
+
+class ProfileRequest(RankRequest, frozen=True):
+    """Tell what the profile of the last cell with one says. Its trace comes with the reply."""
+
+    kind = "dist_profile_request"
+
+
+class RankProfile(RankReply, frozen=True, kw_only=True):
+    """Where the time of a rank went; its trace, compressed with gzip, is the reply's buffer."""
+
+    status: Literal["ok", "none", "failed"]
+    why: str = ""
+    """Why it failed."""
+    started: float = 0.0
+    """When the cell began."""
+    begin: float = 0.0
+    end: float = 0.0
+    """Of the steps that are measured."""
+    steps: int = 0
+    """How many steps that are; 0 if the cell has none, and counts as one."""
+    dropped: int = 0
+    """Steps at the begin that are left out, as they warm up."""
+    compute: float = 0.0
+    """Operations of torch, outside of the input; on a GPU, kernels."""
+    input: float = 0.0
+    """Waiting for a DataLoader."""
+    communication: float = 0.0
+    """Collectives and messages, also while something else was done."""
+    exposed: float = 0.0
+    """The part of that in which nothing else was done."""
+    spent: list[Spent] = msgspec.field(default_factory=list)
+    """What most of the time was spent on."""
+    collectives: list[CollectiveTime] = msgspec.field(default_factory=list)
+    left_out: int = 0
+    """Collectives that are not listed, as there are too many."""
+    memory: int = 0
+    """The most bytes that torch had allocated at one time; 0 if it was not recorded."""

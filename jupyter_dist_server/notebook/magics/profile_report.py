@@ -1,0 +1,96 @@
+"""What is shown below a cell that was profiled: a verdict, a table, and the merged trace."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from IPython.core.error import UsageError
+
+from ...client.profiles import profiles_of
+from ...common.errors import DistError
+from ...common.protocol.profile_messages import RankProfile
+from ...common.protocol.rank_messages import ProfileOptions
+from ...common.rank_specs import name_ranks
+from ...verdicts.slow.report import remarks, rows, verdict
+from ..merged_trace import merge
+from ..session.current_pool import CurrentPool
+from .status import aligned
+
+
+def profile_options(options: argparse.Namespace) -> ProfileOptions | None:
+    """Return how a cell is to be profiled; `None` is not at all.
+
+    Raises
+    ------
+    UsageError
+        If the options make no sense.
+    """
+    if options.steps is not None and options.steps < 1:
+        raise UsageError(f"--steps must be at least 1, not {options.steps}")
+    if options.profile:
+        return ProfileOptions(options.steps, options.memory)
+    if options.steps is not None or options.memory:
+        raise UsageError("--steps and --memory are options of --profile")
+    return None
+
+
+@contextmanager
+def reported(pool: CurrentPool, ranks: Sequence[int], cell: int) -> Iterator[None]:
+    """Run a cell that is profiled, and show its profile when it has ended, or failed.
+
+    Parameters
+    ----------
+    pool : CurrentPool
+        The notebook's.
+    ranks : sequence of int
+        Where the cell runs.
+    cell : int
+        Its number.
+    """
+    try:
+        yield
+    except DistError:  # it did not begin
+        raise
+    except BaseException:
+        _report(pool, ranks, cell)
+        raise
+    _report(pool, ranks, cell)
+
+
+def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
+    """Show why a cell was slow, and write the trace of its ranks."""
+    _, client = pool.require()
+    said, traces = pool.loop.run(profiles_of(client, ranks))
+    good = {rank: profile for rank, profile in said.items() if profile.status == "ok"}
+    if good:
+        print(verdict(good))
+        print("\n".join(aligned(rows(good))))
+        print(" ".join(remarks(good)))
+    for sentence in _missing(ranks, said):
+        print(sentence, file=sys.stderr)
+    if traces:
+        file = Path(f"profile-cell-{cell}.json.gz").resolve()
+        try:
+            merge(traces, file)
+        except (OSError, ValueError) as error:
+            print(f"The trace could not be written to {file}: {error}", file=sys.stderr)
+        else:
+            print(f"Trace of all ranks: {file.name} (open it in https://ui.perfetto.dev)")
+
+
+def _missing(ranks: Sequence[int], said: dict[int, RankProfile]) -> list[str]:
+    """Say which ranks have no profile, and why."""
+    whys: dict[str, list[int]] = {}
+    for rank in ranks:
+        profile = said.get(rank)
+        if profile is None:
+            whys.setdefault("died", []).append(rank)
+        elif profile.status == "none":
+            whys.setdefault("did not begin the cell", []).append(rank)
+        elif profile.status == "failed":
+            whys.setdefault(f"could not be profiled: {profile.why}", []).append(rank)
+    return [f"{name_ranks(those).capitalize()} {why}." for why, those in whys.items()]

@@ -1,0 +1,44 @@
+"""The code that runs a script on ranks as ``torchrun`` does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ..common.errors import DistError
+
+_RUN_SCRIPT = "__import__('jupyter_dist_server.rank.script', fromlist=['']).run_script"
+
+
+def script_code(
+    script: str, arguments: Sequence[str], *, is_module: bool = False, keep: bool = False
+) -> str:
+    """Return the code of a cell that runs a script.
+
+    Parameters
+    ----------
+    script : str
+        Its path, or the name of a module.
+    arguments : sequence of str
+        Its arguments.
+    is_module : bool
+        Whether it is a module.
+    keep : bool
+        Whether it uses and sets the variables of the ranks.
+
+    Raises
+    ------
+    DistError
+        If there is no such file.
+    """
+    target = script
+    if not is_module:
+        target = os.path.abspath(os.path.expanduser(script))
+        if not os.path.isfile(target):
+            raise DistError(
+                "script_missing",
+                f"There is no file {target}.",
+                f"Relative paths start at {os.getcwd()}.",
+            )
+    how = f"is_module={is_module}, keep={keep}"
+    return f"{_RUN_SCRIPT}({target!r}, {[script, *arguments]!r}, {how})"

@@ -1,0 +1,79 @@
+"""Where the time of a step went, on each rank and on all of them."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import msgspec
+
+from ...common.protocol.profile_messages import RankProfile
+from .lateness import Profiles, Waiting
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds of one step of a rank; `step` is the sum of the others but `hidden`."""
+
+    step: float
+    compute: float
+    input: float
+    communication: float
+    """In which nothing else is done, and for which all ranks are there."""
+    waiting: float
+    """For other ranks, in collectives."""
+    other: float
+    """Python code between operations, and anything that torch does not know."""
+    hidden: float
+    """Communication while something else is done."""
+
+    def part(self, seconds: float) -> float:
+        """Return a part of the step, from 0 to 1."""
+        return seconds / self.step if self.step > 0 else 0.0
+
+    @property
+    def overlap(self) -> float:
+        """The part of the communication while which something else is done, from 0 to 1."""
+        whole = self.hidden + self.communication
+        return self.hidden / whole if whole > 0 else 0.0
+
+
+def account(profile: RankProfile, waiting: float, skew: float) -> Account:
+    """Return where the time of a rank's step went.
+
+    Parameters
+    ----------
+    profile : RankProfile
+        Of the rank.
+    waiting, skew : float
+        Seconds for which it waited, see `Waiting`.
+    """
+    steps = max(1, profile.steps)
+    whole = max(0.0, profile.end - profile.begin - skew)
+    communication = max(0.0, profile.exposed - waiting - skew)
+    known = profile.compute + profile.input + communication + waiting
+    return Account(
+        step=whole / steps,
+        compute=profile.compute / steps,
+        input=profile.input / steps,
+        communication=communication / steps,
+        waiting=waiting / steps,
+        other=max(0.0, whole - known) / steps,
+        hidden=max(0.0, profile.communication - profile.exposed) / steps,
+    )
+
+
+def accounts(profiles: Profiles, waiting: Waiting) -> dict[int, Account]:
+    """Return the account of each rank."""
+    return {
+        rank: account(profile, waiting.seconds[rank], waiting.skew[rank])
+        for rank, profile in sorted(profiles.items())
+    }
+
+
+def average(accounts: dict[int, Account]) -> Account:
+    """Return the account of all ranks: the average of each part."""
+    return Account(
+        **{
+            name: fmean(getattr(a, name) for a in accounts.values())
+            for name in Account.__struct_fields__
+        }
+    )

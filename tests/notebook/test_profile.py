@@ -1,0 +1,119 @@
+"""`%%distributed --profile` says why a cell is slow, on real ranks."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+
+import pytest
+
+from ..notebook_driver import Notebook
+
+PLAIN_ONLY = True
+"""The server has no part in it."""
+
+MODEL = """%%distributed
+import time
+from torch.nn.parallel import DistributedDataParallel
+from torch.profiler import record_function
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Linear(10, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+def step(x):
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.fixture
+def two(notebook: Notebook) -> Notebook:
+    """Return a notebook with two ranks that have a model."""
+    if notebook.run("%dist_status").text.count(" idle for ") != 2:
+        notebook.ok("%dist_init -n 2")
+    notebook.ok(MODEL)
+    return notebook
+
+
+def test_a_sleep_on_one_rank_is_named(two: Notebook) -> None:
+    """Whether or not the user has given a name to it."""
+    for name, cause in (("with record_function('data'):", "`data`"), ("if True:", "`time.sleep`")):
+        result = two.ok(
+            "%%distributed --profile\nfor _ in range(4):\n"
+            f"    {name}\n        time.sleep(0.5 * rank)\n    step(torch.ones(4, 10))"
+        )
+        first = result.lines[0]
+        assert " of a step is waiting: rank 1 arrives " in first, result.shown
+        assert f" late at all_reduce because of {cause}" in first, result.shown
+        assert ("In[" in first) == (name == "if True:")
+        rows = [line.split() for line in result.lines]
+        assert rows[1][:4] == ["rank", "step", "compute", "input"]
+        assert [row[0] for row in rows[2:4]] == ["0", "1"]
+        assert "Times are per step, the average of 3 optimizer steps after the first one" in (
+            result.text
+        )
+
+
+def test_a_slow_loader_everywhere(two: Notebook) -> None:
+    result = two.ok(
+        "%%distributed --profile\nclass Slow(torch.utils.data.Dataset):\n"
+        "    def __len__(self):\n        return 4\n"
+        "    def __getitem__(self, place):\n"
+        "        time.sleep(0.5)\n        return torch.ones(10)\n"
+        "for x in torch.utils.data.DataLoader(Slow(), batch_size=1):\n    step(x)"
+    )
+    assert re.match(
+        r"Input-bound on all ranks: \d+ % of a step is waiting for the DataLoader\.",
+        result.lines[0],
+    ), result.shown
+
+
+def test_balanced_ranks_give_no_alarm(two: Notebook) -> None:
+    result = two.ok(
+        "%%distributed --profile --steps 3 --memory\n"
+        "for _ in range(5):\n    time.sleep(1)\n    step(torch.ones(4, 10))"
+    )
+    assert "rank 0" not in result.lines[0] and "rank 1" not in result.lines[0], result.shown
+    assert "Input" not in result.lines[0] and "late" not in result.lines[0], result.shown
+    assert "time.sleep" in result.lines[0], result.shown
+    assert "peak memory" in result.lines[1]
+    assert "the average of 2 optimizer steps after the first one" in result.text
+
+
+def test_the_trace_of_all_ranks(two: Notebook) -> None:
+    result = two.ok("%%distributed --profile\ndist.all_reduce(torch.ones(3))")
+    assert "the whole cell counts as one step" in result.text
+    named = re.search(r"Trace of all ranks: (\S+)", result.text)
+    assert named
+    text = two.ok(f"import gzip, json; print(open({named[1]!r}, 'rb').read().hex())").text
+    trace = json.loads(gzip.decompress(bytes.fromhex(text.strip())))
+    events = trace["traceEvents"]
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert names == {0: "rank 0", 1000: "rank 1"}
+    spans = {e["pid"]: e for e in events if e["name"] == "gloo:all_reduce"}
+    assert spans.keys() == {0, 1000}, "each rank has its own"
+    first, second = (spans[pid] for pid in (0, 1000))
+    assert first["ts"] < second["ts"] + second["dur"], "they are in it at the same time"
+    assert second["ts"] < first["ts"] + first["dur"]
+
+
+def test_a_cell_that_fails_keeps_its_trace(two: Notebook) -> None:
+    result = two.run("%%distributed --profile\ndist.all_reduce(torch.ones(3))\nif rank:\n    1 / 0")
+    assert result.status == "error" and "ZeroDivisionError" in result.error
+    assert "Trace of all ranks: profile-cell-" in result.text, result.shown
+    assert "of the cell" in result.lines[0]
+
+
+def test_mistakes(two: Notebook) -> None:
+    for options in ("--profile --steps 0", "--steps 3", "--memory", "--profile --steps many"):
+        assert two.refused(f"%%distributed {options}\npass") == "bad_option"
+    assert two.ok("%%distributed\nprint('in order')").lines == ["[0-1] in order"]
+
+
+def test_some_ranks(two: Notebook) -> None:
+    result = two.ok(
+        "%%distributed --ranks 1 --profile\nx = torch.ones(99, 99) @ torch.ones(99, 99)"
+    )
+    rows = [line.split()[0] for line in result.lines[1:3]]
+    assert rows == ["rank", "1"]

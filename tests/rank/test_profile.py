@@ -1,0 +1,104 @@
+"""From traces to numbers: of NCCL, for which no GPU is needed here, and of collectives at once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from jupyter_dist_server.common.flight_recorder import TorchEntry
+from jupyter_dist_server.rank.profile.intervals import common, length, union, without
+from jupyter_dist_server.rank.profile.reduction import reduce
+from jupyter_dist_server.rank.profile.sampler import Sample
+from jupyter_dist_server.rank.profile.trace import read_trace
+
+BASE = 1_700_000_000
+
+
+def event(name: str, cat: str, begin: float, end: float, **arguments: Any) -> dict[str, Any]:
+    """Return an event; in milliseconds."""
+    about = {"ph": "X", "name": name, "cat": cat, "pid": 1, "tid": 1, "args": arguments}
+    return about | {"ts": begin * 1000, "dur": (end - begin) * 1000}
+
+
+def text(*events: dict[str, Any]) -> bytes:
+    return json.dumps({"baseTimeNanoseconds": BASE * 10**9, "traceEvents": events}).encode()
+
+
+def ms(profile: Any, *names: str) -> list[float]:
+    return [round(getattr(profile, name) * 1000, 2) for name in names]
+
+
+def test_sets_of_moments() -> None:
+    some = union([(5, 6), (0, 1), (1, 3), (2, 2.5), (4, 4)])
+    assert some == [(0, 3), (5, 6)]
+    assert without(some, [(-1, 0.5), (1, 2), (5.5, 9)]) == [(0.5, 1), (2, 3), (5, 5.5)]
+    assert common(some, [(2, 5.5)]) == [(2, 3), (5, 5.5)]
+    assert common(some, []) == [] and length(some) == 4
+
+
+def test_kernels_of_nccl() -> None:
+    group = {"Process Group Name": "7", "Collective name": "allreduce"}
+    trace = text(
+        event("aten::mm", "cpu_op", 0, 1),
+        event("sgemm", "kernel", 10, 40),
+        event("ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)", "kernel", 30, 60, **group),
+        event("step", "gpu_user_annotation", 10, 40),
+        event("step", "user_annotation", 0, 1),
+        event("ncclDevKernel_SendRecv(…)", "kernel", 70, 80),
+        event("enumerate(DataLoader)#x.__next__", "user_annotation", 5, 20),
+        {"ph": "i", "name": "[memory]", "ts": 1, "args": {"Total Allocated": 4096}},
+    )
+    samples = [Sample(BASE + 0.0, BASE + 0.02, "In[1] line 2")]
+    profile = reduce(read_trace(trace), samples, [], [], (BASE, BASE + 0.1))
+    assert profile.steps == 0 and profile.memory == 4096
+    parts = ("compute", "input", "communication", "exposed")
+    assert ms(profile, *parts) == [30, 5, 40, 30]
+    (collective,) = profile.collectives
+    assert (collective.group, collective.number, collective.op) == ("7", 1, "allreduce")
+    assert ms(collective, "exposed") == [20]
+    before = {spent.name: round(spent.seconds * 1000) for spent in collective.before}
+    assert before == {"step": 20, "kernels": 20, "DataLoader": 5, "In[1] line 2": 10}
+
+
+def test_collectives_at_once_and_steps() -> None:
+    """What is waited for is the first one that ends; what begins one is no computation."""
+    trace = text(
+        event("autograd::engine", "cpu_op", 100, 110),
+        event("c10d::allreduce_", "cpu_op", 109, 110),
+        event("gloo:all_reduce", "user_annotation", 110, 140),
+        event("gloo:all_reduce", "user_annotation", 112, 150),
+        event("aten::mm", "cpu_op", 115, 125),
+        event("gloo:send", "user_annotation", 160, 165),
+        event("gloo:broadcast", "user_annotation", 310, 320),
+    )
+    steps = [BASE + moment for moment in (0.05, 0.2, 0.3)]
+    profile = reduce(read_trace(trace), [], [], steps, (BASE, BASE + 0.4))
+    assert (profile.dropped, profile.steps) == (1, 2)
+    assert ms(profile, "compute", "communication", "exposed") == [10, 45, 35]
+    assert [round(c.exposed * 1000) for c in profile.collectives] == [20, 10]
+    assert [c.number for c in profile.collectives] == [1, 2]
+
+
+def test_groups_are_known_from_the_recorder() -> None:
+    trace = read_trace(
+        text(
+            event("gloo:all_reduce", "user_annotation", 1, 2),
+            event("gloo:barrier", "user_annotation", 3, 4),
+        )
+    )
+
+    def entry(group: str, number: int, name: str) -> TorchEntry:
+        return TorchEntry((group, ""), number, 0, name, 0, [], [])
+
+    entries = [entry("3", 5, "gloo:all_reduce"), entry("0", 9, "gloo:barrier")]
+    found = reduce(trace, [], entries, [], (BASE, BASE + 1)).collectives
+    assert [(c.group, c.number) for c in found] == [("3", 5), ("0", 9)]
+    found = reduce(trace, [], entries[:1], [], (BASE, BASE + 1)).collectives
+    assert [(c.group, c.number) for c in found] == [("", 1), ("", 2)]
+
+
+def test_no_trace() -> None:
+    with pytest.raises(ValueError):
+        read_trace(b"{")
