@@ -24,7 +24,10 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str]]:
     return [(language, code) for language, code in found if language in languages]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/magics.md", "docs/values.md"])
+PAGES = ["README.md", "docs/magics.md", "docs/values.md", "docs/profiling.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_cells_of_a_page_run_in_order(page: str, new_notebook: Notebook) -> None:
     shown: list[str] = []
     for language, code in blocks(page, "python", "text"):

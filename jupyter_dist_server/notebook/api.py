@@ -159,7 +159,7 @@ class NotebookPool:
         chosen = self.choose(ranks)
         _, client = self._current.require()
         mover = self.mover()
-        name = mover.send_call((function, args, kwargs, _source(function)), chosen)
+        name = send_function(mover, function, chosen, *args, **kwargs)
         call = Call(client, self._current.loop, mover, name, chosen)
         self._current.keep_connected(call)
         self._current.ran.note(self._record, f"The notebook called {_name(function)}.")
@@ -200,6 +200,13 @@ def _told(said: RankStatus) -> dict[str, Any]:
 
 def _name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__name__", function))
+
+
+def send_function(
+    mover: Mover, function: Callable[..., Any], ranks: list[int], /, *args: Any, **kwargs: Any
+) -> str:
+    """Send a function and its arguments to ranks; return its name there, see `call_code`."""
+    return mover.send_call((function, args, kwargs, _source(function)), ranks)
 
 
 def _source(function: Callable[..., Any]) -> dict[str, list[str]]:

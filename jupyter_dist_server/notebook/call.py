@@ -25,6 +25,11 @@ from .output.publication import publish
 _Event = tuple[int, str, Content]
 
 
+def call_code(name: str) -> str:
+    """Return the code of a cell that calls a function which was sent."""
+    return f"get_ipython().kernel.dist_call({name!r})"
+
+
 class Call(Future[list[Any]]):
     """What the ranks will have returned, in their order.
 
@@ -56,7 +61,7 @@ class Call(Future[list[Any]]):
         # Begun before we return: the notebook's next cell then comes after it.
         self._replies = loop.submit(
             client.execute(
-                f"get_ipython().kernel.dist_call({name!r})",
+                call_code(name),
                 ranks,
                 lambda *event: self._events.put(event),
                 started=self._on_started,

@@ -20,6 +20,7 @@ from .magics.check_magics import CheckMagics
 from .magics.compatibility import CompatibilityMagics
 from .magics.export_magics import ExportMagics
 from .magics.pool_magics import PoolMagics
+from .magics.scale_magics import ScaleMagics
 from .magics.state_magics import StateMagics
 from .magics.value_magics import ValueMagics
 from .output.replay import Replay
@@ -33,6 +34,7 @@ MAGICS: tuple[type[DistMagics], ...] = (
     CellMagics,
     ValueMagics,
     CheckMagics,
+    ScaleMagics,
     ExportMagics,
     CompatibilityMagics,
     StateMagics,

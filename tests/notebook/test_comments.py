@@ -57,12 +57,14 @@ EACH = [
     "%dist_check x m  # equal",
     '%dist_vars --ranks "0"  # of one',
     "%dist_memory  # now",
+    "%dist_links  # how fast",
     "%dist_run -m this  # a module",
     "%dist_interrupt  # nothing runs",
     "%dist_debug  # nbdistributed's",
     '%dist_restart --ranks "1"  # one',
     "%dist_export --force '/dev/null'  # a script",
     "%dist_shutdown  # the end",
+    "def once(): pass\n%dist_scaling --ranks 1 once  # a function",
     "%dist_reset  # whatever there is",
 ]
 

@@ -92,7 +92,7 @@ def test_bad_options_of_dist_init(no_pool: Notebook, options: str, message: str)
 def test_every_magic_has_a_help_with_an_example(notebook: Notebook) -> None:
     names = "%dist_init %%distributed %%rank %dist_mode %dist_status %sync %dist_interrupt"
     names += " %dist_push %dist_pull %dist_scatter %dist_gather"
-    names += " %dist_check %dist_vars %dist_memory"
+    names += " %dist_check %dist_vars %dist_memory %dist_scaling %dist_links"
     for name in [*names.split(), "%dist_shutdown", "%dist_reset", "%dist_restart"]:
         code = f"get_ipython().inspector._get_info(get_ipython().find_line_magic('{name[1:]}'))"
         if name.startswith("%%"):

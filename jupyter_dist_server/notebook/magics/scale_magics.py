@@ -1,0 +1,109 @@
+"""The magics that measure how work scales with the number of ranks, and how fast links are."""
+
+from __future__ import annotations
+
+import argparse
+
+import msgspec
+from IPython.core.error import UsageError
+from IPython.core.magic import line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.display import Image, display
+
+from ...common.errors import DistError
+from ...verdicts.slow.links import LinkTime, link_rows, link_sentence
+from ...verdicts.slow.scaling import Run, Scaling, scaling_rows, scaling_sentence
+from ..cell import Options
+from ..output.results import CellResults
+from ..scaling import Work, figure, measured
+from ..script_code import script_code
+from .base import DistMagics
+from .options import no_options, parse, plain_usage
+from .status import aligned
+
+_SIZES = [1 << power for power in range(10, 27, 2)]
+"""Of tensors, in bytes: 1 KiB to 64 MiB."""
+_MEASURE = "__import__('jupyter_dist_server.rank.links', fromlist=['']).measure"
+
+
+@magics_class
+class ScaleMagics(DistMagics):
+    """How fast ranks are together."""
+
+    @plain_usage
+    @magic_arguments()
+    @argument("-r", "--ranks", default="1,2,4", help="the numbers of ranks; default: 1,2,4")
+    @argument("--weak", action="store_true", help="each rank does the same, however many there are")
+    @argument("work", help="a function of the notebook without arguments, or a script")
+    @argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
+    @line_magic
+    def dist_scaling(self, line: str) -> None:
+        """Run the same work on 1, 2 and 4 ranks; show the speed-up and where the rest went.
+
+        It starts a pool for each number of ranks, so the notebook must have none. The work runs
+        twice on each: profiled, and timed.
+
+        Examples::
+
+            %dist_scaling train
+            %dist_scaling --ranks 1,2,8 train.py --epochs 1
+        """
+        options = parse(self.dist_scaling, line)
+        sizes = _read_sizes(options.ranks)
+        work = self._work(options.work, options.arguments)
+        runs: list[Run] = []
+        try:
+            for run in measured(self.pool, work, sizes):
+                runs.append(run)
+        finally:
+            if runs:
+                self._show(Scaling(runs, options.weak))
+
+    def _work(self, name: str, arguments: list[str]) -> Work:
+        function = self.shell.user_ns.get(name)
+        if callable(function):
+            if arguments:
+                raise UsageError(f"{name} is a function, which is called without arguments")
+            return function  # type: ignore[no-any-return]
+        if name.isidentifier():
+            raise UsageError(f"the notebook has no function {name}, and it is no script")
+        return script_code(name, arguments)
+
+    def _show(self, scaling: Scaling) -> None:
+        if len(scaling.runs) > 1:
+            print(scaling_sentence(scaling))
+        print("\n".join(aligned(scaling_rows(scaling))))
+        if len(scaling.runs) > 1 and (png := figure(scaling)):
+            display(Image(png, format="png"))
+
+    @plain_usage
+    @line_magic
+    def dist_links(self, line: str) -> None:
+        """Measure the bandwidth of all_reduce on all ranks, by the size of the tensor.
+
+        Examples::
+
+            %dist_links
+        """
+        no_options("dist_links", line)
+        record, _ = self.pool.require()
+        size = record.world_size
+        if size < 2:
+            raise DistError("bad_ranks", "There are no links to measure: the pool has one rank.")
+        results = CellResults(range(size))
+        on_gpu = record.backend != "gloo" and record.ranks[0].device != "cpu"
+        device = f"__import__('torch').device({'device' if on_gpu else repr('cpu')})"
+        code = f"{_MEASURE}({_SIZES}, {device})"
+        self.pool.run(code, "", None, False, Options(quiet=True, results=results))
+        times = msgspec.json.decode(results[0].stdout, type=list[LinkTime])
+        print(link_sentence(times, size, record.backend))
+        print("\n".join(aligned(link_rows(times, size))))
+
+
+def _read_sizes(text: str) -> list[int]:
+    """Read ``1,2,4``."""
+    parts = [part.strip() for part in text.split(",")]
+    sizes = [int(part) for part in parts if part.isdecimal()]
+    if len(sizes) < len(parts) or 0 in sizes or sizes != sorted(set(sizes)):
+        raise UsageError(f"--ranks must be growing numbers of ranks, such as 1,2,4, not “{text}”")
+    return sizes

@@ -1,0 +1,95 @@
+"""Runs the same work on pools of several sizes, one after the other."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..client.profiles import profiles_of
+from ..client.values import Mover
+from ..common.errors import DistError
+from ..common.protocol.rank_messages import ProfileOptions
+from ..placement.request import PoolRequest
+from ..verdicts.slow.account import accounts, average
+from ..verdicts.slow.lateness import waiting
+from ..verdicts.slow.scaling import Run, Scaling
+from .api import send_function
+from .call import call_code
+from .cell import Options
+from .session.current_pool import CurrentPool
+
+Work = str | Callable[..., Any]
+"""Code of a cell, or a function of the notebook."""
+
+
+def measured(pool: CurrentPool, work: Work, sizes: Sequence[int]) -> Iterator[Run]:
+    """Run work on pools of some sizes, and yield what each took.
+
+    It runs twice on each pool: profiled, which also warms it up, then with nothing but a clock.
+
+    Raises
+    ------
+    DistError
+        If the notebook has a pool, or a pool cannot be started.
+    CellFailed
+        If the work fails.
+    """
+    requests = [PoolRequest.from_json({"num_ranks": size}) for size in sizes]
+    if pool.attach():
+        raise DistError(
+            "pool_exists",
+            "%dist_scaling starts its own pools, and this notebook already has a pool.",
+            "Stop it with %dist_shutdown first. Its variables are lost then.",
+        )
+    for size, request in zip(sizes, requests, strict=True):
+        pool.start(request, lambda _: None)
+        try:
+            yield _run(pool, work, size)
+        finally:
+            pool.stop()
+
+
+def _run(pool: CurrentPool, work: Work, size: int) -> Run:
+    _run_once(pool, work, Options(quiet=True, profile=ProfileOptions()))
+    _, client = pool.require()
+    said, _ = pool.loop.run(profiles_of(client, range(size)))
+    if failed := [profile for profile in said.values() if profile.status != "ok"]:
+        why = failed[0].why or "they did not run the work"
+        raise DistError("no_profile", f"The ranks could not be profiled: {why}.")
+    account = average(accounts(said, waiting(said)))
+    begun = time.perf_counter()
+    _run_once(pool, work, Options(quiet=True))
+    return Run(size, time.perf_counter() - begun, account)
+
+
+def _run_once(pool: CurrentPool, work: Work, options: Options) -> None:
+    if isinstance(work, str):
+        pool.run(work, "", None, False, options)
+        return
+    _, client = pool.require()
+    mover, ranks = Mover(client, pool.loop.run), pool.choose("")
+    name = send_function(mover, work, ranks)
+    try:
+        pool.run(call_code(name), "", None, False, options)
+    finally:
+        mover.forget(name, ranks)
+
+
+def figure(scaling: Scaling) -> bytes | None:
+    """Return a PNG of the speed-up by ranks; `None` if there is no matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None
+    sizes = [run.ranks for run in scaling.runs]
+    drawn = Figure(figsize=(4.5, 3), layout="constrained")
+    axes = drawn.add_subplot()
+    axes.plot(sizes, [size / sizes[0] for size in sizes], "--", color="gray", label="ideal")
+    axes.plot(sizes, [scaling.speed_up(run) for run in scaling.runs], "o-", label="measured")
+    axes.set(xlabel="ranks", ylabel="speed-up", xticks=sizes)
+    axes.legend()
+    png = io.BytesIO()
+    drawn.savefig(png, format="png", dpi=100)
+    return png.getvalue()
