@@ -10,6 +10,8 @@ import msgspec
 
 _PER_RANK = 1000
 """Numbers of processes that a rank has in the trace: its own, and one for each GPU."""
+_LANES = 1 << 30
+"""From here on, numbers of threads are lanes of ours: the operating system's are smaller."""
 _METADATA = {"process_name", "process_labels", "process_sort_index"}
 
 
@@ -38,7 +40,7 @@ def merge(traces: dict[int, bytes], file: Path) -> None:
         content: dict[str, Any] = msgspec.json.decode(gzip.decompress(trace))
         own = int(content.get("baseTimeNanoseconds", 0))
         base = own if base is None else base
-        events += _of_rank(rank, content["traceEvents"], (own - base) / 1000)
+        events += _of_rank(rank, content.get("traceEvents", []), (own - base) / 1000)
     whole = {"traceEvents": events, "displayTimeUnit": "ms", "baseTimeNanoseconds": base}
     with gzip.open(file, "wb", 3) as out:
         out.write(msgspec.json.encode(whole))
@@ -60,7 +62,7 @@ def _of_rank(rank: int, events: list[dict[str, Any]], later: float) -> list[dict
         if "id" in event:  # of an arrow from one event to another one
             changed["id"] = f"{rank}.{event['id']}"
         found.append(changed)
-    names = []
+    names = _in_lanes(found)
     for number in sorted(used):
         gpu = number % _PER_RANK
         name = f"rank {rank}, GPU {gpu - 1}" if gpu else f"rank {rank}"
@@ -68,3 +70,35 @@ def _of_rank(rank: int, events: list[dict[str, Any]], later: float) -> list[dict
         names.append(about | {"name": "process_name", "args": {"name": name}})
         names.append(about | {"name": "process_sort_index", "args": {"sort_index": number}})
     return names + found
+
+
+def _in_lanes(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Move events that overlap another one of their thread to a lane beside it; name these.
+
+    Perfetto drops what is neither within the event before it nor after it. A message of gloo
+    (``gloo:recv``) begins within an operation and ends after it.
+    """
+    lanes: dict[tuple[Any, Any], list[tuple[Any, list[int]]]] = {}
+    names: list[dict[str, Any]] = []
+    whole = [event for event in events if event["ph"] == "X"]
+    for event in sorted(whole, key=lambda event: (event["ts"], -event["dur"])):
+        thread = (event["pid"], event["tid"])
+        begin = round(event["ts"] * 1000)  # in nanoseconds, as Perfetto reads it
+        end = begin + round(event["dur"] * 1000)
+        there = lanes.setdefault(thread, [(event["tid"], [])])
+        lane = next((lane for lane in there if _fits(lane[1], begin, end)), None)
+        if lane is None:
+            lane = (_LANES + len(names), [])
+            there.append(lane)
+            about = {"ph": "M", "pid": event["pid"], "tid": lane[0], "name": "thread_name"}
+            names.append(about | {"args": {"name": f"beside thread {thread[1]}"}})
+        lane[1].append(end)
+        event["tid"] = lane[0]
+    return names
+
+
+def _fits(open_ends: list[int], begin: int, end: int) -> bool:
+    """Tell whether an event is within those that are open in a lane; drop what has ended."""
+    while open_ends and open_ends[-1] <= begin:
+        open_ends.pop()
+    return not open_ends or end <= open_ends[-1]

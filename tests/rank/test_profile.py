@@ -96,7 +96,10 @@ def test_groups_are_known_from_the_recorder() -> None:
     found = reduce(trace, [], entries, [], (BASE, BASE + 1)).collectives
     assert [(c.group, c.number) for c in found] == [("3", 5), ("0", 9)]
     found = reduce(trace, [], entries[:1], [], (BASE, BASE + 1)).collectives
-    assert [(c.group, c.number) for c in found] == [("", 1), ("", 2)]
+    assert [(c.group, c.number) for c in found] == [("", 1), ("", 2)], "of another collective"
+    profile = reduce(trace, [], entries[1:], [], (BASE, BASE + 1))
+    assert [(c.group, c.number) for c in profile.collectives] == [("0", 9)], "it knows the last"
+    assert profile.left_out == 1
 
 
 def test_no_trace() -> None:

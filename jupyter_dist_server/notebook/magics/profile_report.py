@@ -6,9 +6,12 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from IPython.core.error import UsageError
+from IPython.display import display
 
 from ...client.profiles import profiles_of
 from ...common.errors import DistError
@@ -56,7 +59,10 @@ def reported(pool: CurrentPool, ranks: Sequence[int], cell: int) -> Iterator[Non
     except DistError:  # it did not begin
         raise
     except BaseException:
-        _report(pool, ranks, cell)
+        try:
+            _report(pool, ranks, cell)
+        except DistError as error:  # the pool may have ended; why the cell failed matters more
+            print(f"The profile could not be fetched: {error.message}", file=sys.stderr)
         raise
     _report(pool, ranks, cell)
 
@@ -79,7 +85,19 @@ def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
         except (OSError, ValueError) as error:
             print(f"The trace could not be written to {file}: {error}", file=sys.stderr)
         else:
-            print(f"Trace of all ranks: {file.name} (open it in https://ui.perfetto.dev)")
+            _link(file.name)
+
+
+def _link(name: str) -> None:
+    """Show where the trace is, as a link that downloads it; the file is beside the notebook."""
+    perfetto = "https://ui.perfetto.dev"
+    link = f'<a href="{quote(name)}" download="{escape(name)}">{escape(name)}</a>'
+    viewer = f'<a href="{perfetto}" target="_blank" rel="noopener">{perfetto}</a>'
+    shown = {
+        "text/plain": f"Trace of all ranks: {name} (open it in {perfetto})",
+        "text/html": f"Trace of all ranks: {link} (open it in {viewer})",
+    }
+    display(shown, raw=True)
 
 
 def _missing(ranks: Sequence[int], said: dict[int, RankProfile]) -> list[str]:

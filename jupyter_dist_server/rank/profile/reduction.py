@@ -68,6 +68,7 @@ def reduce(
         for sample in samples
         for b, e in without([(sample.begin, sample.end)], hidden)
     ]
+    in_window = sum(not c.is_message and begin <= c.begin < end for c in trace.communication)
     told = [c for c in _numbered(trace.communication, entries) if begin <= c[0].begin < end]
     rest = without(without(without(window, busy), inputs), spans)
     return RankProfile(
@@ -83,7 +84,7 @@ def reduce(
         exposed=length(common(alone, window)),
         spent=_told(_spent(places, [(b, e, 0) for b, e in rest]).get(0, Counter())),
         collectives=_collectives(told[:_MOST], alone, labelled + places, begin),
-        left_out=max(0, len(told) - _MOST),
+        left_out=in_window - min(len(told), _MOST),
         memory=trace.memory,
     )
 
@@ -91,12 +92,13 @@ def reduce(
 def _numbered(
     communication: Iterable[Communication], entries: Sequence[TorchEntry]
 ) -> list[tuple[Communication, str, int]]:
-    """Return the collectives with group and number: the recorder knows them for gloo."""
+    """Return the collectives with group and number: the recorder knows the last ones of gloo."""
     collectives = [c for c in communication if not c.is_message]
-    if [c.name for c in collectives] == [entry.profiling_name for entry in entries]:
+    last = collectives[-len(entries) :] if entries else []
+    if entries and [c.name for c in last] == [entry.profiling_name for entry in entries]:
         return [
             (c, entry.process_group[0], entry.collective_seq_id)
-            for c, entry in zip(collectives, entries, strict=True)
+            for c, entry in zip(last, entries, strict=True)
         ]
     counts: Counter[str] = Counter()
     numbered = []

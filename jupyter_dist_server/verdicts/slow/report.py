@@ -78,7 +78,7 @@ def remarks(profiles: Profiles) -> list[str]:
     else:
         told.append("The cell calls no optimizer.step(): the whole cell counts as one step.")
     if left_out := max(profile.left_out for profile in profiles.values()):
-        told.append(f"Waiting is measured without the last {left_out:,} collectives.")
+        told.append(f"Waiting is measured without {left_out:,} collectives, as there are too many.")
     return told
 
 
