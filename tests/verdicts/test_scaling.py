@@ -49,6 +49,15 @@ def test_a_good_result_needs_no_explanation() -> None:
     )
 
 
+def test_where_it_went_is_not_known_without_a_profile() -> None:
+    scaling = Scaling([ONE, Run(4, 4.0, None)])
+    assert scaling_sentence(scaling) == (
+        "4 ranks are 2.0 times as fast as 1 rank: efficiency 50 %. "
+        "Where the rest went is not known, as the ranks could not be profiled."
+    )
+    assert scaling_rows(scaling)[2][4:] == ("-",) * 5
+
+
 def test_weak_scaling_from_two_ranks() -> None:
     scaling = Scaling([run(2, 8.0, compute=1.0), run(4, 10.0, compute=0.8, waiting=0.2)], weak=True)
     assert scaling_sentence(scaling) == (

@@ -17,12 +17,16 @@ class Run(msgspec.Struct, frozen=True):
 
     ranks: int
     seconds: float
-    account: Account
-    """Of the average rank, from a run that was profiled."""
+    account: Account | None
+    """Of the average rank, from a run that was profiled; `None` if that failed."""
 
     def spent(self, part: str) -> float:
         """Return the seconds of a part, from `_PARTS`."""
-        return self.seconds * self.account.part(getattr(self.account, part))
+        return self.seconds * self.part(part)
+
+    def part(self, part: str) -> float:
+        """Return a part of the time, from 0 to 1."""
+        return self.account.part(getattr(self.account, part)) if self.account else 0.0
 
 
 class Scaling(msgspec.Struct, frozen=True):
@@ -69,6 +73,8 @@ def scaling_sentence(scaling: Scaling) -> str:
     said = f"{_ranks(last)} {fast} {_ranks(first)}: efficiency {_percent(efficiency)}."
     if efficiency >= _GOOD:
         return said
+    if not (first.account and last.account):
+        return f"{said} Where the rest went is not known, as the ranks could not be profiled."
     lost = {part: scaling.lost(last, part) for part in _PARTS}
     most = max(lost, key=lambda part: lost[part])
     if lost[most] < _MOST * scaling.lost_in_all(last):
@@ -80,7 +86,7 @@ def scaling_rows(scaling: Scaling) -> list[tuple[str, ...]]:
     """Return a table: a header, and a row for each number of ranks."""
     rows: list[tuple[str, ...]] = [("ranks", "time", "speed-up", "efficiency", *_PARTS)]
     for run in scaling.runs:
-        parts = [_percent(run.account.part(getattr(run.account, part))) for part in _PARTS]
+        parts = [_percent(run.part(part)) if run.account else "-" for part in _PARTS]
         speed_up = f"{scaling.speed_up(run):.2f}"
         efficiency = _percent(scaling.efficiency(run))
         rows.append((str(run.ranks), _seconds(run.seconds), speed_up, efficiency, *parts))
