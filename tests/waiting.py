@@ -24,4 +24,4 @@ def wait_for(condition: Callable[[], Any], what: str, timeout: float = PATIENCE)
         if value := condition():
             return value
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout:g} s"
-        threading.Event().wait(max(0.02, _SHARE * (time.thread_time() - begun)))
+        threading.Event().wait(min(max(0.02, _SHARE * (time.thread_time() - begun)), 0.5))

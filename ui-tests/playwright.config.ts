@@ -33,7 +33,7 @@ export default defineConfig({
   workers: 1,
   forbidOnly: Boolean(process.env.CI),
   // The longest takes about 20 s on an idle machine.
-  timeout: 120_000,
+  timeout: 240_000,
   // A shared CI machine may stall for longer than any sensible limit.
   retries: process.env.CI ? 1 : 0,
   expect: { timeout: 45_000 },

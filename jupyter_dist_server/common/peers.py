@@ -61,7 +61,7 @@ def check_unix_peer(sock: socket.socket) -> None:
 
 
 def stranger_at(sock: socket.socket, patience: float = 0.0) -> str | None:
-    """Tell which other user has the other end of a TCP connection within this machine.
+    """Tell who else than this user may have the other end of a TCP connection on this machine.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ def stranger_at(sock: socket.socket, patience: float = 0.0) -> str | None:
     while True:
         end = _look_up(far, near)
         if end is None or end.state not in (_ESTABLISHED, _SYN_RECEIVED):
-            return "a user who has disconnected"
+            return "a process that has disconnected"
         # The other end is in the middle of the handshake while its listener drops our answer.
         if end.inode and end.state == _ESTABLISHED:
             return None if end.uid == os.getuid() else user_name(end.uid)
         if time.monotonic() > deadline:
-            return "a user who does not accept the connection"
+            return "a process that does not accept the connection"
         time.sleep(0.001)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -75,7 +76,9 @@ def _machine(
     (folder / "stalls").write_text("")
     yield server, state
     # A sampler that is at work when the server is stopped must go with it, as `close` checks.
-    wait_for(lambda: Client(server).get("gpus/history") and samplers(server), "a sampler")
+    # Not `get`: to validate the history takes longer than a sampler waits for the next question.
+    history = partial(Client(server).raw, "GET", "jupyter-dist/gpus/history")
+    wait_for(lambda: history().status == 200 and samplers(server), "a sampler")
     server.close()
     check(folder / "stalls")
 

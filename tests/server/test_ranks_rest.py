@@ -131,10 +131,11 @@ def test_a_verdict_says_whom_a_rank_waits_for(
 
     def look() -> dict[str, Any] | None:
         verdict: dict[str, Any] | None = client.get(f"pools/{pool}/verdict")["verdict"]
-        return verdict if verdict and verdict["ranks"] == [1] else None
+        # Where rank 1 has not received the cell yet, it is said to be idle.
+        return verdict if verdict and "it has finished its cell." in verdict["sentence"] else None
 
     verdict = wait_for(look, "a verdict")
-    assert verdict["kind"] == "never_joined" and verdict["line"] == 3
+    assert verdict["kind"] == "never_joined" and verdict["line"] == 3 and verdict["ranks"] == [1]
     assert "Rank 1 never began it: it has finished its cell." in verdict["sentence"]
     assert client.get(f"pools/{pool}/verdict?seconds=3600") == {"verdict": None}
     assert client.call("GET", f"pools/{pool}/verdict?seconds=x").status == 400

@@ -125,8 +125,8 @@ class GlooGuard:
         if strangers:
             raise DistError(
                 "stranger_refused",
-                f"Another user connected to the process group of rank {self._rank}: "
-                f"{strangers[0]}. The rank ended the group and read nothing from that user.",
+                f"Perhaps another user connected to the process group of rank {self._rank}: at the "
+                f"other end is {strangers[0]}. The rank ended the group and read nothing from it.",
                 "Try again. If it happens again, tell the machine's administrator.",
             )
 
