@@ -12,8 +12,8 @@ from .torch_internals import (
     BACKWARD,
     DDP_INNER_MODULES,
     DDP_MODULE,
+    NO_CALLS,
     WAITING_MODULES,
-    WRAPPER,
 )
 
 
@@ -25,7 +25,7 @@ def whereabouts() -> Whereabouts:
     while frame is not None:
         caller, name = frame.f_back, frame.f_code.co_name
         backward |= name == BACKWARD
-        if _module(frame) in WAITING_MODULES and name != WRAPPER:
+        if _module(frame) in WAITING_MODULES and name not in NO_CALLS:
             call = name
         if _module(frame) == DDP_MODULE and innermost in DDP_INNER_MODULES:
             call = DDP

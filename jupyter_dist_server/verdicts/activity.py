@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..common.protocol.collectives import BACKWARD, DDP, WAITING_MODULES, WRAPPER
+from ..common.protocol.collectives import BACKWARD, DDP, NO_CALLS, WAITING_MODULES
 from ..common.protocol.evidence import CodePlace, Frame, RankEvidence
 
 _WRAPPED_MODELS = "torch.nn.parallel.distributed"
@@ -15,12 +15,12 @@ _NETWORK = ("socket", "ssl", "http.client", "urllib", "urllib3", "requests")
 
 def waits_in(evidence: RankEvidence) -> str | None:
     """Return the function of torch in which the main thread waits for other ranks."""
-    if not evidence.stack:
+    if not evidence.stack or _imports_torch(evidence.stack):
         return None
     if any(frame.function == BACKWARD for frame in evidence.stack):
         return "backward"
     for frame in reversed(evidence.stack):  # what the cell calls, not what that is made of
-        if frame.module in WAITING_MODULES and frame.function != WRAPPER:
+        if frame.module in WAITING_MODULES and frame.function not in NO_CALLS:
             return frame.function
     innermost = evidence.stack[0]
     if any(frame.module == _WRAPPED_MODELS for frame in evidence.stack[:2]):
@@ -29,6 +29,11 @@ def waits_in(evidence: RankEvidence) -> str | None:
         return "wait"
     call = innermost.call or ""
     return "wait" if call.rpartition(".")[2] in ("wait", "wait_tensor", "synchronize") else None
+
+
+def _imports_torch(stack: list[Frame]) -> bool:
+    """Tell whether a module of torch is being imported, which takes seconds, and is no call."""
+    return any(f.function == "<module>" and f.module.startswith("torch.") for f in stack)
 
 
 def may_come(evidence: RankEvidence) -> bool:

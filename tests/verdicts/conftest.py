@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from ..pool_driver import client_of, request, running
+from ..waiting import PATIENCE
 from .scene import SIZE, Scene
 
 
@@ -24,7 +26,9 @@ async def pool_of_scenes(
 @pytest.fixture
 async def scene(pool_of_scenes: Scene) -> Scene:
     """Return ranks that are idle, and have a process group of which nothing was used yet."""
-    pool_of_scenes.client.group.break_up()
-    assert await pool_of_scenes.client.repair_group()
+    client, deadline = pool_of_scenes.client, time.monotonic() + PATIENCE
+    client.group.break_up()
+    while not await client.repair_group():  # a rank may still write a long traceback
+        assert time.monotonic() < deadline
     await pool_of_scenes.ok("import time")
     return pool_of_scenes

@@ -69,7 +69,12 @@ class Scene:
         """Run a cell, always as In[9], until it is left; stop what still runs then."""
         begun: list[Execution] = []
         work = self.client.execute(
-            code, ranks, lambda *_: None, execution_count=9, started=begun.append
+            code,
+            ranks,
+            lambda *_: None,
+            execution_count=9,
+            allow_stdin=True,
+            started=begun.append,
         )
         cell = asyncio.create_task(work)
         try:

@@ -34,6 +34,12 @@ def instead(name: str, work: str, does: str, stuck: bool = False) -> Case:
 
 
 SCENES = [
+    instead(
+        "`input()`", "input('go on?')", "it waits for an answer to `input()`, In[9] line 2.", True
+    ),
+    instead(
+        "a breakpoint", "breakpoint()", "it waits for you in the debugger, In[9] line 2.", True
+    ),
     instead("a loop", "while True: pass", "it is in Python code, In[9] line 2."),
     instead(
         "a lock",
@@ -96,6 +102,19 @@ async def test_a_stopped_process(scene: Scene) -> None:
             assert verdict.remedies[-1].magic == "%dist_restart --ranks 1"
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_a_stopped_agent(scene: Scene) -> None:
+    """Nobody needs it to find out why ranks wait, nor to free them."""
+    snapshot = scene.client.link.snapshot
+    assert snapshot and snapshot.process
+    os.kill(snapshot.process.pid, signal.SIGSTOP)
+    try:
+        told = f"{others_wait(2)}Rank 1 never began it: it has finished its cell."
+        await scene.says(f"if rank != 1:\n    {STEP}", told)
+    finally:
+        os.kill(snapshot.process.pid, signal.SIGCONT)
 
 
 async def test_c_code_that_holds_the_gil(scene: Scene, tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ import pytest
 
 from .scene import Case, Scene
 
+SENDS_LATER = "import time\nif rank == 1:\n    time.sleep(600)\n"
+"""gloo compares nothing until data arrive, and ends a rank then; NCCL does not even then."""
+
 SCENES = [
     Case(
         "another collective",
@@ -26,6 +29,18 @@ SCENES = [
         "if rank == 2:\n    dist.barrier()\ndist.all_reduce(torch.ones(4))",
         "The ranks disagree on collective #N: ranks 0-1 began all_reduce (4 × float32) at "
         "In[9] line 3 and rank 2 began barrier at In[9] line 2.",
+    ),
+    Case(
+        "another shape",
+        f"{SENDS_LATER}dist.broadcast(torch.ones(20 if rank < 2 else 30), 1)",
+        "The ranks disagree on collective #N: rank 0 began broadcast (20 × float32) at "
+        "In[9] line 4 and rank 2 began broadcast (30 × float32) at In[9] line 4.",
+    ),
+    Case(
+        "another dtype",
+        f"{SENDS_LATER}x = torch.ones(20)\ndist.broadcast(x if rank < 2 else x.double(), 1)",
+        "The ranks disagree on collective #N: rank 0 began broadcast (20 × float32) at "
+        "In[9] line 5 and rank 2 began broadcast (20 × float64) at In[9] line 5.",
     ),
 ]
 

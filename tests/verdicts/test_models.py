@@ -46,6 +46,19 @@ SCENES = [
         "`model = DDP(torch.nn.Linear(4, 4))` at In[9] line 3. "
         "Rank 0 never began it: it has finished its cell.",
     ),
+    Case(
+        "forward of FSDP2 that a rank leaves out",
+        f"{FSDP}if rank != 1:\n    model(torch.ones(2, 6))",
+        "Ranks 0,2 wait in all_gather #N (14 × float32), begun by `model(torch.ones(2, 6))` at "
+        "In[9] line 6. Rank 1 never began it: it has finished its cell.",
+    ),
+    Case(
+        "forward of FSDP2 while a rank sleeps",
+        f"import time\n{FSDP}if rank == 1:\n    time.sleep(600)\nmodel(torch.ones(2, 6))",
+        "Ranks 0,2 wait in all_gather #N (14 × float32), begun by `model(torch.ones(2, 6))` at "
+        "In[9] line 8. Rank 1 has not begun it: it is in `time.sleep`, In[9] line 7.",
+        stuck=False,
+    ),
 ]
 
 

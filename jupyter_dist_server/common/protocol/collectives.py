@@ -10,8 +10,8 @@ WAITING_MODULES = (
     "torch.distributed.rpc.api",
 )
 """Modules whose functions wait for other ranks. More of torch does, but by these."""
-WRAPPER = "wrapper"
-"""What torch calls the functions around its own."""
+NO_CALLS = frozenset(["wrapper", "<module>"])
+"""What torch calls the functions around its own, and Python the code of a module."""
 BACKWARD = "_engine_run_backward"
 """torch's function in which gradients are computed, and exchanged if a model is wrapped."""
 

@@ -1,0 +1,29 @@
+"""What a stack says of a rank."""
+
+from __future__ import annotations
+
+import pytest
+
+from jupyter_dist_server.common.protocol.evidence import CodePlace, Frame, RankEvidence
+from jupyter_dist_server.verdicts.activity import waits_in
+
+
+def stack(*calls: str) -> RankEvidence:
+    """Return the evidence of a rank that is in the first of these, called by the next."""
+    frames = [Frame(*call.split(":"), CodePlace("torch.py", 1)) for call in calls]
+    return RankEvidence(stack=[*frames, Frame("__main__", "<module>", CodePlace("In[9]", 2))])
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "torch.distributed.distributed_c10d",
+        "torch.nn.parallel.distributed",
+        "torch.distributed.fsdp._fully_shard",
+    ],
+)
+def test_a_module_that_is_imported_is_no_wait(module: str) -> None:
+    """The first import takes seconds, on a busy machine more than the limit."""
+    assert waits_in(stack("importlib._bootstrap:_load", f"{module}:<module>")) is None
+    assert waits_in(stack(f"{module}:Options", f"{module}:<module>")) is None
+    assert waits_in(stack(f"{module}:step"))
