@@ -14,6 +14,7 @@
 #   make bench-front-end   measures in a browser what the timeline and long outputs cost
 #   make bench-queue   measures the queue of batch jobs, beside those peers that are installed
 #   make demo-queue   shows the queue on four pretend GPUs, in a minute
+#   make demo-cluster   runs the quickstart on two hosts with Slurm and Ray; needs root, and what is installed of them
 #   make screenshots   takes the pictures in docs/images
 #   make test-oldest   runs the tests in Python with the oldest versions allowed; needs Python 3.10
 #   make ui-test-oldest   runs the browser tests in the oldest JupyterLab allowed; needs Python 3.10
@@ -49,7 +50,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end bench-queue demo-queue screenshots test test-under-load chaos soak test-oldest ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -134,6 +135,9 @@ bench-queue: $(INSTALLED)
 
 demo-queue: $(INSTALLED)
 	python -m tools.demo_queue
+
+demo-cluster: $(INSTALLED)
+	python -m tools.demo_cluster
 
 bench-front-end: $(LINKED) $(UI_MODULES)
 	source tools/chromium.sh && cd ui-tests && jlpm playwright test --config benchmarks/playwright.config.ts $(PLAYWRIGHT_OPTIONS)

@@ -168,7 +168,10 @@ class Nodes:
             command = python_command(python, _MODULE)
             engine = named(self._config.engine)
             try:
-                link.process = engine.start(link.node.name, command, theirs.fileno(), file)
+                gpus = {self._config.ranks[rank].device for rank in link.node.ranks} - {"cpu"}
+                link.process = engine.start(
+                    link.node.name, command, theirs.fileno(), file, len(gpus)
+                )
             except OSError as error:
                 ours.close()
                 said = f"The engine {engine.name} does not work: {error}."

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from ..common.errors import DistError
 from .engine import Engine
+from .ray import Ray
 from .slurm import Slurm
 
 LOCAL = "local"
 """The name for having none: a pool of this machine only."""
-_ENGINES: tuple[Engine, ...] = (Slurm(),)
+_ENGINES: tuple[Engine, ...] = (Slurm(), Ray())
 ENGINES = (LOCAL, *(engine.name for engine in _ENGINES))
 
 
@@ -34,8 +35,10 @@ def engine_for(environment: Mapping[str, str], name: str = "") -> Engine:
         )
     raise DistError(
         "no_nodes",
-        "A pool on several nodes needs a Slurm allocation, and this notebook is in none.",
-        "Start JupyterLab inside one: salloc -N2, then srun --overlap -N1 --pty jupyter lab.",
+        "A pool on several nodes needs a Slurm allocation or a Ray cluster, and this notebook is "
+        "in none.",
+        "Start JupyterLab in an allocation: salloc -N2, then srun --overlap -N1 --pty jupyter lab. "
+        "Or choose Ray with --engine ray.",
         field="nodes",
     )
 

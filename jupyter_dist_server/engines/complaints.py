@@ -9,7 +9,7 @@ from ..common.protocol.reason import Reason
 
 _HINT = "That node needs the same Python environment as the notebook, at the same path."
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
-_NO_PYTHON = re.compile(r"No such file or directory|Permission denied|Exec format error")
+_NO_PYTHON = re.compile(r"No such file or directory|not found|Permission denied|Exec format error")
 _PACKAGE = "jupyter_dist_server"
 
 

@@ -36,8 +36,15 @@ class Engine(Protocol):
         """Tell whether an environment is in a cluster of its kind."""
         ...
 
-    def nodes(self, environment: Mapping[str, str]) -> list[Node]:
+    def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
         """Return the nodes that may be used; blocks for as long as the cluster takes.
+
+        Parameters
+        ----------
+        environment : mapping
+            The notebook kernel's.
+        python : str
+            Its interpreter; empty is this process's own.
 
         Raises
         ------
@@ -46,7 +53,9 @@ class Engine(Protocol):
         """
         ...
 
-    def start(self, node: str, command: list[str], stream: int, log: BinaryIO) -> RemoteProcess:
+    def start(
+        self, node: str, command: list[str], stream: int, log: BinaryIO, gpus: int
+    ) -> RemoteProcess:
         """Start a process on a node, in our environment and working directory.
 
         Parameters
@@ -59,6 +68,8 @@ class Engine(Protocol):
             Descriptor of a socket: its stdin and stdout.
         log : file
             For its stderr, and what the engine says.
+        gpus : int
+            How many it is to have, if the engine decides on that.
 
         Raises
         ------

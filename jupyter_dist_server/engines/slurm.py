@@ -40,7 +40,7 @@ class Slurm:
         """Tell whether an environment is that of a job."""
         return "SLURM_JOB_ID" in environment and bool(environment.get("SLURM_JOB_NODELIST"))
 
-    def nodes(self, environment: Mapping[str, str]) -> list[Node]:
+    def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
         """Return the nodes of the allocation.
 
         Raises
@@ -83,8 +83,10 @@ class Slurm:
                 nodes.append(Node(name, _resolved(str(fields.get("NodeAddr", name))), is_here))
         return nodes
 
-    def start(self, node: str, command: list[str], stream: int, log: BinaryIO) -> RemoteProcess:
-        """Run a command on a node as a step of the job."""
+    def start(
+        self, node: str, command: list[str], stream: int, log: BinaryIO, gpus: int
+    ) -> RemoteProcess:
+        """Run a command on a node as a step of the job, with all of its GPUs there."""
         return subprocess.Popen(
             [*_STEP, f"--nodelist={node}", *command],
             stdin=stream,

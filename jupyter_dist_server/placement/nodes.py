@@ -142,7 +142,7 @@ def spread(request: PoolRequest, setting: str = "") -> tuple[PoolRequest, Spread
         return request, None
     environment = environment_of(request)
     engine = engine_for(environment, request.engine or setting)
-    found = engine.nodes(environment)
+    found = engine.nodes(environment, request.python)
     chosen = _chosen(request, found)
     spread = Spread(engine.name, tuple(chosen), request)
     return spread.on_first(), spread if len(chosen) > 1 else None

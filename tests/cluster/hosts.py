@@ -1,10 +1,11 @@
-"""Two hosts on this machine: each has a network, a host name and temporary folder of its own.
+"""Hosts on this machine: each has a network, a host name and temporary folder of its own.
 
-They are joined by a bridge, with Debian's Slurm on them: its controller, and a `slurmd` each.
+They are joined by a bridge.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -12,63 +13,47 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from ..waiting import wait_for
+import psutil
 
-NEEDED = ("ip", "nsenter", "unshare", "munged", "slurmctld", "slurmd", "salloc", "srun")
-SLURM_CONF = """
-ClusterName=jdist
-SlurmctldHost=controller({net}.254)
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={base}/run/munge.socket
-StateSaveLocation={base}/state
-SlurmdSpoolDir={base}/spool-%n
-SlurmctldPidFile={base}/run/slurmctld.pid
-SlurmdPidFile={base}/run/slurmd-%n.pid
-SlurmctldLogFile={base}/log/slurmctld.log
-SlurmdLogFile={base}/log/slurmd-%n.log
-SlurmctldPort=16817
-SlurmdPort=16818
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-SchedulerParameters=sched_min_interval=0
-MpiDefault=none
-ReturnToService=2
-JobCompType=jobcomp/none
-AccountingStorageType=accounting_storage/none
-NodeName=n1 NodeAddr={net}.1 NodeHostname=n1 CPUs=2 State=UNKNOWN
-NodeName=n2 NodeAddr={net}.2 NodeHostname=n2 CPUs=2 State=UNKNOWN
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES:8
-"""
+NEEDED = ("ip", "nsenter", "unshare")
 
 
-def why_not() -> str:
+def why_no_hosts() -> str:
     """Say why there can be no such hosts here; empty if there can."""
     if os.geteuid() != 0:
         return "needs root, for network namespaces"
     if missing := [name for name in NEEDED if not shutil.which(name)]:
-        return f"needs {', '.join(missing)}: apt-get install iproute2 slurm-wlm munge"
+        return f"needs {', '.join(missing)}: apt-get install iproute2"
     made = subprocess.run(["unshare", "--net", "--uts", "--mount", "true"], capture_output=True)
     return "" if made.returncode == 0 else f"no namespaces here: {made.stderr.decode().strip()}"
 
 
 class Hosts:
-    """Two hosts, ``n1`` and ``n2``."""
+    """Hosts ``n1``, ``n2`` and so on.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    count : int
+        How many.
+
+    Attributes
+    ----------
+    variables : dict
+        Added to the environment of programs on the hosts.
+    """
+
+    def __init__(self, count: int = 2) -> None:
+        self.numbers = range(1, count + 1)
         self.base = Path(tempfile.mkdtemp(prefix="jh-"))
+        self.net = f"10.{100 + secrets.randbelow(100)}.{secrets.randbelow(250)}"
+        self.variables = {"HOME": str(self.base / "home"), "TMPDIR": str(self.base / "tmp")}
         self._tag = secrets.token_hex(2)
-        self._net = f"10.{100 + secrets.randbelow(100)}.{secrets.randbelow(250)}"
         self._processes: list[subprocess.Popen[bytes]] = []
         self._namespaces: list[subprocess.Popen[bytes]] = []
-        for name in ("run", "log", "state", "spool-n1", "spool-n2", "tmp", "home"):
+        for name in ("run", "log", "tmp", "home"):
             (self.base / name).mkdir()
         try:
             self._make_network()
-            self._start_slurm()
         except BaseException:
             self.close()
             raise
@@ -76,9 +61,9 @@ class Hosts:
     def _make_network(self) -> None:
         bridge = f"jb{self._tag}"
         _run("ip", "link", "add", bridge, "type", "bridge")
-        _run("ip", "addr", "add", f"{self._net}.254/24", "dev", bridge)
+        _run("ip", "addr", "add", f"{self.net}.254/24", "dev", bridge)
         _run("ip", "link", "set", bridge, "up")
-        for number in (1, 2):
+        for number in self.numbers:
             # The hosts last as long as this process; each has files of its own in its /…/tmp.
             made = f"hostname n{number} && mount -t tmpfs tmpfs {self.base}/tmp && echo made"
             host = subprocess.Popen(
@@ -93,10 +78,14 @@ class Hosts:
             _run("ip", "link", "set", link, "master", bridge, "up")
             for words in (
                 "link set lo up",
-                f"addr add {self._net}.{number}/24 dev eth0",
+                f"addr add {self.address(number)}/24 dev eth0",
                 "link set eth0 up",
             ):
                 self.run(number, "ip", *words.split())
+
+    def address(self, number: int) -> str:
+        """Return where the others reach a host."""
+        return f"{self.net}.{number}"
 
     def link(self, number: int) -> str:
         """Return the end of a host's cable that is in the bridge."""
@@ -110,11 +99,16 @@ class Hosts:
         """Plug it in again."""
         _run("ip", "link", "set", self.link(number), "up")
 
+    def slow(self, number: int, milliseconds: int) -> None:
+        """Delay what a host sends by some time, until it is 0."""
+        netem = ("root", "netem", "delay", f"{milliseconds}ms") if milliseconds else ("root",)
+        what = "replace" if milliseconds else "del"
+        self.run(number, "tc", "qdisc", what, "dev", "eth0", *netem)
+
     @property
     def environment(self) -> dict[str, str]:
         """Return what programs on the hosts need."""
-        ours = {"SLURM_CONF": str(self.base / "slurm.conf"), "HOME": str(self.base / "home")}
-        return {**os.environ, **ours, "TMPDIR": str(self.base / "tmp")}
+        return {**os.environ, **self.variables}
 
     def command(self, number: int, *words: str) -> list[str]:
         """Return a command that runs another one on a host."""
@@ -127,65 +121,61 @@ class Hosts:
 
     def folders(self, number: int) -> list[str]:
         """Return the private folders of pools on a host."""
-        return [
-            name
-            for name in self.run(number, "ls", str(self.base / "tmp")).split()
-            if "jdist" in name
-        ]
+        names = self.run(number, "ls", str(self.base / "tmp")).split()
+        return [name for name in names if "jdist" in name]
 
-    def _daemon(self, name: str, *words: str) -> None:
+    def processes(self, number: int, name: str = "") -> list[psutil.Process]:
+        """Return the processes on a host, or those with some name."""
+        host = self._namespaces[number - 1].pid
+        ours = os.readlink(f"/proc/{host}/ns/uts")
+        found = []
+        for process in psutil.process_iter(["name"]):
+            if process.pid != host and name in ("", process.info["name"]):
+                with contextlib.suppress(OSError):  # it has just ended, or is not ours
+                    if os.readlink(f"/proc/{process.pid}/ns/uts") == ours:
+                        found.append(process)
+        return found
+
+    def daemon(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        """Start a process that runs as long as the hosts; ``log/NAME.out`` has what it says."""
         with (self.base / "log" / f"{name}.out").open("wb") as log:
-            self._processes.append(
-                subprocess.Popen(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=self.environment,
-                    start_new_session=True,
-                )
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                start_new_session=True,
             )
-
-    def _start_slurm(self) -> None:
-        (self.base / "slurm.conf").write_text(SLURM_CONF.format(base=self.base, net=self._net))
-        run = self.base / "run"
-        key = run / "munge.key"
-        key.write_bytes(secrets.token_bytes(1024))
-        key.chmod(0o400)
-        files = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log"}
-        options = [f"--{option}={run}/munge.{end}" for option, end in files.items()]
-        options.append(f"--seed-file={run}/munge.seed")
-        self._daemon("munged", "munged", "--foreground", "--force", *options)
-        wait_for((run / "munge.socket").exists, "the start of munged")
-        start = "hostname controller; exec slurmctld -c -D"
-        self._daemon("slurmctld", "unshare", "--uts", "sh", "-c", start)
-        for number in (1, 2):
-            self._daemon(
-                f"slurmd{number}", *self.command(number, "slurmd", "-D", "-N", f"n{number}")
-            )
-        idle = ["sinfo", "--noheader", "--format=%T %D"]
-        wait_for(lambda: "idle 2" in self._ask(*idle), "the start of Slurm")
-
-    def _ask(self, *words: str) -> str:
-        asked = subprocess.run(words, env=self.environment, capture_output=True, text=True)
-        return asked.stdout
+        self._processes.append(process)
+        return process
 
     def close(self) -> None:
         """Remove all that was made."""
-        for process in [*reversed(self._processes), *self._namespaces]:
+        for process in reversed(self._processes):
             process.terminate()
-        for process in [*self._processes, *self._namespaces]:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        for link in (self.link(1), self.link(2), f"jb{self._tag}"):
+        for process in self._processes:
+            _wait(process)
+        for number, host in enumerate(self._namespaces, 1):
+            for left in self.processes(number):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    left.kill()
+            host.terminate()
+            _wait(host)
+        for link in (*map(self.link, self.numbers), f"jb{self._tag}"):
             subprocess.run(["ip", "link", "del", link], capture_output=True, check=False)
         shutil.rmtree(self.base, ignore_errors=True)
 
 
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 def _run(*words: str, env: dict[str, str] | None = None) -> str:
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
+    assert done.returncode == 0, f"{' '.join(words)}: {done.stdout} {done.stderr}"
     return done.stdout

@@ -5,89 +5,42 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import venv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
 from ..waiting import wait_for
-from .hosts import Hosts, why_not
+from .hosts import Hosts
+from .lab import Lab
+from .slurm_hosts import start_slurm, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"
+SALLOC = ("salloc", "--nodes=2", "--quiet")
 LOST_WITHIN = 5.0
 """Seconds within which the cell says that a node is cut off."""
-
-
-class Lab:
-    """A shell on the first node, inside an allocation."""
-
-    def __init__(self, hosts: Hosts, *step: str) -> None:
-        shell = [*step, sys.executable, "-m", f"{__package__}.shell"]
-        command = ["salloc", "--nodes=2", "--quiet", *shell]
-        self._process = subprocess.Popen(
-            hosts.command(1, *command),
-            env=hosts.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def begin(self, cell: str) -> None:
-        """Send a cell."""
-        assert self._process.stdin
-        print(json.dumps(cell), file=self._process.stdin, flush=True)
-
-    def end(self) -> dict[str, Any]:
-        """Wait for the cell's end."""
-        assert self._process.stdout
-        line = self._process.stdout.readline()
-        assert line, "the shell has ended"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def run(self, cell: str) -> dict[str, Any]:
-        """Run a cell."""
-        self.begin(cell)
-        return self.end()
-
-    def ok(self, cell: str) -> str:
-        """Run a cell that does not fail; return what it shows."""
-        answer = self.run(cell)
-        assert not answer["error"], answer
-        text: str = answer["text"]
-        return text
-
-    def close(self) -> None:
-        """End the shell, and so its allocation."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        try:
-            self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
 
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[Hosts]:
     """Return two hosts with Slurm."""
     hosts = Hosts()
-    yield hosts
-    hosts.close()
+    try:
+        start_slurm(hosts)
+        yield hosts
+    finally:
+        hosts.close()
 
 
 @pytest.fixture
 def lab(hosts: Hosts, request: pytest.FixtureRequest) -> Iterator[Lab]:
     """Return a shell with a pool on two nodes; nothing of it is left on either."""
-    lab = Lab(hosts, *getattr(request, "param", "").split())
+    lab = Lab(hosts, *SALLOC, *getattr(request, "param", "").split())
     try:
         lab.ok("%load_ext jupyter_dist_server")
         lab.ok("%dist_init --nodes 2 -n 4")
@@ -191,29 +144,15 @@ def test_who_has_no_key_is_refused_and_a_lost_agent_replaced(lab: Lab, hosts: Ho
     refused = "Refused a connection without the pool's keys"
     wait_for(lambda: refused in hosts.run(2, "cat", f"{tmp}/{theirs}/rank-2.log"), "a line")
     assert "sum 4.0" in lab.ok(SUM)
-    (agent,) = _processes("dist-agent", "n2", hosts)
+    (agent,) = hosts.processes(2, "dist-agent")
     agent.kill()
     wait_for(lambda: "the agent on its node n2 ended" in lab.ok("%dist_status"), "a word of it")
     lab.ok("%dist_restart --ranks 2,3")
     assert "sum 4.0" in lab.ok(SUM)
 
 
-def _processes(name: str, node: str, hosts: Hosts) -> list[psutil.Process]:
-    tmp = hosts.base / "tmp"
-    everybody = psutil.process_iter(["name"])
-    return [one for one in everybody if one.info["name"] == name and _is_on(one, node, tmp)]
-
-
-def _is_on(process: psutil.Process, node: str, tmp: Path) -> bool:
-    try:
-        environment = process.environ()
-    except psutil.Error:  # it has just ended
-        return False
-    return environment.get("SLURMD_NODENAME") == node and environment["TMPDIR"] == str(tmp)
-
-
 def test_nothing_is_left_when_the_shell_is_killed(hosts: Hosts) -> None:
-    lab = Lab(hosts)
+    lab = Lab(hosts, *SALLOC)
     lab.ok("%load_ext jupyter_dist_server")
     lab.ok("%dist_init --nodes 2 -n 2")
     assert hosts.folders(1) and hosts.folders(2)
@@ -223,7 +162,7 @@ def test_nothing_is_left_when_the_shell_is_killed(hosts: Hosts) -> None:
 
 
 def test_what_cannot_be_is_said(hosts: Hosts) -> None:
-    lab = Lab(hosts)
+    lab = Lab(hosts, *SALLOC)
     try:
         lab.ok("%load_ext jupyter_dist_server")
         answer = lab.run("%dist_init --nodes 3 -n 3")
@@ -244,10 +183,9 @@ def test_what_cannot_be_is_said(hosts: Hosts) -> None:
         assert not hosts.folders(1) and not hosts.folders(2)
         lab.begin("%dist_init --nodes 2 -n 4")
         # Of a rank that is stopped while it starts, nothing is heard; then its agent is killed.
-        wait_for(lambda: _processes("dist-rank-3", "n2", hosts), "the start of a rank")
-        (rank,), (agent,) = (
-            _processes(name, "n2", hosts) for name in ("dist-rank-3", "dist-agent")
-        )
+        wait_for(lambda: hosts.processes(2, "dist-rank-3"), "the start of a rank")
+        (rank,) = hosts.processes(2, "dist-rank-3")
+        (agent,) = hosts.processes(2, "dist-agent")
         rank.suspend()
         agent.kill()
         assert "The agent on node n2 ended." in lab.end()["error"]
@@ -271,7 +209,7 @@ def _pythons(folder: Path) -> list[Path]:
 
 
 def test_ranks_are_placed_as_asked_for(hosts: Hosts) -> None:
-    lab = Lab(hosts)
+    lab = Lab(hosts, *SALLOC)
     show = "%%distributed\nimport socket\nprint(socket.gethostname(), device)"
     try:
         lab.ok("%load_ext jupyter_dist_server")

@@ -125,7 +125,7 @@ def test_what_cannot_be_is_refused(
 def test_the_setting_decides_where_a_request_does_not(cluster: Cluster) -> None:
     with pytest.raises(DistError, match="The engine local has only") as refused:
         cluster.place(nodes=2, setting="local")
-    assert refused.value.hint == "Choose another one with --engine: slurm."
+    assert refused.value.hint == "Choose another one with --engine: slurm, ray."
     assert cluster.place(nodes=2, engine="slurm", setting="local")["n1"] == [2, 3]
     assert cluster.place(setting="slurm") == {"": [0, 1]}
 

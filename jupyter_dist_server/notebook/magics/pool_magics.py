@@ -57,7 +57,7 @@ class PoolMagics(DistMagics):
     )
     @argument(
         "--engine",
-        help="what starts ranks on other nodes: slurm or local; default: the cluster around us",
+        help="what starts ranks on other nodes: slurm, ray or local; default: the one we are in",
     )
     @argument("--ranks-per-node", type=int, help="number of ranks on each node")
     @argument("--python", help="Python of the other nodes; default: at the same path as here")

@@ -1,0 +1,75 @@
+"""Ray: agents are started by actors, of which a relay on this machine holds each.
+
+Ray starts threads, and is large: only children import it, in the notebook kernel's interpreter.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import BinaryIO
+
+import msgspec
+
+from ..common.errors import DistError
+from ..common.interpreter import python_command
+from ..common.protocol.ray_messages import RelayOrders, read_nodes
+from .engine import Node, RemoteProcess
+
+_NODES = "jupyter_dist_server.engines.ray_nodes"
+_RELAY = "jupyter_dist_server.engines.ray_relay"
+_PATIENCE = 60.0
+"""Seconds within which Ray is imported, and its cluster answers."""
+
+
+class Ray:
+    """The nodes of one Ray cluster, one of which is this machine."""
+
+    name = "ray"
+
+    def is_around(self, environment: Mapping[str, str]) -> bool:
+        """Tell whether an environment names a cluster."""
+        return bool(environment.get("RAY_ADDRESS"))
+
+    def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
+        """Return the nodes that live.
+
+        Raises
+        ------
+        DistError
+            If there is no cluster, or one that anybody may use.
+        """
+        try:
+            asked = subprocess.run(
+                python_command(python or sys.executable, _NODES),
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PATIENCE,
+                check=False,
+                start_new_session=True,
+            )
+            answer = read_nodes(asked.stdout)
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise DistError(
+                "engine_failed",
+                f"Ray does not tell its nodes: {error}.",
+                "Check that “ray status” works on this machine.",
+            ) from error
+        if answer.failure:
+            raise answer.failure.error()
+        return [Node(node.name, node.address, node.here) for node in answer.nodes]
+
+    def start(
+        self, node: str, command: list[str], stream: int, log: BinaryIO, gpus: int
+    ) -> RemoteProcess:
+        """Have an actor on a node run a command; a local relay stands for it."""
+        orders = msgspec.json.encode(RelayOrders(node, gpus, command)).decode()
+        return subprocess.Popen(
+            [*python_command(sys.executable, _RELAY), orders],
+            stdin=stream,
+            stdout=stream,
+            stderr=log,
+            start_new_session=True,
+        )
