@@ -156,18 +156,20 @@ test('figures of ranks stand side by side, by rank', async ({
   const output = notebooks.output(1);
   const figures = output.locator('.jp-dist-mod-figure');
   await expect(figures).toHaveCount(3);
-  const boxOf = async (rank: number) =>
-    (await output
-      .locator(`.jp-dist-mod-figure[data-ranks="${rank}"]`)
-      .boundingBox())!;
-  const [first, second, third] = [
-    await boxOf(0),
-    await boxOf(1),
-    await boxOf(2)
-  ];
-  expect(second.x).toBeGreaterThan(first.x + first.width / 2);
-  expect(third.x).toBeGreaterThan(second.x + second.width / 2);
-  expect([second.y, third.y]).toEqual([first.y, first.y]);
+  // Figures move until all of them are loaded.
+  await expect(async () => {
+    const places = await figures.evaluateAll(nodes =>
+      nodes.map(node => {
+        const { x, y, width } = node.getBoundingClientRect();
+        return { rank: node.getAttribute('data-ranks'), x, y, width };
+      })
+    );
+    const [first, second, third] = places.sort((a, b) => a.x - b.x);
+    expect(places.map(({ rank }) => rank)).toEqual(['0', '1', '2']);
+    expect(second.x).toBeGreaterThan(first.x + first.width / 2);
+    expect(third.x).toBeGreaterThan(second.x + second.width / 2);
+    expect([second.y, third.y]).toEqual([first.y, first.y]);
+  }).toPass({ timeout: 45_000 });
   await page.theme.setDarkTheme();
   await expectAccessible(page, OURS);
   await page.theme.setLightTheme();
