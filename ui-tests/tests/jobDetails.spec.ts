@@ -3,7 +3,8 @@ import type { Locator } from '@playwright/test';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { expectAccessibleInBothThemes } from './accessibility';
-import { LOOK } from './pictures';
+import { cutIn } from './narrow';
+import { LOOK, show } from './pictures';
 import { cancelJobs, expect, test } from './support';
 
 // Eight pretend GPUs.
@@ -11,12 +12,23 @@ test.use({ ...LOOK, baseURL: FAKE_GPUS_URL });
 
 const DETAILS = '.jp-dist-JobDetails:visible';
 
+/** What must be readable in full at any width, and in one line. */
+const WHOLE = [
+  '.jp-Button',
+  '.jp-dist-StatePill',
+  '.jp-dist-JobFacts > dt',
+  '.jp-dist-Curve > strong',
+  '.jp-dist-Curve-words > span',
+  '.jp-dist-Curves-times > span'
+].join();
+
 /** Prints a long output, and then a line at a time until there is a file named `go`. */
 const TRAIN = `
-import os, time
+import os, sys, time
 for i in range(60): print(f"epoch {i}", end="\\r")
 print()
 print("\\x1b[31mred\\x1b[0m")
+print("a warning", file=sys.stderr)
 for i in range(30_000): print(f"step {i} of 30000, loss {1 / (i + 1):.4f}")
 beats = 0
 while not os.path.exists("go"):
@@ -78,6 +90,7 @@ test('a job is shown with its output, live, and how it ended', async ({
   });
   const label = await submit(page, tmpPath, {
     ...{ command: ['python', 'train.py'], name: 'train', gpus: 2 },
+    error: 'train.err',
     ...{ time: '60', dependency: `afterok:${first}`, env: ['SECRET=swordfish'] }
   });
   const section = panel.root.getByRole('region', { name: 'Queue Section' });
@@ -131,18 +144,34 @@ test('a job is shown with its output, live, and how it ended', async ({
     await expect(log).toContainText(/beat \d/);
   });
 
-  await test.step('is readable in a wide tab and in a narrow one', async () => {
-    await page.theme.setLightTheme();
-    await expectAccessibleInBothThemes(page, ['.jp-dist-JobDetails']);
-    await page.theme.setLightTheme();
-    await page.setViewportSize({ width: 560, height: 860 });
-    await expect
-      .poll(() => job.evaluate(node => node.clientWidth))
-      .toBeLessThan(330);
-    expect(
-      await job.evaluate(node => node.scrollWidth - node.clientWidth)
-    ).toBeLessThanOrEqual(0);
-    await expectAccessibleInBothThemes(page, ['.jp-dist-JobDetails']);
+  await test.step('shows its errors, which are in a file of their own', async () => {
+    await press('Errors');
+    await expect(log).toHaveText('a warning');
+    await expect(job.getByText(/train\.err$/)).toBeVisible();
+    await press('Output');
+    await expect(log).toContainText(/beat \d/);
+  });
+
+  await test.step('is readable in a wide tab and in narrow ones', async () => {
+    const { height } = LOOK.viewport;
+    const widthOf = () => job.evaluate((node: HTMLElement) => node.offsetWidth);
+    const look = async (name: string) => {
+      await page.theme.setLightTheme();
+      await show(job, `job-${name}-light`);
+      await expectAccessibleInBothThemes(page, ['.jp-dist-JobDetails']);
+      await show(job, `job-${name}-dark`);
+    };
+    await look('wide');
+    for (const width of [320, 250]) {
+      const other = page.viewportSize()!.width - (await widthOf());
+      await page.setViewportSize({ width: other + width, height });
+      await expect.poll(widthOf).toBe(width);
+      expect(
+        await job.evaluate(node => node.scrollWidth - node.clientWidth)
+      ).toBeLessThanOrEqual(0);
+      expect(await cutIn(job, WHOLE)).toEqual([]);
+      await look(`${width}`);
+    }
     await page.theme.setLightTheme();
     await page.setViewportSize(LOOK.viewport);
   });
@@ -168,7 +197,7 @@ test('a job is shown with its output, live, and how it ended', async ({
     expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(
       new RegExp(
         `^jdist submit --gpus 2 --time 60 --chdir .*${tmpPath} .*` +
-          `--job-name train .*--dependency afterok:${first} python train.py$`
+          `--job-name train .*--dependency afterok:${first} --error train.err python train.py$`
       )
     );
     await press('Submit one like this…');

@@ -3,6 +3,7 @@ import type { Locator } from '@playwright/test';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { expectAccessibleInBothThemes } from './accessibility';
+import { cutIn } from './narrow';
 import { draw } from './pictures';
 import { PretendedPool } from './pretendedPool';
 import type { ISaid } from './pretendedPool';
@@ -30,31 +31,6 @@ test.use({
     'jupyter-dist-server:plugin': { waitLimit: 1 }
   }
 });
-
-/** The texts that are cut off, that stick out of the panel, or that are broken into lines. */
-function cutIn(root: Locator): Promise<string[]> {
-  return root.evaluate((root, selector) => {
-    const { right } = root.getBoundingClientRect();
-    return [...root.querySelectorAll<HTMLElement>(selector)]
-      .filter(node => {
-        const box = node.getBoundingClientRect();
-        const range = document.createRange();
-        range.selectNodeContents(node);
-        const lines = new Set(
-          [...range.getClientRects()].map(({ bottom }) =>
-            Math.round(bottom / 8)
-          )
-        );
-        return (
-          box.width > 0 &&
-          (node.scrollWidth > node.clientWidth + 1 ||
-            box.right > right ||
-            lines.size > 2)
-        );
-      })
-      .map(node => `${node.className}: ${node.textContent}`);
-  }, WHOLE);
-}
 
 /** How many of the elements stand beside the first. */
 async function columnsOf(elements: Locator): Promise<number> {
@@ -85,7 +61,7 @@ test('the panel is right at its least width', async ({ page, notebooks }) => {
       for (const width of [320, 250]) {
         await page.sidebar.setWidth(width, 'left');
         await parts();
-        expect(await cutIn(panel.root)).toEqual([]);
+        expect(await cutIn(panel.root, WHOLE)).toEqual([]);
         await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
       }
       await draw(page, `narrow-${state}`, panel.root);

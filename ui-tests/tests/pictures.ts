@@ -73,6 +73,14 @@ export async function draw(
   await page.theme.setLightTheme();
 }
 
+/** Draws a part of the page for those who change it, into the folder that they name. */
+export async function show(of: Locator, name: string): Promise<void> {
+  const folder = process.env.JUPYTER_DIST_PICTURES;
+  if (folder) {
+    await of.screenshot({ path: `${folder}/${name}.png` });
+  }
+}
+
 /** Where Python and the tests' files lie on the machine that draws is of no interest to readers. */
 async function hidePaths(page: IJupyterLabPageFixture): Promise<void> {
   await page.evaluate(() => {
