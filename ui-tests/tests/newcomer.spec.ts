@@ -5,13 +5,24 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { draw, LOOK, tidy } from './pictures';
-import { expect, test } from './support';
+import { cancelJobs, expect, test } from './support';
 
 const EXAMPLE = 'ddp_digits.ipynb';
 /** The cells of the example with their place in the file. */
 const CELL = { train: 10, figure: 17 };
 
+const INIT = '%load_ext jupyter_dist_server\n%dist_init';
+
+const TRAIN = `%%distributed
+from torch.nn.parallel import DistributedDataParallel
+model = DistributedDataParallel(torch.nn.Linear(64, 10))
+loss = model(torch.ones(1, 64)).square().mean()
+loss.backward()
+print(f"loss {loss.item():.3f}")`;
+
 test.use({ ...LOOK, baseURL: FAKE_GPUS_URL });
+
+test.afterEach(({ page }) => cancelJobs(page));
 
 test('what a newcomer does first, on a machine with eight GPUs', async ({
   page,
@@ -74,7 +85,9 @@ test('what a newcomer does first, on a machine with eight GPUs', async ({
     });
     await expect(notebooks.output(CELL.train)).toContainText('epoch 15');
     const timeline = page.locator('#jupyter-dist-timeline');
-    await timeline.getByLabel('Range').selectOption('last 1 minute');
+    await timeline
+      .getByLabel('Range', { exact: true })
+      .selectOption('last 1 minute');
     const cells = timeline.getByRole('group', { name: 'Cells on ranks' });
     await expect(
       cells
@@ -115,5 +128,77 @@ test('what a newcomer does first, on a machine with eight GPUs', async ({
   await test.step('stops the pool', async () => {
     await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
     await expect(panel.form).toBeVisible();
+  });
+});
+
+test('what a newcomer does when the GPUs are taken', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  test.setTimeout(240_000);
+  // All but the GPU on which another process is.
+  const answer = await page.request.post('jupyter-dist/jobs', {
+    data: {
+      ...{ command: ['sleep', '3600'], name: 'pretrain' },
+      ...{ gpus: 7, cpus: 0, time: '60' }
+    }
+  });
+  const other = (await answer.json()).jobs[0].label;
+  const details = `jupyter-dist/jobs/${other}/details`;
+  await expect
+    .poll(
+      async () => (await (await page.request.get(details)).json()).job.state
+    )
+    .toBe('RUNNING');
+  await notebooks.open('digits.ipynb', [INIT, TRAIN]);
+  await tidy(page);
+
+  await test.step('waits in line', async () => {
+    await panel.stepper.fill('2');
+    await panel.button('Start').click();
+    await expect(panel.pool.getByRole('alert')).toContainText('No GPU is free');
+    await draw(page, 'newcomer-taken');
+    await panel.pool
+      .getByRole('button', { name: /^Wait \(#1 in line, by/ })
+      .click();
+    await expect(panel.state('Waiting for GPUs')).toBeVisible();
+    await expect(panel.pool).toContainText('#1 in line');
+  });
+
+  await test.step('is told that they are free, and runs the notebook', async () => {
+    await page.request.delete(`jupyter-dist/jobs/${other}?now=1`);
+    await expect(
+      page.getByText('The GPUs are free: 2 ranks of digits.ipynb are ready.')
+    ).toBeVisible();
+    await panel.expectRunning(2);
+    for (const cell of [0, 1]) {
+      await notebooks.run(cell);
+    }
+    await expect(notebooks.output(1)).toContainText(/loss \d/);
+  });
+
+  await test.step('runs the same notebook as a job', async () => {
+    await page.getByRole('menuitem', { name: 'Run', exact: true }).click();
+    // With a torch for CUDA, it names the number of GPUs, which is filled in then.
+    await page.getByRole('menuitem', { name: /^Run as Job/ }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'GPUs', exact: true }).fill('2');
+    await expect(dialog).toContainText('Starts now on GPUs');
+    await dialog.getByRole('button', { name: 'Submit', exact: true }).click();
+    await expect(dialog).toBeHidden();
+  });
+
+  await test.step('looks how the job went', async () => {
+    await panel.root.getByRole('heading', { name: /^Queue/ }).click();
+    await panel.root
+      .getByRole('region', { name: 'Queue Section' })
+      .getByRole('button', { name: /^\d+ digits\.ipynb$/ })
+      .click();
+    const job = page.getByRole('main').locator('.jp-dist-JobDetails:visible');
+    await expect(job).toContainText('digits.ipynb has completed.', {
+      timeout: 120_000
+    });
+    await expect(job.getByRole('log')).toContainText(/loss \d/);
   });
 });
