@@ -56,6 +56,9 @@ while time.time() - start < 120:
 
 test.use(LOOK);
 
+// Pictures need no quick machine.
+test.describe.configure({ timeout: 300_000 });
+
 test('a notebook with four ranks', async ({ page, panel, notebooks }) => {
   await notebooks.open('digits.ipynb', [INIT, DATA, TRAIN, BOOTSTRAP], TITLE);
   await tidy(page);
@@ -88,7 +91,6 @@ test.describe('on a pretend machine', () => {
     notebooks,
     tmpPath
   }) => {
-    test.setTimeout(240_000);
     const cells = [
       '%load_ext jupyter_dist_server\n%dist_init',
       DATA,
@@ -146,7 +148,7 @@ test.describe('on a pretend machine', () => {
     await notebooks.run(4);
     // Long enough for curves.
     await expect(panel.pool.getByText(/^cell \[\d+\] · 4\d s$/)).toBeVisible({
-      timeout: 70_000
+      timeout: 180_000
     });
     await draw(page, 'panel-gpus');
     await panel.button('Interrupt').click();
@@ -156,8 +158,8 @@ test.describe('on a pretend machine', () => {
       await window.jupyterapp.commands.execute('jupyter-dist:open-timeline');
     });
     const timeline = page.locator('#jupyter-dist-timeline');
-    await timeline.getByLabel('Range').selectOption('5');
-    await timeline.getByLabel('GPUs').selectOption('All GPUs');
+    await timeline.getByLabel('Range', { exact: true }).selectOption('5');
+    await timeline.getByLabel('GPUs', { exact: true }).selectOption('All GPUs');
     await expect(timeline.getByRole('img', { name: /^GPU 7/ })).toBeVisible();
     await draw(page, 'timeline', timeline);
   });

@@ -121,13 +121,14 @@ while not os.path.exists("go"):
 
   await test.step('a cell makes them busy', async () => {
     await notebooks.run(1);
+    // The pretended load is the ranks' share of the processors, which others use too.
     for (const gpu of [0, 1]) {
       await expect
         .poll(() => percent(utilization(panel, gpu)))
-        .toBeGreaterThan(30);
+        .toBeGreaterThan(5);
     }
     await notebooks.write('go', '');
-    await expect.poll(() => percent(utilization(panel, 0))).toBeLessThan(10);
+    await expect.poll(() => percent(utilization(panel, 0))).toBeLessThan(5);
   });
 
   await test.step('what runs there, with the keyboard', async () => {

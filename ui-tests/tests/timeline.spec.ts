@@ -40,7 +40,7 @@ class Timeline {
     return this.curves.getByRole('button', { name });
   }
 
-  button(name: string): Locator {
+  button(name: string | RegExp): Locator {
     return this.root.getByRole('button', { name });
   }
 
@@ -57,16 +57,24 @@ test.describe('on a pretend machine', () => {
   }) => {
     const timeline = new Timeline(page);
     await timeline.open();
-    await timeline.root.getByLabel('GPUs').selectOption('All GPUs');
+    // Another process is on GPU 6, and perhaps there was a test on others.
+    await timeline.button(/free GPUs?: /).click();
     await expect(timeline.chart(7)).toBeVisible();
+    await expect(timeline.root.getByLabel('GPUs', { exact: true })).toHaveValue(
+      'all'
+    );
     await expect(timeline.chart(6)).toHaveAccessibleName(
       /utilization: 64 % · memory: /
     );
-    await timeline.root.getByLabel('Metric').selectOption('Temperature');
+    await timeline.root
+      .getByLabel('Metric', { exact: true })
+      .selectOption('Temperature');
     await expect(timeline.chart(6)).toHaveAccessibleName(
       /temperature: 84 °C · memory: /
     );
-    await timeline.root.getByLabel('Range').selectOption('last 1 minute');
+    await timeline.root
+      .getByLabel('Range', { exact: true })
+      .selectOption('last 1 minute');
 
     await test.step('zoom', async () => {
       const reset = timeline.button('Reset zoom');
@@ -183,14 +191,20 @@ test.describe('on a pretend machine', () => {
       ).toBeVisible();
       const chip = timeline.cell(RAN);
       await expect(chip).toBeVisible();
-      await timeline.root.getByLabel('Range').selectOption('last 1 minute');
+      await timeline.root
+        .getByLabel('Range', { exact: true })
+        .selectOption('last 1 minute');
       await timeline.expectAccessible();
     });
 
     await test.step('alone with the GPUs of its pool, in one chart', async () => {
-      await timeline.root.getByLabel('GPUs').selectOption('All GPUs');
+      await timeline.root
+        .getByLabel('GPUs', { exact: true })
+        .selectOption('All GPUs');
       await expect(timeline.chart(7)).toBeVisible();
-      await timeline.root.getByLabel('GPUs').selectOption('This pool');
+      await timeline.root
+        .getByLabel('GPUs', { exact: true })
+        .selectOption('This pool');
       await expect(timeline.chart(7)).toHaveCount(0);
       await expect(timeline.chart(1)).toBeVisible();
       await timeline.button('Overlay').click();
@@ -234,7 +248,7 @@ test.describe('on a pretend machine', () => {
       await expect(async () => {
         await timeline.open();
         await timeline.root
-          .getByLabel('Range')
+          .getByLabel('Range', { exact: true })
           .selectOption('last 5 minutes', { timeout: 1000 });
         await timeline.cell(RAN).press('Enter', { timeout: 1000 });
       }).toPass();
