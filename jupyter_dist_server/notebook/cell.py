@@ -16,6 +16,7 @@ from ..client.execution import Execution
 from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.rank_messages import ProfileOptions
 from .loop_thread import LoopThread
+from .out_of_memory import explain_out_of_memory, ran_out
 from .output.cell_outcome import Outcome, as_shown
 from .output.early_failures import EarlyFailures, what_failed
 from .output.late_output import LateOutput
@@ -154,6 +155,8 @@ class Cell:
         replies = future.result()
         bad = {r: reply for r, reply in replies.items() if reply.status not in ("ok", "aborted")}
         self._mark_failed({r: reply.content for r, reply in bad.items()})
+        memory = ran_out(bad)
+        causes = self._loop.run(explain_out_of_memory(self._client, memory)) if memory else []
         assert self._execution
         limit = self._options.timeout if self._late_at == float("inf") else None
         Outcome(
@@ -164,6 +167,7 @@ class Cell:
             self._client,
             self._interrupts > 0,
             limit,
+            causes,
         ).raise_failures()
 
     def _publish(self, published: list[Publication]) -> None:

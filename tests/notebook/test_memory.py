@@ -95,3 +95,11 @@ def test_while_a_cell_runs(two: Notebook) -> None:
     two.ok("while pool.status()[1]['state'] == 'idle': pass")
     assert rows(two)[2][-3:] == ["runs", "a", "cell"]
     two.ok("%dist_interrupt")
+
+
+def test_a_cell_that_runs_out_of_memory_says_what_holds_it(two: Notebook) -> None:
+    two.ok("%%rank 1\nbig = torch.ones(2**23)")
+    result = two.run("%%distributed\nif rank == 1:\n    more = torch.empty(2**40, 2**10)")
+    held = "its variables hold 47.5 MiB (`big` 32 MiB, `model` 15.3 MiB, `batch` 250 KiB)."
+    assert f"Rank 1 asked for 4096 TiB; {held}" in result.error
+    two.ok("%%rank 1\ndel big")

@@ -54,6 +54,8 @@ class Outcome:
         Whether somebody pressed Stop.
     limit : float or None
         Seconds after which it was stopped because it took too long.
+    causes : list of str
+        Sentences on why ranks failed.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Outcome:
         client: PoolClient,
         interrupted: bool,
         limit: float | None,
+        causes: list[str],
     ) -> None:
         self._ranks = ranks
         self._replies = replies
@@ -76,6 +79,7 @@ class Outcome:
         self._gpus = client.gpus
         self._interrupted = interrupted
         self._limit = limit
+        self._causes = causes
 
     def raise_failures(self) -> None:
         """Raise an error unless all went well.
@@ -126,6 +130,7 @@ class Outcome:
             yield f"{_name(stopped)} stopped; {_whose(stopped)} variables are kept."
         for what, ranks in failed.items():
             yield f"{_name(ranks)} failed with {what.rstrip('.')}."
+        yield from self._causes
         causes: dict[str, list[int]] = {}
         for rank in by_status.get("dead", []):
             causes.setdefault(replies[rank].content["evalue"], []).append(rank)

@@ -1,0 +1,70 @@
+"""What a cell that ran out of memory asked for, and which variables hold memory: in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ..common.protocol.memory_messages import MemoryReply
+from ..common.rank_specs import name_ranks
+from ..common.units import format_bytes
+
+_NAMES = ("OutOfMemoryError", "MemoryError", "_ArrayMemoryError")
+"""torch's on a GPU, Python's and NumPy's; torch has none on the CPU."""
+_ON_CPU = "can't allocate memory"
+_ASKED = re.compile(r"(?:allocate|Requested) (\d[\d.]*) ?(bytes|[KMGTP]iB)", re.IGNORECASE)
+_BIGGEST = 3
+"""Variables that are named."""
+
+
+def is_out_of_memory(name: str, value: str) -> bool:
+    """Tell whether an error is that no more memory can be had."""
+    return name in _NAMES or _ON_CPU in value
+
+
+def out_of_memory_sentences(
+    errors: Mapping[int, str], said: Mapping[int, MemoryReply]
+) -> Iterator[str]:
+    """Say how much was asked for, and what holds memory.
+
+    Parameters
+    ----------
+    errors : mapping
+        By rank that ran out of memory, the text of its error.
+    said : mapping
+        What ranks tell of their memory; one that does not tell is left out.
+    """
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for rank, error in sorted(errors.items()):
+        reply = said.get(rank)
+        if reply and not reply.busy:
+            alike.setdefault((_asked(error), _held(reply), _of_torch(reply)), []).append(rank)
+    for (asked, held, of_torch), ranks in alike.items():
+        who = name_ranks(ranks).capitalize()
+        whose = "its variables hold" if len(ranks) == 1 else "the variables of each hold"
+        if asked:
+            yield f"{who} asked for {asked}; {whose} {held}."
+        else:
+            yield f"The variables of {name_ranks(ranks)} hold {held}."
+        if of_torch:
+            yield f"torch has allocated {of_torch}."
+
+
+def _asked(error: str) -> str:
+    found = _ASKED.search(error)
+    if not found:
+        return ""
+    number, unit = found.groups()
+    return format_bytes(int(number)) if unit == "bytes" else f"{number} {unit}"
+
+
+def _held(reply: MemoryReply) -> str:
+    if not reply.held:
+        return "no tensors or arrays"
+    named = [f"`{one.name}` {format_bytes(one.nbytes)}" for one in reply.held[:_BIGGEST]]
+    return f"{format_bytes(reply.in_all)} ({', '.join(named)})"
+
+
+def _of_torch(reply: MemoryReply) -> str:
+    use = reply.torch
+    return f"{format_bytes(use.allocated)} of {format_bytes(use.total)} on the GPU" if use else ""

@@ -1,0 +1,59 @@
+"""What is said of a cell that ran out of memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from jupyter_dist_server.common.protocol.memory_messages import Held, MemoryReply, TorchUse
+from jupyter_dist_server.verdicts.out_of_memory import is_out_of_memory, out_of_memory_sentences
+
+GIB = 1 << 30
+ON_CPU = (
+    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
+    "you tried to allocate 21474836480 bytes. Error code 12 (Cannot allocate memory)"
+)
+ON_GPU = (
+    "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.10 GiB of "
+    "which 9.03 GiB is free. Of the allocated memory 69.30 GiB is allocated by PyTorch, and 1 GiB "
+    "is reserved by PyTorch but unallocated."
+)
+OF_NUMPY = "Unable to allocate 20.0 GiB for an array with shape (5368709120,) and data type float32"
+
+
+def rank(held: dict[str, int], torch: TorchUse | None = None) -> MemoryReply:
+    return MemoryReply(
+        busy=False,
+        resident=0,
+        proportional=None,
+        torch=torch,
+        held=[Held(name, nbytes, 0) for name, nbytes in held.items()],
+        in_all=sum(held.values()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "amount"),
+    [
+        ("RuntimeError", ON_CPU, "20 GiB"),
+        ("OutOfMemoryError", ON_GPU, "20.00 GiB"),
+        ("_ArrayMemoryError", OF_NUMPY, "20.0 GiB"),
+    ],
+)
+def test_what_was_asked_for(name: str, value: str, amount: str) -> None:
+    assert is_out_of_memory(name, value)
+    said = out_of_memory_sentences({1: value}, {1: rank({"cache": 2 * GIB, "model": GIB})})
+    held = "its variables hold 3 GiB (`cache` 2 GiB, `model` 1 GiB)."
+    assert list(said) == [f"Rank 1 asked for {amount}; {held}"]
+
+
+def test_ranks_that_differ_and_on_gpus() -> None:
+    use = TorchUse(allocated=70 * GIB, reserved=71 * GIB, peak=75 * GIB, total=80 * GIB)
+    same = rank({"model": GIB}, use)
+    assert list(out_of_memory_sentences(dict.fromkeys(range(3), ON_GPU), {0: same, 1: same})) == [
+        "Ranks 0-1 asked for 20.00 GiB; the variables of each hold 1 GiB (`model` 1 GiB).",
+        "torch has allocated 70 GiB of 80 GiB on the GPU.",
+    ]
+    assert list(out_of_memory_sentences({3: ""}, {3: rank({})})) == [
+        "The variables of rank 3 hold no tensors or arrays."
+    ]
+    assert not is_out_of_memory("RuntimeError", "shapes cannot be multiplied")
