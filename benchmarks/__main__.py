@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from . import fanout, report
+from . import fanout, report, why
 from .case import SYSTEMS
 from .peers import PEERS, install
 from .systems import Kernel, Kernels, Ours, OursServed
@@ -51,7 +51,8 @@ def main() -> None:
     print(report.machine(version("torch")) + "\n")
     print(report.results(records, [peer.name for peer in PEERS]) + "\n")
     if Ours.name in names:
-        print(report.fan_out(fanout.measure()))
+        print(report.fan_out(fanout.measure()) + "\n")
+        print(report.why(why.measure()))
 
 
 def _case(name: str, size: int, python: str) -> report.Record:

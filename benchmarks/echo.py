@@ -28,9 +28,19 @@ from jupyter_dist_server.common.protocol.agent_messages import (
     decode_command,
     encode,
 )
+from jupyter_dist_server.common.protocol.evidence import (
+    CodePlace,
+    Collective,
+    EvidenceReply,
+    EvidenceRequest,
+    Frame,
+    Group,
+)
 from jupyter_dist_server.common.protocol.rank_messages import RankReport, RankStatus, Whereabouts
 
 Socket = zmq.Socket[bytes]
+_BEGUN = 100
+"""Collectives that the ranks have begun."""
 
 
 class EchoPool:
@@ -86,6 +96,10 @@ class EchoPool:
         self._reply(rank, socket, frames, "execute_reply", {"status": "ok"})
 
     def _tell(self, rank: int, socket: Socket, frames: list[bytes]) -> None:
+        if json.loads(frames[3])["msg_type"] == EvidenceRequest.kind:
+            said = msgspec.to_builtins(_evidence(rank))
+            self._reply(rank, socket, frames, "dist_evidence_reply", said)
+            return
         status = RankStatus(
             rank=rank,
             state="idle",
@@ -113,6 +127,26 @@ class EchoPool:
         header = json.dumps({"msg_id": f"{rank}", "msg_type": kind, "version": "5.3"}).encode()
         parts = [header, request, b"{}", json.dumps(content).encode()]
         socket.send_multipart([identity, DELIM, self._session.sign(parts), *parts])
+
+
+def _evidence(rank: int) -> EvidenceReply:
+    """Return what ranks say that wait for rank 1, and have begun many collectives before."""
+    waits = rank != 1
+    line = CodePlace("In[9]", 5, "loss.backward()")
+    begun = [
+        Collective("0", number, "all_reduce", ["20 × float32"], float(number), number < _BEGUN)
+        for number in range(1, _BEGUN + waits)
+    ]
+    return EvidenceReply(
+        state="busy" if waits else "idle",
+        cell=9,
+        ended="",
+        stack=[Frame("torch.distributed.distributed_c10d", "all_reduce", line)] if waits else [],
+        message=None,
+        groups={"0": Group([])},
+        collectives=begun,
+        group_since=0.0,
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,18 @@ def per_rank(costs: Sequence[Cost]) -> tuple[float, float]:
 
 
 async def _measure_one(ranks: int, cells: int) -> Cost:
+    async with echoing(ranks) as client:
+        await _run(client, 10)
+        assert not client.group.suspect, "the client looks for a group before each cell"
+        used = time.process_time()
+        times = await _run(client, cells)
+        used = time.process_time() - used
+    return Cost(ranks, 1e3 * statistics.median(times), 1e3 * used / cells)
+
+
+@asynccontextmanager
+async def echoing(ranks: int) -> AsyncIterator[PoolClient]:
+    """Start ranks that only answer, and connect to them."""
     folder = create_folder()
     record = PoolRecord("p-1", None, "", ranks, "none", "cycle", "fork", sys.executable, "")
     config = PoolFile(
@@ -73,18 +86,13 @@ async def _measure_one(ranks: int, cells: int) -> Cost:
         client = PoolClient(folder)
         await client.connect()
         try:
-            await _run(client, 10)
-            assert not client.group.suspect, "the client looks for a group before each cell"
-            used = time.process_time()
-            times = await _run(client, cells)
-            used = time.process_time() - used
+            yield client
         finally:
             await client.close()
     finally:
         echo.kill()
         echo.communicate()
         shutil.rmtree(folder)
-    return Cost(ranks, 1e3 * statistics.median(times), 1e3 * used / cells)
 
 
 async def _run(client: PoolClient, cells: int) -> list[float]:

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,12 @@ def fan_out(costs: Sequence[Cost]) -> str:
     )
     heads = ["echo ranks", "ms per cell", "CPU ms of the client", "CPU ms per rank"]
     return table(heads, rows) + "\n\n" + said
+
+
+def why(times: Mapping[int, float]) -> str:
+    """Return how long a verdict takes for so many ranks."""
+    rows = [[str(ranks), f"{taken:.1f}"] for ranks, taken in times.items()]
+    return table(["echo ranks", "ms until it is known why they wait"], rows)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

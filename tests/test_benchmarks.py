@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks import fanout, report
+from benchmarks import fanout, report, why
 from benchmarks.case import run_case
 from benchmarks.goals import ROWS, Columns
 from benchmarks.measures import Sizes, wrong_lines
@@ -29,6 +29,7 @@ def test_a_system_is_measured(name: str) -> None:
     if name == "N kernels":
         expected -= {"warm_s", "pull_mib_s", "push_mib_s", "death_ms", "replace_s"}
         expected -= {"stop_collective_ms", "stop_stuck_s"}
+        expected -= {"why_ms", "recorded_us", "unrecorded_us", "checked_us"}
     assert set(values) == expected
     assert all(value > 0 for key, value in values.items() if key not in ("wrong_lines", "rest_mib"))
 
@@ -44,6 +45,11 @@ def test_fan_out_reaches_all_ranks() -> None:
     costs = fanout.measure((1, 3), cells=3)
     assert [cost.ranks for cost in costs] == [1, 3]
     assert "One more rank costs" in report.fan_out(costs)
+
+
+def test_verdicts_are_timed() -> None:
+    times = why.measure((2, 70), looks=1)
+    assert list(times) == [2, 70] and "| 70 | " in report.why(times)
 
 
 @pytest.mark.parametrize(
