@@ -12,6 +12,8 @@ from .verdict import INTERRUPT, Kind, Remedy, Verdict, name, restart
 from .waits import Wait, find_waits
 
 _STOP = "Stop the cell to free the ranks; their variables are kept."
+_MOST = 4
+"""Parts of which a sentence tells one by one."""
 _ORDER = "Call them in the same order on all ranks. " + _STOP
 
 
@@ -67,10 +69,14 @@ def _absent(wait: Wait, causes: list[int], evidence: Evidence) -> Verdict:
         clauses.setdefault(key, []).append(rank)
     stuck = [rank for rank in causes if not may_come(evidence[rank])]
     parts = [_begin(wait, evidence)]
-    for (one, many), ranks in clauses.items():
+    told = list(clauses.items())
+    told.sort(key=lambda clause: clause[1][0] not in stuck)
+    for (one, many), ranks in told[:_MOST]:
         parts.append(
             f"{name(ranks)} {_verb(wait, ranks, stuck)}: {one if len(ranks) == 1 else many}."
         )
+    if others := sorted(rank for _, ranks in told[_MOST:] for rank in ranks):
+        parts.append(f"{name(others)} {_verb(wait, others, stuck)} either.")
     away = [rank for rank in causes if evidence[rank].condition != "answers"]
     kind: Kind = "never_joined" if stuck else "not_joined_yet"
     return _verdict(
@@ -87,7 +93,7 @@ def _verb(wait: Wait, ranks: list[int], stuck: list[int]) -> str:
     one = len(ranks) == 1
     if wait.is_message:
         return f"{'is' if one else 'are'} not {'sending' if 'recv' in wait.op else 'receiving'}"
-    if ranks[0] in stuck:
+    if all(rank in stuck for rank in ranks):
         return "never began it"
     return f"{'has' if one else 'have'} not begun it"
 
@@ -97,8 +103,10 @@ def _mismatch(wait: Wait) -> Verdict:
     places = wait.joined if wait.begun_there else {}
     said = [
         f"{name(ranks, capital=False)} began {what}{_at(_places(places, ranks))}"
-        for what, ranks in wait.others.items()
+        for what, ranks in list(wait.others.items())[:_MOST]
     ]
+    if others := [rank for ranks in list(wait.others.values())[_MOST:] for rank in ranks]:
+        said.append(f"{name(sorted(others), capital=False)} began something else")
     sentence = f"The ranks disagree on collective {number}: {_and(said)}."
     least = min(wait.others.values(), key=len)
     return _verdict("mismatch", sentence, least, True, wait, [INTERRUPT])
@@ -106,12 +114,15 @@ def _mismatch(wait: Wait) -> Verdict:
 
 def _circle(waits: list[Wait]) -> Verdict:
     said = []
-    for wait in sorted(waits, key=lambda wait: min(wait.joined)):
+    waits = sorted(waits, key=lambda wait: min(wait.joined))
+    for wait in waits[:_MOST]:
         ranks = list(wait.joined)
         verb = "waits" if len(ranks) == 1 else "wait"
         whom = "" if wait.is_message else f" for {name(wait.absent, capital=False)}"
         at = _at(wait.joined.values())
         said.append(f"{name(ranks, capital=False)} {verb} in {wait.op}{wait.about}{whom}{at}")
+    if others := sorted({rank for wait in waits[_MOST:] for rank in wait.joined}):
+        said.append(f"{name(others, capital=False)} {'waits' if len(others) == 1 else 'wait'}, too")
     sentence = f"The ranks wait for each other: {_and(said)}."
     ranks = sorted({rank for wait in waits for rank in wait.joined})
     return _verdict("order", sentence, ranks, True, waits[0], [INTERRUPT], _ORDER)

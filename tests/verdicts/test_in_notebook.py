@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import pytest
+
+from jupyter_dist_server.common.protocol.evidence import Evidence
+from jupyter_dist_server.verdicts.hang import explain_hang
 
 from ..notebook_driver import Notebook
 
@@ -49,10 +55,16 @@ def test_a_wait_that_ends_is_no_alarm_any_more(two: Notebook, tmp_path: object) 
     assert "The ranks no longer wait. Before: Rank 0 waits in barrier #" in result.shown
 
 
-def test_what_is_left_behind(two: Notebook) -> None:
+def test_what_is_left_behind(two: Notebook, tmp_path: Path) -> None:
     assert two.ok("%dist_why").text == "No rank waits for another.\n"
     two.ok("%%rank 0\nwork = dist.all_reduce(torch.ones(7), async_op=True)")
     text = two.ok("%dist_why").text
     assert text.startswith("Rank 0 has begun all_reduce #") and "Rank 1 never began it" in text
     assert "Interrupt: %dist_interrupt" in text
+    two.ok(f"%dist_why --save {tmp_path / 'why.json'}")
+    saved = msgspec.json.decode((tmp_path / "why.json").read_bytes(), type=Evidence)
+    verdict = explain_hang(saved)
+    assert verdict and text.startswith(verdict.sentence)
+    nowhere = two.run(f"%dist_why --save {tmp_path / 'none' / 'why.json'}")
+    assert "why.json cannot be written: No such file or directory" in nowhere.error
     two.ok("%dist_restart")

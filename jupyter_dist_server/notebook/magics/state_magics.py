@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from IPython.core.magic import line_magic, magics_class
+from pathlib import Path
 
+import msgspec
+from IPython.core.magic import line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments
+
+from ...common.errors import DistError
 from ...verdicts.activity import busy_sentence
 from ...verdicts.hang import explain_hang
 from ..wait_watch import evidence_on, explain_wait
 from .base import DistMagics
 from .gpu_table import gpu_rows
-from .options import no_options, plain_usage
+from .options import no_options, parse, plain_usage
 from .status import status_table
 
 
@@ -34,6 +39,8 @@ class StateMagics(DistMagics):
             print(f"\n{verdict.text}")
 
     @plain_usage
+    @magic_arguments()
+    @argument("--save", metavar="FILE", help="write what the ranks tell as JSON, for a bug report")
     @line_magic
     def dist_why(self, line: str) -> None:
         """Say why ranks wait: which rank is missing in which collective, and what it does.
@@ -41,10 +48,21 @@ class StateMagics(DistMagics):
         Examples::
 
             %dist_why
+            %dist_why --save why.json
         """
-        no_options("dist_why", line)
+        options = parse(self.dist_why, line)
         _, client = self.pool.require()
         evidence = self.pool.loop.run(evidence_on(client, signal=True))
+        if options.save:
+            text = msgspec.json.format(msgspec.json.encode(evidence))
+            try:
+                Path(options.save).expanduser().write_bytes(text)
+            except OSError as error:
+                raise DistError(
+                    "file_unwritable",
+                    f"{options.save} cannot be written: {error.strerror}.",
+                    "Choose an existing folder with write permission.",
+                ) from error
         verdict = explain_hang(evidence)
         if verdict is None:
             busy = [busy_sentence(rank, evidence[rank]) for rank in sorted(evidence)]
