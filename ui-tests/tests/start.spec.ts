@@ -42,6 +42,7 @@ test('a pool is started as the form says, and by the code that it writes', async
   panel,
   notebooks
 }) => {
+  test.setTimeout(240_000);
   await notebooks.open('one.ipynb', ['']);
 
   await test.step('GPUs are picked with the keyboard', async () => {
@@ -123,12 +124,16 @@ test('a pool is started as the form says, and by the code that it writes', async
   });
 
   await test.step('its code starts the same', async () => {
+    await panel.form.getByRole('button', { name: /^More options/ }).click();
+    await panel.form
+      .getByRole('checkbox', { name: 'Check collectives' })
+      .check();
     await panel.button('Insert Code').click();
     await expect
       .poll(() => cells(page))
       .toEqual([
         '',
-        `${LOAD}%dist_init -n 1 --gpu-ids 1 --env "GREETING=good day"`
+        `${LOAD}%dist_init -n 1 --gpu-ids 1 --check --env "GREETING=good day"`
       ]);
     await page.keyboard.press('Shift+Enter');
     await panel.expectRunning(1);
