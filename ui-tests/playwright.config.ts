@@ -54,7 +54,8 @@ export default defineConfig({
               'screenshots.spec.ts',
               'narrow.spec.ts',
               'newcomer.spec.ts',
-              'queue.spec.ts'
+              'queue.spec.ts',
+              'variables.spec.ts'
             ]
           }
         ]

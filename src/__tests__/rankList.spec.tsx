@@ -6,6 +6,7 @@ import type { Root } from 'react-dom/client';
 
 import { UiState } from '../model/uiState';
 import type { IRank } from '../model/contract';
+import { VariablesModel } from '../model/variables';
 import { Telemetry } from '../model/telemetry';
 import { Clock } from '../ui/clock';
 import type { IPanelServices } from '../panel/services';
@@ -30,6 +31,7 @@ beforeEach(() => {
     model,
     current: model,
     start: makeStart(model),
+    variables: new VariablesModel(model, model),
     uiState: new UiState(null, ''),
     commands: new CommandRegistry(),
     clock: new Clock(),

@@ -124,6 +124,8 @@ export function makeModel(changes: Changes = {}): IFakeModel {
     kill: jest.fn(),
     stack: jest.fn(),
     log: jest.fn(),
+    variables: jest.fn(() => new Promise<never>(() => undefined)),
+    checkVariables: jest.fn(() => new Promise<never>(() => undefined)),
     // The answer does not come while a test looks.
     startSchema: jest.fn(() => new Promise<never>(() => undefined)),
     restart: jest.fn(),

@@ -5,6 +5,7 @@ import { createRoot } from 'react-dom/client';
 import type { Root } from 'react-dom/client';
 
 import { UiState } from '../model/uiState';
+import { VariablesModel } from '../model/variables';
 import { Clock } from '../ui/clock';
 import { PoolView } from '../panel/pool/poolView';
 import type { IPanelServices } from '../panel/services';
@@ -41,6 +42,7 @@ export function show(
 ): void {
   const model = makeModel(changes);
   start = makeStart(model);
+  const variables = new VariablesModel(model, model);
   const uiState = new UiState(null, '');
   const commands = new CommandRegistry();
   for (const id of [...Object.values(CommandIDs), 'docmanager:open']) {
@@ -53,7 +55,8 @@ export function show(
   act(() =>
     root.render(
       <Part
-        {...{ model, current: model, start, uiState, commands, clock, trans }}
+        {...{ model, current: model, start, variables }}
+        {...{ uiState, commands, clock, trans }}
       />
     )
   );

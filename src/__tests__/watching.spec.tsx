@@ -3,6 +3,7 @@ import { CommandRegistry } from '@lumino/commands';
 import { Widget } from '@lumino/widgets';
 
 import { UiState } from '../model/uiState';
+import { VariablesModel } from '../model/variables';
 import { Telemetry } from '../model/telemetry';
 import { Clock } from '../ui/clock';
 import { DistPanel } from '../panel/panel';
@@ -16,6 +17,7 @@ it('the panel asks for readings only while it can be seen', () => {
     model,
     current: model,
     start: makeStart(model),
+    variables: new VariablesModel(model, model),
     uiState: new UiState(null, ''),
     commands: new CommandRegistry(),
     clock: new Clock(),

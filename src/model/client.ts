@@ -17,6 +17,7 @@ import type { IJobDetails, IJobLines, ILinesQuery } from './detailsContract';
 import type { IGpuHistory, IInventory } from './gpuContract';
 import type { IJobs, IQueue, JobAction, JobState } from './queueContract';
 import type { IJobPlan, IJobRequest, ISubmitSchema } from './submitContract';
+import type { IVariables } from './variablesContract';
 
 const NAMESPACE = 'jupyter-dist';
 
@@ -113,6 +114,16 @@ export class Client {
       'GET',
       `pools/${encodeURIComponent(id)}/ranks/${rank}/log`
     );
+  }
+
+  /** What the ranks' variables are; small ones are compared. */
+  variables(id: string): Promise<IVariables> {
+    return this._request('GET', `pools/${encodeURIComponent(id)}/variables`);
+  }
+
+  /** The same, and all are compared. */
+  checkVariables(id: string): Promise<IVariables> {
+    return this._request('POST', `pools/${encodeURIComponent(id)}/check`, {});
   }
 
   startSchema(): Promise<IStartSchema> {

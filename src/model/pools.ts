@@ -26,6 +26,7 @@ import type { Stream } from './stream';
 import type { ITelemetry } from './telemetry';
 import { LOAD, MAX_RANKS } from './tokens';
 import type { Connection, IPoolsModel } from './tokens';
+import type { IVariables } from './variablesContract';
 
 /**
  * Keeps the server's pools.
@@ -164,6 +165,14 @@ export class PoolsModel implements IPoolsModel {
 
   log(poolId: string, rank: number): Promise<ILog> {
     return this._client.log(poolId, rank);
+  }
+
+  variables(poolId: string): Promise<IVariables> {
+    return this._client.variables(poolId);
+  }
+
+  checkVariables(poolId: string): Promise<IVariables> {
+    return this._client.checkVariables(poolId);
   }
 
   startSchema(): Promise<IStartSchema> {

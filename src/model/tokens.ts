@@ -12,6 +12,7 @@ import type {
 import type { IInventory } from './gpuContract';
 import type { IQueueModel } from './queue';
 import type { ITelemetry } from './telemetry';
+import type { IVariables } from './variablesContract';
 
 /** The gettext domain of every string of this extension. */
 export const TRANSLATION_DOMAIN = 'jupyter_dist_server';
@@ -134,6 +135,10 @@ export interface IPoolsModel {
   stack(poolId: string, rank: number): Promise<IStack>;
   /** The last lines that a rank wrote to stderr; rejects with an `IApiError`. */
   log(poolId: string, rank: number): Promise<ILog>;
+  /** What the variables of a pool's ranks are; rejects with an `IApiError`. */
+  variables(poolId: string): Promise<IVariables>;
+  /** The same, and all of them are compared; rejects with an `IApiError`. */
+  checkVariables(poolId: string): Promise<IVariables>;
   /** What a pool can be asked for; rejects with an `IApiError`. */
   startSchema(): Promise<IStartSchema>;
 }

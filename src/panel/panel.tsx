@@ -2,6 +2,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, SidePanel } from '@jupyterlab/ui-components';
 import { DisposableSet } from '@lumino/disposable';
+import type { IDisposable } from '@lumino/disposable';
 import { type Message, MessageLoop } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { AccordionPanel } from '@lumino/widgets';
@@ -18,12 +19,16 @@ import { OtherPools, OtherPoolsSummary } from './others/otherPools';
 import { PoolSummary, PoolView } from './pool/poolView';
 import { QueueSection, QueueSummary } from './queue/queueSection';
 import type { IPanelServices } from './services';
+import {
+  VariablesSection,
+  VariablesSummary
+} from './variables/variablesSection';
 
 /** The name under which the sections are remembered. */
 const SECTIONS = 'sections';
 
 /** By section: its part of the height, if all are open, until the user changes that. */
-const SHARES = [0.53, 0.21, 0.08, 0.18];
+const SHARES = [0.53, 0.21, 0.08, 0.18, 0.3];
 /** The places of two among them. */
 const GPUS = 1;
 const QUEUE = 3;
@@ -34,7 +39,7 @@ interface ISections {
   sizes?: number[];
 }
 
-const AT_FIRST: ISections = { closed: [false, false, true, true] };
+const AT_FIRST: ISections = { closed: [false, false, true, true, true] };
 
 /**
  * The panel in the left sidebar.
@@ -83,6 +88,13 @@ export class DistPanel extends SidePanel {
         <QueueSection {..._services} />,
         <QueueSummary {..._services} />,
         trans
+      ),
+      new Section(
+        trans.__('Variables'),
+        <VariablesSection {..._services} />,
+        <VariablesSummary {..._services} />,
+        trans,
+        () => _services.variables.watch()
       )
     ];
     const content = this.content as AccordionPanel;
@@ -165,7 +177,9 @@ class Section extends ReactWidget {
     title: string,
     private readonly _body: JSX.Element,
     private readonly _summary: JSX.Element,
-    private readonly _trans: TranslationBundle
+    private readonly _trans: TranslationBundle,
+    /** Called when it can be seen; what it answers is disposed of when it no longer can. */
+    private readonly _watch?: () => IDisposable
   ) {
     super();
     this.title.label = title;
@@ -176,6 +190,17 @@ class Section extends ReactWidget {
 
   /** To be placed into the title of the section. */
   readonly summary: HTMLElement;
+
+  protected onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this._watching ??= this._watch?.() ?? null;
+  }
+
+  protected onBeforeHide(msg: Message): void {
+    this._watching?.dispose();
+    this._watching = null;
+    super.onBeforeHide(msg);
+  }
 
   protected render(): JSX.Element {
     return (
@@ -190,6 +215,8 @@ class Section extends ReactWidget {
       </>
     );
   }
+
+  private _watching: IDisposable | null = null;
 }
 
 /**

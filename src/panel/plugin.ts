@@ -17,6 +17,7 @@ import {
   TRANSLATION_DOMAIN
 } from '../model/tokens';
 import { UiState } from '../model/uiState';
+import { VariablesModel } from '../model/variables';
 import { Clock } from '../ui/clock';
 import { openNotebook } from '../ui/dialogs';
 import { ranksIcon } from '../ui/icons';
@@ -50,6 +51,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         model,
         current,
         start,
+        variables: new VariablesModel(current, model),
         uiState: new UiState(state, 'jupyter-dist-server:panel'),
         commands: app.commands,
         clock: new Clock(),

@@ -76,6 +76,22 @@ export function formatBytes(bytes: number, trans: TranslationBundle): string {
 }
 
 /**
+ * Memory of any size: `12 B`, `3.4 KiB`, `512 MiB`.
+ */
+export function formatSize(bytes: number, trans: TranslationBundle): string {
+  if (bytes < 2 ** 10) {
+    return trans.__('%1 B', bytes);
+  }
+  const digits = (size: number) => size.toFixed(size < 100 ? 1 : 0);
+  if (bytes < 2 ** 20) {
+    return trans.__('%1 KiB', digits(bytes / 2 ** 10));
+  }
+  return bytes < 2 ** 30
+    ? trans.__('%1 MiB', digits(bytes / 2 ** 20))
+    : trans.__('%1 GiB', digits(bytes / 2 ** 30));
+}
+
+/**
  * How fast a link is in use, as link makers count it, with the two digits that are known of it:
  * `120 MB/s`, `1.2 GB/s`, `12 GB/s`.
  */

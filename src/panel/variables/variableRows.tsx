@@ -1,0 +1,95 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import React, { memo, useState } from 'react';
+
+import type { IVariable, IVariableForm } from '../../model/variablesContract';
+import { formatSize } from '../../words/format';
+import {
+  sayContent,
+  sayForm,
+  sayOf,
+  sayShard
+} from '../../words/variableWords';
+import { Sentence } from './sentence';
+
+/** Lines on what a variable is that are shown at once. */
+const MANY = 4;
+
+interface IVariableRowsProps {
+  variable: IVariable;
+  /** All ranks that the list is of. */
+  ranks: number[];
+  trans: TranslationBundle;
+}
+
+/**
+ * One variable: its name, its memory, how it compares; and below, what it is on which ranks.
+ */
+export const VariableRows = memo(function VariableRows(
+  props: IVariableRowsProps
+): JSX.Element {
+  const { variable, ranks, trans } = props;
+  const { name, content, nbytes, differences, differing } = variable;
+  const [isUnfolded, setUnfolded] = useState(false);
+  const { word, meaning } = sayContent(variable, trans);
+  const lines = sayForms(variable, ranks, trans);
+  const shown = isUnfolded ? lines : lines.slice(0, MANY);
+  const more = differing - differences.length;
+  return (
+    <tbody className={`jp-mod-${content}`}>
+      <tr>
+        <th scope="row" title={name}>
+          {name}
+        </th>
+        <td>{formatSize(nbytes, trans)}</td>
+        <td title={meaning}>{word}</td>
+      </tr>
+      <tr>
+        <td colSpan={3}>
+          {shown.map(line => (
+            <div key={line} className="jp-dist-quiet">
+              {line}
+            </div>
+          ))}
+          {lines.length > shown.length && (
+            <button
+              type="button"
+              className="jp-dist-TextLink"
+              onClick={() => setUnfolded(true)}
+            >
+              {trans.__('Show %1 more', lines.length - shown.length)}
+            </button>
+          )}
+          {differences.map(sentence => (
+            <div key={sentence} className="jp-dist-warn">
+              <Sentence text={sentence} />
+            </div>
+          ))}
+          {more > 0 && (
+            <div className="jp-dist-warn">
+              {trans._n('%1 more differs.', '%1 more differ.', more)}
+            </div>
+          )}
+        </td>
+      </tr>
+    </tbody>
+  );
+});
+
+/** What it is, in one line where it is the same on all ranks, or in parts of one thing. */
+function sayForms(
+  { forms }: IVariable,
+  ranks: number[],
+  trans: TranslationBundle
+): string[] {
+  const lines = forms.map(form => sayForm(form, trans));
+  if (forms.every(({ shard }) => shard) && new Set(lines).size === 1) {
+    return [lines[0], ...forms.map(form => sayShard(form, trans))];
+  }
+  return forms.map((form, index) =>
+    isOnAll(form, ranks) ? lines[index] : sayOf(form, lines[index], trans)
+  );
+}
+
+function isOnAll(form: IVariableForm, ranks: number[]): boolean {
+  return form.ranks.length === ranks.length;
+}

@@ -1,0 +1,162 @@
+import { Button } from '@jupyterlab/ui-components';
+import React, { useState } from 'react';
+
+import type { IPool } from '../../model/contract';
+import type { IVariables } from '../../model/variablesContract';
+import { useModel } from '../../ui/useModel';
+import { joinFacts } from '../../words/format';
+import { sayAbsent, sayBusy } from '../../words/variableWords';
+import { hasNothingToShow, isStale } from '../connectionNote';
+import type { IPanelServices } from '../services';
+import { Sentence } from './sentence';
+import { VariableTable } from './variableTable';
+
+/**
+ * What the variables of the ranks are, and which are not the same on all of them.
+ */
+export function VariablesSection(services: IPanelServices): JSX.Element {
+  const { model, current, trans } = services;
+  const pool = useModel(current, ({ pool }) => pool);
+  const isEmpty = useModel(model, hasNothingToShow);
+  return (
+    <div className="jp-dist-Body">
+      {isEmpty ? null : pool?.state === 'RUNNING' ? (
+        <Content {...services} pool={pool} />
+      ) : (
+        <p className="jp-dist-quiet">
+          {trans.__('The variables of running ranks are listed here.')}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Content(props: IPanelServices & { pool: IPool }): JSX.Element {
+  const { model, variables, pool, trans } = props;
+  const list = useModel(variables, ({ list }) => list);
+  const error = useModel(variables, ({ error }) => error);
+  const isLost = useModel(model, isStale);
+  const busy = pool.ranks.filter(({ state }) => state === 'busy');
+  // While the connection is lost, the panel says so at its top.
+  if (error && !isLost) {
+    return (
+      <div role="alert">
+        <p className="jp-dist-error">{error.message}</p>
+        {error.hint && <p>{error.hint}</p>}
+        <div className="jp-dist-Actions">
+          <Button small onClick={() => variables.reload()}>
+            {trans.__('Check again')}
+          </Button>
+        </div>
+      </div>
+    );
+  }
+  if (!list) {
+    return (
+      <p className="jp-dist-quiet jp-dist-loading" role="status">
+        {trans.__('Reading the variables…')}
+      </p>
+    );
+  }
+  // Those that run a cell now are known better than those that ran one then.
+  const absent = sayAbsent({ ...list, busy: [] }, trans);
+  if (busy.length) {
+    absent.unshift(
+      sayBusy(
+        busy.map(({ rank }) => rank),
+        trans
+      )
+    );
+  }
+  return (
+    <>
+      {absent.map(sentence => (
+        <p key={sentence} className="jp-dist-quiet" role="status">
+          {sentence}
+        </p>
+      ))}
+      <List {...props} list={list} />
+    </>
+  );
+}
+
+function List(props: IPanelServices & { list: IVariables }): JSX.Element {
+  const { list, model, variables, trans } = props;
+  const [words, setWords] = useState('');
+  const isChecking = useModel(variables, ({ isChecking }) => isChecking);
+  const isOld = useModel(variables, ({ isOld }) => isOld);
+  const isLost = useModel(model, isStale);
+  if (!list.variables.length) {
+    return (
+      <p className="jp-dist-quiet">
+        {trans.__('The ranks have no variables yet.')}
+      </p>
+    );
+  }
+  const label = trans.__('Filter variables');
+  return (
+    <>
+      <div className="jp-dist-VariableTools" data-lm-suppress-shortcuts="true">
+        <input
+          type="search"
+          className="jp-mod-styled"
+          placeholder={label}
+          aria-label={label}
+          value={words}
+          onChange={event => setWords(event.target.value)}
+        />
+        <Button
+          small
+          disabled={isChecking || isLost}
+          title={trans.__(
+            'Compare all variables between ranks bit by bit, however large.'
+          )}
+          onClick={() => void variables.check()}
+        >
+          {isChecking ? trans.__('Checking…') : trans.__('Check')}
+        </Button>
+      </div>
+      {list.sentences.length > 0 && (
+        <div className="jp-dist-Note jp-mod-info" role="status">
+          {list.sentences.map(sentence => (
+            <p key={sentence}>
+              <Sentence text={sentence} />
+            </p>
+          ))}
+        </div>
+      )}
+      <VariableTable
+        list={list}
+        words={words}
+        isOld={isOld || isLost}
+        trans={trans}
+      />
+    </>
+  );
+}
+
+/**
+ * What stands beside the section's title: `12 · 1 differs`.
+ */
+export function VariablesSummary({
+  model,
+  variables,
+  trans
+}: IPanelServices): JSX.Element | null {
+  const list = useModel(variables, ({ list, isOld }) => (isOld ? null : list));
+  const isEmpty = useModel(model, hasNothingToShow);
+  if (isEmpty || !list?.variables.length) {
+    return null;
+  }
+  const differing = list.variables.filter(
+    ({ content }) => content === 'differs'
+  ).length;
+  return (
+    <>
+      {joinFacts([
+        `${list.variables.length}`,
+        differing > 0 && trans._n('%1 differs', '%1 differ', differing)
+      ])}
+    </>
+  );
+}
