@@ -9,7 +9,7 @@ from ..client.variables import variables_of
 from ..common.errors import DistError
 from ..common.protocol.variable_messages import VariablesReply
 from ..verdicts.divergence import Compared, History, compare
-from ..verdicts.divergence_words import sentences
+from ..verdicts.divergence_words import how_it_differs, sentences
 from .api import NotebookPool
 from .session.current_pool import CurrentPool
 
@@ -56,11 +56,7 @@ class Comparison:
         DistError
             See `variables_of`; also if there is nothing to compare.
         """
-        record, _ = self._pool.require()
-        if self._of != (of := (record.id, record.generation)):
-            self._of, self._history = of, History()
-        said = self.ask(names, ranks, only_trained=not names)
-        found = compare(said)
+        said, found, since = self._compare(names, ranks)
         if not found:
             raise DistError(
                 "nothing_to_compare",
@@ -69,8 +65,23 @@ class Comparison:
                 else "There is nothing to compare: these variables hold no tensor and no value.",
                 "Name variables: %dist_check NAME …",
             )
-        since = self._history.note(found, said)
         return sentences(found, said, since, self._largest(found))
+
+    def differing(self, ranks: Sequence[int]) -> dict[str, str]:
+        """Return sentences on what differs in modules and optimizers, by path; see `check`."""
+        _, found, since = self._compare((), ranks)
+        return {one.path: how_it_differs(one, since) for one in found if one.finding == "differs"}
+
+    def _compare(
+        self, names: Sequence[str], ranks: Sequence[int]
+    ) -> tuple[dict[int, VariablesReply], list[Compared], dict[str, str]]:
+        """Return what was said, what was found, and since when what differs does so."""
+        record, _ = self._pool.require()
+        if self._of != (of := (record.id, record.generation)):
+            self._of, self._history = of, History()
+        said = self.ask(names, ranks, only_trained=not names)
+        found = compare(said)
+        return said, found, self._history.note(found, said)
 
     def _largest(self, found: Sequence[Compared]) -> dict[str, float]:
         """Return the largest difference between elements, by path, where there is one."""

@@ -58,6 +58,11 @@ class RanCells:
     def __iter__(self) -> Iterator[RanCell]:
         return iter(self._cells)
 
+    @property
+    def last(self) -> RanCell | None:
+        """The newest cell."""
+        return self._cells[-1] if self._cells else None
+
     def add(self, pool: PoolRecord, cell: RanCell) -> RanCell:
         """Add a cell that begins to run; those of another pool are forgotten."""
         if self.pool is not None and self.pool.id != pool.id:

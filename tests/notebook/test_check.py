@@ -57,6 +57,29 @@ def test_model_and_optimizer(three: Notebook) -> None:
     assert "equal on ranks 0-1." in check(three, "model --ranks 0,1")[0]
 
 
+def test_after_each_cell(three: Notebook) -> None:
+    """Only what has begun to differ is told, once, below the cell that did it."""
+    assert "compared" in three.ok("%dist_check --each-cell on").text
+    assert three.ok("%%distributed\npass").text == ""
+    cell = number(three)
+    differs = f"`model.1.running_mean` differs on rank 2 since In[{cell}]."
+    assert three.ok("%%distributed\nif rank == 2:\n    model[1].running_mean += 1").lines == [
+        differs
+    ]
+    assert three.ok("%%distributed\npass").text == ""
+    assert three.ok("print(2)").lines == ["2"]
+    three.ok("%%distributed\nmodel[1].running_mean.fill_(1)")
+    cell = number(three)
+    both = "with torch.no_grad():\n    model[0].weight += rank\n    model[0].bias += rank"
+    assert three.ok(f"%%distributed\n{both}").lines == [
+        f"`model.0.weight` has 3 different contents on ranks 0-2 since In[{cell}]. "
+        "1 more began to differ."
+    ]
+    three.ok("%dist_check --each-cell off")
+    assert three.ok(f"%%distributed\n{both}\nmodel[1].running_mean += rank").text == ""
+    assert three.refused("%dist_check --each-cell maybe") == "bad_option"
+
+
 def test_values_of_any_kind(three: Notebook) -> None:
     three.ok(
         "%%distributed\nimport numpy as np\n"

@@ -16,10 +16,17 @@ from ...verdicts.memory import (
 )
 from ...verdicts.variable_table import variable_rows
 from ..comparison import Comparison
+from ..each_cell import EachCell
 from ..session.current_pool import CurrentPool
 from .base import DistMagics
 from .options import plain_usage, unquoted
 from .status import aligned
+
+_EACH_CELL = {
+    "on": "After each cell on ranks, models and optimizers are compared. %dist_check --each-cell "
+    "off ends this.",
+    "off": "Models and optimizers are not compared after cells.",
+}
 
 
 @magics_class
@@ -29,11 +36,17 @@ class CheckMagics(DistMagics):
     def __init__(self, shell: InteractiveShell, pool: CurrentPool) -> None:
         super().__init__(shell, pool)
         self.comparison = Comparison(pool)
+        self._each_cell = EachCell(shell, pool, self.comparison)
 
     @plain_usage
     @magic_arguments()
     @argument("names", nargs="*", metavar="NAME", help="a variable, or an expression")
     @argument("--ranks", type=unquoted, default="", help="some ranks, such as 0,2; default: all")
+    @argument(
+        "--each-cell",
+        choices=("on", "off"),
+        help="compare models and optimizers after each cell on ranks, and tell what differs",
+    )
     @line_magic
     def dist_check(self, line: str) -> None:
         """Check whether variables are the same on all ranks, bit by bit.
@@ -46,8 +59,13 @@ class CheckMagics(DistMagics):
             %dist_check
             %dist_check model optimizer
             %dist_check model.layer4 --ranks 0,1
+            %dist_check --each-cell on
         """
         options = parse_argstring(self.dist_check, line)
+        if options.each_cell:
+            self._each_cell.switch(on=options.each_cell == "on")
+            print(_EACH_CELL[options.each_cell])
+            return
         print("\n".join(self.comparison.check(options.names, self.pool.choose(options.ranks))))
 
     @plain_usage
