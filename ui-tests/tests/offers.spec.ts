@@ -1,8 +1,9 @@
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
+import { show } from './pictures';
 import { cancelJobs, expect, test } from './support';
-import type { Notebooks, Panel } from './support';
+import type { Notebooks } from './support';
 
 // Eight pretend GPUs; another process is on GPU 6.
 test.use({ baseURL: FAKE_GPUS_URL });
@@ -25,14 +26,6 @@ async function startFor(
     id = (await answer.json()).id;
   }).toPass({ timeout: 45_000 });
   return id;
-}
-
-/** A picture of the panel for those who look at it. */
-async function draw(panel: Panel, name: string): Promise<void> {
-  const folder = process.env.JUPYTER_DIST_PICTURES;
-  if (folder) {
-    await panel.root.screenshot({ path: `${folder}/${name}.png` });
-  }
 }
 
 for (const theme of ['Light', 'Dark']) {
@@ -58,7 +51,7 @@ for (const theme of ['Light', 'Dark']) {
       await expect(refusal).toContainText('GPU 0 is leased by');
       await expect(panel.button('Run as Job…')).toBeVisible();
       await panel.expectAccessible();
-      await draw(panel, `refused-${theme}`);
+      await show(panel.root, `refused-${theme}`);
       await panel.button('Start on GPU 4').click();
       await panel.expectRunning(1);
       await expect(panel.tile(0)).toContainText('GPU 4');
@@ -81,7 +74,7 @@ for (const theme of ['Light', 'Dark']) {
         '#1 in line'
       );
       await panel.expectAccessible();
-      await draw(panel, `waiting-${theme}`);
+      await show(panel.root, `waiting-${theme}`);
       await page.request.delete(`jupyter-dist/pools/${one}`);
       await panel.expectRunning(1);
       await expect(
@@ -109,4 +102,41 @@ test('a start for which no GPU is free runs as a job', async ({
   const dialog = page.getByRole('dialog');
   await expect(dialog.getByLabel('GPUs', { exact: true })).toHaveValue('2');
   await page.keyboard.press('Escape');
+});
+
+test('a pool that has been idle for long gives its GPUs back', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  // As if its last cell had ended two hours ago.
+  const idle_since = Date.now() / 1000 - 7205;
+  await page.routeWebSocket(/jupyter-dist\/stream/, socket => {
+    socket.connectToServer().onMessage(message => {
+      const said = JSON.parse(String(message));
+      const pools =
+        said.type === 'pools'
+          ? said.pools
+          : said.type === 'pool'
+            ? [said.pool]
+            : [];
+      for (const pool of pools) {
+        Object.assign(pool, { idle_since });
+      }
+      socket.send(JSON.stringify(said));
+    });
+  });
+  await page.reload();
+  await panel.open();
+  await page.sidebar.setWidth(250, 'left');
+  await notebooks.open('idle.ipynb', ['']);
+  await panel.start(1);
+  await panel.expectRunning(1);
+  await expect(
+    panel.pool.getByText(/^GPU \d has been idle for 2 h/)
+  ).toBeVisible();
+  await panel.expectAccessible();
+  await show(panel.root, 'idle');
+  await panel.answer('Release…', 'Stop all ranks?', 'Stop');
+  await expect(panel.form).toBeVisible();
 });
