@@ -225,7 +225,7 @@ test.describe('on a pretend machine', () => {
       await page.mouse.down();
       const { x, y } = (await handle.boundingBox())!;
       await page.mouse.move(x + 20, y - 80, { steps: 4 });
-      const saved = kept('"closed":[false,false,true,true],"sizes":[');
+      const saved = kept('"closed":[false,false,true,true,true],"sizes":[');
       await page.mouse.up();
       const after = await height();
       expect(after).toBeLessThan(before - 60);
