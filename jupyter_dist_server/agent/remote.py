@@ -25,6 +25,8 @@ def main() -> NoReturn:
     """Read what pool it is, import torch, and be its agent here."""
     call_ourselves("dist-agent")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The threads of Ray's actors block it, and our ranks would inherit that.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     said = os.dup(1)
     os.dup2(2, 1)  # what a library prints while it is imported is no message
     try:
