@@ -22,7 +22,6 @@ model = DDP(torch.nn.Linear(4, 4))
 loss = model(torch.ones(2, 4)).sum()`;
 
 test('a step of DDP that a rank leaves out is explained, ended by one click, and put right', async ({
-  page,
   panel,
   notebooks
 }) => {

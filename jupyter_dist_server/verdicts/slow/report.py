@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...common.protocol.profile_messages import Spent
-from ...common.rank_specs import format_ranks
 from ...common.units import format_bytes
 from ..verdict import name
 from .account import Account, accounts, average
@@ -119,7 +118,7 @@ def _other_sentence(mean: Account, step: str, profiles: Profiles) -> str:
 def _where(ranks: list[int], profiles: Profiles) -> str:
     if len(profiles) == 1:
         return ""
-    return " on all ranks" if len(ranks) == len(profiles) else f" on ranks {format_ranks(ranks)}"
+    return " on all ranks" if len(ranks) == len(profiles) else f" on {name(ranks, capital=False)}"
 
 
 def _percent(part: float) -> str:

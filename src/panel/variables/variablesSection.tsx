@@ -80,14 +80,17 @@ function Content(props: IPanelServices & { pool: IPool }): JSX.Element {
   );
 }
 
-function List(props: IPanelServices & { list: IVariables }): JSX.Element {
+function List(
+  props: IPanelServices & { list: IVariables }
+): JSX.Element | null {
   const { list, model, variables, trans } = props;
   const [words, setWords] = useState('');
   const isChecking = useModel(variables, ({ isChecking }) => isChecking);
   const isOld = useModel(variables, ({ isOld }) => isOld);
   const isLost = useModel(model, isStale);
   if (!list.variables.length) {
-    return (
+    // Nothing is known of ranks that have not answered.
+    return !list.ranks.length ? null : (
       <p className="jp-dist-quiet">
         {trans.__('The ranks have no variables yet.')}
       </p>

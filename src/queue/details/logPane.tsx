@@ -86,7 +86,7 @@ export function LogPane(props: ILogPaneProps): JSX.Element {
           <input
             type="search"
             className="jp-dist-Input"
-            aria-label={trans.__('Search the output')}
+            aria-label={trans.__('Search')}
             placeholder={trans.__('Search')}
             aria-invalid={isLost}
             value={text}
