@@ -62,7 +62,7 @@ export class VariablesModel implements IVariablesModel {
   }
 
   get isChecking(): boolean {
-    return this._isChecking;
+    return this._checked.has(this._current.pool?.id ?? '');
   }
 
   watch(): IDisposable {
@@ -82,15 +82,18 @@ export class VariablesModel implements IVariablesModel {
 
   async check(): Promise<void> {
     const pool = this._current.pool;
-    if (!pool || this._isChecking) {
+    if (!pool || this.isChecking) {
       return;
     }
-    this._isChecking = true;
+    this._checked.add(pool.id);
     this._changed.emit();
-    await this._ask(pool, () => this._requests.checkVariables(pool.id), true);
-    this._isChecking = false;
-    this._changed.emit();
-    this._follow();
+    try {
+      await this._ask(pool, () => this._requests.checkVariables(pool.id), true);
+    } finally {
+      this._checked.delete(pool.id);
+      this._changed.emit();
+      this._follow();
+    }
   }
 
   /** Notes what has become of the ranks, and reads their variables if these may be others. */
@@ -117,7 +120,7 @@ export class VariablesModel implements IVariablesModel {
       this._watchers > 0 &&
       !document.hidden &&
       !this._isReading &&
-      !this._isChecking &&
+      !this.isChecking &&
       this.isOld &&
       pool?.state === 'RUNNING' &&
       // At first, those of idle ranks are better than none.
@@ -133,8 +136,11 @@ export class VariablesModel implements IVariablesModel {
       return;
     }
     this._isReading = true;
-    await this._ask(pool, () => this._requests.variables(pool.id));
-    this._isReading = false;
+    try {
+      await this._ask(pool, () => this._requests.variables(pool.id));
+    } finally {
+      this._isReading = false;
+    }
     this._follow();
   }
 
@@ -157,8 +163,10 @@ export class VariablesModel implements IVariablesModel {
     if (pool.id === this._poolId && turn === this._turn) {
       this._read = state;
       this._error = error;
-      // Between two cells, the list of all ranks is better than the newest of a few.
-      if (takesPart || !list?.busy.length) {
+      // Between two cells, the list of all ranks is better than the newest of a few, or of none.
+      const isOfSome =
+        takesPart && (!this._list || !list || list.ranks.length > 0);
+      if (isOfSome || !list?.busy.length) {
         this._list = list;
       }
       this._changed.emit();
@@ -175,7 +183,8 @@ export class VariablesModel implements IVariablesModel {
   private _list: IVariables | null = null;
   private _error: IApiError | null = null;
   private _isReading = false;
-  private _isChecking = false;
+  /** Pools whose variables are being compared. */
+  private readonly _checked = new Set<string>();
   /** Counts the questions. */
   private _turn = 0;
 }

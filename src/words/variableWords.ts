@@ -38,12 +38,12 @@ export function sayContent(
     case 'single':
       return {
         word: trans.__('rank %1', forms[0].ranks[0]),
-        meaning: trans.__('Only this rank has it.')
+        meaning: trans.__('Only this one of the ranks that responded has it.')
       };
     case 'incomparable':
       return {
         word: '–',
-        meaning: trans.__('Objects of this type cannot be compared.')
+        meaning: trans.__('There is nothing to compare it with.')
       };
   }
 }

@@ -81,9 +81,9 @@ function Content(props: IPanelServices & { pool: IPool }): JSX.Element {
 }
 
 function List(
-  props: IPanelServices & { list: IVariables }
+  props: IPanelServices & { list: IVariables; pool: IPool }
 ): JSX.Element | null {
-  const { list, model, variables, trans } = props;
+  const { list, model, pool, variables, trans } = props;
   const [words, setWords] = useState('');
   const isChecking = useModel(variables, ({ isChecking }) => isChecking);
   const isOld = useModel(variables, ({ isOld }) => isOld);
@@ -110,7 +110,9 @@ function List(
         />
         <Button
           small
-          disabled={isChecking || isLost}
+          disabled={isLost || pool.ranks.every(({ state }) => state === 'busy')}
+          // Not disabled: it would lose the focus.
+          aria-disabled={isChecking}
           title={trans.__(
             'Compare all variables between ranks bit by bit, however large.'
           )}

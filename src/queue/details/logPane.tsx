@@ -1,7 +1,7 @@
 import type { IRenderMime } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
-import React, { useEffect, useRef, useState } from 'react';
+import React, { useEffect, useMemo, useRef, useState } from 'react';
 
 import type { IJobLines, ILinesQuery } from '../../model/detailsContract';
 import { JobLog } from '../../model/jobLog';
@@ -28,7 +28,8 @@ interface ILogPaneProps {
  */
 export function LogPane(props: ILogPaneProps): JSX.Element {
   const { sanitizer, label, file, choice, trans } = props;
-  const [log] = useState(() => new JobLog(props.read));
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- `read` is a new function each time
+  const log = useMemo(() => new JobLog(props.read), [file]);
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<LogView | null>(null);
   const [text, setText] = useState('');

@@ -18,7 +18,7 @@ export function OutputPane(props: DetailsProps): JSX.Element {
   return (
     <LogPane
       // What it prints in its next attempt is added to the same file.
-      key={`${job} ${details.job.attempt} ${shown}`}
+      key={`${job} ${details.job.attempt}`}
       read={query =>
         requests.jobLines(
           job,
