@@ -42,6 +42,7 @@ from ..common.protocol.agent_messages import (
     Kill,
     Log,
     LogLines,
+    NoteCell,
     NoteIdle,
     Ping,
     Pong,
@@ -113,6 +114,7 @@ class Agent:
         self._death = asyncio.Event()
         self._logs = RankLogs(folder)
         self._deaths = Deaths(self._logs)
+        self._last_cells: dict[int, str] = {}
         self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
         self._lock = LockQueue(self._control.tell)
         self._tasks = Tasks()
@@ -228,6 +230,7 @@ class Agent:
             time=self._limit.state,
             addresses=self.starter.addresses(),
             name=self._name,
+            last_cells=self._last_cells,
         )
 
     def _on_gone(self, client: Client) -> None:
@@ -261,6 +264,10 @@ class Agent:
             for record in self._own(self.ranks[rank] for rank in command.ranks):
                 signal_rank(record, signal.SIGINT)
             self._nodes.send(command.ranks, Interrupt)
+        elif isinstance(command, NoteCell):
+            dead = [rank for rank in command.ranks if self.ranks[rank].state == "dead"]
+            self._last_cells |= dict.fromkeys(dead, command.cell_id)
+            self._control.broadcast()
         elif isinstance(command, Log):
             if command.rank in self.starter.own:
                 self._control.tell(client, LogLines(self._logs.lines(command.rank)))
@@ -297,6 +304,7 @@ class Agent:
                 chosen = range(self.world_size)  # as the others would wait for those to meet them
             self.starter.cancel(chosen)
             self._endings = dict.fromkeys(chosen, RESTARTED)
+            self._last_cells = {r: id for r, id in self._last_cells.items() if r not in chosen}
             await self._end_ranks(chosen)
             if not self.stopping:
                 self._endings = {}
@@ -391,7 +399,7 @@ class Agent:
         loop.run_until_complete(self._control.close())
 
 
-def _ranks_of(command: Interrupt | Log | Restart | StartRanks) -> list[int]:
+def _ranks_of(command: Interrupt | Log | NoteCell | Restart | StartRanks) -> list[int]:
     return [command.rank] if isinstance(command, Log) else command.ranks
 
 

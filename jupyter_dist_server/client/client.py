@@ -12,7 +12,7 @@ from typing import ClassVar
 from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.processes import POOL_ENDED
-from ..common.protocol.agent_messages import PoolTime, Snapshot
+from ..common.protocol.agent_messages import NoteCell, PoolTime, Snapshot
 from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.rank_messages import CellRequest, ProfileOptions
 from ..common.tasks import Tasks
@@ -142,6 +142,8 @@ class PoolClient(RankConnection):
         self.comm_listener.lost(self, rank)
         self.subshells.pop(rank, None)
         for execution in self._executions.values():
+            if execution.cell_id and rank in execution.outstanding:
+                self.link.send(NoteCell([rank], execution.cell_id))
             execution.lose(rank, why)
         self.give_up(rank)
 
@@ -197,7 +199,7 @@ class PoolClient(RankConnection):
         ranks = sorted(ranks)
         if not ranks:
             return {}
-        execution = Execution(ranks, on_output)
+        execution = Execution(ranks, on_output, cell_id)
         message = self.session.msg(CellRequest.kind, {})
         execution.id = message["header"]["msg_id"]
         # Two cells without a number must not write to one file.

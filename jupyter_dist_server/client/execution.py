@@ -37,9 +37,14 @@ class Execution:
         Called in the event loop with ``(rank, message type, content)``, in order for each rank.
         When a rank is done it is called with the type ``finished`` and the content ``{status,
         ename, evalue}``. What comes after that is of threads that the cell has left behind.
+    cell_id : str or None
+        The notebook's id of the cell.
     """
 
-    def __init__(self, ranks: Iterable[int], on_output: OnOutput) -> None:
+    def __init__(
+        self, ranks: Iterable[int], on_output: OnOutput, cell_id: str | None = None
+    ) -> None:
+        self.cell_id = cell_id
         self.id = ""
         self.begun: set[int] = set()
         """Ranks that, asked to cancel it, were running it; on others it waited for the lock."""

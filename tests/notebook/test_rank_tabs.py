@@ -11,6 +11,8 @@ from jupyter_dist_server.notebook.output.rank_tabs import MIME, RankTabs
 
 from ..notebook_driver import Notebook
 from ..result import Result
+from ..server_driver import Server
+from ..waiting import wait_for
 
 SERVED_ONLY = True
 """The server has no part in it, but has imported torch for an earlier notebook."""
@@ -28,6 +30,21 @@ def run_in_lab(
 
 def marks(result: Result) -> list[dict[str, Any]]:
     return [output["data"][MIME] for output in result.outputs if MIME in output.get("data", {})]
+
+
+def test_the_server_knows_in_which_cell_a_rank_died_at_once(
+    server: Server, new_notebook: Notebook
+) -> None:
+    def dead() -> dict[str, Any] | None:
+        (pool,) = (pool for pool in server.pools() if pool["state"] == "RUNNING")
+        rank: dict[str, Any] = pool["ranks"][1]
+        return rank if rank["state"] == "dead" and rank["cell_id"] else None
+
+    new_notebook.ok("%load_ext jupyter_dist_server\n%dist_init -n 2")
+    for number in range(8):  # whether the rank itself could still say so is a matter of luck
+        run_in_lab(new_notebook, "%%rank [1]\nimport os\nos._exit(3)", f"cell-{number}")
+        assert wait_for(dead, "the cell in which it died")["cell_id"] == f"cell-{number}"
+        new_notebook.ok("%dist_restart --ranks 1")
 
 
 def test_the_mark_comes_first_and_tells_who_failed(ranks: Notebook) -> None:

@@ -71,6 +71,13 @@ class NoteIdle(Command, frozen=True, tag="note_idle"):
     since: float | None
 
 
+class NoteCell(Command, frozen=True, tag="note_cell"):
+    """Tell others in which cell of the notebook ranks died: they may not have had time to."""
+
+    ranks: list[int]
+    cell_id: str
+
+
 class StartRanks(Command, frozen=True, tag="start_ranks"):
     """Start ranks in place of their predecessors: from the first node's agent to another's."""
 
@@ -107,6 +114,7 @@ Commands = (
     | Restart
     | Extend
     | NoteIdle
+    | NoteCell
     | StartRanks
     | Rename
     | Stop
@@ -170,6 +178,8 @@ class Snapshot(News, frozen=True):
     """Where the ranks of this agent listen, if it is not on the first node."""
     name: str = ""
     """The notebook's path."""
+    last_cells: dict[int, str] = {}
+    """By dead rank, the notebook's id of the cell in which it died, so far as that is known."""
 
 
 class LockGranted(News, frozen=True, tag="lock_granted"):

@@ -170,6 +170,7 @@ class PoolRecord(msgspec.Struct):
                 rank.state, rank.since = "idle", said.since
             rank.pid, rank.start_ticks = said.pid, said.start_ticks
             rank.exit, rank.stderr = said.exit, said.stderr
+            rank.cell_id = snapshot.last_cells.get(rank.rank, rank.cell_id)
             rank.device = said.device
         self.generation = snapshot.generation
         self.start_method, self.backend = snapshot.start_method, snapshot.backend
