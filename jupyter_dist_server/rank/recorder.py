@@ -35,8 +35,12 @@ def serve(folder: Path, rank: int) -> None:
     """Serve the recorder, and write Python's stack at a signal."""
     socket = recorder_socket(folder, rank)
     socket.unlink(missing_ok=True)  # of the rank that this one replaces
-    with quiet_stderr():
-        _SERVED.append(serve_recorded(str(socket)))
+    try:
+        with quiet_stderr():
+            _SERVED.append(serve_recorded(str(socket)))
+    except RuntimeError:
+        socket.touch()  # torch does not say what is wrong with the folder, but this does
+        raise
     if sys.platform == "linux":
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         file = os.open(stack_file(folder, rank), flags, 0o600)
