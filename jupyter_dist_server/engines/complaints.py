@@ -28,7 +28,7 @@ def why_not_started(node: str, python: str, version: str, said: list[str]) -> Re
     text = "\n".join(said)
     install = f"Run on {node}: {python} -m pip install jupyter-dist-server=={version}"
     module = _NO_MODULE.search(text)
-    other = re.search(OTHER_VERSION.format(theirs=".*", ours="(.*)"), text)
+    other = re.search(OTHER_VERSION.format(theirs=".*", ours=r"(\d[\w.+!-]*?)(?=srun:|\s|$)"), text)
     if module and module[1] == _PACKAGE:
         message = f"On node {node}, jupyter-dist-server is not installed in {python}."
         hint = install

@@ -140,7 +140,7 @@ def _check_gpus(gpus: int) -> None:
 
     there = len(read_gpus().inventory.gpus) if gpus else 0
     if not 0 <= gpus <= there:
-        message = f"{gpus} GPUs were asked for, and this machine has {there} GPUs."
+        message = f"This machine has {there} GPU{'s' * (there != 1)}, not {gpus}."
         raise DistError("too_large", message, field="gpus")
 
 

@@ -141,7 +141,14 @@ def spread(request: PoolRequest, setting: str = "") -> tuple[PoolRequest, Spread
     if not asked and not (is_named and request.nodes is None):
         return request, None
     environment = environment_of(request)
-    engine = engine_for(environment, request.engine or setting)
+    try:
+        engine = engine_for(environment, request.engine or setting)
+    except DistError as error:
+        if request.node_map:  # which may be a mistyped map of ranks, such as zero:3
+            error.message = (
+                f"The map puts rank 0 on node “{request.node_map[0][0]}”. {error.message}"
+            )
+        raise
     found = engine.nodes(environment, request.python)
     chosen = _chosen(request, found)
     spread = Spread(engine.name, tuple(chosen), request)

@@ -16,6 +16,7 @@ from jupyter_dist_server.jobs.launch.background import start_in_background
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.store import Store
 
+from ..fake_nvml.build import State
 from ..waiting import wait_for
 
 
@@ -42,13 +43,13 @@ def test_who_reads_gpus_for_somebody_that_is_killed_ends_without_a_word() -> Non
         assert reader.stderr.read() == b""
 
 
-def test_an_update_keeps_the_gpus_that_were_chosen(tmp_path: Path) -> None:
+def test_an_update_keeps_the_gpus_that_were_chosen(tmp_path: Path, gpus: State) -> None:
     store = Store(tmp_path / "queue")
     spec = Spec(argv=["true"], cwd="/")
     waits = Job(params={}, name="a", spec=spec, held=True, gpus=2, gpu_ids=("GPU-0", "GPU-3"))
     (id,) = store.submit([waits], "one")
-    assert control.update(store, [store.get(id)], gpus=1) == []
+    assert control.update(store, [store.get(id)], control.Update(gpus=1)) == []
     assert (store.get(id).gpus, store.get(id).gpu_ids) == (1, ("GPU-0", "GPU-3"))
-    (said,) = control.update(store, [store.get(id)], gpus=3)
+    (said,) = control.update(store, [store.get(id)], control.Update(gpus=3))
     assert "may use 2 GPUs only" in said and store.get(id).gpus == 1
     store.close()

@@ -120,7 +120,7 @@ def test_options_of_magics_are_completed(values: Notebook) -> None:
     assert complete(values, "x = 1\n%dist_init -n 2 --o|\ny") == [
         f"x = 1\n%dist_init -n 2 --{o}\ny" for o in ("one-rank-per-gpu", "oversubscribe")
     ]
-    assert complete(values, "%%distributed --p|\nwheels") == ["%%distributed --per-rank\nwheels"]
+    assert complete(values, "%%distributed --pe|\nwheels") == ["%%distributed --per-rank\nwheels"]
     short = complete(values, "%dist_run -|")
     assert "%dist_run --ranks" in short and "%dist_run -i" in short
     assert complete(values, "%%distributed\nx = 1 --no|") == []

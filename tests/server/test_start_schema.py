@@ -26,7 +26,7 @@ def test_what_a_form_shows_at_first_can_be_started(client: Client) -> None:
     if "gpu_ids" in offered:
         pytest.skip("this machine has GPUs")
     body = {name: field["default"] for name, field in offered.items() if "default" in field}
-    assert body == {"num_ranks": 2, "start_method": "fork", "timeout": 120}
+    assert body == {"num_ranks": 2, "start_method": "fork", "timeout": 120, "check": False}
     pool = client.post("pools", body, 202)
     assert pool["world_size"] == 2
     client.call("DELETE", f"pools/{pool['id']}?wait=1")
