@@ -89,14 +89,16 @@ async def gather_variables(
     Raises
     ------
     DistError
-        If a rank does not have a variable, or cannot read it.
+        If a rank does not have a variable, cannot read it, or takes longer than `limit`.
     """
     answers = connection.begin(request.kind, request.content, ranks)
     try:
         # Whoever is stopped, or holds the GIL, says nothing to this either.
         there = await connection.status(timeout=_PATIENCE, ranks=ranks)
         if waited_for := [answers[rank] for rank in there]:
-            await asyncio.wait(waited_for, timeout=limit)
+            _, slow = await asyncio.wait(waited_for, timeout=limit)
+            if slow:
+                raise _too_slow([rank for rank in there if answers[rank] in slow], limit)
         messages = {
             rank: answer.result()
             for rank, answer in answers.items()
@@ -159,6 +161,15 @@ async def estimate_of(client: PoolClient, request: EstimateRequest, rank: int) -
             "The step that is estimated is model(batch), backward and optimizer.step().",
         )
     return reply
+
+
+def _too_slow(ranks: list[int], limit: float) -> DistError:
+    where = name_ranks(sorted(ranks)).capitalize()
+    return DistError(
+        "variables_slow",
+        f"{where} took more than {limit:g} s to read the variables.",
+        "Name fewer ones, or use %dist_check in the notebook, which has no time limit.",
+    )
 
 
 def _refused(status: str, why: str, ranks: list[int]) -> DistError:

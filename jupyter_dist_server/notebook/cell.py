@@ -156,7 +156,7 @@ class Cell:
         bad = {r: reply for r, reply in replies.items() if reply.status not in ("ok", "aborted")}
         self._mark_failed({r: reply.content for r, reply in bad.items()})
         memory = ran_out(bad)
-        causes = self._loop.run(explain_out_of_memory(self._client, memory)) if memory else []
+        causes = self._explain(memory) if memory else []
         assert self._execution
         limit = self._options.timeout if self._late_at == float("inf") else None
         Outcome(
@@ -169,6 +169,13 @@ class Cell:
             limit,
             causes,
         ).raise_failures()
+
+    def _explain(self, memory: dict[int, str]) -> list[str]:
+        """Say what holds the memory, unless somebody presses Stop: the error is shown anyway."""
+        try:
+            return self._loop.run(explain_out_of_memory(self._client, memory))
+        except KeyboardInterrupt:
+            return []
 
     def _publish(self, published: list[Publication]) -> None:
         if not self._options.quiet:

@@ -115,6 +115,8 @@ class RankVariables:
             known = self._histories.get(pool)
             if known is None or known[0] != generation:
                 known = self._histories[pool] = generation, History()
+            if len(gathered.said) < pool.record.world_size:
+                return found, known[1].since  # what some ranks tell says nothing of all
             return found, known[1].note(found, gathered.said)
 
 

@@ -90,6 +90,11 @@ class History:
                 self._since.pop(path, None)
             elif compared.finding == "differs" and path not in self._since:
                 self._since[path] = _name_cells(self._equal.get(path, {}), said)
+        return self.since
+
+    @property
+    def since(self) -> dict[str, str]:
+        """Since when what differs does so, by path, where that is known."""
         return {path: since for path, since in self._since.items() if since}
 
 

@@ -65,11 +65,11 @@ def list_variables(
     for rank, reply in sorted(said.items()):
         for variable in reply.variables:
             by_name.setdefault(variable.name, {})[rank] = variable
-    return [_listed(name, by_name[name], since) for name in sorted(by_name)]
+    return [_listed(name, by_name[name], since, len(said)) for name in sorted(by_name)]
 
 
 def _listed(
-    name: str, variables: Mapping[int, Variable], since: Mapping[str, str]
+    name: str, variables: Mapping[int, Variable], since: Mapping[str, str], told: int
 ) -> ListedVariable:
     found = compare(
         {rank: VariablesReply(status="ok", variables=[one]) for rank, one in variables.items()}
@@ -84,7 +84,7 @@ def _listed(
         forms[key] = _together(forms[key], form) if key in forms else form
     return ListedVariable(
         name=name,
-        content=_content(found, variables),
+        content=_content(found, variables, told),
         nbytes=max(form.nbytes for form in forms.values()),
         forms=list(forms.values()),
         differences=[how_it_differs(compared, since) for compared in differing[:_MOST]],
@@ -92,9 +92,9 @@ def _listed(
     )
 
 
-def _content(found: list[Compared], variables: Mapping[int, Variable]) -> Content:
-    if len(variables) == 1:
-        return "single"
+def _content(found: list[Compared], variables: Mapping[int, Variable], told: int) -> Content:
+    if len(variables) == 1:  # of one rank alone nothing is known of others
+        return "single" if told > 1 else "incomparable"
     findings = {compared.finding for compared in found}
     if "differs" in findings:
         return "differs"

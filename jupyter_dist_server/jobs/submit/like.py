@@ -31,7 +31,8 @@ def complete_like(request: JobRequest, store: Store, label: str) -> None:
         message = f"It is not known how job {jobs[0].label} was asked for."
         raise DistError("bad_option", message, "Give the command and its options.", "like")
     if request.command or request.notebook:
-        for name in ("command", "notebook", *([] if request.notebook else ["parameter"])):
+        of_notebooks = [] if request.notebook else ["parameter"]
+        for name in ("command", "notebook", "output_notebook", *of_notebooks):
             found.pop(name, None)
     request.complete(JobRequest.from_json(found))
 

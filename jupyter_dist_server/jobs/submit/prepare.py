@@ -96,7 +96,6 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         complete_like(request, store, request.like)
     copies = {}
     if request.notebook:
-        request.name = request.name or os.path.basename(request.notebook)
         with reading("notebook"):
             request.command, notebook = notebook_command(request, folder)
         copies[request.command.index(str(notebook))] = notebook
@@ -156,7 +155,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         raise DistError("bad_option", "--share and --gpu-memory belong together.")
     job = Job(
         params={},
-        name=request.name or os.path.basename(request.command[0]),
+        name=request.name or os.path.basename(request.notebook or request.command[0]),
         spec=spec,
         priority=request.priority or 0,
         begin=begin,

@@ -42,6 +42,9 @@ class ProfileHandlers(LongAnswers):
         except Exception as error:  # of torch's profiler
             _LOG.exception("The cell cannot be profiled.")
             self._why_not = describe(error)
+            if recording is not None:
+                with contextlib.suppress(Exception):  # it may not have begun
+                    recording.stop()
         try:
             yield
         finally:

@@ -47,7 +47,9 @@ def _leaves(name: str, value: Any, asked: VariablesRequest) -> list[Found]:
     if isinstance(value, (list, tuple, dict)) and len(value) > most:
         return whole
     try:
-        found = list(itertools.islice(leaves_of(name, value), most))
+        # Code of the user's is not called unasked: it may take part in a collective.
+        leaves = leaves_of(name, value, only_torch=asked.largest is not None)
+        found = list(itertools.islice(leaves, most))
     except Exception:  # of a class of the user's
         _LOG.info("`%s` cannot be looked at.", name, exc_info=True)
         return whole
@@ -76,10 +78,20 @@ def _read(found: Found, show_value: bool) -> Leaf:
         shape=shape if is_shape else None,
         dtype=str(getattr(value, "dtype", "")).removeprefix("torch."),
         device=str(value.device) if is_tensor else "",
-        nbytes=size if isinstance(size, int) else sys.getsizeof(value),
+        nbytes=size if isinstance(size, int) else _size_of(value),
         shard=shard_of(value) if is_tensor else "",
         text=_text(value) if show_value else "",
     )
+
+
+def _size_of(value: Any) -> int:
+    """Return the bytes of a plain value with those of its items, as a digest reads all of them."""
+    size = sys.getsizeof(value)
+    if type(value) in (list, tuple):
+        size += sum(sys.getsizeof(item) for item in value)
+    elif type(value) is dict:
+        size += sum(sys.getsizeof(one) for item in value.items() for one in item)
+    return size
 
 
 def _text(value: Any) -> str:

@@ -27,7 +27,7 @@ class Found:
     value: Any
 
 
-def leaves_of(name: str, value: Any, depth: int = 0) -> Iterator[Found]:
+def leaves_of(name: str, value: Any, depth: int = 0, only_torch: bool = False) -> Iterator[Found]:
     """Yield what a value consists of; what it shares with others, each time.
 
     Parameters
@@ -39,20 +39,22 @@ def leaves_of(name: str, value: Any, depth: int = 0) -> Iterator[Found]:
         an object that has a `state_dict`. Anything else is a leaf that cannot be compared.
     depth : int
         In how many containers it is.
+    only_torch : bool
+        Whether only `state_dict` of torch's own classes is called.
     """
     torch = sys.modules["torch"]
     if isinstance(value, torch.nn.Module):
         yield from _of_module(name, value)
     elif isinstance(value, torch.optim.Optimizer):
-        yield from _of_optimizer(name, value)
+        yield from _of_optimizer(name, value, only_torch)
     elif depth < _DEEPEST and isinstance(value, (dict, UserDict)) and not _is_long(value):
         for key, item in value.items():
-            yield from leaves_of(f"{name}[{key!r}]", item, depth + 1)
+            yield from leaves_of(f"{name}[{key!r}]", item, depth + 1, only_torch)
     elif depth < _DEEPEST and type(value) in (list, tuple) and not is_simple(value):
         for number, item in enumerate(value):
-            yield from leaves_of(f"{name}[{number}]", item, depth + 1)
-    elif (held := _state_of(value)) is not None:
-        yield from leaves_of(f"{name}.state_dict()", held, depth + 1)
+            yield from leaves_of(f"{name}[{number}]", item, depth + 1, only_torch)
+    elif (held := _state_of(value, only_torch)) is not None:
+        yield from leaves_of(f"{name}.state_dict()", held, depth + 1, only_torch)
     else:
         yield Found(name, name, value)
 
@@ -69,8 +71,10 @@ def _is_long(value: Any) -> bool:
     return len(value) > _LONG and all(type(item) in _SIMPLE for item in value.values())
 
 
-def _state_of(value: Any) -> Any:
+def _state_of(value: Any, only_torch: bool) -> Any:
     """Return the `state_dict` of an object, if it has one."""
+    if only_torch and not type(value).__module__.startswith("torch."):
+        return None
     if isinstance(value, type) or not callable(getattr(value, "state_dict", None)):
         return None
     try:
@@ -86,8 +90,8 @@ def _of_module(name: str, module: Any) -> Iterator[Found]:
         yield Found(f"{name}.{path}", f"{name}.get_buffer({path!r})", buffer)
 
 
-def _of_optimizer(name: str, optimizer: Any) -> Iterator[Found]:
-    held = _state_of(optimizer)
+def _of_optimizer(name: str, optimizer: Any, only_torch: bool) -> Iterator[Found]:
+    held = _state_of(optimizer, only_torch)
     if held is None:  # one that must first gather its state from other ranks
         yield Found(name, name, optimizer)
         return
