@@ -44,14 +44,14 @@ def measured(pool: CurrentPool, work: Work, sizes: Sequence[int]) -> Iterator[Ru
             "Stop it with %dist_shutdown first. Its variables are lost then.",
         )
     for size, request in zip(sizes, requests, strict=True):
-        pool.start(request, lambda _: None)
+        record = pool.start(request, lambda _: None)
         try:
-            yield _run(pool, work, size)
+            yield _run(pool, work, size, tuple(record.notices))
         finally:
             pool.stop()
 
 
-def _run(pool: CurrentPool, work: Work, size: int) -> Run:
+def _run(pool: CurrentPool, work: Work, size: int, notices: tuple[str, ...]) -> Run:
     _run_once(pool, work, Options(quiet=True, profile=ProfileOptions()))
     _, client = pool.require()
     said, _ = pool.loop.run(profiles_of(client, range(size)))
@@ -59,7 +59,7 @@ def _run(pool: CurrentPool, work: Work, size: int) -> Run:
     account = average(accounts(said, waiting(said))) if good else None
     begun = time.perf_counter()
     _run_once(pool, work, Options(quiet=True))
-    return Run(size, time.perf_counter() - begun, account)
+    return Run(size, time.perf_counter() - begun, account, notices)
 
 
 def _run_once(pool: CurrentPool, work: Work, options: Options) -> None:

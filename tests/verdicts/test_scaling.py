@@ -9,6 +9,7 @@ from jupyter_dist_server.verdicts.slow.links import LinkTime, link_rows, link_se
 from jupyter_dist_server.verdicts.slow.scaling import (
     Run,
     Scaling,
+    scaling_notices,
     scaling_rows,
     scaling_sentence,
 )
@@ -64,6 +65,19 @@ def test_weak_scaling_from_two_ranks() -> None:
         "4 ranks do 1.6 times as much in the same time as 2 ranks: efficiency 80 %. "
         "Most of the loss is waiting for other ranks: 2.00 s of a run."
     )
+
+
+def test_a_notice_says_which_pools_have_it() -> None:
+    runs = [
+        Run(1, 8.0, None, ("No driver.",)),
+        Run(4, 4.0, None, ("No driver.", "Ranks share GPUs.")),
+        Run(8, 4.0, None, ("No driver.", "Ranks share GPUs.")),
+    ]
+    assert scaling_notices(Scaling(runs)) == ["No driver.", "4, 8 ranks: Ranks share GPUs."]
+    assert scaling_notices(Scaling([ONE, *runs[1:2]])) == [
+        "4 ranks: No driver.",
+        "4 ranks: Ranks share GPUs.",
+    ]
 
 
 @pytest.mark.parametrize(("ranks", "factor"), [(2, 1.0), (4, 1.5)])

@@ -12,7 +12,7 @@ from IPython.display import Image, display
 
 from ...common.errors import DistError
 from ...verdicts.slow.links import LinkTime, link_rows, link_sentence
-from ...verdicts.slow.scaling import Run, Scaling, scaling_rows, scaling_sentence
+from ...verdicts.slow.scaling import Run, Scaling, scaling_notices, scaling_rows, scaling_sentence
 from ..cell import Options
 from ..output.results import CellResults
 from ..scaling import Work, figure, measured
@@ -72,7 +72,7 @@ class ScaleMagics(DistMagics):
     def _show(self, scaling: Scaling) -> None:
         if len(scaling.runs) > 1:
             print(scaling_sentence(scaling))
-        print("\n".join(aligned(scaling_rows(scaling))))
+        print("\n".join([*aligned(scaling_rows(scaling)), *scaling_notices(scaling)]))
         if len(scaling.runs) > 1 and (png := figure(scaling)):
             display(Image(png, format="png"))
 

@@ -19,6 +19,8 @@ class Run(msgspec.Struct, frozen=True):
     seconds: float
     account: Account | None
     """Of the average rank, from a run that was profiled; `None` if that failed."""
+    notices: tuple[str, ...] = ()
+    """Of the start of its pool."""
 
     def spent(self, part: str) -> float:
         """Return the seconds of a part, from `_PARTS`."""
@@ -93,6 +95,18 @@ def scaling_rows(scaling: Scaling) -> list[tuple[str, ...]]:
     return rows
 
 
+def scaling_notices(scaling: Scaling) -> list[str]:
+    """Return the notices of the pools, each once, with the numbers of ranks if not all have it."""
+    about: dict[str, list[Run]] = {}
+    for run in scaling.runs:
+        for notice in run.notices:
+            about.setdefault(notice, []).append(run)
+    return [
+        notice if runs == scaling.runs else f"{_ranks_of(runs)}: {notice}"
+        for notice, runs in about.items()
+    ]
+
+
 _IN_WORDS = {
     "compute": "compute, which takes longer than its share",
     "input": "input",
@@ -104,6 +118,10 @@ _IN_WORDS = {
 
 def _ranks(run: Run) -> str:
     return f"{run.ranks} rank{'s' if run.ranks > 1 else ''}"
+
+
+def _ranks_of(runs: list[Run]) -> str:
+    return ", ".join([*(str(run.ranks) for run in runs[:-1]), _ranks(runs[-1])])
 
 
 def _percent(part: float) -> str:
