@@ -20,17 +20,22 @@ class Node:
         Its IP address, where other nodes reach it.
     here : bool
         Whether this process runs there.
+    gpus : int
+        How many GPUs the engine knows of.
     """
 
     name: str
     address: str
     here: bool
+    gpus: int = 0
 
 
 class Engine(Protocol):
     """Starts processes on the nodes that somebody else manages."""
 
     name: str
+    gives_gpus: bool
+    """Whether it decides which GPUs the ranks on other nodes get."""
 
     def is_around(self, environment: Mapping[str, str]) -> bool:
         """Tell whether an environment is in a cluster of its kind."""

@@ -27,6 +27,7 @@ class Ray:
     """The nodes of one Ray cluster, one of which is this machine."""
 
     name = "ray"
+    gives_gpus = True
 
     def is_around(self, environment: Mapping[str, str]) -> bool:
         """Tell whether an environment names a cluster."""
@@ -50,16 +51,28 @@ class Ray:
                 check=False,
                 start_new_session=True,
             )
-            answer = read_nodes(asked.stdout)
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired as error:
+            address = environment.get("RAY_ADDRESS", "")
+            where = f" at {address}" if address not in ("", "auto") else ""
             raise DistError(
                 "engine_failed",
-                f"Ray does not tell its nodes: {error}.",
-                "Check that “ray status” works on this machine.",
+                f"The Ray cluster{where} did not answer within {_PATIENCE:g} s.",
+                "Run “ray status” on this machine. If that fails too, start Ray again on all "
+                "nodes, or correct RAY_ADDRESS.",
             ) from error
+        except OSError as error:
+            raise DistError(
+                "engine_failed",
+                f"Python cannot be started to ask Ray for its nodes: {error}.",
+                "Check the notebook's interpreter.",
+            ) from error
+        try:
+            answer = read_nodes(asked.stdout)
+        except ValueError as error:
+            raise _no_answer(asked) from error
         if answer.failure:
             raise answer.failure.error()
-        return [Node(node.name, node.address, node.here) for node in answer.nodes]
+        return [Node(node.name, node.address, node.here, node.gpus) for node in answer.nodes]
 
     def start(
         self, node: str, command: list[str], stream: int, log: BinaryIO, gpus: int
@@ -73,3 +86,16 @@ class Ray:
             stderr=log,
             start_new_session=True,
         )
+
+
+def _no_answer(asked: subprocess.CompletedProcess[bytes]) -> DistError:
+    """Return what to raise if the child has ended without an answer, with its last words."""
+    code = asked.returncode
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    said = asked.stderr.decode(errors="replace").strip().splitlines()
+    words = f": {said[-1].strip().rstrip('.')}" if said else ""
+    return DistError(
+        "engine_failed",
+        f"The process that asks Ray for its nodes ended with {how}{words}.",
+        "Check that “ray status” works on this machine, with the notebook's interpreter.",
+    )

@@ -90,5 +90,6 @@ def _named(rows: list[dict[str, Any]]) -> list[RayNode]:
     for row in rows:
         host, node, address = row["NodeManagerHostname"], row["NodeID"], row["NodeManagerAddress"]
         name = host if hosts[host] == 1 else f"{host}-{node[:6]}"
-        nodes.append(RayNode(name, node, address, address in ours))
+        gpus = int(row["Resources"].get("GPU", 0))
+        nodes.append(RayNode(name, node, address, address in ours, gpus))
     return sorted(nodes, key=lambda node: node.name)

@@ -35,6 +35,7 @@ class Slurm:
     """The nodes of one allocation."""
 
     name = "slurm"
+    gives_gpus = False
 
     def is_around(self, environment: Mapping[str, str]) -> bool:
         """Tell whether an environment is that of a job."""
@@ -76,11 +77,12 @@ class Slurm:
         here = environment.get("SLURMD_NODENAME"), socket.gethostname().partition(".")[0]
         nodes = []
         for line in shown.splitlines():
-            fields = dict(re.findall(r"\b(NodeName|NodeAddr|NodeHostName)=(\S+)", line))
+            fields = dict(re.findall(r"\b(NodeName|NodeAddr|NodeHostName|Gres)=(\S+)", line))
             if fields:
                 name = fields["NodeName"]
                 is_here = name == here[0] or (not here[0] and fields.get("NodeHostName") == here[1])
-                nodes.append(Node(name, _resolved(str(fields.get("NodeAddr", name))), is_here))
+                address = _resolved(str(fields.get("NodeAddr", name)))
+                nodes.append(Node(name, address, is_here, _gpus(fields.get("Gres", ""))))
         return nodes
 
     def start(
@@ -94,6 +96,11 @@ class Slurm:
             stderr=log,
             start_new_session=True,
         )
+
+
+def _gpus(resources: str) -> int:
+    """Return how many GPUs there are among resources such as ``gpu:h100:8(S:0-1),shard:16``."""
+    return sum(map(int, re.findall(r"\bgpu(?::[^:,()]+)?:(\d+)", resources)))
 
 
 def _resolved(address: str) -> str:

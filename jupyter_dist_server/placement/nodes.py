@@ -101,6 +101,13 @@ class Spread:
                 ranks.append(RankRecord(rank, local, device, gpu, node=node.name))
         where = ", ".join(f"{node.name} ({_say_ranks(node.ranks)})" for node in nodes)
         notices = [f"{len(ranks)} ranks on {len(nodes)} nodes: {where}.", *first["notices"]]
+        with_gpus = [node.name for node in self.nodes[1:] if node.gpus]
+        if with_gpus and not placed[0].gpu:
+            notices.append(
+                f"All ranks run on the CPU, as the notebook's node {nodes[0].name} has no GPU that "
+                f"can be used. There are GPUs on {', '.join(with_gpus)}: to use them, start "
+                "JupyterLab on a node with GPUs."
+            )
         if placed[0].gpu:
             whose = "named in --map" if self.request.node_map else f"that {self.engine} gives them"
             notices.append(
@@ -151,6 +158,17 @@ def spread(request: PoolRequest, setting: str = "") -> tuple[PoolRequest, Spread
         raise
     found = engine.nodes(environment, request.python)
     chosen = _chosen(request, found)
+    if (
+        engine.gives_gpus
+        and len(chosen) > 1
+        and any(gpu is not None for _, gpu in request.node_map or ())
+    ):
+        raise DistError(
+            "bad_request",
+            f"The map names GPUs, but {engine.name} decides on those of the other nodes.",
+            "Name only nodes in --map, such as n1,n2,n2.",
+            field="node_map",
+        )
     spread = Spread(engine.name, tuple(chosen), request)
     return spread.on_first(), spread if len(chosen) > 1 else None
 

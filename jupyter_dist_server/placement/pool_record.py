@@ -73,6 +73,7 @@ def new_record(request: PoolRequest) -> PoolRecord:
         world_size=request.num_ranks or len(request.map or ()),
         backend=request.backend or "",
         placement=request.policy,
+        node_map=request.node_map,
         time_limit=request.time_limit,
         idle_limit=request.idle_limit,
         start_method=request.start_method,

@@ -227,6 +227,8 @@ def test_ranks_are_placed_as_asked_for(hosts: Hosts) -> None:
         )
         for line in ("n1 0 0 2 0", "n2 1 0 3 1", "n2 2 1 3 1", "n1 3 1 2 0", "n2 4 2 3 1"):
             assert f"{line} 5.0" in said
+        assert "already running" in lab.ok("%dist_init --map n1,n2,n2,n1,n2")
+        assert "already has a pool" in lab.run("%dist_init --map n1,n2,n1,n2,n2")["error"]
         lab.ok("%dist_restart --ranks 3,4")
         assert "sum 5.0" in lab.ok(SUM)
         lab.ok("%dist_shutdown")

@@ -155,6 +155,9 @@ def test_free_gpus_are_taken_by_default_and_it_is_said_which_and_why(
     assert "2 ranks ready on GPUs 3, 0 (gloo)" in first
     code = "import os\nprint(gpu_id, device, os.environ['CUDA_VISIBLE_DEVICES'])"
     assert notebook.ok(f"%%distributed\n{code}").lines == ["[0]   3 cpu 3,0", "[1]   0 cpu 3,0"]
+    assert "is already running" in notebook.ok("%dist_init --map 0:3,1:0").text
+    for other in ("0:0,1:3", "0:3", "0:3,1:0,2:1"):
+        assert notebook.refused(f"%dist_init --map {other}") == "pool_exists"
     second = served.ok("%dist_init").shown
     assert "2 ranks ready on GPUs 1, 2 (gloo)" in second
     assert "Not used: GPUs 0, 3 are leased by" in second
@@ -162,6 +165,15 @@ def test_free_gpus_are_taken_by_default_and_it_is_said_which_and_why(
     refused = notebook.fails("%dist_init -n 2 --gpu-ids 1,2")
     assert refused.startswith("GPUs 1, 2 are leased by ") and "pool p-" in refused
     assert "ranks share GPUs" in notebook.ok("%dist_init -n 3 --gpu-ids 0,3").shown
+
+
+def test_scaling_says_which_ranks_share_gpus(notebook: Notebook, gpus: State) -> None:
+    gpus.write(**{**MACHINE, "gpus": 1})
+    result = notebook.ok("def work(): pass\n%dist_scaling --ranks 1,2 work")
+    shared = [line for line in result.lines if "ranks share GPUs" in line]
+    assert len(shared) == 1 and shared[0].startswith("2 ranks: More ranks than GPUs: "), (
+        result.shown
+    )
 
 
 def test_waiting_in_line_is_reported_and_ends_when_the_gpu_is_free(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.common.protocol.ray_messages import RayNode, RayNodes
+from jupyter_dist_server.common.protocol.records import PoolRecord, PoolState
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.notebook.magics.options import read_node_map
-from jupyter_dist_server.placement.nodes import spread
-from jupyter_dist_server.placement.pool_record import assigned, place_ranks
+from jupyter_dist_server.notebook.reuse import can_reuse
+from jupyter_dist_server.placement.nodes import Spread, spread
+from jupyter_dist_server.placement.pool_record import assigned, new_record, place_ranks
 from jupyter_dist_server.placement.request import PoolRequest
 
 CPU = Inventory(reason=NO_GPU)
@@ -23,8 +28,11 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         scontrol = folder / "scontrol"
-        lines = [f"NodeName=n{n} NodeAddr=10.0.0.{n} NodeHostName=n{n}" for n in (1, 2, 3)]
-        scontrol.write_text("#!/bin/sh\n" + "".join(f"echo {line}\n" for line in lines))
+        lines = [
+            f"NodeName=n{n} NodeAddr=10.0.0.{n} Gres={gres} NodeHostName=n{n}"
+            for n, gres in ((1, "(null)"), (2, "(null)"), (3, "gpu:h100:4(S:0-1),shard:16"))
+        ]
+        scontrol.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
         scontrol.chmod(0o755)
         self.environment = {
             "PATH": str(folder),
@@ -37,7 +45,7 @@ class Cluster:
         self, inventory: Inventory = CPU, setting: str = "", **fields: Any
     ) -> dict[str, list[int]]:
         """Return the ranks of each node, and remember the record's fields."""
-        request = PoolRequest.from_json({**fields, "base_env": self.environment})
+        request = self.request(**fields)
         self.here, nodes = spread(request, setting)
         first = assigned(place_ranks(self.here, inventory), None)
         if nodes is None:
@@ -46,6 +54,10 @@ class Cluster:
         placed = nodes.pool_nodes(len(first["ranks"]))
         self.masks = {rank: nodes.mask(node, rank) for node in placed[1:] for rank in node.ranks}
         return {node.name: node.ranks for node in placed}
+
+    def request(self, **fields: Any) -> PoolRequest:
+        """Return a request from this node."""
+        return PoolRequest.from_json({**fields, "base_env": self.environment})
 
     def refusal(self, **fields: Any) -> DistError:
         """Return why a request is refused."""
@@ -96,6 +108,29 @@ def test_a_map_places_ranks_and_their_gpus(cluster: Cluster) -> None:
     assert read_node_map("0:1,1:0") is None
 
 
+def test_the_same_map_again_is_the_running_pool(cluster: Cluster) -> None:
+    mapped = read_node_map("n2:1,n3:3")
+    cluster.place(GPUS, node_map=mapped)
+    record = new_record(PoolRequest.from_json({"node_map": mapped}))
+    record = msgspec.structs.replace(record, **cluster.fields, state=PoolState.RUNNING)
+    record = msgspec.json.decode(msgspec.json.encode(record), type=PoolRecord)
+    for text, same in (("n2:1,n3:3", True), ("n2:1,n3:2", False), ("n2,n3", False)):
+        request = PoolRequest.from_json({"node_map": read_node_map(text)})
+        assert can_reuse(request, record) is same, text
+    assert can_reuse(PoolRequest(nodes=2), record)
+
+
+def test_gpus_that_only_other_nodes_have_are_named(cluster: Cluster) -> None:
+    cluster.place(nodes=3)
+    (notice,) = cluster.fields["notices"][1:]
+    assert notice.startswith("All ranks run on the CPU, as the notebook's node n2 has no GPU that ")
+    assert "There are GPUs on n3: to use them, start JupyterLab on a node with GPUs." in notice
+    cluster.place(nodes=2)
+    assert len(cluster.fields["notices"]) == 1, "n1 has none either"
+    cluster.place(GPUS, nodes=3)
+    assert "no GPU" not in str(cluster.fields["notices"])
+
+
 @pytest.mark.parametrize(
     ("fields", "field", "said"),
     [
@@ -135,3 +170,22 @@ def test_an_engine_without_its_cluster_is_refused() -> None:
         with pytest.raises(DistError) as refused:
             spread(PoolRequest.from_json({**fields, "base_env": {}}))
         assert refused.value.code == "no_nodes"
+
+
+def test_ray_gives_gpus_itself(tmp_path: Path) -> None:
+    """A Python that answers as the child that asks Ray does, of two nodes."""
+    nodes = [RayNode("n1", "a", "10.0.0.1", True, 1), RayNode("n2", "b", "10.0.0.2", False, 4)]
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho '{msgspec.json.encode(RayNodes(nodes)).decode()}'\n")
+    python.chmod(0o755)
+
+    def spread_by_ray(text: str) -> Spread | None:
+        asked = {"engine": "ray", "node_map": read_node_map(text), "python": str(python)}
+        return spread(PoolRequest.from_json({**asked, "base_env": {"PATH": os.defpath}}))[1]
+
+    with pytest.raises(DistError, match="but ray decides on those of the other") as refused:
+        spread_by_ray("n1:0,n2:3")
+    assert (refused.value.field, refused.value.hint.count("n1,n2,n2")) == ("node_map", 1)
+    assert spread_by_ray("n1:0,n1:1") is None, "these are leased on this machine"
+    placed = spread_by_ray("n1,n2,n2")
+    assert placed and [node.gpus for node in placed.nodes] == [1, 4]

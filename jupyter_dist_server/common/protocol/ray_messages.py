@@ -19,6 +19,8 @@ class RayNode(msgspec.Struct, frozen=True):
     address: str
     here: bool
     """Whether it is on this machine."""
+    gpus: int = 0
+    """How many GPUs Ray has there."""
 
 
 class RayNodes(msgspec.Struct, frozen=True):

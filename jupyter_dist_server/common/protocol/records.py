@@ -141,6 +141,8 @@ class PoolRecord(msgspec.Struct):
     host: str = field(default_factory=socket.gethostname)
     engine: str = "local"
     """What started its ranks on other nodes than `host`, if there are any."""
+    node_map: tuple[tuple[str, int | str | None], ...] | None = None
+    """The node of each rank, and its GPU there, if that was asked for."""
     state: PoolState = PoolState.PENDING
     version: int = 0
     generation: int = 0
