@@ -207,9 +207,9 @@ describe('JobDetails', () => {
     await show();
     const where = () =>
       host.querySelector('.jp-dist-LogPane-file')?.textContent;
-    await until(() => where() === '0 MiB · /work/jdist-12.out');
+    await until(() => where() === '6 B · /work/jdist-12.out');
     press('Errors');
-    await until(() => where() === `0 MiB · ${error}`);
+    await until(() => where() === `6 B · ${error}`);
     expect(jobLines.mock.calls.at(-1)).toEqual([
       '12',
       { before: -1, error: 1 }
@@ -217,7 +217,7 @@ describe('JobDetails', () => {
     const pressed = host.querySelector('[aria-pressed=true]');
     expect(pressed?.textContent).toBe('Errors');
     press('Output');
-    await until(() => where() === '0 MiB · /work/jdist-12.out');
+    await until(() => where() === '6 B · /work/jdist-12.out');
   });
 
   it('follows the queue only while its tab is in sight', () => {

@@ -35,11 +35,11 @@ afterEach(() => {
   host.remove();
 });
 
-/** Show a part of the panel, for a model that differs from the sample in this. */
+/** Show a part of the panel, for a model that differs from the sample in this; return the model. */
 export function show(
   changes: Partial<IFakeModel>,
   Part: (services: IPanelServices) => JSX.Element | null = PoolView
-): void {
+): IFakeModel {
   const model = makeModel(changes);
   start = makeStart(model);
   const variables = new VariablesModel(model, model);
@@ -60,6 +60,7 @@ export function show(
       />
     )
   );
+  return model;
 }
 
 export function button(name: string): HTMLButtonElement {

@@ -7,7 +7,7 @@ import {
   VariablesSection,
   VariablesSummary
 } from '../panel/variables/variablesSection';
-import { makePool, makeRank } from './samples';
+import { emitChanged, makePool, makeRank } from './samples';
 import type { IFakeModel } from './samples';
 import { button, host, press, show } from './screen';
 import { makeForm, makeVariable, makeVariables } from './variableSamples';
@@ -28,12 +28,13 @@ function Part(services: IPanelServices): JSX.Element {
 async function showList(
   list: IVariables,
   changes: Partial<IFakeModel> = {}
-): Promise<void> {
-  show(
+): Promise<IFakeModel> {
+  const model = show(
     { pool: makePool(), variables: () => Promise.resolve(list), ...changes },
     Part
   );
   await settled();
+  return model;
 }
 
 function settled(): Promise<void> {
@@ -179,6 +180,33 @@ it('Check says what it has found', async () => {
   expect(button('Checking…').getAttribute('aria-disabled')).toBe('true');
   await drawn(() => cells('x')[1] === 'equal');
   expect(host.querySelector('[role="status"]')?.textContent).toBe(sentences[0]);
+});
+
+it('marks a list that may be old, also for screen readers', async () => {
+  const model = await showList(makeVariables([MODEL]));
+  const isBusy = () => host.querySelector('table')?.getAttribute('aria-busy');
+  expect(isBusy()).toBe('false');
+  const ranks = [makeRank(0, { state: 'busy' }), makeRank(1)];
+  Object.assign(model, { pool: makePool({ ranks }) });
+  act(() => emitChanged(model));
+  expect(isBusy()).toBe('true');
+});
+
+it('reads them again when the server is back', async () => {
+  const error = { code: 'unreachable', message: 'It is away.', hint: '' };
+  const variables = jest
+    .fn()
+    .mockRejectedValueOnce(new ApiError(error, 0))
+    .mockResolvedValue(makeVariables([makeVariable('x')]));
+  const model = show({ pool: makePool(), variables }, Part);
+  await drawn(() => Boolean(host.textContent?.includes('It is away.')));
+  Object.assign(model, { connection: { state: 'stale' } });
+  act(() => emitChanged(model));
+  expect(host.textContent).toBe('');
+  Object.assign(model, { connection: { state: 'live' } });
+  act(() => emitChanged(model));
+  await drawn(() => names().length === 1);
+  expect(host.querySelector('[role="alert"]')).toBeNull();
 });
 
 describe('says', () => {

@@ -67,28 +67,19 @@ export function formatUsed(bytes: number): string {
 }
 
 /**
- * Memory that may be little: `31.2 GiB`, `512 MiB`.
+ * Memory of any size: `12 B`, `3.4 KiB`, `512 MiB`, `31.2 GiB`.
  */
 export function formatBytes(bytes: number, trans: TranslationBundle): string {
-  return bytes < 2 ** 30
-    ? trans.__('%1 MiB', Math.round(bytes / 2 ** 20))
-    : trans.__('%1 GiB', formatUsed(bytes));
-}
-
-/**
- * Memory of any size: `12 B`, `3.4 KiB`, `512 MiB`.
- */
-export function formatSize(bytes: number, trans: TranslationBundle): string {
   if (bytes < 2 ** 10) {
-    return trans.__('%1 B', bytes);
+    return trans.__('%1 B', Math.round(bytes));
   }
-  const digits = (size: number) => size.toFixed(size < 100 ? 1 : 0);
+  const digits = (size: number) => size.toFixed(size < 10 ? 1 : 0);
   if (bytes < 2 ** 20) {
     return trans.__('%1 KiB', digits(bytes / 2 ** 10));
   }
   return bytes < 2 ** 30
     ? trans.__('%1 MiB', digits(bytes / 2 ** 20))
-    : trans.__('%1 GiB', digits(bytes / 2 ** 30));
+    : trans.__('%1 GiB', formatUsed(bytes));
 }
 
 /**

@@ -2,7 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React, { memo, useState } from 'react';
 
 import type { IVariable, IVariableForm } from '../../model/variablesContract';
-import { formatSize } from '../../words/format';
+import { formatBytes } from '../../words/format';
 import {
   sayContent,
   sayForm,
@@ -40,7 +40,7 @@ export const VariableRows = memo(function VariableRows(
         <th scope="row" title={name}>
           {name}
         </th>
-        <td>{formatSize(nbytes, trans)}</td>
+        <td>{formatBytes(nbytes, trans)}</td>
         <td title={meaning}>{word}</td>
       </tr>
       <tr>

@@ -91,6 +91,7 @@ export function VariableTable(props: IVariableTableProps): JSX.Element {
           isOld ? 'jp-dist-Variables jp-mod-stale' : 'jp-dist-Variables'
         }
         aria-label={trans.__('Variables')}
+        aria-busy={isOld}
       >
         <thead>
           <tr>

@@ -1,5 +1,5 @@
 import { Button } from '@jupyterlab/ui-components';
-import React, { useState } from 'react';
+import React, { useEffect, useState } from 'react';
 
 import type { IPool } from '../../model/contract';
 import type { IVariables } from '../../model/variablesContract';
@@ -31,12 +31,18 @@ export function VariablesSection(services: IPanelServices): JSX.Element {
   );
 }
 
-function Content(props: IPanelServices & { pool: IPool }): JSX.Element {
+function Content(props: IPanelServices & { pool: IPool }): JSX.Element | null {
   const { model, variables, pool, trans } = props;
   const list = useModel(variables, ({ list }) => list);
   const error = useModel(variables, ({ error }) => error);
   const isLost = useModel(model, isStale);
   const busy = pool.ranks.filter(({ state }) => state === 'busy');
+  useEffect(() => {
+    // No cell may run that would have them read again.
+    if (!isLost && variables.error?.code === 'unreachable') {
+      variables.reload();
+    }
+  }, [isLost, variables]);
   // While the connection is lost, the panel says so at its top.
   if (error && !isLost) {
     return (
@@ -52,7 +58,7 @@ function Content(props: IPanelServices & { pool: IPool }): JSX.Element {
     );
   }
   if (!list) {
-    return (
+    return isLost ? null : (
       <p className="jp-dist-quiet jp-dist-loading" role="status">
         {trans.__('Reading the variables…')}
       </p>
