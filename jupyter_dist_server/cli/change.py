@@ -7,6 +7,8 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from ..common.errors import DistError
 from ..jobs import control
 from ..jobs.store.job import Job
@@ -111,7 +113,10 @@ def _change(
 
 
 def run_update(options: argparse.Namespace, store: Store) -> int:
-    """Change jobs: some things also of one that runs, else of those that wait."""
+    """Change jobs: some things also of one that runs, else of those that wait.
+
+    It fails if nothing of what is asked for could be changed.
+    """
     jobs = chosen(options, store)
     wanted = control.Update(
         time=options.time,
@@ -121,5 +126,9 @@ def run_update(options: argparse.Namespace, store: Store) -> int:
         comment=options.comment,
         grace=options.grace,
     )
-    _tell(options, store, jobs, control.update(store, jobs, wanted))
-    return 0
+    asked = sum(value is not None for value in msgspec.structs.astuple(wanted))
+    if not asked:
+        raise DistError("bad_option", "No change is given.", "Such as --time 2:00:00.")
+    left = control.update(store, jobs, wanted)
+    _tell(options, store, jobs, left)
+    return 2 if left and len(left) == asked * len(jobs) else 0

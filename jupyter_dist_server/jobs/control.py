@@ -102,13 +102,15 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
     Returns
     -------
     list of str
-        A sentence on each that was left as it is.
+        A sentence on each thing that is asked for and was left as it is, for each job.
 
     Raises
     ------
     DistError
         If something cannot be read, or is more than there is; nothing is changed then.
     """
+    if wanted.name == "":
+        raise DistError("bad_option", "The name of a job cannot be empty.", field="name")
     ids = [job.id for job in jobs]
     seconds = allowed_limit(read_limit(wanted.time), True) if wanted.time is not None else None
     if wanted.priority is not None:
@@ -127,8 +129,8 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
                 job.poke()
     if wanted.priority is not None:
         store.change(ids, "state = 'PENDING'", priority=wanted.priority)
-        if any(job.state != PENDING for job in jobs):
-            left.append("The priority of jobs that run was left as it is.")
+        fresh = map(store.get, ids)
+        left += [_unchanged(job, "priority") for job in fresh if job.state != PENDING]
     if wanted.gpus is not None:
         left += _update_gpus(store, ids, wanted.gpus)
     ensure(store)
@@ -153,7 +155,7 @@ def _update_limit(store: Store, ids: Sequence[int], seconds: float | None) -> li
             store.change([job.id], ends_by=ends_by)
             job.poke()
         elif job.is_ended:
-            left.append(f"Job {job.label} had ended: {job.state}.")
+            left.append(_unchanged(job, "time limit"))
     return left
 
 
@@ -161,14 +163,18 @@ def _update_gpus(store: Store, ids: Sequence[int], gpus: int) -> list[str]:
     left = []
     for job in map(store.get, ids):
         if job.state != PENDING:
-            why = "runs already, or has ended"
+            left.append(_unchanged(job, "number of GPUs"))
         elif job.gpu_ids and gpus > len(job.gpu_ids):
-            why = f"may use {len(job.gpu_ids)} GPUs only, by --gpu-ids or --min-gpu-memory"
+            many = f"{len(job.gpu_ids)} GPU{'s' * (len(job.gpu_ids) != 1)}"
+            why = f"may use {many} only, by --gpu-ids or --min-gpu-memory"
+            left.append(f"Job {job.label} {why}: its number of GPUs was not changed.")
         else:
             store.change([job.id], "state = 'PENDING'", gpus=gpus)
-            continue
-        left.append(f"Job {job.label} {why}: its GPUs were left as they are.")
     return left
+
+
+def _unchanged(job: Job, what: str) -> str:
+    return f"Job {job.label} is {job.state}: its {what} was not changed."
 
 
 def send_signal(store: Store, jobs: Sequence[Job], number: int) -> list[str]:

@@ -81,6 +81,8 @@ def test_bad_input_is_one_error_and_queues_nothing(queue: Queue, args: list[str]
         ["--priority", "high"],
         ["--priority", "4294967296"],
         ["--grace", "-1", "-J", "other"],
+        ["-t", "10", "-J", ""],
+        [],
     ],
     ids=lambda args: " ".join(args),
 )

@@ -58,13 +58,28 @@ def test_a_job_goes_on_when_the_package_is_removed(queue: Queue) -> None:
 def test_only_what_has_not_started_gets_other_gpus(queue: Queue) -> None:
     job = queue.submit("-c", "0", "sh", "-c", LOOP)
     wait_for(lambda: queue.show(job)["state"] == "RUNNING", "its start")
-    assert "runs already" in queue.run("update", "--gpus", "0", "-t", "10", "-J", "new", job)
+    said = queue.run("update", "--gpus", "0", "-t", "10", "-J", "new", job)
+    assert said == f"Job {job} is RUNNING: its number of GPUs was not changed.\n"
     found = queue.show(job)
     assert (found["gpus"], found["limit"], found["name"]) == (0, 600.0, "new")
     waits = queue.submit("-H", "true")
     assert "0 GPUs" in queue.run("update", "--gpus", "2", waits, code=2)
     (queue.folder / "go").touch()
     queue.ended(job)
+
+
+def test_a_change_that_cannot_be_made_is_said_and_fails(queue: Queue) -> None:
+    job = queue.submit("-c", "0", "true")
+    queue.ended(job)
+    said = queue.run("update", "-t", "10", "--priority", "5", job, code=2).splitlines()
+    assert said == [
+        f"Job {job} is COMPLETED: its time limit was not changed.",
+        f"Job {job} is COMPLETED: its priority was not changed.",
+    ]
+    waits = queue.submit("-H", "true")
+    said = queue.run("update", "--priority", "5", job, waits)
+    assert said == f"Job {job} is COMPLETED: its priority was not changed.\n"
+    assert queue.show(waits)["priority"] == 5
 
 
 def test_a_limit_is_extended_while_the_job_runs(queue: Queue) -> None:
