@@ -114,6 +114,7 @@ def _read(entry: TorchEntry) -> Collective:
         tensors=[write_tensor(sizes, kind) for sizes, kind in takes],
         begun=entry.time_created_ns / 1e9,
         done=not is_undone(entry),
+        completed=entry.state == "completed",
         is_message=entry.is_p2p,
         backend=_backend(entry),
         place=users_place(entry.frames),

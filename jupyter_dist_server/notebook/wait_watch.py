@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from ..client.client import PoolClient
 from ..client.evidence import gather_evidence
 from ..client.standstill import Standstill
 from ..common.protocol.evidence import Evidence
-from ..verdicts.hang import explain_hang
-from ..verdicts.verdict import Verdict
+from ..verdicts.explain import explain
+from ..verdicts.verdict import STOP, Verdict
 from .loop_thread import LoopThread
 from .output.publication import Display
 
@@ -50,8 +56,32 @@ def explain_wait(client: PoolClient, loop: LoopThread) -> Verdict | None:
     """Return why ranks wait, if they have done so for longer than the limit."""
     if not LIMIT > 0:
         return None
-    evidence = loop.run(evidence_on(client))
-    return explain_hang(evidence, older_than=time.time() - LIMIT)
+    verdict, _ = loop.run(explain(partial(evidence_on, client), time.time() - LIMIT))
+    return verdict
+
+
+def save_evidence(evidence: Evidence, file: Path) -> None:
+    """Write what ranks tell to a file, for a bug report.
+
+    Raises
+    ------
+    OSError
+        If that cannot be done.
+    """
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(evidence)))
+
+
+async def _saved(verdict: Verdict, evidence: Evidence) -> Verdict:
+    """Keep the evidence for no verdict: while the cell runs, its notebook cannot ask for it."""
+    if verdict.kind != "contradiction":
+        return verdict
+    cell = max((found.cell or 0 for found in evidence.values()), default=0)
+    file = Path(f"why-cell-{cell}.json")
+    try:
+        await asyncio.to_thread(save_evidence, evidence, file)
+    except OSError:  # the magic may be told another folder
+        return verdict
+    return replace(verdict, hint=f"The evidence is in {file}: attach it to a bug report. {STOP}")
 
 
 class WaitWatch:
@@ -103,8 +133,9 @@ class WaitWatch:
         said = await client.status()
         if not self._standstill.is_seen(said, set(range(client.world_size)) - set(client.dead)):
             return None
-        evidence, since = await evidence_on(client), self._standstill.since
-        return explain_hang(evidence, time.time() - LIMIT, since)
+        look, since = partial(evidence_on, client), self._standstill.since
+        verdict, evidence = await explain(look, time.time() - LIMIT, since)
+        return await _saved(verdict, evidence) if verdict else None
 
     def take(self) -> list[Display]:
         """Return what is to be shown once a look has ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from ..client.agent_link import AgentLink
@@ -13,7 +14,7 @@ from ..common.processes import POOL_ENDED, ProcessRef, is_stopped
 from ..common.protocol.rank_messages import StackReply, StackRequest
 from ..common.protocol.records import PoolRecord, RankRecord
 from ..common.rank_specs import check_ranks
-from ..verdicts.hang import explain_hang
+from ..verdicts.explain import explain
 from ..verdicts.verdict import Verdict
 
 PATIENCE = 2.0
@@ -135,10 +136,11 @@ async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | 
             for rank in record.ranks:
                 if rank.state == "dead":
                     connection.note_death(rank.rank, rank.exit or "")
-            evidence = await gather_evidence(connection, record.ranks, signal=True)
+            look = partial(gather_evidence, connection, record.ranks, signal=True)
+            verdict, _ = await explain(look, older_than)
     except OSError:  # this very moment; the record will say so soon
         raise pool_ended() from None
-    return explain_hang(evidence, older_than)
+    return verdict
 
 
 async def log_of(record: PoolRecord, rank: int) -> list[str]:

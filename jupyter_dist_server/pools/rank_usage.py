@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -21,7 +22,7 @@ from ..common.protocol.jupyter_messages import Message
 from ..common.protocol.rank_messages import RankStatus, StatusRequest, Whereabouts
 from ..common.protocol.records import PoolRecord, PoolState, RankRecord
 from ..common.tasks import Tasks
-from ..verdicts.hang import explain_hang
+from ..verdicts.explain import explain
 from ..verdicts.verdict import Verdict
 from .manager import PoolManager
 from .pool import Pool
@@ -182,8 +183,8 @@ class RankUsage:
         for rank in record.ranks:
             if rank.state == "dead":
                 connection.note_death(rank.rank, rank.exit or "")
-        evidence = await gather_evidence(connection, record.ranks)
-        verdict = explain_hang(evidence, time.time(), standstill.since)
+        look = partial(gather_evidence, connection, record.ranks)
+        verdict, _ = await explain(look, time.time(), standstill.since)
         return verdict if verdict and verdict.concerns_all else None
 
     async def _ask(self, key: tuple[str, int], ranks: list[int]) -> dict[int, RankStatus]:

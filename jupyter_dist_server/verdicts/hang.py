@@ -8,13 +8,14 @@ from types import MappingProxyType
 
 from ..common.protocol.evidence import CodePlace, Evidence
 from .activity import may_come, waits_in, what_it_does, where_it_is
-from .verdict import INTERRUPT, Kind, Remedy, Verdict, name, restart
+from .contradiction import contradiction
+from .verdict import INTERRUPT, STOP, Kind, Remedy, Verdict, name, restart
 from .waits import Wait, find_waits
 
-_STOP = "Stop the cell to free the ranks; their variables are kept."
+_SAVE = "`%dist_why --save why.json` writes the evidence to a file for a bug report."
 _MOST = 4
 """Parts of which a sentence tells one by one."""
-_ORDER = "Call them in the same order on all ranks. " + _STOP
+_ORDER = "Call them in the same order on all ranks. " + STOP
 
 
 def explain_hang(
@@ -41,6 +42,11 @@ def explain_hang(
             waits.append(wait)
     if not waits:
         return _without_wait(evidence)
+    for wait in waits:
+        if wait.group and (said := contradiction(wait.group, evidence)):
+            return _verdict(
+                "contradiction", f"No verdict: {said}.", [], False, wait, [INTERRUPT], _SAVE
+            )
     for wait in waits:
         if wait.others:
             return _mismatch(wait)
@@ -195,7 +201,7 @@ def _verdict(
     stuck: bool,
     wait: Wait,
     remedies: list[Remedy],
-    hint: str = _STOP,
+    hint: str = STOP,
 ) -> Verdict:
     place = next((place for place in wait.joined.values() if place), None)
     return Verdict(

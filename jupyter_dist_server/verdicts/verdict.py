@@ -18,6 +18,7 @@ Kind = Literal[
     "slow",
     "holds_gil",
     "stopped",
+    "contradiction",
 ]
 
 
@@ -79,3 +80,4 @@ def restart(ranks: Iterable[int]) -> Remedy:
 
 
 INTERRUPT = Remedy("Interrupt", "%dist_interrupt")
+STOP = "Stop the cell to free the ranks; their variables are kept."

@@ -50,6 +50,8 @@ class Wait:
     others: dict[str, list[int]] = field(default_factory=dict)
     """If ranks differ: which began what, such as ``broadcast (20 × float32)``."""
     is_message: bool = False
+    group: str = ""
+    """Key of its group, if its ranks have counted it there."""
 
 
 def find_waits(evidence: Evidence) -> list[Wait]:
@@ -109,6 +111,7 @@ def _wait_in(key: tuple[str, str], group: Group, evidence: Evidence) -> Wait | N
             one.place or waits_in(evidence[rank]) != "wait" for rank, one in waiting.items()
         ),
         others=_differences(here),
+        group=key[0],
     )
 
 

@@ -91,6 +91,36 @@ it('says what the server has found out, also of a wait that no rank tells of its
   expect(host.textContent).not.toContain('never');
 });
 
+it('says that there is no verdict, and how to report that', () => {
+  const stream = new FakeStream();
+  const telemetry = new Telemetry(stream);
+  const pool = makePool({
+    ranks: [makeRank(0, { state: 'busy', cell: 9 }), makeRank(1)]
+  });
+  show({ pool, telemetry, waitLimit: 10 });
+  const sentence =
+    'No verdict: rank 0 says that group 0 has ranks 0-1, rank 1 says that it has rank 1.';
+  const hint =
+    '`%dist_why --save why.json` writes the evidence to a file for a bug report.';
+  const verdict = {
+    kind: 'contradiction',
+    sentence,
+    hint,
+    ranks: [],
+    stuck: false,
+    remedies: [{ label: 'Interrupt', magic: '%dist_interrupt', restarts: [] }],
+    op: 'all_reduce #7',
+    since: Date.now() / 1000 - 11
+  };
+  const pools = { p1: [makeUsage(0), makeUsage(1)] };
+  act(() =>
+    stream.received.emit({ type: 'usage', pools, verdicts: { p1: verdict } })
+  );
+  expect(host.textContent).toContain(
+    `It is not known why the ranks wait. ${sentence} ${hint}`
+  );
+});
+
 it('offers to restart ranks that do not respond, but not those that are dead', () => {
   const stream = new FakeStream();
   const telemetry = new Telemetry(stream);

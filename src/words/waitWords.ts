@@ -16,7 +16,12 @@ export function sayNotedWait(
   trans: TranslationBundle
 ): IWaitWords {
   if (verdict) {
-    return { head: headOf(verdict, trans), rest: verdict.sentence };
+    const { kind, sentence, hint } = verdict;
+    return {
+      head: headOf(verdict, trans),
+      rest:
+        kind === 'contradiction' ? joinSentences([sentence, hint]) : sentence
+    };
   }
   return wait ? sayLongWait(wait, trans) : { head: '', rest: '' };
 }
@@ -53,6 +58,8 @@ function headOf(verdict: IVerdict, trans: TranslationBundle): string {
         ranks.length,
         list
       );
+    case 'contradiction':
+      return trans.__('It is not known why the ranks wait.');
     default:
       return trans._n(
         'Rank %2 does not respond.',
@@ -140,6 +147,9 @@ export function sayNotedWaitShortly(
 ): string {
   if (wait) {
     return sayWaitShortly(wait, trans);
+  }
+  if (verdict?.kind === 'contradiction') {
+    return trans.__('ranks wait, it is not known why');
   }
   return verdict && verdict.ranks.length > 0
     ? trans._n(

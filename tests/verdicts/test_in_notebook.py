@@ -68,3 +68,24 @@ def test_what_is_left_behind(two: Notebook, tmp_path: Path) -> None:
     nowhere = two.run(f"%dist_why --save {tmp_path / 'none' / 'why.json'}")
     assert "why.json cannot be written: No such file or directory" in nowhere.error
     two.ok("%dist_restart")
+
+
+def test_evidence_that_contradicts_itself_is_kept(two: Notebook, tmp_path: Path) -> None:
+    two.ok(f"import os\nhere = os.getcwd()\nos.chdir({str(tmp_path)!r})")
+    two.ok(
+        "%%rank 1\nfrom jupyter_dist_server.rank import evidence\nkept = evidence.groups_by_name\n"
+        "evidence.groups_by_name = lambda: {name: ([1], '') for name in kept()}"
+    )
+    try:
+        result = two.run(
+            "%%distributed\nif rank == 0:\n    dist.all_reduce(torch.ones(20))",
+            until=lambda shown: "No verdict" in shown.shown,
+            act=two.interrupt,
+        )
+        assert "says that it has rank 1. The evidence is in why-cell-" in result.shown
+        (file,) = tmp_path.glob("why-cell-*.json")
+        verdict = explain_hang(msgspec.json.decode(file.read_bytes(), type=Evidence))
+        assert verdict and verdict.sentence in result.shown
+    finally:
+        two.ok("os.chdir(here)")
+        two.ok("%dist_restart")

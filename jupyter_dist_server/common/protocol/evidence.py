@@ -42,6 +42,9 @@ class Collective(msgspec.Struct, frozen=True):
     begun: float
     """In seconds since 1970."""
     done: bool
+    """Also if it failed."""
+    completed: bool = False
+    """Whether torch says that it went well; of gloo it says nothing."""
     is_message: bool = False
     backend: str = ""
     """Such as ``nccl``: if a group has several (``cpu:gloo,cuda:nccl``), each counts on its own."""

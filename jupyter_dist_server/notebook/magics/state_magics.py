@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-import msgspec
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from ...common.errors import DistError
 from ...verdicts.activity import busy_sentence
-from ...verdicts.hang import explain_hang
-from ..wait_watch import evidence_on, explain_wait
+from ...verdicts.explain import explain
+from ..wait_watch import evidence_on, explain_wait, save_evidence
 from .base import DistMagics
 from .gpu_table import gpu_rows
 from .options import no_options, parse, plain_usage
@@ -52,18 +52,17 @@ class StateMagics(DistMagics):
         """
         options = parse(self.dist_why, line)
         _, client = self.pool.require()
-        evidence = self.pool.loop.run(evidence_on(client, signal=True))
+        look = partial(evidence_on, client, signal=True)
+        verdict, evidence = self.pool.loop.run(explain(look))
         if options.save:
-            text = msgspec.json.format(msgspec.json.encode(evidence))
             try:
-                Path(options.save).expanduser().write_bytes(text)
+                save_evidence(evidence, Path(options.save).expanduser())
             except OSError as error:
                 raise DistError(
                     "file_unwritable",
                     f"{options.save} cannot be written: {error.strerror}.",
                     "Choose an existing folder with write permission.",
                 ) from error
-        verdict = explain_hang(evidence)
         if verdict is None:
             busy = [busy_sentence(rank, evidence[rank]) for rank in sorted(evidence)]
             print(" ".join(["No rank waits for another.", *filter(None, busy)]))

@@ -1,0 +1,103 @@
+"""What ranks tell of a group that cannot all be true: no verdict can be made of it."""
+
+from __future__ import annotations
+
+from ..common.protocol.evidence import Collective, Evidence, Group
+from .verdict import name
+
+_NEEDS_ALL = frozenset(
+    [
+        "all_reduce",
+        "all_gather",
+        "_all_gather_base",
+        "reduce_scatter",
+        "_reduce_scatter_base",
+        "barrier",
+    ]
+)
+"""Collectives that end nowhere before each member has begun them."""
+
+
+def contradiction(group: str, evidence: Evidence) -> str:
+    """Return what contradicts itself, as a part of a sentence; empty if nothing does.
+
+    Ranks do not answer at the same moment, so healthy ranks may seem to contradict each other in
+    one look, but not in the same way in the next; see `explain`.
+
+    Parameters
+    ----------
+    group : str
+        Key of the group.
+    evidence : dict
+        What is known of every rank of a pool.
+    """
+    return _members(group, evidence) or _order(group, evidence) or _ends(group, evidence)
+
+
+def _members(group: str, evidence: Evidence) -> str:
+    """Find a rank that another one takes for a member of the same group, but that does not."""
+    groups = {r: own for r, found in evidence.items() if (own := found.groups.get(group))}
+    for rank, own in groups.items():
+        for other in own.ranks:
+            theirs = groups.get(other)
+            if theirs and theirs.ranks and theirs.ranks != own.ranks:
+                return (
+                    f"rank {rank} says that group {own.name or group} has {_all(own)}, "
+                    f"rank {other} says that it has {_all(theirs)}"
+                )
+    return ""
+
+
+def _all(group: Group) -> str:
+    return name(group.ranks, capital=False)
+
+
+def _order(group: str, evidence: Evidence) -> str:
+    """Find a rank that counts backwards; two threads of it may swap neighbours."""
+    for rank in evidence:
+        highest: dict[str, Collective] = {}
+        for one in _begun(rank, group, evidence):
+            before = highest.setdefault(one.backend, one)
+            if one.number + 1 < before.number:
+                return (
+                    f"rank {rank} began {one.op} #{one.number} after {before.op} #{before.number} "
+                    "of the same group"
+                )
+            highest[one.backend] = max(before, one, key=lambda other: other.number)
+    return ""
+
+
+def _ends(group: str, evidence: Evidence) -> str:
+    """Find a collective that is complete on one rank although another one has not begun it."""
+    last: dict[tuple[int, str], int] = {}
+    for rank in evidence:
+        for one in _begun(rank, group, evidence):
+            last[rank, one.backend] = max(one.number, last.get((rank, one.backend), 0))
+    for rank, found in evidence.items():
+        own = found.groups.get(group)
+        members = [
+            other
+            for other in (own and own.ranks) or evidence
+            if other in evidence and evidence[other].condition == "answers"
+        ]
+        for one in _begun(rank, group, evidence):
+            if not one.completed or one.op not in _NEEDS_ALL or _is_empty(one):
+                continue
+            missing = [r for r in members if last.get((r, one.backend), 0) < one.number]
+            if missing:
+                says, has = ("says", "it has") if len(missing) == 1 else ("say", "they have")
+                return (
+                    f"rank {rank} says that {one.op} #{one.number} is complete, "
+                    f"{name(missing, capital=False)} {says} that {has} not begun it"
+                )
+    return ""
+
+
+def _begun(rank: int, group: str, evidence: Evidence) -> list[Collective]:
+    begun = evidence[rank].collectives
+    return [one for one in begun if one.group == group and not one.is_message]
+
+
+def _is_empty(one: Collective) -> bool:
+    """Tell whether nothing is sent, so that nobody waits."""
+    return any("0" in tensor.split(" × ") for tensor in one.tensors)
