@@ -61,7 +61,7 @@ def what_it_does(evidence: RankEvidence, one: bool, ran: bool = True) -> str:
     are, have, wait = ("is", "has", "waits") if one else ("are", "have", "wait")
     where = where_it_is(evidence.stack)
     if evidence.condition == "dead":
-        return f"{it} {are} dead ({evidence.why})"
+        return f"{it} {are} dead ({evidence.why.replace('its node', f'{its} node')})"
     if evidence.condition == "stopped":
         processes = "process is" if one else "processes are"
         return f"{its} {processes} stopped (SIGSTOP, a debugger)"

@@ -57,12 +57,13 @@ class Wait:
 def find_waits(evidence: Evidence) -> list[Wait]:
     """Return all waits, the longest first."""
     groups = _groups(evidence)
-    of_backends = {
-        (one.group, one.backend): groups[one.group]
-        for found in evidence.values()
-        for one in found.collectives
-    }
-    waits = [w for key, group in of_backends.items() if (w := _wait_in(key, group, evidence))]
+    of_backends: dict[tuple[str, str, tuple[int, ...]], Group] = {}
+    for found in evidence.values():
+        for one in found.collectives:
+            own = found.groups.get(one.group)  # groups of other ranks may have the same name
+            group = own if own and own.ranks else groups[one.group]
+            of_backends[one.group, one.backend, tuple(group.ranks)] = group
+    waits = [w for key, of in of_backends.items() if (w := _wait_in(key[:2], of, evidence))]
     waits += _messages(evidence, groups)
     blocked = {rank for wait in waits for rank in wait.joined}
     blocked |= {rank for rank, found in evidence.items() if found.message}
