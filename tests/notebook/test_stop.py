@@ -41,7 +41,7 @@ def test_a_collective_that_never_completes(three: Notebook, name: str, waiting: 
     result = stop_at(three, f"%%distributed\nprint('in')\nif rank != 1:\n    {waiting}", places)
     assert f"Ranks 0,2 were waiting in {name} (line 4)." in result.error
     assert "Ranks 0,2 stopped; their variables are kept. Rank 1 finished" in result.error
-    assert "The process group was re-created." in result.error
+    assert "The process group was re-created; create DDP models" in result.error
     assert is_whole(three)
 
 
@@ -179,6 +179,10 @@ def test_a_blocking_c_call(three: Notebook) -> None:
         assert re.search(r"Rank 1 did not stop[,:] stuck in C code(, or .*)?\.", error)
         assert "Ranks 0,2 stopped" in error
         assert "%dist_restart --ranks 1. Its variables are then lost." in error
+        assert error.rstrip().endswith("Collectives work again once it is replaced or idle.")
+        assert "Rank 1 did not stop. %dist_restart --ranks 1 ends and replaces rank 1." in (
+            three.ok("%dist_interrupt").text
+        )
         assert sorted(three.ok("%%rank [0,2]\nkept").lines) == ["[0]   0", "[2]   20"]
         assert three.ok("%dist_restart --ranks 1").lines == []
         three.ok("%%rank 1\nkept = 10")

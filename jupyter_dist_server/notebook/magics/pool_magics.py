@@ -14,7 +14,7 @@ from IPython.display import display
 
 from ...common.errors import DistError
 from ...common.protocol.records import PoolRecord
-from ...common.rank_specs import format_ranks
+from ...common.rank_specs import format_ranks, name_ranks
 from ...placement.request import PoolRequest
 from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
@@ -217,9 +217,10 @@ class PoolMagics(DistMagics):
         """
         no_options("dist_interrupt", line)
         late = self.pool.interrupt()
-        print("Interrupted all ranks.")
+        print("Interrupted all ranks; their variables are kept.")
         if late:
-            print(f"Ranks stuck in C code: {format_ranks(late)}. Replace them with %dist_restart.")
+            who, replace = name_ranks(late), f"%dist_restart --ranks {format_ranks(late)}"
+            print(f"{who.capitalize()} did not stop. {replace} ends and replaces {who}.")
 
     @plain_usage
     @magic_arguments()

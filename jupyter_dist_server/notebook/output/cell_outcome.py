@@ -156,10 +156,15 @@ class Outcome:
             yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."
             if late:
                 yield f"{_whose(lost).capitalize()} variables are then lost."
+                again = "it is replaced or idle" if len(lost) == 1 else "they are replaced or idle"
+                yield f"Collectives work again once {again}."
         elif self._group.suspect and not causes:  # new ranks have a new group
             yield "The process group is no longer usable. Replace all ranks with %dist_restart."
         elif self._group.repaired:
-            yield "The process group was re-created."
+            yield (
+                "The process group was re-created; "
+                "create DDP models and groups from `new_group` again."
+            )
 
     def _where(self, ranks: list[int]) -> str:
         """Name the GPUs of ranks that died: one of them may be the cause."""
