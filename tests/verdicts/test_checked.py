@@ -50,3 +50,13 @@ async def test_a_mismatch_is_an_error(checked: Scene, cell: str, sides: list[str
         assert all(side in said for side in sides), said
     after = "x = torch.ones(4)\ndist.all_reduce(x)\nassert x.sum() == 8"
     assert [reply.status for reply in await run(checked, after)] == ["ok"] * SIZE
+
+
+async def test_what_torch_does_besides_contradicts_nothing(checked: Scene) -> None:
+    """It compares the ranks by collectives and messages of its own."""
+    before = "for _ in range(5):\n    dist.all_reduce(torch.ones(4))\n"
+    cell = (
+        f"{before}if rank:\n    import time\n    time.sleep(600)\ndist.all_reduce(torch.ones(20))"
+    )
+    async with checked.runs(cell, range(SIZE)):
+        await checked.until(lambda verdict: "`time.sleep`" in verdict.sentence, "a verdict")
