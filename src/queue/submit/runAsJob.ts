@@ -11,6 +11,7 @@ import { ITranslator } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { poolOf } from '../../model/contract';
+import type { IPool } from '../../model/contract';
 import type { IJobRequest } from '../../model/submitContract';
 import {
   CommandIDs,
@@ -18,7 +19,6 @@ import {
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
 import { addToPalette } from '../../ui/palette';
-import { gpusOf } from '../../words/load';
 import { parametersOf } from './notebookParameters';
 
 /** What can be run as a job. */
@@ -57,7 +57,7 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
       const pool = poolOf(kernel, model.pools.values());
       const isLive = pool !== null && pool.ended === null;
       return isLive
-        ? gpusOf(pool).length
+        ? countLeased(pool)
         : model.gpus?.gpus.length
           ? (model.defaultRanks ?? 1)
           : 0;
@@ -163,3 +163,8 @@ export const runAsJobPlugin: JupyterFrontEndPlugin<void> = {
     notebooks?.currentChanged.connect(notify);
   }
 };
+
+/** Also those of ranks that run on the CPU, as their torch has no CUDA. */
+function countLeased({ ranks }: IPool): number {
+  return new Set(ranks.flatMap(({ gpu }) => (gpu ? [gpu.uuid] : []))).size;
+}
