@@ -20,6 +20,7 @@ import type { IInventory } from './gpuContract';
 import { isBusy } from './contract';
 import { countFree } from './gpuUse';
 import type { INotebookKernels } from './notebook';
+import { PoolRequests } from './poolRequests';
 import type { IQueueModel } from './queue';
 import { serverTime, setServerTime } from './serverTime';
 import type { Stream } from './stream';
@@ -39,6 +40,11 @@ export class PoolsModel implements IPoolsModel {
     this._trans = options.trans;
     this.telemetry = options.telemetry;
     this.queue = options.queue;
+    this._requests = new PoolRequests(
+      options.kernels,
+      pool => this._keep(pool),
+      () => this._emit()
+    );
     this._stream.received.connect(this._onMessage, this);
     this._stream.connectionChanged.connect(this._onConnection, this);
   }
@@ -71,16 +77,15 @@ export class PoolsModel implements IPoolsModel {
   }
 
   errorOf(kernelId: string): IApiError | null {
-    return this._errors.get(kernelId) ?? null;
+    return this._requests.errorOf(kernelId);
   }
 
   forgetError(kernelId: string): void {
-    this._errors.delete(kernelId);
-    this._emit();
+    this._requests.forgetError(kernelId);
   }
 
   hasRequest(id: string): boolean {
-    return this._pending.has(id);
+    return this._requests.isPending(id);
   }
 
   interruptedAt(poolId: string): number | null {
@@ -121,14 +126,14 @@ export class PoolsModel implements IPoolsModel {
     if (!kernelId) {
       return;
     }
-    const isStarted = await this._request(
+    const isStarted = await this._requests.send(
       kernelId,
       () => this._client.start({ ...choice, kernel_id: kernelId }),
       kernelId,
       choice
     );
     if (isStarted) {
-      await this._runMagic(
+      await this._requests.runMagic(
         kernelId,
         LOAD,
         this._trans.__(
@@ -139,14 +144,14 @@ export class PoolsModel implements IPoolsModel {
   }
 
   async stop(poolId: string): Promise<void> {
-    await this._request(poolId, () => this._client.stop(poolId));
+    await this._requests.send(poolId, () => this._client.stop(poolId));
   }
 
   async interrupt(poolId: string, ranks?: number[]): Promise<void> {
     if (!ranks) {
       this._interrupts.set(poolId, serverTime());
     }
-    const isTaken = await this._request(poolId, () =>
+    const isTaken = await this._requests.send(poolId, () =>
       this._client.interrupt(poolId, ranks)
     );
     if (!isTaken) {
@@ -156,7 +161,7 @@ export class PoolsModel implements IPoolsModel {
   }
 
   async kill(poolId: string, ranks: number[]): Promise<void> {
-    await this._request(poolId, () => this._client.kill(poolId, ranks));
+    await this._requests.send(poolId, () => this._client.kill(poolId, ranks));
   }
 
   stack(poolId: string, rank: number): Promise<IStack> {
@@ -180,55 +185,17 @@ export class PoolsModel implements IPoolsModel {
   }
 
   async restart(poolId: string, ranks?: number[]): Promise<void> {
-    await this._request(poolId, () => this._client.restart(poolId, ranks));
-  }
-
-  /**
-   * Waiting shows wherever the pool is that it is for; an error shows beside the notebook that asked.
-   */
-  private async _request(
-    target: string,
-    send: () => Promise<IPool>,
-    asking = this._kernels.current ?? '',
-    choice?: IStartChoice
-  ): Promise<boolean> {
-    this._pending.add(target);
-    this._errors.delete(asking);
-    this._emit();
-    try {
-      this._keep(await send());
-      return true;
-    } catch (error) {
-      if (!(error instanceof ApiError)) {
-        throw error;
-      }
-      error.choice = choice;
-      this._errors.set(asking, error);
-      return false;
-    } finally {
-      this._pending.delete(target);
-      this._emit();
-    }
+    await this._requests.send(poolId, () =>
+      this._client.restart(poolId, ranks)
+    );
   }
 
   async setMode(kernelId: string, isOn: boolean): Promise<void> {
-    await this._runMagic(
+    await this._requests.runMagic(
       kernelId,
       `%dist_mode ${isOn ? '-e' : '-d'}`,
       this._trans.__('Could not switch "Run All Cells on Ranks".')
     );
-  }
-
-  private async _runMagic(
-    kernelId: string,
-    line: string,
-    message: string
-  ): Promise<void> {
-    const hint = await this._kernels.runMagic(kernelId, line);
-    if (hint !== null) {
-      this._errors.set(kernelId, { code: 'magic_failed', message, hint });
-      this._emit();
-    }
   }
 
   private _onMessage(_: Stream, message: StreamMessage): void {
@@ -273,7 +240,7 @@ export class PoolsModel implements IPoolsModel {
   private _withKnownRanks(pool: IPool): IPool {
     const known = this._pools.get(pool.id)?.ranks ?? [];
     const ranks = pool.ranks.map((rank, index) =>
-      isSame(rank, known[index]) ? known[index] : rank
+      index in known && isSame(rank, known[index]) ? known[index] : rank
     );
     return { ...pool, ranks };
   }
@@ -307,11 +274,9 @@ export class PoolsModel implements IPoolsModel {
   private readonly _kernels: INotebookKernels;
   private readonly _trans: TranslationBundle;
   private readonly _changed = new Signal<this, void>(this);
-  private readonly _errors = new Map<string, IApiError>();
+  private readonly _requests: PoolRequests;
   /** By pool: when its cell was interrupted, in Unix seconds; until no rank is busy. */
   private readonly _interrupts = new Map<string, number>();
-  /** Ids of pools, and of kernels that are to get one. */
-  private readonly _pending = new Set<string>();
   private _pools = new Map<string, IPool>();
   private _isKnown = false;
   private _gpus: IInventory | null = null;
@@ -320,13 +285,10 @@ export class PoolsModel implements IPoolsModel {
   private _waitLimit = 10;
 }
 
-function isSame(rank: IRank, known: IRank | undefined): boolean {
-  return (
-    known !== undefined &&
-    JSONExt.deepEqual(
-      rank as unknown as PartialJSONValue,
-      known as unknown as PartialJSONValue
-    )
+function isSame(rank: IRank, known: IRank): boolean {
+  return JSONExt.deepEqual(
+    rank as unknown as PartialJSONValue,
+    known as unknown as PartialJSONValue
   );
 }
 
