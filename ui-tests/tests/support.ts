@@ -30,10 +30,17 @@ export class Panel {
   readonly tiles: Locator;
 
   async open(): Promise<void> {
-    await this.page
-      .getByRole('tab', { name: 'Ranks & GPUs', exact: true })
-      .click();
-    await expect(this.root).toBeVisible();
+    const tab = this.page.getByRole('tab', {
+      name: 'Ranks & GPUs',
+      exact: true
+    });
+    // A page that is loaded again may show the panel by itself, and a click would then hide it.
+    await expect(async () => {
+      if (!(await this.root.isVisible())) {
+        await tab.click();
+      }
+      await expect(this.root).toBeVisible({ timeout: 5000 });
+    }).toPass();
   }
 
   tile(rank: number): Locator {
