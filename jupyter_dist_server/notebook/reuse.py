@@ -50,7 +50,7 @@ def can_reuse(request: PoolRequest, record: PoolRecord) -> bool:
         record.state == "RUNNING"
         and all(name in _NO_MATTER or value == has.get(name) for name, value in asked.items())
         and (request.gpu_ids is None or _same_gpus(request.gpu_ids, gpus))
-        and (request.map is None or _same_map(request.map, record))
+        and (request.map is None or (record.engine == "local" and _same_map(request.map, record)))
     )
 
 

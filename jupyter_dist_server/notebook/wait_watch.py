@@ -71,19 +71,6 @@ def save_evidence(evidence: Evidence, file: Path) -> None:
     file.write_bytes(msgspec.json.format(msgspec.json.encode(evidence)))
 
 
-async def _saved(verdict: Verdict, evidence: Evidence) -> Verdict:
-    """Keep the evidence for no verdict: while the cell runs, its notebook cannot ask for it."""
-    if verdict.kind != "contradiction":
-        return verdict
-    cell = max((found.cell or 0 for found in evidence.values()), default=0)
-    file = Path(f"why-cell-{cell}.json")
-    try:
-        await asyncio.to_thread(save_evidence, evidence, file)
-    except OSError:  # the magic may be told another folder
-        return verdict
-    return replace(verdict, hint=f"The evidence is in {file}: attach it to a bug report. {STOP}")
-
-
 class WaitWatch:
     """The verdict on one cell, for as long as it waits.
 
@@ -115,6 +102,8 @@ class WaitWatch:
         self._shown = ""
         self._sentence = ""
         """Of the verdict that is shown, unless it is over."""
+        self._kept: Path | None = None
+        """The file with evidence of which no verdict can be made."""
         self._looking: Future[Verdict | None] | None = None
         self.due: float | None = None
         if LIMIT > 0:
@@ -135,7 +124,22 @@ class WaitWatch:
             return None
         look, since = partial(evidence_on, client), self._standstill.since
         verdict, evidence = await explain(look, time.time() - LIMIT, since)
-        return await _saved(verdict, evidence) if verdict else None
+        if verdict and verdict.kind == "contradiction":
+            return await self._keep(verdict, evidence)
+        return verdict
+
+    async def _keep(self, verdict: Verdict, evidence: Evidence) -> Verdict:
+        """Keep the first evidence: while the cell runs, its notebook cannot ask for it."""
+        if self._kept is None:
+            cell = max((found.cell or 0 for found in evidence.values()), default=0)
+            file = Path(f"why-cell-{cell}-{time.strftime('%H%M%S')}.json").resolve()
+            try:
+                await asyncio.to_thread(save_evidence, evidence, file)
+            except OSError:  # the magic may be told another folder
+                return verdict
+            self._kept = file
+        hint = f"The evidence is in {self._kept}: attach it to a bug report. {STOP}"
+        return replace(verdict, hint=hint)
 
     def take(self) -> list[Display]:
         """Return what is to be shown once a look has ended."""

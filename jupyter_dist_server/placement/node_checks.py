@@ -72,4 +72,4 @@ def check_over_nodes(request: Mapping[str, Any]) -> None:
     for name in ("gpu_ids", "map", "performance", *(["placement"] if mapped else [])):
         if request[name]:
             message = f"“{name}” chooses GPUs of one machine, not of several nodes."
-            raise _bad(name, message, "Omit it, or use --map with nodes and GPUs: n1:0,n2:0.")
+            raise _bad(name, message, "Omit it, or under Slurm use --map with nodes: n1:0,n2:0.")

@@ -102,14 +102,20 @@ class Spread:
         where = ", ".join(f"{node.name} ({_say_ranks(node.ranks)})" for node in nodes)
         notices = [f"{len(ranks)} ranks on {len(nodes)} nodes: {where}.", *first["notices"]]
         with_gpus = [node.name for node in self.nodes[1:] if node.gpus]
-        if with_gpus and not placed[0].gpu:
+        if self.nodes[0].gpus and not placed[0].gpu:
+            notices.append(
+                f"All ranks run on the CPU, as this notebook may use none of the GPUs of "
+                f"{nodes[0].name}. Under Slurm, start JupyterLab by srun with --gpus-per-node."
+            )
+        elif with_gpus and not placed[0].gpu:
             notices.append(
                 f"All ranks run on the CPU, as the notebook's node {nodes[0].name} has no GPU that "
                 f"can be used. There are GPUs on {', '.join(with_gpus)}: to use them, start "
                 "JupyterLab on a node with GPUs."
             )
         if placed[0].gpu:
-            whose = "named in --map" if self.request.node_map else f"that {self.engine} gives them"
+            is_mapped = self._mapped(nodes[0].ranks)
+            whose = "named in --map" if is_mapped else f"that {self.engine} gives them"
             notices.append(
                 f"Ranks on other nodes use the GPUs {whose}, in that order; these are not leased."
             )
@@ -165,7 +171,7 @@ def spread(request: PoolRequest, setting: str = "") -> tuple[PoolRequest, Spread
     ):
         raise DistError(
             "bad_request",
-            f"The map names GPUs, but {engine.name} decides on those of the other nodes.",
+            f"The map names GPUs, but {engine.name.capitalize()} decides on those of other nodes.",
             "Name only nodes in --map, such as n1,n2,n2.",
             field="node_map",
         )

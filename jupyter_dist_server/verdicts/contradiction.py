@@ -16,6 +16,8 @@ _NEEDS_ALL = frozenset(
     ]
 )
 """Collectives that end nowhere before each member has begun them."""
+_FEW = 100
+"""Recorded collectives up to which none was forgotten; the oldest are, of all groups together."""
 
 
 def contradiction(group: str, evidence: Evidence) -> str:
@@ -31,21 +33,23 @@ def contradiction(group: str, evidence: Evidence) -> str:
     evidence : dict
         What is known of every rank of a pool.
     """
-    return _members(group, evidence) or _order(group, evidence) or _ends(group, evidence)
+    return _order(group, evidence) or _ends(group, evidence)
 
 
-def _members(group: str, evidence: Evidence) -> str:
-    """Find a rank that another one takes for a member of the same group, but that does not."""
+def disagreement(group: str, evidence: Evidence) -> tuple[str, list[int]]:
+    """Return what two ranks say of a group's members if they disagree, and these ranks.
+
+    torch names the groups of `new_group` by a counter, so ranks that gave it different lists have
+    different groups of one name: https://docs.pytorch.org/docs/stable/distributed.html#groups.
+    """
     groups = {r: own for r, found in evidence.items() if (own := found.groups.get(group))}
     for rank, own in groups.items():
         for other in own.ranks:
             theirs = groups.get(other)
             if theirs and theirs.ranks and theirs.ranks != own.ranks:
-                return (
-                    f"rank {rank} says that group {own.name or group} has {_all(own)}, "
-                    f"rank {other} says that it has {_all(theirs)}"
-                )
-    return ""
+                what = f"{own.name or group}: rank {rank} has made it of {_all(own)}"
+                return f"{what}, rank {other} of {_all(theirs)}", [rank, other]
+    return "", []
 
 
 def _all(group: Group) -> str:
@@ -83,7 +87,12 @@ def _ends(group: str, evidence: Evidence) -> str:
         for one in _begun(rank, group, evidence):
             if not one.completed or one.op not in _NEEDS_ALL or _is_empty(one):
                 continue
-            missing = [r for r in members if last.get((r, one.backend), 0) < one.number]
+            missing = [
+                r
+                for r in members
+                if (r, one.backend) in last or 0 < len(evidence[r].collectives) <= _FEW
+                if last.get((r, one.backend), 0) < one.number
+            ]
             if missing:
                 says, has = ("says", "it has") if len(missing) == 1 else ("say", "they have")
                 return (

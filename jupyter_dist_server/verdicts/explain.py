@@ -1,7 +1,8 @@
-"""Asks the ranks, again if what they tell contradicts itself, and explains why they wait."""
+"""Asks the ranks, again if their reports contradict each other, and explains why they wait."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
@@ -10,6 +11,8 @@ from .hang import explain_hang
 from .verdict import Verdict
 
 _LOOKS = 3
+_PAUSE = 0.1
+"""Seconds between two looks."""
 
 
 async def explain(
@@ -36,4 +39,5 @@ async def explain(
         if verdict is None or verdict.kind != "contradiction" or verdict.sentence == before:
             return verdict, evidence
         before = verdict.sentence
+        await asyncio.sleep(_PAUSE)
     return None, evidence

@@ -8,13 +8,17 @@ from types import MappingProxyType
 
 from ..common.protocol.evidence import CodePlace, Evidence
 from .activity import may_come, waits_in, what_it_does, where_it_is
-from .contradiction import contradiction
+from .contradiction import contradiction, disagreement
 from .verdict import INTERRUPT, STOP, Kind, Remedy, Verdict, name, restart
 from .waits import Wait, find_waits
 
-_SAVE = "`%dist_why --save why.json` writes the evidence to a file for a bug report."
+_SAVE = (
+    "Before you stop the cell, write the evidence to a file for a bug report, in another notebook "
+    "that is attached to the pool: %dist_why --save why.json"
+)
 _MOST = 4
 """Parts of which a sentence tells one by one."""
+_MEMBERS = "Call new_group with the same ranks on all ranks. " + STOP
 _ORDER = "Call them in the same order on all ranks. " + STOP
 
 
@@ -43,13 +47,17 @@ def explain_hang(
     if not waits:
         return _without_wait(evidence)
     for wait in waits:
-        if wait.group and (said := contradiction(wait.group, evidence)):
-            return _verdict(
-                "contradiction", f"No verdict: {said}.", [], False, wait, [INTERRUPT], _SAVE
-            )
-    for wait in waits:
         if wait.others:
             return _mismatch(wait)
+    for wait in waits:
+        said, ranks = disagreement(wait.group, evidence) if wait.group else ("", [])
+        if said:
+            sentence = f"The ranks disagree on who is in group {said}."
+            return _verdict("mismatch", sentence, ranks, True, wait, [INTERRUPT], _MEMBERS)
+    for wait in waits:
+        if wait.group and (said := contradiction(wait.group, evidence)):
+            sentence = f"No verdict: {said}."
+            return _verdict("contradiction", sentence, [], False, wait, [INTERRUPT], _SAVE)
     incomplete = [wait for wait in waits if wait.absent]
     if not incomplete:
         return _slow(waits[0], evidence)

@@ -99,9 +99,9 @@ it('says that there is no verdict, and how to report that', () => {
   });
   show({ pool, telemetry, waitLimit: 10 });
   const sentence =
-    'No verdict: rank 0 says that group 0 has ranks 0-1, rank 1 says that it has rank 1.';
+    'No verdict: rank 0 began all_reduce #1 after all_reduce #3 of the same group.';
   const hint =
-    '`%dist_why --save why.json` writes the evidence to a file for a bug report.';
+    'Before you stop the cell, write the evidence to a file for a bug report, in another notebook that is attached to the pool: %dist_why --save why.json';
   const verdict = {
     kind: 'contradiction',
     sentence,

@@ -48,7 +48,7 @@ function headOf(verdict: IVerdict, trans: TranslationBundle): string {
         op
       );
     case 'mismatch':
-      return trans.__('The ranks disagree on a collective.');
+      return trans.__('The ranks disagree.');
     case 'order':
       return trans.__('The ranks wait for each other.');
     case 'message':
@@ -149,7 +149,7 @@ export function sayNotedWaitShortly(
     return sayWaitShortly(wait, trans);
   }
   if (verdict?.kind === 'contradiction') {
-    return trans.__('ranks wait, it is not known why');
+    return trans.__('ranks wait for an unknown reason');
   }
   return verdict && verdict.ranks.length > 0
     ? trans._n(

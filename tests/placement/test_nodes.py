@@ -27,7 +27,7 @@ class Cluster:
     """An allocation of three nodes; we are on ``n2``."""
 
     def __init__(self, folder: Path) -> None:
-        scontrol = folder / "scontrol"
+        self.scontrol = scontrol = folder / "scontrol"
         lines = [
             f"NodeName=n{n} NodeAddr=10.0.0.{n} Gres={gres} NodeHostName=n{n}"
             for n, gres in ((1, "(null)"), (2, "(null)"), (3, "gpu:h100:4(S:0-1),shard:16"))
@@ -118,6 +118,8 @@ def test_the_same_map_again_is_the_running_pool(cluster: Cluster) -> None:
         request = PoolRequest.from_json({"node_map": read_node_map(text)})
         assert can_reuse(request, record) is same, text
     assert can_reuse(PoolRequest(nodes=2), record)
+    on_one_machine = PoolRequest.from_json({"map": {"0": 1, "1": 3}})
+    assert not can_reuse(on_one_machine, record)
 
 
 def test_gpus_that_only_other_nodes_have_are_named(cluster: Cluster) -> None:
@@ -129,6 +131,11 @@ def test_gpus_that_only_other_nodes_have_are_named(cluster: Cluster) -> None:
     assert len(cluster.fields["notices"]) == 1, "n1 has none either"
     cluster.place(GPUS, nodes=3)
     assert "no GPU" not in str(cluster.fields["notices"])
+    has_some = cluster.scontrol.read_text().replace("(null)", "gpu:h100:4")
+    cluster.scontrol.write_text(has_some)
+    cluster.place(nodes=3)
+    (notice,) = cluster.fields["notices"][1:]
+    assert "none of the GPUs of n2. Under Slurm, start JupyterLab by srun with --gpus" in notice
 
 
 @pytest.mark.parametrize(
@@ -183,7 +190,7 @@ def test_ray_gives_gpus_itself(tmp_path: Path) -> None:
         asked = {"engine": "ray", "node_map": read_node_map(text), "python": str(python)}
         return spread(PoolRequest.from_json({**asked, "base_env": {"PATH": os.defpath}}))[1]
 
-    with pytest.raises(DistError, match="but ray decides on those of the other") as refused:
+    with pytest.raises(DistError, match="but Ray decides on those of other") as refused:
         spread_by_ray("n1:0,n2:3")
     assert (refused.value.field, refused.value.hint.count("n1,n2,n2")) == ("node_map", 1)
     assert spread_by_ray("n1:0,n1:1") is None, "these are leased on this machine"

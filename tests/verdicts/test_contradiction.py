@@ -40,7 +40,8 @@ def sentence(evidence: Evidence) -> str:
 
 def test_a_collective_that_ended_before_all_had_begun_it() -> None:
     waits, ended = reduced(7), reduced(7, completed=True)
-    assert sentence({0: tells(waits), 1: tells(ended), 2: tells()}) == (
+    before = reduced(6, completed=True)
+    assert sentence({0: tells(waits), 1: tells(ended), 2: tells(before)}) == (
         "No verdict: rank 1 says that all_reduce #7 is complete, "
         "rank 2 says that it has not begun it."
     )
@@ -51,16 +52,19 @@ def test_a_collective_that_ended_before_all_had_begun_it() -> None:
     )
 
 
-def test_members_that_do_not_agree_on_their_group() -> None:
-    mine = {"5": Group([0, 1], "dp0")}
+def test_members_that_do_not_agree_on_their_group_are_a_mistake_in_the_program() -> None:
     evidence = {
-        0: tells(reduced(1, group="5"), groups=mine),
+        0: tells(reduced(1, group="5"), groups={"5": Group([0, 1], "dp0")}),
         1: tells(groups={"5": Group([1, 2], "dp0")}),
         2: tells(),
     }
-    assert sentence(evidence) == (
-        "No verdict: rank 0 says that group dp0 has ranks 0-1, rank 1 says that it has ranks 1-2."
+    verdict = explain_hang(evidence)
+    assert verdict and verdict.kind == "mismatch" and verdict.stuck
+    assert verdict.sentence == (
+        "The ranks disagree on who is in group dp0: rank 0 has made it of ranks 0-1, "
+        "rank 1 of ranks 1-2."
     )
+    assert verdict.hint.startswith("Call new_group with the same ranks on all ranks.")
 
 
 def test_numbers_that_go_backwards() -> None:
@@ -89,6 +93,18 @@ def test_numbers_that_go_backwards() -> None:
                 2: tells(),
             },
             id="on gloo, what failed counts as done",
+        ),
+        pytest.param(
+            {
+                0: tells(reduced(7)),
+                1: tells(reduced(7, completed=True)),
+                2: tells(*(reduced(number, completed=True, group="5") for number in range(101))),
+            },
+            id="a rank may have forgotten the group",
+        ),
+        pytest.param(
+            {0: tells(reduced(7)), 1: tells(reduced(7, completed=True)), 2: tells()},
+            id="the recorder of a rank cannot be read",
         ),
         pytest.param(
             {
@@ -147,11 +163,12 @@ class Looks:
 
 async def test_it_is_told_if_the_next_look_finds_the_same() -> None:
     """Rank 2 answered before it joined, rank 1 after all had been there."""
-    moved = {0: tells(reduced(7)), 1: tells(reduced(7, completed=True)), 2: tells()}
+    before = tells(reduced(6, completed=True))
+    moved = {0: tells(reduced(7)), 1: tells(reduced(7, completed=True)), 2: before}
     healthy = {rank: tells(reduced(7, completed=True)) for rank in range(3)}
     looks = Looks([moved, healthy])
     assert await explain(looks) == (None, healthy)
-    again = {0: tells(reduced(8)), 1: tells(reduced(8, completed=True)), 2: tells()}
+    again = {0: tells(reduced(8)), 1: tells(reduced(8, completed=True)), 2: before}
     assert await explain(Looks([moved, again, moved])) == (None, moved)
     verdict, evidence = await explain(Looks([moved, again, again]))
     assert verdict and "all_reduce #8 is complete" in verdict.sentence and evidence is again

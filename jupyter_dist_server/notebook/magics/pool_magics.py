@@ -217,10 +217,17 @@ class PoolMagics(DistMagics):
         """
         no_options("dist_interrupt", line)
         late = self.pool.interrupt()
-        print("Interrupted all ranks; their variables are kept.")
-        if late:
-            who, replace = name_ranks(late), f"%dist_restart --ranks {format_ranks(late)}"
-            print(f"{who.capitalize()} did not stop. {replace} ends and replaces {who}.")
+        if not late:
+            print("Interrupted all ranks; their variables are kept.")
+            return
+        if len(late) < self.pool.require()[0].world_size:
+            print("Interrupted the other ranks; their variables are kept.")
+        who, replace = name_ranks(late), f"%dist_restart --ranks {format_ranks(late)}"
+        whose = "its" if len(late) == 1 else "their"
+        print(
+            f"{who.capitalize()} did not stop. {replace} ends and replaces {who}; "
+            f"{whose} variables are then lost."
+        )
 
     @plain_usage
     @magic_arguments()

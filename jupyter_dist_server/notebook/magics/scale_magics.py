@@ -95,8 +95,9 @@ class ScaleMagics(DistMagics):
         device = f"__import__('torch').device({'device' if on_gpu else repr('cpu')})"
         code = f"{_MEASURE}({_SIZES}, {device})"
         self.pool.run(code, "", None, False, Options(quiet=True, results=results))
-        # NCCL may have written its log there, too.
-        line = next(line for line in results[0].stdout.splitlines() if line.startswith("[{"))
+        # NCCL may have written its log there, too, and no end of a line before ours.
+        said = results[0].stdout
+        line, _, _ = said[said.rindex("[{") :].partition("\n")
         times = msgspec.json.decode(line, type=list[LinkTime])
         print(link_sentence(times, size, record.backend))
         print("\n".join(aligned(link_rows(times, size))))

@@ -156,8 +156,9 @@ class Outcome:
             yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."
             if late:
                 yield f"{_whose(lost).capitalize()} variables are then lost."
-                again = "it is replaced or idle" if len(lost) == 1 else "they are replaced or idle"
-                yield f"Collectives work again once {again}."
+                end = "replaced or idle" if set(lost) == set(late) else "replaced"
+                are = "it is" if len(lost) == 1 else "they are"
+                yield f"Collectives work again once {are} {end}."
         elif self._group.suspect and not causes:  # new ranks have a new group
             yield "The process group is no longer usable. Replace all ranks with %dist_restart."
         elif self._group.repaired:

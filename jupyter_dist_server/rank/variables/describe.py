@@ -85,13 +85,15 @@ def _read(found: Found, show_value: bool) -> Leaf:
 
 
 def _size_of(value: Any) -> int:
-    """Return the bytes of a plain value with those of its items, as a digest reads all of them."""
-    size = sys.getsizeof(value)
-    if type(value) in (list, tuple):
-        size += sum(sys.getsizeof(item) for item in value)
-    elif type(value) is dict:
-        size += sum(sys.getsizeof(one) for item in value.items() for one in item)
-    return size
+    """Return the bytes of a plain value with those of its items, as a digest reads all of them.
+
+    If there are very many, the others are taken to be as large as the first ones.
+    """
+    if type(value) not in (list, tuple, dict):
+        return sys.getsizeof(value)
+    items = value.items() if type(value) is dict else zip(value)
+    sizes = [sum(map(sys.getsizeof, item)) for item in itertools.islice(items, _MOST_LEAVES)]
+    return sys.getsizeof(value) + len(value) * sum(sizes) // (len(sizes) or 1)
 
 
 def _text(value: Any) -> str:

@@ -33,7 +33,9 @@ export function LogPane(props: ILogPaneProps): JSX.Element {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<LogView | null>(null);
   const [text, setText] = useState('');
-  const [isLost, setIsLost] = useState(false);
+  // In which log the last search found nothing.
+  const [missing, setMissing] = useState<JobLog | null>(null);
+  const isLost = missing === log;
   useEffect(() => {
     const made = new LogView(log, sanitizer, label);
     view.current = made;
@@ -65,7 +67,7 @@ export function LogPane(props: ILogPaneProps): JSX.Element {
         // It is not known whether it is there.
         return;
       }
-      setIsLost(log.found === null);
+      setMissing(log.found === null ? log : null);
       if (log.found !== null) {
         view.current?.show(log.found);
       }
@@ -93,7 +95,7 @@ export function LogPane(props: ILogPaneProps): JSX.Element {
             value={text}
             onChange={({ target }) => {
               setText(target.value);
-              setIsLost(false);
+              setMissing(null);
             }}
           />
           <span className="jp-dist-quiet" role="status">
