@@ -97,9 +97,7 @@ def _ask(folder: Path) -> Snapshot | None:
     try:
         return look_at_agent(folder, _ANSWER)
     except TimeoutError:
-        # Before its agent has imported torch, a pool is silent, and nothing is wrong with it.
-        if not _has_changed(folder):
-            _LOG.warning("The agent of the pool in %s does not respond", folder)
+        _LOG.warning("The agent of the pool in %s does not respond", folder)
         return None
     except OSError:
         return None
@@ -126,17 +124,9 @@ def sweep() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _has_changed(folder: Path) -> bool:
-    """Tell whether files came or went there lately, as when a pool starts or ends."""
-    try:
-        return time.time() - folder.lstat().st_mtime < _SWEEP_AFTER
-    except FileNotFoundError:
-        return True
-
-
 def _is_deserted(folder: Path) -> bool:
     try:
-        if _has_changed(folder):
+        if time.time() - folder.lstat().st_mtime < _SWEEP_AFTER:
             return False
         connect_to_agent(folder, _ANSWER).close()
     except ConnectionRefusedError:  # there is a socket, and no agent listens

@@ -23,7 +23,7 @@ from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.rank_usage import RankUsage
 
-from ..pool_driver import WarmManager, agent_of, client_of, follow, request, running
+from ..pool_driver import WarmManager, client_of, follow, request, running
 from ..waiting import PATIENCE
 
 
@@ -154,25 +154,6 @@ def test_a_folder_of_anything_is_skipped(tmp_path: Path) -> None:
     finally:
         for folder in Path(tempfile.gettempdir()).glob("jdist-odd-*"):
             shutil.rmtree(folder)
-
-
-async def test_only_an_agent_that_has_been_silent_for_long_is_reported(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with running(request(tmp_path)) as pool:
-        said = f"pool in {pool.record.folder} does not respond"
-        agent = agent_of(pool)
-        agent.suspend()
-        try:
-            # So is a pool whose agent still imports torch.
-            found = await asyncio.to_thread(lambda: list(find_pools()))
-            assert pool.record.id not in [one.id for one in found]
-            assert said not in caplog.text
-            os.utime(pool.record.folder, (0, 0))
-            await asyncio.to_thread(lambda: list(find_pools()))
-            assert said in caplog.text
-        finally:
-            agent.resume()
 
 
 async def test_one_look_that_fails_is_not_the_last(tmp_path: Path) -> None:
