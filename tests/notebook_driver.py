@@ -81,7 +81,8 @@ class Notebook:
             if pending and len(result.prompts) == len(answers) - len(pending):
                 with suppress(queue.Empty):
                     asked = self.client.get_stdin_msg(timeout=0.02)
-                    result.prompts.append(asked["content"]["prompt"])
+                    if asked["parent_header"].get("msg_id") == message_id:  # not of a stopped cell
+                        result.prompts.append(asked["content"]["prompt"])
             if len(result.prompts) > len(answers) - len(pending) and pending[0][0] in result.shown:
                 self.client.input(pending.pop(0)[1])
             try:
