@@ -23,6 +23,7 @@ import msgspec
 from ..common.files.inherited_lease import InheritedLease
 from ..common.files.open_files import raise_limit
 from ..common.folder import read_config
+from ..common.pool_processes import ended_now, reap_orphans
 from ..common.processes import (
     KILLED,
     RESTARTED,
@@ -30,8 +31,6 @@ from ..common.processes import (
     ProcessRef,
     adopt_descendants,
     call_ourselves,
-    ended_now,
-    reap_orphans,
 )
 from ..common.protocol.agent_messages import (
     AcquireLock,

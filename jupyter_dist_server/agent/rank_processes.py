@@ -14,7 +14,8 @@ import msgspec
 import psutil
 
 from ..common.interpreter import python_command
-from ..common.processes import ProcessRef, members_of_pool, session_members
+from ..common.pool_processes import members_of_pool, session_members
+from ..common.processes import ProcessRef
 from ..common.protocol.agent_messages import RankState
 from ..common.protocol.rank_start import RankOrders
 from ..rank import main as rank_process

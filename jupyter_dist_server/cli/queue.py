@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
@@ -12,15 +13,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..common.errors import DistError
+from ..common.rank_specs import format_ranks
 from ..common.units import write_limit
 from ..jobs.launch.start_dispatcher import ensure
+from ..jobs.launch.start_sampler import ensure_sampler
 from ..jobs.recovery import recover
 from ..jobs.schedule.overview import Row, overview
 from ..jobs.store.states import LETTERS, PENDING
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import other_machines
 from ..jobs.store.words import write_moment
-from ..jobs.usage import ensure_sampler
 from ..jobs.wake import Wake
 from .table import table
 
@@ -65,6 +67,7 @@ def add_queue_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--name", help="only jobs of this name")
     parser.add_argument("--start", action="store_true", help="also when jobs are expected to start")
     parser.add_argument("-o", "--columns", metavar="LIST", help=", ".join(_COLUMNS))
+    parser.add_argument("-r", "--array", action="store_true", help="a line for each waiting task")
     parser.add_argument("-w", "--watch", action="store_true", help="again whenever it changes")
     parser.add_argument("--json", action="store_true", help="as JSON")
 
@@ -123,7 +126,30 @@ def _rows(options: argparse.Namespace, store: Store) -> list[Row]:
         wanted = _states(options.states)
         rows = [row for row in rows if row.state in wanted]
     rows = [row for row in rows if options.name in (None, row.name)]
-    return rows if options.json or gpus is None else [_with_labels(row, gpus) for row in rows]
+    if options.json:
+        return rows
+    if not (options.array or options.start):
+        rows = _folded(rows)
+    return rows if gpus is None else [_with_labels(row, gpus) for row in rows]
+
+
+def _folded(rows: Sequence[Row]) -> list[Row]:
+    """Make one row of tasks that wait one after the other for the same, as ``squeue`` does."""
+    found = []
+    for _, group in itertools.groupby(rows, _waits_for):
+        first, *others = group
+        if others and first.job:
+            tasks = format_ranks([row.job.task or 0 for row in (first, *others) if row.job])
+            first = msgspec.structs.replace(first, id=f"{first.job.array}_[{tasks}]")
+        found.append(first)
+    return found
+
+
+def _waits_for(row: Row) -> object:
+    job = row.job
+    if job is None or job.array is None or row.state != PENDING:
+        return id(row)
+    return job.array, job.priority, row.limit, row.gpus, row.reason, row.detail
 
 
 def _read_gpus() -> GpuState:

@@ -1,18 +1,21 @@
-"""Identifying and ending processes: never by name, never by pid alone."""
+"""Identifying processes: never by name, never by pid alone.
+
+psutil is imported where it is used: to import it takes as long as many a command of ``jdist``.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import psutil
+if TYPE_CHECKING:
+    import psutil
 
 RESTARTED, STOPPED = "restarted", "stopped"
 """How a rank ended that we ended ourselves; any other end is a death."""
@@ -45,6 +48,8 @@ def _start_ticks(pid: int) -> int:
     psutil.NoSuchProcess
         If it has ended.
     """
+    import psutil
+
     if sys.platform != "linux":  # elsewhere the kernel notes it once, in microseconds
         return round(psutil.Process(pid).create_time() * 1_000_000)
     try:
@@ -78,6 +83,8 @@ class ProcessRef:
 
     def find(self) -> psutil.Process | None:
         """Return the process, or `None` if it has ended."""
+        import psutil
+
         try:
             process = psutil.Process(self.pid)
             if (_start_ticks(self.pid), boot_id()) != (self.start_ticks, self.boot):
@@ -107,65 +114,16 @@ async def until_ended(process: ProcessRef) -> None:
         os.close(descriptor)
 
 
-async def ended_now(
-    processes: Iterable[psutil.Process], patience: float = 5.0
-) -> list[psutil.Process]:
-    """Kill processes and wait for them; psutil checks each one's start time.
-
-    Returns
-    -------
-    list of psutil.Process
-        Those that are still there after `patience` seconds (in an uninterruptible system call).
-    """
-    import asyncio
-
-    alive = list(processes)
-    for process in alive:
-        with contextlib.suppress(psutil.Error):  # gone already, or another user's (sudo)
-            process.kill()
-    deadline = time.monotonic() + patience
-    while (alive := list(filter(_is_alive, alive))) and time.monotonic() < deadline:
-        await asyncio.sleep(0.02)
-    return alive
-
-
-def _is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def is_stopped(reference: ProcessRef) -> bool:
     """Tell whether a process is stopped, by a signal or a debugger."""
+    import psutil
+
     process = reference.find()
     try:
         stopped = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
         return process is not None and process.status() in stopped
     except psutil.NoSuchProcess:
         return False
-
-
-def session_members(leaders: Iterable[ProcessRef]) -> list[psutil.Process]:
-    """Find all processes of the sessions that ranks lead, orphans included.
-
-    A session's number stays taken as long as one member lives, so a live leader with another start
-    time means that the session we knew is gone.
-    """
-    sessions = set()
-    for leader in leaders:
-        try:
-            current = ProcessRef.of(leader.pid)
-        except psutil.NoSuchProcess:
-            current = leader
-        if current == leader:
-            sessions.add(leader.pid)
-    members = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(ProcessLookupError, PermissionError, psutil.Error):
-            if os.getsid(process.pid) in sessions and process.status() != psutil.STATUS_ZOMBIE:
-                members.append(process)
-    return members
 
 
 def call_ourselves(name: str) -> None:
@@ -180,24 +138,3 @@ def adopt_descendants() -> None:
     if sys.platform == "linux":
         PR_SET_CHILD_SUBREAPER = 36
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def reap_orphans(ours: Collection[int | None]) -> None:
-    """Reap what we have adopted and has ended; `ours` are reaped by somebody else."""
-    for child in psutil.Process().children():
-        with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
-            if child.pid not in ours and child.status() == psutil.STATUS_ZOMBIE:
-                os.waitpid(child.pid, os.WNOHANG)
-
-
-def members_of_pool(pool_id: str, ranks: Collection[int] | None = None) -> list[psutil.Process]:
-    """Find what some or all ranks have started, by the environment that they gave it."""
-    members = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            environment = process.environ()
-            if environment.get("TORCHELASTIC_RUN_ID") == pool_id and (
-                ranks is None or environment.get("RANK") in [str(rank) for rank in ranks]
-            ):
-                members.append(process)
-    return members

@@ -22,6 +22,8 @@ from ..common.processes import boot_id
 from ..common.protocol.leaseholder import Leaseholder
 from ..gpus.gpu_reader import GpuReader
 from ..gpus.gpu_state import GpuState
+from .gpu_list import keep_gpus
+from .launch.start_sampler import ensure_sampler
 from .leases.lease import GpuTaken, Lease
 from .recovery import recover, wait_again
 from .runner.runner_zygote import RunnerZygote
@@ -37,7 +39,6 @@ from .store.job import AGAIN, Job
 from .store.states import CONFIGURING
 from .store.store import Store
 from .store.store_folder import store_name
-from .usage import ensure_sampler
 from .wake import Wake
 
 _LOG = logging.getLogger(__name__)
@@ -149,6 +150,7 @@ class Dispatcher:
     def _read(self) -> None:
         self._seen = self._reader.read()
         self._seen_at = time.monotonic()
+        keep_gpus(self._store.folder, self._seen.inventory)
         if self._seen.inventory.gpus:
             self._silent_since = None
         elif self._silent_since is None:

@@ -9,8 +9,6 @@ import os
 import time
 from typing import Any
 
-import psutil
-
 from ..common.processes import boot_id
 from .end_file import start_again, take_end
 from .store.job import JOB, Job
@@ -70,6 +68,8 @@ def _is_lost(store: Store, job: Job) -> bool:
 
 def end_leftovers(job: Job) -> None:
     """Kill what a job has started and outlived its runner, by the variable in its environment."""
+    import psutil  # not above: to import it takes as long as many a command
+
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(JOB) == f"{job.id}.{job.launch}":

@@ -16,9 +16,9 @@ from ..common.processes import call_ourselves
 from ..gpus import nvml
 from ..gpus.sampler.gpu_processes import memory_by_pid
 from .gpu_notes import gpu_notes
-from .launch.background import start_in_background
+from .launch.start_sampler import open_lock
 from .store.attempt import GpuPoint, GpuUsage
-from .store.job import JOB, Job
+from .store.job import Job
 from .store.states import RUNNING
 from .store.store import Store
 from .wake import Wake
@@ -26,27 +26,8 @@ from .wake import Wake
 EVERY = "JDIST_SAMPLE_EVERY"
 """Environment variable: seconds between two readings."""
 _EVERY = 10.0
-_PROCESS = "jupyter_dist_server.jobs.usage"
 _MOST_POINTS = 160
 """Of a curve; then two become one, so that it covers an attempt of any length."""
-
-
-def ensure_sampler(store: Store) -> None:
-    """Start the process if a job with GPUs runs, and nobody reads them."""
-    if JOB in os.environ or not any(job.gpu_uuids for job in store.active()):
-        return
-    lock = _open(store.folder)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    finally:
-        os.close(lock)
-    start_in_background(_PROCESS, [str(store.folder)], store.folder / "dispatcher.log")
-
-
-def _open(folder: Path) -> int:
-    return os.open(folder / "sampler.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 class Sampler:
@@ -147,7 +128,7 @@ def _merged(one: GpuPoint, weight: int, other: GpuPoint) -> GpuPoint:
 def main() -> None:
     """Be the sampler of a folder, unless there is one."""
     folder = Path(sys.argv[1])
-    lock = _open(folder)
+    lock = open_lock(folder)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

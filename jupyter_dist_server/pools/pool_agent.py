@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..client.agent_link import AgentLink
-from ..common.processes import ProcessRef, ended_now, members_of_pool, session_members
+from ..common.pool_processes import ended_now, members_of_pool, session_members
+from ..common.processes import ProcessRef
 from ..common.protocol.agent_messages import Attach, Snapshot, Stop
 from ..common.protocol.attachment import Attachment, Owner
 from ..common.protocol.reason import Reason

@@ -12,11 +12,13 @@ import io
 import os
 import struct
 from pathlib import Path
-
-import psutil
+from typing import TYPE_CHECKING
 
 from ...common.files.own_files import own
-from ...common.processes import ProcessRef, boot_id
+from ...common.processes import ProcessRef, is_stopped
+
+if TYPE_CHECKING:
+    import psutil
 
 _FLOCK = "hhqqi4x"
 """``struct flock``: type, whence, start, length, pid."""
@@ -46,11 +48,11 @@ def stopped(folder: Path) -> psutil.Process | None:
     try:
         if not _is_locked(lock):
             return None
-        with contextlib.suppress(ValueError, psutil.NoSuchProcess):
+        with contextlib.suppress(ValueError):
             pid, start, boot = os.pread(lock, 256, 0).decode().split()
-            found = ProcessRef(int(pid), int(start), boot).find() if boot == boot_id() else None
-            if found and found.status() == psutil.STATUS_STOPPED:
-                return found
+            dispatcher = ProcessRef(int(pid), int(start), boot)
+            if is_stopped(dispatcher):
+                return dispatcher.find()
         return None
     finally:
         os.close(lock)

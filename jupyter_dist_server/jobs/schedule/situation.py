@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import psutil
-
 from ...common.protocol.offers import InLine
 from ..leases.held_file import name_of
 from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
@@ -88,7 +86,7 @@ def situation(
         {gpu.uuid: gpu.memory_total for gpu in gpus.inventory.gpus} if gpus else {},
         frozenset(strangers or ()) - leases.keys(),
         os.cpu_count() or 1,
-        psutil.virtual_memory().total,
+        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     )
     possible: list[Want] = []
     impossible: list[Want] = []

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import psutil
 
 from ...common.processes import ProcessRef
 from .states import ENDED, PENDING
@@ -136,6 +135,8 @@ class Job:
 
     def poke(self) -> None:
         """Have its runner look at what is wanted of it."""
+        import psutil  # not above: to import it takes as long as many a command
+
         if self.runner and (process := self.runner.find()):
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGUSR1)

@@ -12,12 +12,14 @@ import os
 import sqlite3
 import time
 from pathlib import Path
-
-import psutil
+from typing import TYPE_CHECKING
 
 from ...common.processes import ProcessRef
 from .job import JOB
 from .states import ENDED, NODE_FAIL, PENDING, RUNNING
+
+if TYPE_CHECKING:
+    import psutil
 
 _EVERY = 86400.0
 _COPY = "queue.db.copy"
@@ -123,6 +125,8 @@ def _bring_up_to_date(folder: Path, db: sqlite3.Connection, made: str) -> None:
 
 def _running(folder: Path) -> dict[int, tuple[psutil.Process, psutil.Process]]:
     """Return a process of each job that runs, and its runner, which has the job's file open."""
+    import psutil
+
     found: dict[int, tuple[psutil.Process, psutil.Process]] = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):

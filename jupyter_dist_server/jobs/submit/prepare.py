@@ -18,6 +18,7 @@ from ..schedule.eligible import HELD
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
 from ..store.store import Store
 from ..store.words import check_grace, check_priority, read_limit, read_moment, read_size
+from .choose_gpus import choose_gpus
 from .directives import read_directives
 from .environment import chosen_variables, setup_lines
 from .job_options import Parser, add_job_options
@@ -149,7 +150,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         asked=json.dumps(request.again(folder, chdir, script)),
     )
     with reading("gpus"):
-        gpus, gpu_ids = _gpus(request)
+        gpus, gpu_ids = choose_gpus(request, store)
     share = read_size(request.gpu_memory) if request.gpu_memory else None
     if bool(request.share) != (share is not None):
         raise DistError("bad_option", "--share and --gpu-memory belong together.")
@@ -211,36 +212,6 @@ def _open_mode(request: JobRequest) -> str:
     if request.open_mode not in (None, "append", "truncate"):
         raise DistError("bad_option", "--open-mode is append or truncate.")
     return request.open_mode or "truncate"
-
-
-def _gpus(request: JobRequest) -> tuple[int, tuple[str, ...]]:
-    """Return how many GPUs are asked for, and the UUIDs of those that will do."""
-    if not request.gpus and not request.gpu_ids:
-        return request.gpus or 0, ()
-    from ...gpus.gpu_reader import read_gpus  # not above: jobs on the CPU do without
-
-    there = read_gpus().inventory
-    gpus = list(there.gpus)
-    if request.gpu_ids:
-        named = [text.strip() for text in request.gpu_ids.split(",")]
-        gpus = [gpu for gpu in there.gpus if {gpu.uuid, gpu.label, str(gpu.index)} & set(named)]
-        known = {name for gpu in there.gpus for name in (gpu.uuid, gpu.label, str(gpu.index))}
-        if missing := [name for name in named if name not in known]:
-            existing = ", ".join(gpu.label for gpu in there.gpus) or there.reason
-            raise DistError(
-                "unknown_gpu", f"There is no GPU {missing[0]}.", f"There are: {existing}", "gpu_ids"
-            )
-    if request.min_gpu_memory:
-        least = read_size(request.min_gpu_memory, "G")
-        gpus = [gpu for gpu in gpus if gpu.memory_total >= least]
-    count = request.gpus if request.gpus is not None else len(gpus)
-    if count > len(gpus):
-        why = there.reason.partition(": ranks ")[0] if there.reason else f"{len(gpus)} are suitable"
-        raise DistError(
-            "too_large", f"The number of GPUs is too large, {count}: {why.rstrip('.')}."
-        )
-    narrowed = len(gpus) < len(there.gpus)
-    return count, tuple(gpu.uuid for gpu in gpus) if narrowed else ()
 
 
 def signal_number(name: str) -> int:

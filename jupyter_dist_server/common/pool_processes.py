@@ -1,0 +1,83 @@
+"""Finding the processes that a pool has started, and ending them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Collection, Iterable
+
+import psutil
+
+from .processes import ProcessRef
+
+
+async def ended_now(
+    processes: Iterable[psutil.Process], patience: float = 5.0
+) -> list[psutil.Process]:
+    """Kill processes and wait for them; psutil checks each one's start time.
+
+    Returns
+    -------
+    list of psutil.Process
+        Those that are still there after `patience` seconds (in an uninterruptible system call).
+    """
+    alive = list(processes)
+    for process in alive:
+        with contextlib.suppress(psutil.Error):  # gone already, or another user's (sudo)
+            process.kill()
+    deadline = time.monotonic() + patience
+    while (alive := list(filter(_is_alive, alive))) and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
+    return alive
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def session_members(leaders: Iterable[ProcessRef]) -> list[psutil.Process]:
+    """Find all processes of the sessions that ranks lead, orphans included.
+
+    A session's number stays taken as long as one member lives, so a live leader with another start
+    time means that the session we knew is gone.
+    """
+    sessions = set()
+    for leader in leaders:
+        try:
+            current = ProcessRef.of(leader.pid)
+        except psutil.NoSuchProcess:
+            current = leader
+        if current == leader:
+            sessions.add(leader.pid)
+    members = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError, PermissionError, psutil.Error):
+            if os.getsid(process.pid) in sessions and process.status() != psutil.STATUS_ZOMBIE:
+                members.append(process)
+    return members
+
+
+def reap_orphans(ours: Collection[int | None]) -> None:
+    """Reap what we have adopted and has ended; `ours` are reaped by somebody else."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
+            if child.pid not in ours and child.status() == psutil.STATUS_ZOMBIE:
+                os.waitpid(child.pid, os.WNOHANG)
+
+
+def members_of_pool(pool_id: str, ranks: Collection[int] | None = None) -> list[psutil.Process]:
+    """Find what some or all ranks have started, by the environment that they gave it."""
+    members = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            environment = process.environ()
+            if environment.get("TORCHELASTIC_RUN_ID") == pool_id and (
+                ranks is None or environment.get("RANK") in [str(rank) for rank in ranks]
+            ):
+                members.append(process)
+    return members

@@ -1,0 +1,45 @@
+"""The GPUs of this machine as they were seen last, so that not every submission asks the driver.
+
+That takes a process of its own, and seconds where the driver is not kept loaded. A dispatcher sees
+anyway what there is: a job whose GPUs are gone meanwhile waits, and is told why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from ..common.processes import boot_id
+from ..common.protocol.sampler_messages import Inventory
+
+_FILE = "gpus.json"
+
+
+class _Kept(msgspec.Struct):
+    boot: str
+    """GPUs may change their numbers when the machine starts."""
+    inventory: Inventory
+
+
+def keep_gpus(folder: Path, inventory: Inventory) -> None:
+    """Keep what was seen, unless that is known; MIG instances come and go, and are not kept."""
+    if kept_gpus(folder) == inventory:
+        return
+    file, fresh = folder / _FILE, folder / f"{_FILE}.{os.getpid()}"
+    with contextlib.suppress(OSError):  # the disk is full: the driver is asked again
+        if inventory.gpus and all(gpu.mig is None for gpu in inventory.gpus):
+            fresh.write_bytes(msgspec.json.encode(_Kept(boot_id(), inventory)))
+            fresh.replace(file)
+        else:
+            file.unlink(missing_ok=True)
+
+
+def kept_gpus(folder: Path) -> Inventory | None:
+    """Return what was seen last since the machine was started, if that was kept."""
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        kept = msgspec.json.decode((folder / _FILE).read_bytes(), type=_Kept)
+        return kept.inventory if kept.boot == boot_id() else None
+    return None

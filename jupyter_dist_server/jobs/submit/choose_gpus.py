@@ -1,0 +1,58 @@
+"""Which GPUs a job asks for; refused if there are none such."""
+
+from __future__ import annotations
+
+import contextlib
+
+from ...common.errors import DistError
+from ...common.protocol.sampler_messages import Inventory
+from ..gpu_list import keep_gpus, kept_gpus
+from ..store.store import Store
+from ..store.words import read_size
+from .job_request import JobRequest
+
+
+def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]]:
+    """Return how many GPUs are asked for, and the UUIDs of those that will do, if not all do.
+
+    NVML is asked only if the GPUs that were seen last would not do.
+
+    Raises
+    ------
+    DistError
+        If there are not so many, or none of a name.
+    """
+    if not request.gpus and not request.gpu_ids:
+        return request.gpus or 0, ()
+    if kept := kept_gpus(store.folder):
+        with contextlib.suppress(DistError):
+            return _choose(request, kept)
+    from ...gpus.gpu_reader import read_gpus  # not above: most submissions do without
+
+    there = read_gpus().inventory
+    keep_gpus(store.folder, there)
+    return _choose(request, there)
+
+
+def _choose(request: JobRequest, there: Inventory) -> tuple[int, tuple[str, ...]]:
+    gpus = list(there.gpus)
+    if request.gpu_ids:
+        named = [text.strip() for text in request.gpu_ids.split(",")]
+        gpus = [gpu for gpu in there.gpus if {gpu.uuid, gpu.label, str(gpu.index)} & set(named)]
+        known = {name for gpu in there.gpus for name in (gpu.uuid, gpu.label, str(gpu.index))}
+        if missing := [name for name in named if name not in known]:
+            existing = ", ".join(gpu.label for gpu in there.gpus) or there.reason
+            raise DistError(
+                "unknown_gpu", f"There is no GPU {missing[0]}.", f"There are: {existing}", "gpu_ids"
+            )
+    if request.min_gpu_memory:
+        least = read_size(request.min_gpu_memory, "G")
+        gpus = [gpu for gpu in gpus if gpu.memory_total >= least]
+    count = request.gpus if request.gpus is not None else len(gpus)
+    if count > len(gpus):
+        why = there.reason.partition(": ranks ")[0] if there.reason else f"{len(gpus)} are suitable"
+        raise DistError(
+            "too_large", f"The number of GPUs is too large, {count}: {why.rstrip('.')}."
+        )
+    narrowed = len(gpus) < len(there.gpus)
+    return count, tuple(gpu.uuid for gpu in gpus) if narrowed else ()
