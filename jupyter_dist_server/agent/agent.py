@@ -53,6 +53,7 @@ from ..common.protocol.agent_messages import (
     Snapshot,
     StartRanks,
     Stop,
+    WatchGpus,
 )
 from ..common.protocol.nodes import PoolNode
 from ..common.protocol.rank_start import Failed, Ready, decode_report
@@ -62,8 +63,10 @@ from .attachments import Attachments
 from .control_socket import Client, ControlSocket
 from .exit_reasons import Deaths
 from .first_node import FirstNode, stream_of
+from .gpu_watchers import GpuWatchers
 from .lock_queue import LockQueue
 from .merging import merge, note_lost
+from .node_sampler import NodeSampler
 from .nodes import Nodes
 from .rank_log import RankLogs
 from .rank_processes import left_behind, read_report, signal_rank
@@ -117,10 +120,13 @@ class Agent:
         self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
         self._lock = LockQueue(self._control.tell)
         self._tasks = Tasks()
+        self._gpus = GpuWatchers(self._control.tell)
         self._nodes = Nodes(
-            folder, self.config, self._on_node, self._on_node_lost, self._control.tell
+            folder, self.config, self._on_node, self._on_node_lost, self._control.tell, self._gpus
         )
         self._orders = orders
+        self._node = self.config.nodes[self.config.node].name if orders else ""
+        self._sampler = NodeSampler(self._node, self._gpus.tell)
         self._first_node = FirstNode(lambda: self._tasks.add(self.stop()))
         self._attachments = Attachments(
             self.config.owner,
@@ -178,7 +184,7 @@ class Agent:
                 self._on_report(record.rank)  # its last words may still be in the socket
             if was_starting and not self.stopping and not self.failure:
                 self._fail(record.rank, Failed(record.exit or ""))
-        reap_orphans({record.pid for record in self._own(self.ranks)} | self._nodes.pids)
+        reap_orphans({record.pid for record in self._own(self.ranks)} | self._helpers)
         if changed:
             self._death.set()
             self._control.broadcast()
@@ -200,6 +206,18 @@ class Agent:
         merge(self.starter, node, said)
         self._death.set()
         self._control.broadcast()
+
+    @property
+    def _helpers(self) -> set[int]:
+        """Our children that are no ranks."""
+        return self._nodes.pids | self._sampler.pids
+
+    def _sample(self) -> None:
+        """Have GPUs sampled on those nodes that somebody asks for."""
+        if self._orders:
+            self._sampler.follow(self._gpus.settings(self._node))
+        else:
+            self._nodes.sample()
 
     def _on_node_lost(self, why: Reason) -> None:
         if self.starter.whole and self.starter.is_starting and not self.stopping:
@@ -236,6 +254,8 @@ class Agent:
         self._attachments.remove(client)
         self._lock.remove(client)
         self._limit.remove(client)
+        self._gpus.remove(client)
+        self._sample()
 
     def _obey(self, client: Client, command: Commands) -> None:
         self._first_node.note()
@@ -255,6 +275,9 @@ class Agent:
             self._limit.note_idle(client, command.since)
         elif isinstance(command, Rename):
             self._rename(command.names)
+        elif isinstance(command, WatchGpus):
+            self._gpus.note(client, command)
+            self._sample()
         elif isinstance(command, Ping):
             self._control.tell(client, Pong())
         elif unknown := set(_ranks_of(command)) - set(range(self.world_size)):
@@ -319,7 +342,7 @@ class Agent:
         self._endings = {} if self.failure else dict.fromkeys(everybody, STOPPED)
         self.starter.cancel(everybody)
         self._control.broadcast()
-        await asyncio.gather(self._end_ranks(everybody), self._nodes.close())
+        await asyncio.gather(self._end_ranks(everybody), self._nodes.close(), self._sampler.close())
         self._control.broadcast()
         self._stopped = True
         self._wake.set()
@@ -334,7 +357,7 @@ class Agent:
                 await asyncio.wait_for(self._all_dead(ending), GRACE)
         # The ranks themselves are reaped by `_on_child_end` alone.
         left = left_behind(
-            ending, self.config.id, by_all=len(ending) == len(own), spared=self._nodes.pids
+            ending, self.config.id, by_all=len(ending) == len(own), spared=self._helpers
         )
         await ended_now(left)
 

@@ -24,10 +24,12 @@ from ..common.protocol.agent_messages import (
     Command,
     Log,
     LogLines,
+    NodeGpus,
     Ping,
     Snapshot,
     StartRanks,
     Stop,
+    WatchGpus,
     decode_news,
     encode,
 )
@@ -35,11 +37,13 @@ from ..common.protocol.node_orders import NodeOrders
 from ..common.protocol.nodes import PoolNode, RankAddress
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.reason import Reason
+from ..common.protocol.sampler_messages import SamplerSettings
 from ..common.tasks import Tasks
 from ..common.version import version
 from ..engines.choice import named
 from ..engines.complaints import why_not_started
 from .control_socket import Client
+from .gpu_watchers import GpuWatchers
 
 _HINT = "See %dist_status, and whether the node can be reached; then start again."
 _MODULE = "jupyter_dist_server.agent.remote"
@@ -71,6 +75,8 @@ class _Link:
         self.why_lost = ""
         self.asked: deque[Client] = deque()
         """Who waits for the log of one of its ranks."""
+        self.sampled: SamplerSettings | None = None
+        """How its GPUs are sampled, while somebody looks."""
 
     def send(self, command: Command) -> None:
         if self.writer and not self.why_lost:
@@ -92,6 +98,8 @@ class Nodes:
         Called when a node is used no more, with the reason; see `why_lost`, too.
     tell : callable
         Sends news to a client.
+    gpus : GpuWatchers
+        Who wants to know of their GPUs.
     """
 
     def __init__(
@@ -101,12 +109,14 @@ class Nodes:
         heard: Callable[[PoolNode, Snapshot], None],
         lost: Callable[[Reason], None],
         tell: Callable[[Client, LogLines], None],
+        gpus: GpuWatchers,
     ) -> None:
         self._folder = folder
         self._config = config
         self._heard = heard
         self._lost = lost
         self._tell = tell
+        self._gpus = gpus
         others = list(enumerate(config.nodes))[1:] if config.node == 0 else []
         self._links = [_Link(number, node) for number, node in others]
         self._addresses: dict[int, RankAddress] = {}
@@ -158,6 +168,14 @@ class Nodes:
             link.asked.append(client)
             link.send(Log(rank))
 
+    def sample(self) -> None:
+        """Have GPUs sampled there as those want who look at them."""
+        for link in self._links:
+            settings = self._gpus.settings(link.node.name)
+            if link.is_up and link.sampled != settings:
+                link.sampled = settings
+                link.send(WatchGpus(settings, [link.node.name]))
+
     # -- one node ---------------------------------------------------------------------------
 
     async def _follow(self, link: _Link) -> None:
@@ -198,6 +216,8 @@ class Nodes:
             return
         if isinstance(news, LogLines) and link.asked:
             self._tell(link.asked.popleft(), news)
+        elif isinstance(news, NodeGpus):
+            self._gpus.tell(news)
         elif isinstance(news, Snapshot):
             if not link.is_up:
                 link.is_up = True
@@ -205,6 +225,7 @@ class Nodes:
                 write_addresses(self._folder, self._addresses)
                 if link.order:
                     link.send(link.order)
+                self.sample()
             self._heard(link.node, news)
 
     async def _beat(self) -> None:
@@ -232,7 +253,10 @@ class Nodes:
         link.asked.clear()
         self._end(link)
         said = why.format(node=f"node {link.node.name}")
-        self._lost(reason or Reason("node_failed", f"{said[0].upper()}{said[1:]}.", _HINT))
+        said = f"{said[0].upper()}{said[1:]}."
+        self._gpus.forget(link.node.name)
+        self._gpus.tell(NodeGpus(link.node.name, trouble=said))
+        self._lost(reason or Reason("node_failed", said, _HINT))
 
     def _end(self, link: _Link) -> None:
         if link.writer:

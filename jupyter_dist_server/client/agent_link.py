@@ -20,6 +20,7 @@ from ..common.protocol.agent_messages import (
     LockWanted,
     Log,
     LogLines,
+    NodeGpus,
     Ping,
     Refused,
     Snapshot,
@@ -97,6 +98,8 @@ class AgentLink:
         Set when the agent has gone.
     lock : ExecutionLock
         The right to run cells.
+    on_gpus : callable
+        Called with what samplers on other nodes say, after `WatchGpus`.
     """
 
     def __init__(self, on_snapshot: Callable[[Snapshot], None] = lambda _: None) -> None:
@@ -104,6 +107,7 @@ class AgentLink:
         self.closed = asyncio.Event()
         self.first = asyncio.Event()
         self.lock = ExecutionLock(self.send)
+        self.on_gpus: Callable[[NodeGpus], None] = lambda _: None
         self._heard = asyncio.Event()
         """Set by the next message."""
         self._log: asyncio.Future[list[str]] | None = None
@@ -156,6 +160,8 @@ class AgentLink:
         elif isinstance(news, LogLines):
             if self._log and not self._log.done():
                 self._log.set_result(news.lines)
+        elif isinstance(news, NodeGpus):
+            self.on_gpus(news)
         elif isinstance(news, Refused):
             _LOG.warning("A pool's agent: %s", news.message)
         elif isinstance(news, Snapshot):

@@ -41,6 +41,10 @@ class Engine(Protocol):
         """Tell whether an environment is in a cluster of its kind."""
         ...
 
+    def job(self, environment: Mapping[str, str]) -> str:
+        """Return the id of the job that an environment is in; empty if there is none."""
+        ...
+
     def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
         """Return the nodes that may be used; blocks for as long as the cluster takes.
 

@@ -33,6 +33,10 @@ class Ray:
         """Tell whether an environment names a cluster."""
         return bool(environment.get("RAY_ADDRESS"))
 
+    def job(self, environment: Mapping[str, str]) -> str:
+        """Return nothing: nodes are those of the cluster, not of a job."""
+        return ""
+
     def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
         """Return the nodes that live.
 

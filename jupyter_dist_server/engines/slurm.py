@@ -41,6 +41,10 @@ class Slurm:
         """Tell whether an environment is that of a job."""
         return "SLURM_JOB_ID" in environment and bool(environment.get("SLURM_JOB_NODELIST"))
 
+    def job(self, environment: Mapping[str, str]) -> str:
+        """Return the id of the job."""
+        return environment.get("SLURM_JOB_ID", "")
+
     def nodes(self, environment: Mapping[str, str], python: str) -> list[Node]:
         """Return the nodes of the allocation.
 

@@ -9,9 +9,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from ..common.protocol.sampler_messages import (
     ErrorsNews,
@@ -26,7 +27,9 @@ from .inventory import Gpu, Inventory
 from .metrics import METRICS as METRICS
 from .metrics import Errors, Processes, Samples, Value
 from .sampling import Patience, Sampler
+from .visible import MASK, narrow
 
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
 FASTEST, SLOWEST = 0.25, 60.0
@@ -76,6 +79,8 @@ class Telemetry:
         _check(interval)
         self.inventory: Inventory | None = None
         """As the sampler listed the GPUs last."""
+        self.nodes: dict[str, Inventory] = {}
+        """The GPUs of other machines that pools may use there, by node."""
         self.all_gpus: dict[str, Gpu] = {}
         """All GPUs that there ever were, by UUID: those in the history."""
         self.latest: Samples = {}
@@ -93,6 +98,7 @@ class Telemetry:
         self._host_pids = host_pids
         self._wanted: Counter[str] = Counter()
         self._listeners: list[Callable[[Update], None]] = []
+        self._followers: list[Callable[[SamplerSettings | None], None]] = []
         self._stopping: asyncio.TimerHandle | None = None
         self._sampled: float | None = None
         self.sampler = Sampler(
@@ -114,7 +120,7 @@ class Telemetry:
     def interval(self, seconds: float) -> None:
         _check(seconds)
         self._interval = seconds
-        self.sampler.tell(self._settings)
+        self._tell_settings()
 
     @property
     def _settings(self) -> SamplerSettings:
@@ -141,7 +147,7 @@ class Telemetry:
         if self._stopping:
             self._stopping.cancel()
             self._stopping = None
-        self.sampler.tell(self._settings)
+        self._tell_settings()
         self.sampler.start()
 
         def release() -> None:
@@ -150,12 +156,25 @@ class Telemetry:
                 return
             self._wanted -= interest
             interest = Counter()
-            self.sampler.tell(self._settings)
+            self._tell_settings()
             if not self._wanted:
                 later = asyncio.get_running_loop().call_later
                 self._stopping = later(self.linger, self._stop)
 
         return release
+
+    def _tell_settings(self) -> None:
+        self.sampler.tell(self._settings)
+        if self._wanted or self._stopping:
+            for follow in self._followers:
+                follow(self._settings)
+
+    def follow_settings(
+        self, callback: Callable[[SamplerSettings | None], None]
+    ) -> Callable[[], None]:
+        """Have a function called with how GPUs are sampled, `None` for not at all."""
+        self._followers.append(callback)
+        return lambda: self._followers.remove(callback)
 
     def listen(self, callback: Callable[[Update], None]) -> Callable[[], None]:
         """Have a function called with every update; return what ends that. It is no interest."""
@@ -177,6 +196,9 @@ class Telemetry:
             self._stopping.cancel()
             self._stopping = None
         self.sampler.stop()
+        for follow in self._followers:
+            follow(None)
+        self.nodes = {}
         self.latest, self.processes, self.errors = {}, {}, {}  # soon they would be wrong
         self._sampled = self.stale_since = self.trouble = None
 
@@ -188,10 +210,10 @@ class Telemetry:
         elif isinstance(news, SampleNews):
             self._on_sample(news.time, news.values)
         elif isinstance(news, ProcessesNews):
-            self.processes = news.processes
+            self.processes = self._of_nodes(self.processes) | news.processes
             self._notify(Update("processes", news.time))
         elif isinstance(news, ErrorsNews):
-            self.errors = news.errors
+            self.errors = self._of_nodes(self.errors) | news.errors
             self._notify(Update("errors", news.time))
 
     def _on_inventory(self, moment: float, found: Inventory) -> None:
@@ -202,23 +224,89 @@ class Telemetry:
             return
         self.inventory = found
         self.all_gpus |= {gpu.uuid: gpu for gpu in found.gpus}
-        there = {gpu.uuid for gpu in found.gpus}
-        for by_uuid in (self.latest, self.processes, self.errors):
-            for uuid in by_uuid.keys() - there:
-                del by_uuid[uuid]
+        self._keep({gpu.uuid for gpu in found.gpus} | self._of_nodes(self.all_gpus).keys())
         if not found.gpus:  # which is no trouble, and there will be no sample to end one
             self._end_trouble(moment)
         self._notify(Update("inventory", moment))
+
+    # -- other machines ------------------------------------------------------------------------
+
+    def hear(self, node: str, news: News, mask: str | None) -> None:
+        """Take what the sampler on another machine says, as of now: its clock may be wrong.
+
+        Parameters
+        ----------
+        node : str
+            The machine.
+        news : News
+            What it says.
+        mask : str or None
+            ``CUDA_VISIBLE_DEVICES`` of our processes there.
+        """
+        now = time.time()
+        if isinstance(news, InventoryNews):
+            found = narrow(news.inventory, {} if mask is None else {MASK: mask})
+            gpus = tuple(replace(gpu, node=node) for gpu in found.gpus)
+            self._forget_node(node)
+            self.nodes[node] = replace(found, gpus=gpus)
+            self.all_gpus |= {gpu.uuid: gpu for gpu in gpus}
+            self._notify(Update("inventory", now))
+            return
+        there = {gpu.uuid for gpu in self.nodes.get(node, Inventory()).gpus}
+        if isinstance(news, SampleNews):
+            values = {name: _only(of_gpus, there) for name, of_gpus in news.values.items()}
+            self._note_values(now, values, there)
+        elif isinstance(news, ProcessesNews):
+            self.processes |= _only(news.processes, there)
+            self._notify(Update("processes", now))
+        elif isinstance(news, ErrorsNews):
+            self.errors |= _only(news.errors, there)
+            self._notify(Update("errors", now))
+
+    def lose_node(self, node: str, why: str) -> None:
+        """Note that nothing is heard of a machine, and why."""
+        self._forget_node(node)
+        self.nodes[node] = Inventory(reason=why)
+        self._notify(Update("inventory", time.time()))
+
+    def keep_nodes(self, nodes: Collection[str]) -> None:
+        """Forget all machines but some."""
+        gone = self.nodes.keys() - set(nodes)
+        for node in gone:
+            self._forget_node(node)
+        if gone:
+            self._notify(Update("inventory", time.time()))
+
+    def _forget_node(self, node: str) -> None:
+        gone = {gpu.uuid for gpu in self.nodes.pop(node, Inventory()).gpus}
+        self._keep(self.all_gpus.keys() - gone)
+
+    def _of_nodes(self, by_uuid: Mapping[str, T]) -> dict[str, T]:
+        there = {gpu.uuid for found in self.nodes.values() for gpu in found.gpus}
+        return _only(by_uuid, there)
+
+    def _keep(self, uuids: Collection[str]) -> None:
+        """Forget what is known of other GPUs now."""
+        for by_uuid in (self.latest, self.processes, self.errors):
+            for uuid in by_uuid.keys() - set(uuids):
+                del by_uuid[uuid]
 
     def _on_sample(self, moment: float, values: dict[str, dict[str, Value]]) -> None:
         if not any(values.values()):
             return  # only a sign of life
         self._sampled = moment
+        here = self.latest.keys() - self._of_nodes(self.latest).keys()
+        self._end_trouble(moment)
+        self._note_values(moment, values, here | {uuid for row in values.values() for uuid in row})
+
+    def _note_values(
+        self, moment: float, values: dict[str, dict[str, Value]], uuids: Collection[str]
+    ) -> None:
+        """Note a sample of some GPUs."""
         for name, of_metric in values.items():
             for uuid, value in of_metric.items():
                 self.latest.setdefault(uuid, {})[name] = value
-        self.history.add(moment, self.latest)
-        self._end_trouble(moment)
+        self.history.add(moment, _only(self.latest, uuids))
         self._notify(Update("sample", moment, values))
 
     def _on_trouble(self, sentence: str) -> None:
@@ -238,6 +326,10 @@ class Telemetry:
                 callback(update)
             except Exception:
                 _LOG.exception("A listener of the sampler failed")
+
+
+def _only(by_uuid: Mapping[str, T], uuids: Collection[str]) -> dict[str, T]:
+    return {uuid: value for uuid, value in by_uuid.items() if uuid in uuids}
 
 
 def _check(interval: float) -> None:

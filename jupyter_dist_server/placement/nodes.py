@@ -28,11 +28,14 @@ class Spread:
         Two or more.
     request : PoolRequest
         What was asked for.
+    job : str
+        The id of the engine's job that has them; empty if there is none.
     """
 
     engine: str
     nodes: tuple[Node, ...]
     request: PoolRequest
+    job: str = ""
 
     def on_first(self) -> PoolRequest:
         """Return the part of the request that this machine is to fulfil."""
@@ -124,6 +127,7 @@ class Spread:
             "ranks": sorted(ranks, key=lambda record: record.rank),
             "notices": notices,
             "engine": self.engine,
+            "engine_job": self.job,
         }
 
     def _device(self, placed: list[RankRecord], node: PoolNode, local: int) -> str:
@@ -175,7 +179,7 @@ def spread(request: PoolRequest, setting: str = "") -> tuple[PoolRequest, Spread
             "Name only nodes in --map, such as n1,n2,n2.",
             field="node_map",
         )
-    spread = Spread(engine.name, tuple(chosen), request)
+    spread = Spread(engine.name, tuple(chosen), request, engine.job(environment))
     return spread.on_first(), spread if len(chosen) > 1 else None
 
 

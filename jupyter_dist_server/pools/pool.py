@@ -15,7 +15,7 @@ import msgspec
 from ..client.agent_link import AgentLink, agent_silent
 from ..common.errors import DistError
 from ..common.folder import create_folder
-from ..common.protocol.agent_messages import NoteIdle, Rename, Snapshot
+from ..common.protocol.agent_messages import NodeGpus, NoteIdle, Rename, Snapshot, WatchGpus
 from ..common.protocol.attachment import Owner
 from ..common.protocol.offers import InLine
 from ..common.protocol.reason import Reason
@@ -148,6 +148,10 @@ class Pool:
         for rank in self.record.ranks:
             rank.cell = None
         self.change()
+
+    def watch_gpus(self, wanted: WatchGpus, heard: Callable[[NodeGpus], None]) -> None:
+        """Have GPUs of its other nodes sampled, and be called with what is said of them."""
+        self._agent.watch_gpus(wanted, heard)
 
     # -- commands ---------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..client.agent_link import AgentLink
 from ..common.pool_processes import ended_now, members_of_pool, session_members
 from ..common.processes import ProcessRef
-from ..common.protocol.agent_messages import Attach, Snapshot, Stop
+from ..common.protocol.agent_messages import Attach, NodeGpus, Snapshot, Stop, WatchGpus
 from ..common.protocol.attachment import Attachment, Owner
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord
@@ -55,6 +55,8 @@ class PoolAgent:
         self._record = record
         self._on_snapshot = on_snapshot
         self._silent = False
+        self._watched = WatchGpus(None)
+        self._on_gpus: Callable[[NodeGpus], None] = lambda _: None
         self._ranks: set[ProcessRef] = set()
 
     async def start(
@@ -82,7 +84,17 @@ class PoolAgent:
             If it has ended.
         """
         await self.link.connect(Path(self._record.folder))
+        self.link.on_gpus = self._on_gpus
         self.link.send(Attach(Attachment.of_this_process(owner.kind)))
+        if self._watched.settings:
+            self.link.send(self._watched)
+
+    def watch_gpus(self, wanted: WatchGpus, heard: Callable[[NodeGpus], None]) -> None:
+        """Have GPUs of other nodes sampled, and be called with what is said of them."""
+        if wanted != self._watched:
+            self._watched, self._on_gpus = wanted, heard
+            self.link.on_gpus = heard
+            self.link.send(wanted)
 
     async def _connect_again(self, owner: Owner) -> bool:
         """Connect again if the connection was lost, but not its process; tell whether it is so."""

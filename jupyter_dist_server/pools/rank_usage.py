@@ -33,6 +33,8 @@ _PATIENCE = 1.0
 """Seconds within which a rank answers; its CPU and memory are known without."""
 _Place = tuple[Whereabouts, int | None, int]
 """A collective: where it was called, in which cell, and how many were begun before."""
+_Rank = tuple[str, int | None, int | None]
+"""A process: its node, its pid and its start there."""
 
 
 @dataclass
@@ -92,7 +94,9 @@ class RankUsage:
         self._asked: dict[tuple[str, int], dict[int, asyncio.Future[Message]]] = {}
         """What ranks have not answered yet; those are not asked again meanwhile."""
         self._processes: dict[ProcessRef, tuple[psutil.Process, ProcessMemory]] = {}
-        self._waits: dict[ProcessRef, tuple[_Place, float]] = {}
+        self._cpu: dict[_Rank, tuple[float, float]] = {}
+        """Of a rank on another node: when it answered last, and its processor time then."""
+        self._waits: dict[_Rank, tuple[_Place, float]] = {}
         """Which collective a rank was in when it was looked at last, and when that was first so."""
         self._looking: asyncio.Task[None] | None = None
         self._tasks = Tasks()
@@ -200,6 +204,29 @@ class RankUsage:
         return {r: status for r, status in replies.items() if status}
 
     def _usage(self, rank: RankRecord, said: RankStatus | None) -> Usage | None:
+        used = self._elsewhere(rank, said) if rank.start_ticks is None else self._here(rank)
+        if rank.pid is None or used is None:
+            return None
+        cpu, memory = used
+        gpu = said.report.gpu if said else None
+        at = said.whereabouts if said else Whereabouts()
+        return Usage(
+            rank=rank.rank,
+            pid=rank.pid,
+            host_pid=said.report.host_pid if said else None,
+            cpu=cpu,
+            memory=memory,
+            gpu_uuid=_full_uuid(rank, gpu.uuid) if gpu else None,
+            allocated=gpu.allocated if gpu else None,
+            reserved=gpu.reserved if gpu else None,
+            line=at.line,
+            call=at.call,
+            calls=said.calls if said and at.call not in {None, *UNCOUNTED} else None,
+            waiting_since=self._waiting_since((rank.node, rank.pid, rank.start_ticks), said),
+        )
+
+    def _here(self, rank: RankRecord) -> tuple[float | None, int] | None:
+        """Return the CPU and memory that a process of this machine uses."""
         if rank.pid is None or rank.start_ticks is None:
             return None
         reference = ProcessRef(rank.pid, rank.start_ticks)
@@ -215,24 +242,21 @@ class RankUsage:
             cpu, memory = process.cpu_percent(), memory_of.read()
         except psutil.NoSuchProcess:
             return None
-        gpu = said.report.gpu if said else None
-        at = said.whereabouts if said else Whereabouts()
-        return Usage(
-            rank=rank.rank,
-            pid=rank.pid,
-            host_pid=said.report.host_pid if said else None,
-            cpu=cpu if known else None,
-            memory=memory,
-            gpu_uuid=_full_uuid(rank, gpu.uuid) if gpu else None,
-            allocated=gpu.allocated if gpu else None,
-            reserved=gpu.reserved if gpu else None,
-            line=at.line,
-            call=at.call,
-            calls=said.calls if said and at.call not in {None, *UNCOUNTED} else None,
-            waiting_since=self._waiting_since(reference, said),
-        )
+        return cpu if known else None, memory
 
-    def _waiting_since(self, rank: ProcessRef, said: RankStatus | None) -> float | None:
+    def _elsewhere(
+        self, rank: RankRecord, said: RankStatus | None
+    ) -> tuple[float | None, int] | None:
+        """Return the same of a rank on another node, as it says itself."""
+        if said is None:
+            return None
+        key, now = (rank.node, rank.pid, None), time.monotonic()
+        since, before = self._cpu.get(key, (now, 0.0))
+        self._cpu[key] = now, said.report.cpu
+        cpu = None if since == now else 100 * (said.report.cpu - before) / (now - since)
+        return cpu if cpu is None else round(max(0.0, cpu), 1), said.report.memory
+
+    def _waiting_since(self, rank: _Rank, said: RankStatus | None) -> float | None:
         """Return when a rank was first seen in the collective in which it is now."""
         if said is None:
             return None  # it may still be there, but does not say so
@@ -254,6 +278,7 @@ class RankUsage:
             await self._connections.pop(key).close()
         if not kept:
             self._processes.clear()
+            self._cpu.clear()
             self._waits.clear()
 
 

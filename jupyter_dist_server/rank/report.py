@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -42,7 +43,9 @@ class Reporter:
         """
         if idle:
             self._gpu = _gpu(self.device)
-        return RankReport(os.getpid(), _host_pid(), self._memory.read(), self._gpu)
+        return RankReport(
+            os.getpid(), _host_pid(), self._memory.read(), time.process_time(), self._gpu
+        )
 
 
 def _host_pid() -> int:

@@ -19,6 +19,7 @@ from ..engines.choice import ENGINES
 from ..gpus.telemetry import Telemetry
 from ..pools.cell_history import CellHistory
 from ..pools.manager import PoolManager
+from ..pools.other_nodes import OtherNodes
 from ..pools.pool import DEFAULT_TIMEOUT
 from ..pools.rank_usage import RankUsage
 from ..pools.rank_variables import RankVariables
@@ -120,6 +121,7 @@ class JupyterDistApp(ExtensionApp):
             self.sample_interval, 60 * self.history_minutes, self.sampler_linger, os.environ
         )
         self._usage = RankUsage(self._manager)
+        self._other_nodes = OtherNodes(self._manager, self._telemetry)
         kernels = partial(kernel_processes, self.serverapp)
         self._gpus = GpuFeed(self._telemetry, self._usage, self._manager, kernels)
         self._collector = GpuCollector(self._telemetry, self._gpus.keep_alive)
@@ -161,6 +163,7 @@ class JupyterDistApp(ExtensionApp):
         self._collector.stop()
         await self._gpus.close()
         await self._usage.close()
+        self._other_nodes.close()
         await self._telemetry.close()
         await self._clients.close()
         if self.stop_pools_on_exit:

@@ -18,7 +18,8 @@ export function showGpus(
   stream = new FakeStream();
   const telemetry = new Telemetry(stream);
   stream.received.emit(message);
-  show({ gpus: message.inventory, telemetry, ...changes }, Part);
+  const { inventory: gpus, nodes = {} } = message;
+  show({ gpus, nodes, telemetry, ...changes }, Part);
 }
 
 /** Have the server say more. */

@@ -70,6 +70,34 @@ describe('GpuList', () => {
     expect(card('GPU 0').querySelectorAll('polyline')).toHaveLength(1);
   });
 
+  it('groups the GPUs of other nodes below their names', () => {
+    const gpus = [makeGpu(0, { uuid: 'GPU-n2-0', node: 'n2' })];
+    const reason = 'Node n3 has been unreachable since 14:03:12.';
+    showGpus(
+      makeGpusMessage({
+        nodes: {
+          n2: makeInventory({ gpus }),
+          n3: makeInventory({ gpus: [], reason })
+        }
+      })
+    );
+    tell({
+      type: 'sample',
+      time: 1000,
+      values: { utilization: [91, 0, 77] }
+    });
+    const heads = [...host.querySelectorAll('.jp-dist-NodeHead')];
+    expect(heads.map(({ textContent }) => textContent)).toEqual([
+      'This machine',
+      'n2',
+      `n3${reason}`
+    ]);
+    const list = host.querySelector('[aria-label="GPUs of node n2"]');
+    expect(list?.textContent).toContain('GPU 0H100 80GB77 %');
+    expect(card('GPU 0 on n2')).toBe(list?.firstElementChild);
+    expect(card('GPU 0').textContent).toContain('91 %');
+  });
+
   it('shows no bar of memory where the driver does not tell it', () => {
     const gpus = [makeGpu(0, { memory_total: 0 })];
     showGpus(makeGpusMessage({ inventory: makeInventory({ gpus }) }));

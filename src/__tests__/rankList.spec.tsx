@@ -189,4 +189,23 @@ describe('a pool on several nodes', () => {
     ]);
     expect(items().map(placeIn)).toEqual(['CPU on node-1', 'cuda:0 on node-2']);
   });
+
+  it('groups the ranks of several nodes below their names', () => {
+    showRanks([
+      makeRank(0, { node: 'n1' }),
+      makeRank(1, { node: 'n2' }),
+      makeRank(2, { node: 'n2', state: 'dead', exit: 'killed' })
+    ]);
+    const heads = [...host.querySelectorAll('.jp-dist-NodeHead')];
+    expect(heads.map(({ textContent }) => textContent)).toEqual([
+      'n11 rank',
+      'n22 ranks · 1 dead'
+    ]);
+    const lists = [...host.querySelectorAll('ul')];
+    expect(lists.map(list => list.getAttribute('aria-label'))).toEqual([
+      'Ranks of node n1',
+      'Ranks of node n2'
+    ]);
+    expect(lists.map(({ children }) => children.length)).toEqual([1, 2]);
+  });
 });

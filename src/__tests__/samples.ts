@@ -2,6 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
+import { allGpus } from '../model/cards';
 import type { IAttachment, IPool, IRank } from '../model/contract';
 import { UiState } from '../model/uiState';
 import { StartModel } from '../model/startModel';
@@ -95,6 +96,8 @@ export function makeModel(changes: Changes = {}): IFakeModel {
     isKnown: true,
     pools: new Map(),
     gpus: null,
+    nodes: {},
+    allGpus: allGpus(changes.gpus ?? null, changes.nodes),
     gpusError: null,
     telemetry: makeTelemetry(),
     queue: new FakeQueue(),

@@ -34,7 +34,7 @@ describe('loadOf', () => {
       time: 1,
       values: { utilization: [90, 74], memory_used: [40 * GB, 22 * GB] }
     });
-    const load = loadOf(onGpus, makeInventory(), telemetry, trans);
+    const load = loadOf(onGpus, makeInventory().gpus, telemetry, trans);
     expect(load).toEqual(['82 %', '31/80 GiB']);
   });
 
@@ -44,9 +44,9 @@ describe('loadOf', () => {
       time: 1,
       values: { utilization: [null, null], memory_used: [40 * GB, null] }
     });
-    const load = loadOf(onGpus, makeInventory(), telemetry, trans);
+    const load = loadOf(onGpus, makeInventory().gpus, telemetry, trans);
     expect(load).toEqual(['40/80 GiB']);
-    expect(loadOf(onGpus, null, makeTelemetry(), trans)).toEqual([]);
+    expect(loadOf(onGpus, [], makeTelemetry(), trans)).toEqual([]);
   });
 
   it('is of the processes on the CPU, also where torch has no CUDA', () => {
@@ -57,7 +57,7 @@ describe('loadOf', () => {
       type: 'usage',
       pools: { p1: [makeUsage(0, { cpu: 101 }), makeUsage(1), null] }
     });
-    const load = loadOf(pool, makeInventory(), telemetry, trans);
+    const load = loadOf(pool, makeInventory().gpus, telemetry, trans);
     expect(load).toEqual(['CPU 76 %', '2.0 GiB']);
   });
 });

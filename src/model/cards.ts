@@ -1,7 +1,18 @@
-import type { IGpu } from './gpuContract';
+import type { IGpu, IInventory, NodeGpus } from './gpuContract';
 
 /** A GPU of its own, or the instances of one that is divided. */
 export type Card = { gpu: IGpu } | { instances: [IGpu, ...IGpu[]] };
+
+/** The GPUs of the server's machine, and then those of other nodes. */
+export function allGpus(
+  inventory: IInventory | null,
+  nodes: NodeGpus = {}
+): IGpu[] {
+  return [
+    ...(inventory?.gpus ?? []),
+    ...Object.values(nodes).flatMap(({ gpus }) => gpus)
+  ];
+}
 
 /**
  * The GPUs in their order, MIG instances of one GPU together.

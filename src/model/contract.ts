@@ -88,6 +88,10 @@ export interface IPool {
   /** The notebook's path, empty when there is none. */
   name: string;
   host: string;
+  /** What started ranks on other nodes; `local` if there are none. */
+  engine?: string;
+  /** The id of the engine's job, as Slurm's; empty if there is none. */
+  engine_job?: string;
   state: PoolState;
   /** Grows by one at each change. */
   version: number;

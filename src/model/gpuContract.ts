@@ -15,6 +15,8 @@ export interface IGpu {
   mig: number | null;
   /** The UUID of the GPU that a MIG instance is part of. */
   parent: string | null;
+  /** Which other machine it is in; empty for the server's. */
+  node?: string;
 }
 
 export interface IInventory {
@@ -25,6 +27,9 @@ export interface IInventory {
   /** A sentence for each GPU that cannot be used. */
   problems: string[];
 }
+
+/** By node, the GPUs of other machines that ranks run on; `reason` is why nothing is heard of one. */
+export type NodeGpus = Record<string, IInventory>;
 
 export type NumberMetric =
   | 'utilization'
@@ -116,6 +121,7 @@ type ByGpu<T> = Record<string, T>;
 export interface IGpusMessage {
   type: 'gpus';
   inventory: IInventory;
+  nodes?: NodeGpus;
   /** Unix seconds: the newest sample, while there should be newer ones. */
   stale_since: number | null;
   /** Why, or what else is wrong. */
@@ -140,7 +146,7 @@ export interface IHistoryMessage extends IGpuHistory {
 export interface ISampleMessage {
   type: 'sample';
   time: number;
-  /** What has changed (all of it in the first message): a list per metric, in the inventory's order. */
+  /** What has changed (all of it in the first message): a list per metric, in the inventory's order, and then of each node. */
   values: { [M in Metric]?: Values[M][] };
 }
 

@@ -4,6 +4,7 @@ import type { PartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
+import { allGpus } from './cards';
 import { ApiError } from './client';
 import type { Client } from './client';
 import type {
@@ -16,7 +17,7 @@ import type {
   IStartSchema,
   StreamMessage
 } from './contract';
-import type { IInventory } from './gpuContract';
+import type { IGpu, IInventory, NodeGpus } from './gpuContract';
 import { isBusy } from './contract';
 import { countFree } from './gpuUse';
 import type { INotebookKernels } from './notebook';
@@ -70,6 +71,14 @@ export class PoolsModel implements IPoolsModel {
 
   get gpus(): IInventory | null {
     return this._gpus;
+  }
+
+  get nodes(): NodeGpus {
+    return this._nodes;
+  }
+
+  get allGpus(): readonly IGpu[] {
+    return this._allGpus;
   }
 
   get gpusError(): IApiError | null {
@@ -216,6 +225,8 @@ export class PoolsModel implements IPoolsModel {
         break;
       case 'gpus':
         this._gpus = message.inventory;
+        this._nodes = message.nodes ?? {};
+        this._allGpus = allGpus(this._gpus, this._nodes);
         this._gpusError = null;
         break;
       default:
@@ -255,6 +266,7 @@ export class PoolsModel implements IPoolsModel {
   private async _loadGpus(): Promise<void> {
     try {
       this._gpus = await this._client.gpus();
+      this._allGpus = allGpus(this._gpus, this._nodes);
       this._gpusError = null;
     } catch (error) {
       if (!(error instanceof ApiError)) {
@@ -280,6 +292,8 @@ export class PoolsModel implements IPoolsModel {
   private _pools = new Map<string, IPool>();
   private _isKnown = false;
   private _gpus: IInventory | null = null;
+  private _nodes: NodeGpus = {};
+  private _allGpus: readonly IGpu[] = [];
   private _gpusError: IApiError | null = null;
   private _preferredRanks = 0;
   private _waitLimit = 10;

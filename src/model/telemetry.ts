@@ -4,6 +4,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
+import { allGpus } from './cards';
 import { CellHistory } from './cells';
 import type { ICellHistory } from './cells';
 import type { StreamMessage } from './contract';
@@ -166,7 +167,7 @@ export class Telemetry implements ITelemetry {
 
   private _onGpus(message: IGpusMessage): void {
     const { inventory, errors, leases, stale_since, trouble } = message;
-    this._order = inventory.gpus.map(({ uuid }) => uuid);
+    this._order = allGpus(inventory, message.nodes).map(({ uuid }) => uuid);
     for (const uuid of this._gpus.keys()) {
       if (!this._order.includes(uuid)) {
         this._gpus.delete(uuid);

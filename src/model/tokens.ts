@@ -9,7 +9,7 @@ import type {
   IStartChoice,
   IStartSchema
 } from './contract';
-import type { IInventory } from './gpuContract';
+import type { IGpu, IInventory, NodeGpus } from './gpuContract';
 import type { IQueueModel } from './queue';
 import type { ITelemetry } from './telemetry';
 import type { IVariables } from './variablesContract';
@@ -94,6 +94,10 @@ export interface IPoolsModel {
   readonly pools: ReadonlyMap<string, IPool>;
   /** What GPUs there are. */
   readonly gpus: IInventory | null;
+  /** Those of other machines that ranks run on, while somebody watches. */
+  readonly nodes: NodeGpus;
+  /** All of both. */
+  readonly allGpus: readonly IGpu[];
   /** Why the GPUs could not be listed. */
   readonly gpusError: IApiError | null;
   /** How busy they are, and the ranks. */

@@ -165,7 +165,7 @@ function StatusText(props: IStatusTextProps): JSX.Element {
   // A string: the button is drawn again only when there is something else to read.
   const load = useModel(model.telemetry, telemetry =>
     pool.state === 'RUNNING' && !isStale
-      ? joinFacts(loadOf(pool, model.gpus, telemetry, trans))
+      ? joinFacts(loadOf(pool, model.allGpus, telemetry, trans))
       : ''
   );
   const news = isStale

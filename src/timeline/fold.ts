@@ -1,7 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 
-import { labelOf } from '../model/cards';
+import { labelWithNode } from '../words/gpuWords';
 import { element } from './element';
 import type { TimelineModel } from './model';
 import { freeGpus } from './selection';
@@ -26,13 +26,13 @@ export class Fold {
 
   update(): void {
     const { pools, choice } = this._model;
-    const free = freeGpus(pools.gpus?.gpus ?? [], pools.telemetry);
+    const free = freeGpus(pools.allGpus, pools.telemetry);
     this._node.hidden = !free.length || choice.selection === 'own';
     const text = this._trans._n(
       '%1 free GPU: %2',
       '%1 free GPUs: %2',
       free.length,
-      free.map(labelOf).join(', ')
+      free.map(gpu => labelWithNode(gpu, this._trans)).join(', ')
     );
     if (this._text.textContent !== text) {
       this._text.textContent = text;

@@ -128,10 +128,9 @@ export class TimelineModel implements IDisposable {
 
   /** Those that are shown. */
   get gpus(): readonly IGpu[] {
-    const { gpus, telemetry } = this.pools;
-    const all = gpus?.gpus ?? [];
+    const { allGpus, telemetry } = this.pools;
     const { selection } = this._choice;
-    return selectGpus(selection, all, this.current.pool, telemetry);
+    return selectGpus(selection, allGpus, this.current.pool, telemetry);
   }
 
   /** The cells that are shown. */
@@ -271,7 +270,7 @@ export class TimelineModel implements IDisposable {
   }
 
   private _uuids(): string {
-    return (this.pools.gpus?.gpus ?? []).map(({ uuid }) => uuid).join(' ');
+    return this.pools.allGpus.map(({ uuid }) => uuid).join(' ');
   }
 
   private _emit(): void {

@@ -14,10 +14,10 @@ export interface INothing {
  * What is shown in place of curves, or null if there are GPUs to show.
  */
 export function sayNothing(
-  { connection, gpus, gpusError }: IPoolsModel,
+  { connection, allGpus, gpus, gpusError }: IPoolsModel,
   trans: TranslationBundle
 ): INothing | null {
-  if (gpus?.gpus.length) {
+  if (allGpus.length) {
     return null;
   }
   const say = (title: string, ...more: string[]) => ({
@@ -55,7 +55,7 @@ export function sayTrouble(
   { pools, error }: TimelineModel,
   trans: TranslationBundle
 ): string {
-  const { connection, telemetry, gpus } = pools;
+  const { connection, telemetry, allGpus } = pools;
   if (connection.state === 'stale') {
     return trans.__(
       'Disconnected since %1. Reconnecting…',
@@ -64,7 +64,7 @@ export function sayTrouble(
   }
   const { trouble } = telemetry;
   // Where there is no GPU, that is said already.
-  if (trouble && gpus?.gpus.length) {
+  if (trouble && allGpus.length) {
     return trouble.since === null
       ? trouble.message
       : trans.__(

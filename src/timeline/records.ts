@@ -92,7 +92,7 @@ export class Records {
   }
 
   private get _gpus() {
-    return this._pools.gpus?.gpus ?? [];
+    return this._pools.allGpus;
   }
 
   private readonly _loaded = new Signal<this, void>(this);

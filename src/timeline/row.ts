@@ -1,6 +1,6 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { labelOf, shortName } from '../model/cards';
+import { shortName } from '../model/cards';
 import type { IGpu } from '../model/gpuContract';
 import { seatsOn } from '../model/gpuUse';
 import {
@@ -9,7 +9,7 @@ import {
   formatUsed,
   joinFacts
 } from '../words/format';
-import { sayLeaseholder } from '../words/gpuWords';
+import { labelWithNode, sayLeaseholder } from '../words/gpuWords';
 import type { IColours } from './colours';
 import type { IRowWords } from './scene';
 import { element } from './element';
@@ -29,7 +29,7 @@ export class Row {
   ) {
     this.node = element(parent, '');
     this.node.setAttribute('role', 'img');
-    this._name = _trans.__('GPU %1', labelOf(_gpu));
+    this._name = _trans.__('GPU %1', labelWithNode(_gpu, _trans));
     this._total = formatMemory(_gpu.memory_total, _trans);
   }
 

@@ -1,8 +1,9 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { labelOf } from '../model/cards';
 import type { IPool } from '../model/contract';
-import type { ILease, IProcess } from '../model/gpuContract';
+import type { IGpu, ILease, IProcess } from '../model/gpuContract';
 import { strangers } from '../model/gpuUse';
 import type { ISeat, ISegment } from '../model/gpuUse';
 import type { IReading } from '../model/reading';
@@ -12,6 +13,11 @@ import { formatBytes, formatRanks, joinFacts, namePid } from './format';
 export interface IKnownPools {
   pools: ReadonlyMap<string, IPool>;
   own: IPool | null;
+}
+
+/** `3`, or `3 on n2` if it is in another machine. */
+export function labelWithNode(gpu: IGpu, trans: TranslationBundle): string {
+  return gpu.node ? trans.__('%1 on %2', labelOf(gpu), gpu.node) : labelOf(gpu);
 }
 
 /**

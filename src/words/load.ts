@@ -1,7 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IPool } from '../model/contract';
-import type { IInventory } from '../model/gpuContract';
+import type { IGpu } from '../model/gpuContract';
 import type { ITelemetry } from '../model/telemetry';
 import { formatBytes } from './format';
 
@@ -13,7 +13,7 @@ import { formatBytes } from './format';
  */
 export function loadOf(
   pool: IPool,
-  inventory: IInventory | null,
+  gpus: readonly IGpu[],
   telemetry: ITelemetry,
   trans: TranslationBundle
 ): string[] {
@@ -25,9 +25,7 @@ export function loadOf(
   const busy = mean(values.map(({ utilization }) => utilization));
   const used = mean(values.map(({ memory_used }) => memory_used));
   const total = mean(
-    uuids.map(
-      uuid => inventory?.gpus.find(gpu => gpu.uuid === uuid)?.memory_total
-    )
+    uuids.map(uuid => gpus.find(gpu => gpu.uuid === uuid)?.memory_total)
   );
   return [
     ...(busy === null ? [] : [trans.__('%1 %', Math.round(busy))]),

@@ -11,6 +11,8 @@ from .attachment import Attachment
 from .decoding import reader
 from .nodes import RankAddress
 from .reason import Reason
+from .sampler_messages import News as SamplerNews
+from .sampler_messages import SamplerSettings
 
 # -- commands ---------------------------------------------------------------------------------
 
@@ -96,6 +98,15 @@ class Rename(Command, frozen=True):
     """The new names by the old ones."""
 
 
+class WatchGpus(Command, frozen=True, tag="watch_gpus"):
+    """Have the GPUs of other nodes sampled, and tell this connection of them, until it ends."""
+
+    settings: SamplerSettings | None
+    """`None` for no longer."""
+    nodes: list[str] = []
+    """Which; others may sample the same node for another pool."""
+
+
 class Stop(Command, frozen=True):
     """End the pool."""
 
@@ -117,6 +128,7 @@ Commands = (
     | NoteCell
     | StartRanks
     | Rename
+    | WatchGpus
     | Stop
     | Ping
 )
@@ -202,11 +214,22 @@ class Refused(News, frozen=True):
     message: str
 
 
+class NodeGpus(News, frozen=True, tag="node_gpus"):
+    """What the sampler on another node says."""
+
+    node: str
+    news: SamplerNews | None = None
+    visible: str | None = None
+    """``CUDA_VISIBLE_DEVICES`` there: what the engine has given to the agent."""
+    trouble: str = ""
+    """Why there is no news."""
+
+
 class Pong(News, frozen=True):
     """The answer to `Ping`."""
 
 
-AgentNews = Snapshot | LockGranted | LockWanted | LogLines | Refused | Pong
+AgentNews = Snapshot | LockGranted | LockWanted | LogLines | Refused | NodeGpus | Pong
 
 # -- as lines ---------------------------------------------------------------------------------
 

@@ -141,6 +141,8 @@ class PoolRecord(msgspec.Struct):
     host: str = field(default_factory=socket.gethostname)
     engine: str = "local"
     """What started its ranks on other nodes than `host`, if there are any."""
+    engine_job: str = ""
+    """The id of the engine's job in which it runs, if it has jobs, as Slurm's."""
     node_map: tuple[tuple[str, int | str | None], ...] | None = None
     """The node of each rank, and its GPU there, if that was asked for."""
     state: PoolState = PoolState.PENDING
@@ -186,6 +188,12 @@ class PoolRecord(msgspec.Struct):
         for rank in self.ranks:
             if rank.state != "dead":
                 rank.state, rank.since = "dead", time.time()
+
+    @property
+    def other_nodes(self) -> list[str]:
+        """The nodes of its ranks but for the first, which is `host`."""
+        nodes = dict.fromkeys(rank.node for rank in self.ranks if rank.node)
+        return list(nodes)[1:]
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as the REST API shows it."""

@@ -47,6 +47,8 @@ class Gpu:
     """Number of streaming multiprocessors."""
     clock_max: int | None = None
     """The highest clock of these, in MHz."""
+    node: str = ""
+    """Which other machine it is in; empty for this one."""
 
     @property
     def label(self) -> str:

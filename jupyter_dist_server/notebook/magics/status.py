@@ -87,9 +87,16 @@ def status_table(
         node = (rank.node,) if nodes else ()
         rows.append((str(number), *node, rank.device, gpu, str(pid), memory, *torch, state))
     size = f"{record.world_size} ranks, {record.backend}"
-    title = f"Pool {record.id}: {size}, on {record.host}"
+    where = _say_nodes(record) if nodes else record.host
+    title = f"Pool {record.id}: {size}, on {where}"
     lines = [*filter(None, [title, describe_limits(record)]), *aligned(rows)]
     return "\n".join(lines + (["", *aligned(gpus)] if gpus else []))
+
+
+def _say_nodes(record: PoolRecord) -> str:
+    job = f" job {record.engine_job}" if record.engine_job else ""
+    count = len({rank.node for rank in record.ranks})
+    return f"{count} nodes ({record.engine.capitalize()}{job})"
 
 
 def pids(found: Found) -> set[int]:

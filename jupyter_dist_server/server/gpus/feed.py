@@ -15,7 +15,7 @@ import psutil
 
 from ...common.errors import DistError
 from ...common.tasks import Tasks
-from ...gpus.inventory import Inventory
+from ...gpus.inventory import Gpu, Inventory
 from ...gpus.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry, Update
 from ...jobs.leases.lease import GpuLease, holders
@@ -101,9 +101,10 @@ class GpuFeed:
         leases, trouble = await _who_leases(found)
         return found.to_json() | {
             "samples": telemetry.latest,
+            "nodes": self._nodes(),
             "errors": telemetry.errors,
             "processes": msgspec.to_builtins(await self.processes()),
-            "leases": msgspec.to_builtins(leases),
+            "leases": msgspec.to_builtins(leases | self._leased_elsewhere()),
             "stale_since": telemetry.stale_since,
             "trouble": telemetry.trouble or trouble,
         }
@@ -130,7 +131,33 @@ class GpuFeed:
         pools = [pool.record for pool in self._manager.live()]
         rows = self.telemetry.processes
         kernels = await self._kernels() if any(rows.values()) else {}
-        return with_owners(rows, pools, self.usage.latest, kernels, self._user)
+        elsewhere = {gpu.uuid for gpu in self._gpus_elsewhere()}
+        return with_owners(rows, pools, self.usage.latest, kernels, self._user, elsewhere)
+
+    def _gpus_elsewhere(self) -> list[Gpu]:
+        """Return the GPUs of other machines that our pools run on."""
+        return [gpu for found in self.telemetry.nodes.values() for gpu in found.gpus]
+
+    def _nodes(self) -> dict[str, dict[str, Any]]:
+        """Return the GPUs of other machines, by node."""
+        return {node: found.to_json() for node, found in self.telemetry.nodes.items()}
+
+    def _leased_elsewhere(self) -> dict[str, GpuLease]:
+        """Return who has which GPUs of other machines, as far as our own pools tell."""
+        return {
+            rank.gpu.uuid: GpuLease(
+                user=self._user,
+                pool=pool.record.id,
+                notebook=pool.record.name,
+                since=pool.record.started,
+                host=rank.node,
+                shared=False,
+                others=[],
+            )
+            for pool in self._manager.live()
+            for rank in pool.record.ranks
+            if rank.gpu and rank.node in self.telemetry.nodes
+        }
 
     async def close(self) -> None:
         """Follow nothing any more."""
@@ -185,7 +212,7 @@ class GpuFeed:
             found = Inventory(reason=telemetry.trouble)
         else:
             return  # the sampler has just begun to look
-        order = tuple(gpu.uuid for gpu in found.gpus)
+        order = tuple(gpu.uuid for gpu in (*found.gpus, *self._gpus_elsewhere()))
         if order != self._order:
             self._order = order
             self.samples.forget()
@@ -193,10 +220,11 @@ class GpuFeed:
             "gpus",
             {
                 "inventory": found.to_json(),
+                "nodes": self._nodes(),
                 "stale_since": telemetry.stale_since,
                 "trouble": telemetry.trouble or self._lease_trouble,
                 "errors": telemetry.errors,
-                "leases": self._leases,
+                "leases": self._leases | self._leased_elsewhere(),
             },
         )
 

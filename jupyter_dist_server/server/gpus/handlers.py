@@ -39,7 +39,9 @@ class GpuHandler(StatusHandler):
         )
         check_order(since, until)
         metrics = read_metrics(self.get_query_arguments("metrics"))
-        uuids = read_gpus(self.get_query_arguments("gpu"), await self.feed.inventory())
+        found = await self.feed.inventory()
+        elsewhere = [gpu for gpu in self.feed.telemetry.all_gpus.values() if gpu.node]
+        uuids = read_gpus(self.get_query_arguments("gpu"), found, elsewhere)
         return Question(since, math.inf if until is None else until, uuids, metrics)
 
     async def send(self, piece: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -36,6 +36,7 @@ def with_owners(
     usage: Mapping[str, list[Usage | None]],
     kernels: Mapping[int, Mapping[str, str]],
     user: str,
+    elsewhere: Collection[str] = (),
 ) -> dict[str, list[OwnedProcess]]:
     """Tell who runs each process.
 
@@ -54,6 +55,8 @@ def with_owners(
         ``{kernel_id, name}`` of notebook kernels by pid.
     user : str
         Who we are.
+    elsewhere : collection of str
+        UUIDs of GPUs in other machines, whose pids are not those of processes here.
     """
     ranks = _ranks(pools, usage)
 
@@ -62,7 +65,7 @@ def with_owners(
             return rank
         if row.user is None:
             return Owner("unknown")
-        if kernel := kernels.get(row.pid):
+        if uuid not in elsewhere and (kernel := kernels.get(row.pid)):
             return Owner("kernel", kernel_id=kernel["kernel_id"], name=kernel["name"])
         return Owner("mine" if row.user == user else "other")
 

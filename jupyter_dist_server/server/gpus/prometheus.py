@@ -100,7 +100,8 @@ class GpuCollector:
             # The library may be asked by a thread of its own.
             self._loop.call_soon_threadsafe(self._keep_alive.renew)
         telemetry = self._telemetry
-        gpus = telemetry.inventory.gpus if telemetry.inventory else ()
+        here = telemetry.inventory.gpus if telemetry.inventory else ()
+        gpus = (*here, *(gpu for found in telemetry.nodes.values() for gpu in found.gpus))
         for table, family in ((_GAUGES, GaugeMetricFamily), (_COUNTERS, UnknownMetricFamily)):
             for metric, (name, factor, help_text) in table.items():
                 found = family(name, help_text, labels=_LABELS)
@@ -131,6 +132,6 @@ def _labels(gpu: Gpu) -> tuple[str, ...]:
         gpu.pci_bus_id,
         f"nvidia{gpu.index}",
         gpu.name,
-        socket.gethostname(),
+        gpu.node or socket.gethostname(),
         str(gpu.instance[0]) if gpu.instance else "",
     )

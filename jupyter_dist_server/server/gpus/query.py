@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...common.errors import DistError
-from ...gpus.inventory import Inventory
+from ...gpus.inventory import Gpu, Inventory
 from ...gpus.metrics import BY_NAME
 from ...placement.policies import find
 
@@ -98,7 +98,7 @@ def read_step(text: str | None) -> float | None:
     return step
 
 
-def read_gpus(words: Sequence[str], found: Inventory) -> list[str]:
+def read_gpus(words: Sequence[str], found: Inventory, elsewhere: Sequence[Gpu] = ()) -> list[str]:
     """Return the UUIDs of the GPUs that were asked for; of all, if nothing was said.
 
     Parameters
@@ -108,6 +108,8 @@ def read_gpus(words: Sequence[str], found: Inventory) -> list[str]:
         may be a list with commas.
     found : Inventory
         What there is.
+    elsewhere : sequence of Gpu
+        Those of other machines, which only their UUIDs name.
 
     Raises
     ------
@@ -115,9 +117,13 @@ def read_gpus(words: Sequence[str], found: Inventory) -> list[str]:
         If there is no such GPU, or more than one; the hint names those that exist.
     """
     wanted = _split(words)
-    if wanted and not found.gpus:
+    everywhere = replace(found, gpus=(*found.gpus, *elsewhere))
+    if wanted and not everywhere.gpus:
         raise DistError("unknown_gpu", f"There is no GPU {wanted[0]}.", found.reason or "", "gpu")
-    chosen = [find(name, found, "gpu") for name in wanted] or found.gpus
+    chosen = [
+        find(name, everywhere if name.startswith(("GPU-", "MIG-")) else found, "gpu")
+        for name in wanted
+    ] or everywhere.gpus
     return list(dict.fromkeys(gpu.uuid for gpu in chosen))
 
 

@@ -16,7 +16,11 @@ import {
   formatUsed,
   joinFacts
 } from '../../words/format';
-import { sayLeaseholder, saySegment } from '../../words/gpuWords';
+import {
+  labelWithNode,
+  sayLeaseholder,
+  saySegment
+} from '../../words/gpuWords';
 import { startCode } from '../../words/startCode';
 import type { IPanelServices } from '../services';
 import { GpuDetails } from './gpuDetails';
@@ -41,16 +45,26 @@ export function GpuCard(props: Props): JSX.Element {
     ({ pool }) => seatsOn(gpu.uuid, model.pools.values(), pool),
     isSameSeats
   );
-  const label = labelOf(gpu);
+  const label = labelWithNode(gpu, trans);
   const name = trans.__('GPU %1', label);
   const source = gpuCode(props, seats, own);
   return (
-    <li className="jp-dist-GpuCard" aria-label={name} data-dist-code={source}>
+    <li
+      className="jp-dist-GpuCard"
+      aria-label={name}
+      data-dist-code={source ?? undefined}
+    >
       <div
-        className="jp-dist-GpuCard-head jp-mod-draggable"
-        onPointerDown={event => startCellDrag(event, { source, label: name })}
+        className={
+          source === null
+            ? 'jp-dist-GpuCard-head'
+            : 'jp-dist-GpuCard-head jp-mod-draggable'
+        }
+        onPointerDown={event =>
+          source !== null && startCellDrag(event, { source, label: name })
+        }
       >
-        <strong title={gpu.uuid}>{name}</strong>
+        <strong title={gpu.uuid}>{trans.__('GPU %1', labelOf(gpu))}</strong>
         <span className="jp-dist-quiet" title={gpu.name}>
           {shortName(gpu)}
         </span>
@@ -76,15 +90,18 @@ export function GpuCard(props: Props): JSX.Element {
   );
 }
 
-/** A cell for a GPU: for the notebook's ranks that sit there, else one that starts a rank there. */
+/** A cell for a GPU: for the notebook's ranks that sit there, else one that starts a rank there, if it can. */
 function gpuCode(
   { gpu, trans }: Props,
   seats: ISeat[],
   own: string | null
-): string {
+): string | null {
   const ranks = seats.filter(({ pool }) => pool.id === own);
-  return ranks.length
-    ? `%%rank [${ranks.map(({ rank }) => rank).join(',')}]\n`
+  if (ranks.length) {
+    return `%%rank [${ranks.map(({ rank }) => rank).join(',')}]\n`;
+  }
+  return gpu.node
+    ? null
     : startCode({ num_ranks: 1, gpu_ids: [labelOf(gpu)] }, trans);
 }
 

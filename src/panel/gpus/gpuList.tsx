@@ -27,7 +27,9 @@ export function GpuList(services: IPanelServices): JSX.Element {
   const gpusError = useModel(model, ({ gpusError }) => gpusError);
   const isLost = useModel(model, isStale);
   const isEmpty = useModel(model, hasNothingToShow);
-  const all = cards(gpus?.gpus ?? []);
+  const allGpus = useModel(model, ({ allGpus }) => allGpus);
+  const nodes = useModel(model, ({ nodes }) => nodes);
+  const all = cards(allGpus);
   const folded = useFolded(services, all);
   const isUnfolded = useModel(uiState, state => state.get(SHOW_ALL) === true);
   const shown = isUnfolded ? all : folded;
@@ -79,30 +81,35 @@ export function GpuList(services: IPanelServices): JSX.Element {
       {all.length > 0 && (
         <>
           <p className="jp-dist-quiet">{saySpan('gpu', span, trans)}</p>
-          <ul
-            className={isOld ? 'jp-dist-Cards jp-mod-stale' : 'jp-dist-Cards'}
-            aria-label={trans.__('GPUs')}
-          >
-            {shown.map(card =>
-              'gpu' in card ? (
-                <GpuCard
-                  key={card.gpu.uuid}
-                  {...services}
-                  gpu={card.gpu}
-                  span={span}
-                />
-              ) : (
-                <MigCard
-                  key={card.instances[0].parent}
-                  {...services}
-                  instances={card.instances}
-                  span={span}
-                />
-              )
-            )}
-          </ul>
+          {Object.keys(nodes).length > 0 && (
+            <p className="jp-dist-NodeHead">
+              <strong>{trans.__('This machine')}</strong>
+            </p>
+          )}
+          <Cards
+            {...services}
+            label={trans.__('GPUs')}
+            cards={shown.filter(card => nodeOf(card) === '')}
+            isOld={isOld}
+            span={span}
+          />
         </>
       )}
+      {Object.entries(nodes).map(([node, { reason }]) => (
+        <React.Fragment key={node}>
+          <p className="jp-dist-NodeHead">
+            <strong>{node}</strong>
+            {reason && <span className="jp-dist-quiet">{reason}</span>}
+          </p>
+          <Cards
+            {...services}
+            label={trans.__('GPUs of node %1', node)}
+            cards={shown.filter(card => nodeOf(card) === node)}
+            isOld={isLost}
+            span={span}
+          />
+        </React.Fragment>
+      ))}
       {all.length > 0 && (
         <div className="jp-dist-Links">
           {all.length > folded.length && (
@@ -127,6 +134,42 @@ export function GpuList(services: IPanelServices): JSX.Element {
       )}
     </div>
   );
+}
+
+interface ICardsProps extends IPanelServices {
+  label: string;
+  cards: readonly Card[];
+  /** Whether what is shown is not so any more. */
+  isOld: boolean;
+  span: number;
+}
+
+/** The cards of one machine. */
+function Cards(props: ICardsProps): JSX.Element | null {
+  const { label, cards, isOld } = props;
+  return cards.length ? (
+    <ul
+      className={isOld ? 'jp-dist-Cards jp-mod-stale' : 'jp-dist-Cards'}
+      aria-label={label}
+    >
+      {cards.map(card =>
+        'gpu' in card ? (
+          <GpuCard key={card.gpu.uuid} {...props} gpu={card.gpu} />
+        ) : (
+          <MigCard
+            key={card.instances[0].parent}
+            {...props}
+            instances={card.instances}
+          />
+        )
+      )}
+    </ul>
+  ) : null;
+}
+
+/** The other machine that a card's GPU is in; empty for the server's. */
+function nodeOf(card: Card): string {
+  return ('gpu' in card ? card.gpu : card.instances[0]).node ?? '';
 }
 
 /** As many cards are shown without folding, and as many at least with it. */
@@ -162,7 +205,7 @@ export function GpuSummary({
   trans
 }: IPanelServices): JSX.Element | null {
   const inventory = useModel(model, ({ gpus }) => gpus);
-  const gpus = inventory?.gpus ?? [];
+  const gpus = useModel(model, ({ allGpus }) => allGpus);
   const isEmpty = useModel(model, hasNothingToShow);
   const used = useModel(
     model.telemetry,

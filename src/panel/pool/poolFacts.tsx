@@ -4,6 +4,7 @@ import type { IPool } from '../../model/contract';
 import type { ITelemetry } from '../../model/telemetry';
 import { useModel } from '../../ui/useModel';
 import { formatBytes, joinFacts } from '../../words/format';
+import { sayNodes } from '../../words/nodeWords';
 import { sayPlacement } from '../../words/poolState';
 import { gpuOf } from '../ranks/rankUse';
 import type { IPanelServices } from '../services';
@@ -23,6 +24,7 @@ export function PoolFacts(
   return (
     <p className="jp-dist-PoolFacts jp-dist-quiet">
       {joinFacts([
+        sayNodes(pool, trans),
         isOnGpus ? sayPlacement(pool.placement, trans) : trans.__('on the CPU'),
         size &&
           (isOnGpus

@@ -5,6 +5,7 @@ import { useModel } from '../../ui/useModel';
 import { saySpan } from '../../words/load';
 import { isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';
+import { byNode, sayEngine, sayNode } from '../../words/nodeWords';
 import { RankCell } from './rankCell';
 import { RankCounts } from './rankCounts';
 import { RankTile } from './rankTile';
@@ -32,11 +33,26 @@ export function RankList(props: IPanelServices & { pool: IPool }): JSX.Element {
       {pool.ranks.some(rank => gpuOf(rank) === null) && (
         <p className="jp-dist-quiet">{saySpan('cpu', span, trans)}</p>
       )}
-      <ul className={className} aria-label={trans.__('Ranks')}>
-        {pool.ranks.map(rank => (
-          <RankTile key={rank.rank} {...propsOf(rank, span, props)} />
-        ))}
-      </ul>
+      {byNode(pool).map(({ node, ranks }) => (
+        <React.Fragment key={node}>
+          {node && (
+            <p className="jp-dist-NodeHead">
+              <strong title={sayEngine(pool, trans)}>{node}</strong>
+              <span className="jp-dist-quiet">{sayNode(ranks, trans)}</span>
+            </p>
+          )}
+          <ul
+            className={className}
+            aria-label={
+              node ? trans.__('Ranks of node %1', node) : trans.__('Ranks')
+            }
+          >
+            {ranks.map(rank => (
+              <RankTile key={rank.rank} {...propsOf(rank, span, props)} />
+            ))}
+          </ul>
+        </React.Fragment>
+      ))}
     </>
   );
 }

@@ -1,0 +1,61 @@
+"""The GPUs of other nodes, sampled by the agents of pools while somebody looks."""
+
+from __future__ import annotations
+
+from ..common.protocol.agent_messages import NodeGpus, WatchGpus
+from ..common.protocol.records import PoolState
+from ..common.protocol.sampler_messages import SamplerSettings
+from ..gpus.telemetry import Telemetry
+from .manager import PoolManager
+from .pool import Pool
+
+
+class OtherNodes:
+    """Has each node sampled by one of the pools that run there, and tells it to the telemetry.
+
+    Parameters
+    ----------
+    manager : PoolManager
+        Whose pools may have other nodes.
+    telemetry : Telemetry
+        Knows whether somebody looks.
+    """
+
+    def __init__(self, manager: PoolManager, telemetry: Telemetry) -> None:
+        self._manager = manager
+        self._telemetry = telemetry
+        self._settings: SamplerSettings | None = None
+        self._stop = [
+            manager.listen(self._on_change, lambda _: None),
+            telemetry.follow_settings(self._on_settings),
+        ]
+
+    def close(self) -> None:
+        """Look no more."""
+        for stop in self._stop:
+            stop()
+
+    def _on_settings(self, settings: SamplerSettings | None) -> None:
+        self._settings = settings
+        self._ask()
+
+    def _on_change(self, pool: Pool) -> None:
+        if pool.record.other_nodes:
+            self._ask()
+
+    def _ask(self) -> None:
+        """Ask for each node once, whichever pools run there."""
+        sampled: list[str] = []
+        for pool in self._manager.live():
+            if pool.record.state in (PoolState.RUNNING, PoolState.CONFIGURING):
+                new = [node for node in pool.record.other_nodes if node not in sampled]
+                sampled += new
+                settings = self._settings if new else None
+                pool.watch_gpus(WatchGpus(settings, new if settings else []), self._hear)
+        self._telemetry.keep_nodes(sampled)
+
+    def _hear(self, told: NodeGpus) -> None:
+        if told.news:
+            self._telemetry.hear(told.node, told.news, told.visible)
+        else:
+            self._telemetry.lose_node(told.node, told.trouble)

@@ -1,0 +1,112 @@
+"""A Jupyter server on the first host, in an allocation."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psutil
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import WebSocketClientConnection, websocket_connect
+
+from ..server.openapi import validate_named
+from ..server_driver import START
+from ..waiting import PATIENCE, wait_for
+from .hosts import Hosts
+
+PORT = 8899
+TOKEN = "secret"
+HEADERS = {"Authorization": f"token {TOKEN}"}
+
+
+class HostServer:
+    """The server.
+
+    Parameters
+    ----------
+    hosts : Hosts
+        All of them.
+    *within : str
+        A command that runs it, such as ``salloc``.
+    """
+
+    def __init__(self, hosts: Hosts, *within: str) -> None:
+        self._address = f"{hosts.address(1)}:{PORT}"
+        enabled = {"jupyter_dist_server": True, "jupyterlab": False, "notebook_shim": False}
+        command = [*within, sys.executable, "-c", START, "--no-browser", "--allow-root"]
+        command += [f"--ServerApp.root_dir={hosts.base}", f"--IdentityProvider.token={TOKEN}"]
+        command += [f"--ServerApp.ip={hosts.address(1)}", f"--ServerApp.port={PORT}"]
+        command += [f"--ServerApp.jpserver_extensions={enabled}"]
+        command += ["--JupyterDist.sampler_linger=0"]
+        self._log = hosts.base / "log" / "server.out"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                hosts.command(1, *command), env=hosts.environment, stdout=log, stderr=log
+            )
+        wait_for(self._listens, "the start of the server")
+
+    def _listens(self) -> bool:
+        assert self._process.poll() is None, self._log.read_text()
+        with contextlib.suppress(urllib.error.URLError):
+            self.api("GET", "status")
+            return True
+        return False
+
+    def api(self, method: str, route: str, body: Any = None) -> Any:
+        """Call one of our routes."""
+        request = urllib.request.Request(
+            f"http://{self._address}/jupyter-dist/{route}",
+            data=None if body is None else json.dumps(body).encode(),
+            method=method,
+            headers=HEADERS,
+        )
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+            content = response.read()
+        return json.loads(content) if content else None
+
+    def start(self, **request: Any) -> dict[str, Any]:
+        """Start a pool, and return it when it runs."""
+        pool = self.api("POST", "pools", request)
+
+        def is_settled() -> bool:
+            pool.update(self.api("GET", f"pools/{pool['id']}"))
+            return pool["state"] not in ("PENDING", "CONFIGURING")
+
+        wait_for(is_settled, "the start of a pool")
+        assert pool["state"] == "RUNNING", pool["reason"]
+        return dict(pool)
+
+    @contextlib.asynccontextmanager
+    async def look(self, *what: str) -> AsyncIterator[WebSocketClientConnection]:
+        """Open the stream and say what we look at."""
+        url = f"ws://{self._address}/jupyter-dist/stream"
+        stream = await websocket_connect(HTTPRequest(url, headers=HEADERS))
+        try:
+            await stream.write_message(json.dumps({"watch": what}))
+            yield stream
+        finally:
+            stream.close()
+
+    def close(self) -> None:
+        """Shut it down; what runs it ends with it."""
+        for server in psutil.Process(self._process.pid).children():
+            server.terminate()
+        self._process.wait(PATIENCE)
+
+
+async def read_until(stream: WebSocketClientConnection, condition: Any) -> dict[str, Any]:
+    """Return the first frame of which `condition` holds."""
+    while True:
+        message = await asyncio.wait_for(stream.read_message(), PATIENCE)
+        assert message is not None, "the stream has ended"
+        frame: dict[str, Any] = json.loads(message)
+        validate_named("StreamFrame", frame)
+        if condition(frame):
+            return frame

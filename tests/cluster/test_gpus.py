@@ -1,0 +1,103 @@
+"""GPUs of several nodes: sampled on each while somebody looks, and shown with their node."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from jupyter_dist_server.common.files.shared_folder import FOLDER
+
+from ..waiting import wait_for
+from .host_server import HostServer, read_until
+from .hosts import Hosts
+from .slurm_hosts import start_slurm, why_not
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+MACHINE = "gpus=2\nname=NVIDIA H100 80GB HBM3\nmemory=85899345920\nuuid=GPU-n{number}\n"
+
+
+def tell(hosts: Hosts, number: int, more: str = "") -> None:
+    """Tell what NVML says on a host."""
+    path = hosts.variables["FAKE_NVML_STATE"]
+    content = MACHINE.format(number=number) + more
+    hosts.run(number, "sh", "-c", f"printf '%s' '{content}' > {path}.new && mv {path}.new {path}")
+
+
+@pytest.fixture(scope="module")
+def hosts(fake_nvml_folder: Path) -> Iterator[Hosts]:
+    """Return two hosts with Slurm, and two GPUs on each."""
+    hosts = Hosts()
+    try:
+        hosts.variables |= {
+            "LD_LIBRARY_PATH": str(fake_nvml_folder),
+            "FAKE_NVML_STATE": str(hosts.base / "tmp" / "nvml"),
+            FOLDER: str(hosts.base / "tmp" / "leases"),
+        }
+        for number in hosts.numbers:
+            tell(hosts, number)
+        start_slurm(hosts)
+        yield hosts
+    finally:
+        hosts.close()
+
+
+@pytest.fixture(scope="module")
+def server(hosts: Hosts) -> Iterator[HostServer]:
+    """Return a server with nothing running."""
+    server = HostServer(hosts, "salloc", "--nodes=2", "--quiet")
+    try:
+        yield server
+    finally:
+        server.close()
+        wait_for(lambda: not hosts.folders(1) and not hosts.folders(2), "the end of the pools")
+
+
+def samplers(hosts: Hosts) -> int:
+    """Return how many processes on the second host read NVML."""
+    commands = []
+    for process in hosts.processes(2):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            commands.append(" ".join(process.cmdline()))
+    return sum("gpus.sampler.process" in command for command in commands)
+
+
+async def test_gpus_of_other_nodes_are_sampled_while_somebody_looks(
+    server: HostServer, hosts: Hosts
+) -> None:
+    pool = server.start(nodes=2, num_ranks=4)
+    assert samplers(hosts) == 0
+    tell(hosts, 2, "1.utilization=77\nmemory_used=1073741824\n")
+    async with server.look("gpus") as stream:
+        frame = await read_until(stream, lambda f: f["type"] == "gpus" and f["nodes"])
+        here = [gpu["uuid"] for gpu in frame["inventory"]["gpus"]]
+        there = frame["nodes"]["n2"]["gpus"]
+        assert here == ["GPU-n1-0", "GPU-n1-1"]
+        assert [(gpu["uuid"], gpu["node"]) for gpu in there] == [
+            ("GPU-n2-0", "n2"),
+            ("GPU-n2-1", "n2"),
+        ]
+        await read_until(
+            stream,
+            lambda f: f["type"] == "sample" and f["values"].get("utilization", [])[3:] == [77],
+        )
+
+        # Ranks on the other node tell what they use themselves.
+        def is_complete(frame: dict[str, Any]) -> bool:
+            usages = frame["pools"].get(pool["id"], []) if frame["type"] == "usage" else []
+            known = [one for one in usages if one and one["cpu"] is not None]
+            return len(known) == pool["world_size"]
+
+        usage = await read_until(stream, is_complete)
+        assert all(one["memory"] > 1 << 20 for one in usage["pools"][pool["id"]])
+        assert samplers(hosts) == 1
+        gpus = server.api("GET", "gpus")
+        assert gpus["samples"]["GPU-n2-1"]["utilization"] == 77
+    wait_for(lambda: samplers(hosts) == 0, "the end of the sampler")
+    past = server.api("GET", "gpus/history?gpu=GPU-n2-1&metrics=utilization")
+    assert 77 in past["gpus"]["GPU-n2-1"]["utilization"]
