@@ -289,8 +289,8 @@ class Cell:
         """Say that a rank failed while others still run."""
         if self._failures.due and now >= self._failures.due:
             said, failed = self._failures.take()
-            for text in said:
-                self._publish_always([text])
+            if not self._interrupts:  # or that is what they were asked for
+                self._publish_always([*said])
             self._mark_failed(failed)
 
     def _ask(self, now: float) -> None:

@@ -24,6 +24,7 @@ from .magics.scale_magics import ScaleMagics
 from .magics.state_magics import StateMagics
 from .magics.value_magics import ValueMagics
 from .output.replay import Replay
+from .output.stop_result import StopDetails
 from .session.current_pool import CurrentPool
 from .widgets import Comms
 
@@ -43,8 +44,8 @@ MAGICS: tuple[type[DistMagics], ...] = (
 
 _OURS = "jupyter_dist_server"
 _loaded: dict[type[DistMagics], DistMagics] = {}
-_hooks: list[Introspection | Comms | Replay | EndWarning] = []
-"""What is installed in the notebook's kernel."""
+_hooks: list[Introspection | Comms | Replay | EndWarning | StopDetails] = []
+"""What is installed in the notebook's kernel, and in its shell."""
 
 
 def current_pool() -> NotebookPool:
@@ -84,10 +85,12 @@ def load(shell: InteractiveShell) -> None:
         if transform not in transforms:
             transforms.insert(0, transform)
     kernel = getattr(shell, "kernel", None)
-    if kernel is not None and not _hooks:  # a terminal has none
-        _queue_all_outputs(kernel)
-        _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel), Replay(shell, kernel)])
-        _hooks.append(EndWarning(shell))
+    if not _hooks:
+        if kernel is not None:  # a terminal has none
+            _queue_all_outputs(kernel)
+            _hooks.extend([Introspection(kernel, cells), Comms(shell, kernel)])
+            _hooks.extend([Replay(shell, kernel), EndWarning(shell)])
+        _hooks.append(StopDetails(shell))
         for hook in _hooks:
             hook.install()
     if record := cells.pool.attach():

@@ -12,9 +12,10 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
+import msgspec
 import zmq
 
-from ..common.protocol.cell_messages import ENDS_CELL, cell_topic
+from ..common.protocol.cell_messages import ENDS_CELL, INTERRUPTED_AT, cell_topic
 from ..common.protocol.evidence import EvidenceRequest
 from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.memory_messages import EstimateRequest, MemoryRequest
@@ -34,7 +35,7 @@ from ..common.protocol.rank_messages import (
 from ..common.protocol.variable_messages import VariablesRequest
 from .cells.cell_channel import CellChannel
 from .cells.cell_runner import run_cell
-from .cells.error_content import error_content
+from .cells.error_content import error_content, in_one_line
 from .cells.shell import RankShell
 from .comm_handlers import CommHandlers
 from .evidence import EvidenceHandlers
@@ -49,9 +50,6 @@ from .stacks import StackHandlers
 from .value_handlers import ValueHandlers
 from .variables.handlers import VariableHandlers
 from .whereabouts import whereabouts
-
-_LONGEST_ERROR = 200
-"""Characters of an error that are told where others wait for the rank that it ended."""
 
 
 class RankKernel(
@@ -90,6 +88,7 @@ class RankKernel(
         self._ended = ""
         self._cancelled: set[str] = set()
         self._running = ""
+        self._interrupted_at: Whereabouts | None = None
 
     def start(self) -> None:
         """Begin to serve."""
@@ -171,7 +170,9 @@ class RankKernel(
             self._end_interrupts()
             signal.signal(signal.SIGINT, handler)
             self._end()
-        self._ended = _in_one_line(reply)
+        self._ended = in_one_line(reply)
+        if self._interrupted_at:
+            reply = reply | {INTERRUPTED_AT: msgspec.to_builtins(self._interrupted_at)}
         outbox.end(cell, request["header"])
         if self.iopub_thread.sent == sent:
             self.session.send(socket, "execute_reply", reply, request, idents)
@@ -218,6 +219,7 @@ class RankKernel(
         answer = CancelReply(running, self._since, whereabouts())
         if running or not cell:
             self._cancelled.discard(cell)
+            self._interrupted_at = self._interrupted_at or answer.whereabouts
             os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too
         asked.reply(answer)
 
@@ -257,6 +259,7 @@ class RankKernel(
         self.ran += 1
         self._request = self.get_parent("shell")["header"]["msg_id"]
         self._state, self._since, self._ended = "busy", time.time(), ""
+        self._interrupted_at = None
 
     def _end(self) -> None:
         take_in_everything(self.iopub_thread.captured)
@@ -283,14 +286,6 @@ class RankKernel(
 
 def _ignore(number: int, frame: Any) -> None:
     """Ignore a signal; unlike `SIG_IGN`, programs that the rank starts do not inherit this."""
-
-
-def _in_one_line(reply: Content) -> str:
-    """Return the error with which a cell ended; empty if it went well."""
-    if reply["status"] == "ok":
-        return ""
-    what = f"{reply['ename']}: {reply['evalue']}" if reply["evalue"] else reply["ename"]
-    return str(what).partition("\n")[0][:_LONGEST_ERROR]
 
 
 def _let_threads_inherit_context() -> None:

@@ -120,7 +120,7 @@ def test_stop_ends_a_cell_on_both_nodes(lab: Lab, hosts: Hosts) -> None:
     wait_for(begun.exists, "the cell's begin")
     begun.unlink()
     os.kill(pid, signal.SIGINT)
-    assert "KeyboardInterrupt" in str(lab.end())
+    assert "Interrupted: " in str(lab.end())
     assert "sum 4.0" in lab.ok(SUM)
 
 

@@ -41,7 +41,7 @@ def stop_at(notebook: Notebook, cell: str, places: Places, after: str = "in") ->
         notebook.interrupt()
 
     result = notebook.run(cell, until=has_begun, act=press)
-    assert result.status == "error" and "Interrupted." in result.error, result.shown
+    assert result.status == "error" and "Interrupted" in result.error, result.shown
     return result
 
 

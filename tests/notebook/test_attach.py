@@ -17,6 +17,7 @@ from ..environment import environment
 from ..notebook_driver import Notebook, plain_notebook
 from ..server_driver import Server
 from ..waiting import wait_for
+from .places import pool_folder, wait_until_at
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,31 @@ def test_a_killed_guest_hurts_nobody(
     assert one.ok("%%distributed\nkept").lines == ["[0-1] 9"]
     notebooks.remove(other)
     other.close()
+
+
+def test_a_cell_that_another_notebook_stops_says_so_in_one_sentence(
+    two: tuple[Notebook, Notebook],
+) -> None:
+    one, other = two
+    other.ok("%dist_attach")
+    folder = pool_folder(one)
+
+    def stop() -> None:
+        wait_until_at(folder, {0: "barrier", 1: 6})
+        other.ok("%dist_interrupt")
+
+    result = one.run(
+        "%%distributed\nprint('in')\nif rank == 0:\n    dist.barrier()\n"
+        "import time\ntime.sleep(600)",
+        until=lambda result: "in" in result.text,
+        act=stop,
+    )
+    assert result.error == (
+        "Interrupted: rank 0 was waiting in barrier (line 4), rank 1 in Python code (line 6); "
+        "all variables are kept, but create DDP models and groups from `new_group` again."
+    )
+    assert "KeyboardInterrupt" in result.shown.partition("Details:\n")[2]
+    assert one.ok("%%distributed\ndist.barrier()\nkept").lines == ["[0-1] 7"]
 
 
 def test_a_restart_does_not_wait_for_the_cell_of_another_notebook(

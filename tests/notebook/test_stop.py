@@ -39,9 +39,17 @@ def is_whole(notebook: Notebook) -> bool:
 def test_a_collective_that_never_completes(three: Notebook, name: str, waiting: str) -> None:
     places = {0: name, 1: IDLE, 2: name}
     result = stop_at(three, f"%%distributed\nprint('in')\nif rank != 1:\n    {waiting}", places)
-    assert f"Ranks 0,2 were waiting in {name} (line 4)." in result.error
-    assert "Ranks 0,2 stopped; their variables are kept. Rank 1 finished" in result.error
-    assert "The process group was re-created; create DDP models" in result.error
+    assert result.error == (
+        f"Interrupted: ranks 0,2 were waiting in {name} (line 4); all variables are kept, but "
+        "create DDP models and groups from `new_group` again."
+    )
+    told, folded = result.shown.split("Details:\n")
+    assert told.endswith(result.error) and "KeyboardInterrupt" not in told
+    assert "Ranks 0,2 stopped; their variables are kept. Rank 1 finished" in folded
+    assert "The process group was re-created; create DDP models" in folded
+    assert "[0,2]\n" in folded and waiting in folded
+    (rich,) = result.mime("text/html")
+    assert rich.startswith("<details><summary>Details</summary><pre>Ranks 0,2 were waiting in")
     assert is_whole(three)
 
 
@@ -52,7 +60,7 @@ def test_some_wait_in_a_collective_and_some_in_python(three: Notebook) -> None:
         "dist.barrier()",
         {0: "barrier", 1: 5, 2: "barrier"},
     )
-    assert "Ranks 0,2 were waiting in barrier (line 6), rank 1 in Python code (line 5)." in (
+    assert "ranks 0,2 were waiting in barrier (line 6), rank 1 in Python code (line 5);" in (
         result.error
     )
     assert is_whole(three)
@@ -61,7 +69,7 @@ def test_some_wait_in_a_collective_and_some_in_python(three: Notebook) -> None:
 def test_ranks_in_different_collectives(three: Notebook) -> None:
     cell = "%%distributed\nprint('in')\ndist.recv(torch.ones(1), (rank + 1) % 3)"
     everywhere = dict.fromkeys(range(3), "recv")
-    assert "Ranks 0-2 were waiting in recv (line 3)." in stop_at(three, cell, everywhere).error
+    assert "ranks 0-2 were waiting in recv (line 3);" in stop_at(three, cell, everywhere).error
     assert is_whole(three)
 
 
@@ -94,15 +102,14 @@ def test_python_code_that_catches_the_first_interrupt(three: Notebook) -> None:
         "%%distributed\nimport time\ntry:\n    print('in')\n    time.sleep(600)\n"
         "except KeyboardInterrupt:\n    time.sleep(600)"
     )
-    assert "Ranks 0-2 stopped" in stop_at(three, cell, dict.fromkeys(range(3), 5)).error
+    assert "Ranks 0-2 stopped" in stop_at(three, cell, dict.fromkeys(range(3), 5)).shown
     assert is_whole(three)
 
 
 @pytest.mark.parametrize("work", ["await asyncio.sleep(600)", "while True: pass"])
 def test_a_cell_that_awaits(three: Notebook, work: str) -> None:
     cell = f"%%distributed\nimport asyncio\nawait asyncio.sleep(0)\nprint('in')\n{work}"
-    error = stop_at(three, cell, dict.fromkeys(range(3))).error
-    assert "Ranks 0-2 stopped" in error
+    assert "Ranks 0-2 stopped" in stop_at(three, cell, dict.fromkeys(range(3))).shown
     assert is_whole(three)
 
 

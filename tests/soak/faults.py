@@ -109,7 +109,7 @@ class OnProcess(Fault):
         if self.victim == "agent" and "agent" in error:
             return True
         pool_ended = "the pool has ended" in error or "No pool" in error
-        return (self.kills and self.victim == "agent" and pool_ended) or "Interrupted." in error
+        return (self.kills and self.victim == "agent" and pool_ended) or "Interrupted" in error
 
 
 class ClockStep(Fault):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 ENDS_CELL = "ends_cell"
 """Key of a rank's ``error`` message: whether the cell ends with it, and its reply says so too."""
+INTERRUPTED_AT = "interrupted_at"
+"""Key of a rank's reply: where it was when the cell was first interrupted, as `Whereabouts`."""
 COMM_STATUS = "dist_comm_status"
 """Type of the message that tells how far a rank is with a front end's message to a comm."""
 COMM_REQUESTS = ("comm_msg", "comm_close")

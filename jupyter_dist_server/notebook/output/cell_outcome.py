@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Collection, Iterator
+
+import msgspec
 
 from ...client.client import PoolClient
 from ...client.execution import Execution, Reply
 from ...common.processes import POOL_ENDED, RESTARTED, STOPPED
-from ...common.protocol.cell_messages import ENDS_CELL
+from ...common.protocol.cell_messages import ENDS_CELL, INTERRUPTED_AT
 from ...common.protocol.jupyter_messages import Content
+from ...common.protocol.rank_messages import Whereabouts
 from ...common.rank_specs import format_ranks
 from .publication import Display, publish
+from .stop_result import (
+    Errors,
+    folded_details,
+    folded_errors,
+    name_ranks,
+    one_sentence,
+    places,
+)
 
-_STOPPED_BY_US = ""
 _INTERRUPTS = ("KeyboardInterrupt", "CancelledError")
 """What an interrupt raises in a cell; the second where it waits for something."""
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class CellFailed(Exception):
-    """A cell failed on at least one rank; shown as the first rank's traceback and one sentence."""
+    """A cell failed on at least one rank; shown as the first rank's traceback and one sentence.
+
+    Attributes
+    ----------
+    stop_details : Display or None
+        What is shown below, folded, if the cell was stopped.
+    """
+
+    stop_details: Display | None = None
 
     def __init__(self, summary: str, traceback: list[str]) -> None:
         super().__init__(summary)
@@ -51,7 +66,7 @@ class Outcome:
     client : PoolClient
         Knows the state of the process group.
     interrupted : bool
-        Whether somebody pressed Stop.
+        Whether somebody pressed Stop in the notebook.
     limit : float or None
         Seconds after which it was stopped because it took too long.
     causes : list of str
@@ -62,7 +77,7 @@ class Outcome:
         self,
         ranks: list[int],
         replies: dict[int, Reply],
-        errors: list[tuple[list[int], Content]],
+        errors: Errors,
         execution: Execution,
         client: PoolClient,
         interrupted: bool,
@@ -80,6 +95,14 @@ class Outcome:
         self._interrupted = interrupted
         self._limit = limit
         self._causes = causes
+        self._at = {
+            rank: msgspec.convert(reply.content[INTERRUPTED_AT], Whereabouts)
+            for rank, reply in replies.items()
+            if INTERRUPTED_AT in reply.content
+        }
+        self._at |= {rank: place.whereabouts for rank, place in execution.places.items()}
+        self._places = places(execution, self._at)
+        self._stopped = {rank for rank, reply in replies.items() if self._was_stopped(reply)}
 
     def raise_failures(self) -> None:
         """Raise an error unless all went well.
@@ -95,57 +118,66 @@ class Outcome:
             by_status.setdefault(replies[rank].status, []).append(rank)
         if list(by_status) == ["ok"] and not self._interrupted and self._limit is None:
             return
+        stops = [error for error in self._errors if self._stopped.issuperset(error[0])]
+        errors = [error for error in self._errors if not self._stopped.issuperset(error[0])]
         traceback: list[str] = []
-        if self._errors:
-            (ranks, first), *others = self._errors
+        if errors:
+            (ranks, first), *further = errors
             traceback = [f"[{format_ranks(ranks)}] failed:", *first["traceback"]]
-            if others:
-                publish([_folded(others)])
+            if further:
+                publish([folded_errors(further)])
         for rank in by_status.get("dead", []):
             if words := self._last_words.get(rank):
                 traceback += [f"[{rank}] last lines of stderr:", *words]
         sentences = " ".join(self._sentences(by_status, replies))
-        if self._limit is not None:
-            raise CellFailed(f"Timed out after {self._limit:g} s. {sentences}", traceback)
-        if self._interrupted:
-            # Also when a rank took no notice, as `!command` does: who presses Stop means all.
-            raise CellInterrupted(f"Interrupted. {sentences}", traceback)
-        raise CellFailed(sentences, traceback)
+        # A rank that takes no notice, as `!command` does, finishes: who presses Stop means all.
+        interrupted = self._interrupted or (bool(self._stopped) and self._limit is None)
+        if not interrupted and self._limit is None:
+            raise CellFailed(sentences, traceback)
+        why = "Interrupted" if self._limit is None else f"Timed out after {self._limit:g} s"
+        summary, untold = f"{why}. {sentences}", ""
+        others = set(self._ranks) - self._stopped - set(by_status.get("ok", []))
+        if not (others or self._group.suspect):
+            summary = one_sentence(why, self._ranks, self._places, self._group.repaired)
+            untold = sentences
+        failure = (CellInterrupted if interrupted else CellFailed)(summary, traceback)
+        failure.stop_details = folded_details(untold, stops)
+        raise failure
 
     def _sentences(
         self, by_status: dict[str, list[int]], replies: dict[int, Reply]
     ) -> Iterator[str]:
-        if places := ", ".join(self._places()):
-            yield f"{places}."
+        if said := ", ".join(self._places):
+            yield f"{said[0].upper()}{said[1:]}."
         failed: dict[str, list[int]] = {}
         for rank in by_status.get("error", []):
-            error = replies[rank].content
-            what = f"{error['ename']}: {error['evalue']}" if error["evalue"] else error["ename"]
-            if self._was_stopped(rank, what):
-                what = _STOPPED_BY_US
-            elif self._group.suspect and "gloo" in what:  # whose words are for its developers
+            if rank in self._stopped:
+                continue
+            what = _what(replies[rank].content)
+            if self._group.suspect and "gloo" in what:  # whose words are for its developers
                 what = "an unusable process group"
             failed.setdefault(what, []).append(rank)
-        if stopped := failed.pop(_STOPPED_BY_US, []):
-            yield f"{_name(stopped)} stopped; {_whose(stopped)} variables are kept."
+        if stopped := sorted(self._stopped):
+            yield f"{name_ranks(stopped)} stopped; {_whose(stopped)} variables are kept."
         for what, ranks in failed.items():
-            yield f"{_name(ranks)} failed with {what.rstrip('.')}."
+            yield f"{name_ranks(ranks)} failed with {what.rstrip('.')}."
         yield from self._causes
         causes: dict[str, list[int]] = {}
         for rank in by_status.get("dead", []):
             causes.setdefault(replies[rank].content["evalue"], []).append(rank)
         for cause, ranks in causes.items():
             if cause in (RESTARTED, STOPPED):
-                yield f"{_name(ranks)} {'was' if len(ranks) == 1 else 'were'} {cause} meanwhile."
+                were = "was" if len(ranks) == 1 else "were"
+                yield f"{name_ranks(ranks)} {were} {cause} meanwhile."
             else:
-                yield f"{_name(ranks)}{self._where(ranks)} died: {cause}."
+                yield f"{name_ranks(ranks)}{self._where(ranks)} died: {cause}."
         late = by_status.get("late", [])
         if late:
-            yield f"{_name(late)} did not stop{self._why_not(late)}."
+            yield f"{name_ranks(late)} did not stop{self._why_not(late)}."
         if waiting := by_status.get("aborted"):
-            yield f"{_name(waiting)} had not begun: another cell runs there."
+            yield f"{name_ranks(waiting)} had not begun: another cell runs there."
         if fine := by_status.get("ok"):
-            yield f"{_name(fine)} finished; {_whose(fine)} variables are kept."
+            yield f"{name_ranks(fine)} finished; {_whose(fine)} variables are kept."
         if POOL_ENDED in causes:
             yield "Start a new pool with %dist_init."
             return
@@ -173,14 +205,15 @@ class Outcome:
         names = {f"GPU {gpu.index} {gpu.name}": None for gpu in gpus}
         return f" ({', '.join(names)})" if names else ""
 
-    def _was_stopped(self, rank: int, error: str) -> bool:
-        """Tell whether it was us who made a rank fail: by an interrupt, or by what we broke."""
-        if not self._execution.stopping:
+    def _was_stopped(self, reply: Reply) -> bool:
+        """Tell whether a rank failed by a stop: by an interrupt, or by what was broken for it."""
+        if reply.status != "error":
             return False
-        place = self._execution.places.get(rank)
-        return error in _INTERRUPTS or bool(
-            self._execution.broke and place and place.whereabouts.is_waiting
-        )
+        by_us, at = self._execution.stopping, self._at.get(reply.rank)
+        if _what(reply.content) in _INTERRUPTS:
+            return by_us or at is not None
+        broke = self._execution.broke if by_us else self._group.suspect or self._group.repaired
+        return broke and at is not None and at.is_waiting
 
     def _why_not(self, late: list[int]) -> str:
         if self._execution.stopped.issuperset(late):
@@ -188,26 +221,6 @@ class Outcome:
         if any(rank in self._execution.places for rank in late):  # some thread of it answered
             return ": stuck in C code, or catching interrupts"
         return ", stuck in C code"
-
-    def _places(self) -> Iterator[str]:
-        """Say which ranks were where when the cell was stopped."""
-        ranks: dict[str, list[int]] = {}
-        for rank in sorted(self._execution.begun):
-            place = self._execution.places.get(rank)
-            if rank in self._execution.stopped:
-                where = "stopped (SIGSTOP)"
-            elif place is None:
-                where = "in C code that holds the GIL"
-            else:
-                at = place.whereabouts
-                code = "in backward" if at.backward else "in Python code"
-                where = f"waiting in {at.call}" if at.call else code
-                where += f" (line {at.line})" if at.line else ""
-            ranks.setdefault(where, []).append(rank)
-        for number, (where, there) in enumerate(ranks.items()):
-            name = _name(there)
-            verb = ("was " if len(there) == 1 else "were ") if number == 0 else ""
-            yield f"{name if number == 0 else name.lower()} {verb}{where}"
 
 
 def as_shown(kind: str, content: Content) -> tuple[str, Content]:
@@ -217,23 +230,9 @@ def as_shown(kind: str, content: Content) -> tuple[str, Content]:
     return "stream", {"name": "stderr", "text": "\n".join([*content["traceback"], ""])}
 
 
-def _name(ranks: list[int]) -> str:
-    return f"Rank {ranks[0]}" if len(ranks) == 1 else f"Ranks {format_ranks(ranks)}"
+def _what(error: Content) -> str:
+    return f"{error['ename']}: {error['evalue']}" if error["evalue"] else str(error["ename"])
 
 
 def _whose(ranks: Collection[int]) -> str:
     return "its" if len(ranks) == 1 else "their"
-
-
-def _folded(errors: list[tuple[list[int], Content]]) -> Display:
-    """Return further errors as one line each, their tracebacks one click away."""
-    plain, rich = [], []
-    for ranks, error in errors:
-        line = f"[{format_ranks(ranks)}] {error['ename']}: {error['evalue']}"
-        trace = _ANSI.sub("", "\n".join(error["traceback"]))
-        plain.append(line)
-        rich.append(
-            f"<details><summary>{html.escape(line)}</summary>"
-            f"<pre>{html.escape(trace)}</pre></details>"
-        )
-    return Display({"text/plain": "\n".join(plain), "text/html": "".join(rich)})

@@ -1,0 +1,141 @@
+"""What a cell shows that was stopped: one sentence, and below it what led to that, folded."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from ...client.execution import Execution
+from ...common.protocol.jupyter_messages import Content
+from ...common.protocol.rank_messages import Whereabouts
+from ...common.rank_specs import format_ranks
+from .publication import Display, publish
+
+_MOST_PLACES = 3
+"""Places that the sentence names; more of them are in the details."""
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+Errors = list[tuple[list[int], Content]]
+"""Each different error with its ranks."""
+
+
+class StopDetails:
+    """Shows the details below the error: IPython publishes that after the cell's own outputs.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        The notebook's.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+
+    def install(self) -> None:
+        """Look at each cell's end; after `Replay`, which takes the error then."""
+        self._shell.events.register("post_run_cell", self._show)
+
+    def remove(self) -> None:
+        """Look no more."""
+        self._shell.events.unregister("post_run_cell", self._show)
+
+    def _show(self, result: Any) -> None:
+        error = getattr(result, "error_in_exec", None)
+        if details := getattr(error, "stop_details", None):
+            publish([details])
+
+
+def name_ranks(ranks: list[int]) -> str:
+    """Return how ranks are called at the begin of a sentence."""
+    return f"Rank {ranks[0]}" if len(ranks) == 1 else f"Ranks {format_ranks(ranks)}"
+
+
+def without_colours(error: Content) -> str:
+    """Return an error's traceback as plain text."""
+    return _ANSI.sub("", "\n".join(error["traceback"]))
+
+
+def places(execution: Execution, at: Mapping[int, Whereabouts]) -> list[str]:
+    """Say which ranks were where when the cell was stopped, such as "ranks 0,2 were in backward".
+
+    Parameters
+    ----------
+    execution : Execution
+        Knows which ranks had begun, and which of them are stopped processes.
+    at : mapping
+        By rank, for those that have told.
+    """
+    ranks: dict[str, list[int]] = {}
+    for rank in sorted(execution.begun | set(at)):
+        if rank in execution.stopped:
+            where = "stopped (SIGSTOP)"
+        elif (place := at.get(rank)) is None:
+            where = "in C code that holds the GIL"
+        else:
+            where = f"waiting in {place.call}" if place.call else _in_python(place)
+            where += f" (line {place.line})" if place.line else ""
+        ranks.setdefault(where, []).append(rank)
+    said: list[str] = []
+    for where, there in ranks.items():
+        verb = "" if said else "was " if len(there) == 1 else "were "
+        said.append(f"{name_ranks(there).lower()} {verb}{where}")
+    return said
+
+
+def _in_python(place: Whereabouts) -> str:
+    return "in backward" if place.backward else "in Python code"
+
+
+def one_sentence(why: str, ranks: list[int], places: list[str], repaired: bool) -> str:
+    """Return the result of a cell all of whose ranks have stopped, or had finished.
+
+    Parameters
+    ----------
+    why : str
+        "Interrupted", or that it took too long.
+    ranks : list of int
+        Where it ran.
+    places : list of str
+        From `places`.
+    repaired : bool
+        Whether the process group was re-created.
+    """
+    more = len(places) - _MOST_PLACES
+    if more > 0:
+        places = [*places[:_MOST_PLACES], f"others at {more} other place{'s' * (more > 1)}"]
+    where = ", ".join(places) or f"{name_ranks(ranks).lower()} had finished"
+    again = ", but create DDP models and groups from `new_group` again" if repaired else ""
+    return f"{why}: {where}; all variables are kept{again}."
+
+
+def folded_details(sentences: str, errors: Errors) -> Display | None:
+    """Return what the sentence leaves out, which a click unfolds; `None` if that is nothing."""
+    parts = [sentences] if sentences else []
+    parts += [f"[{format_ranks(ranks)}]\n{without_colours(error)}" for ranks, error in errors]
+    if not parts:
+        return None
+    text = "\n\n".join(parts)
+    rich = f"<details><summary>Details</summary><pre>{html.escape(text)}</pre></details>"
+    return Display({"text/plain": f"Details:\n{text}", "text/html": rich})
+
+
+def folded_errors(errors: Errors) -> Display:
+    """Return further errors as one line each, their tracebacks one click away."""
+    plain, rich = [], []
+    for line, trace in _in_lines(errors):
+        plain.append(line)
+        rich.append(
+            f"<details><summary>{html.escape(line)}</summary>"
+            f"<pre>{html.escape(trace)}</pre></details>"
+        )
+    return Display({"text/plain": "\n".join(plain), "text/html": "".join(rich)})
+
+
+def _in_lines(errors: Errors) -> Iterator[tuple[str, str]]:
+    for ranks, error in errors:
+        line = f"[{format_ranks(ranks)}] {error['ename']}: {error['evalue']}"
+        yield line, without_colours(error)
