@@ -6,6 +6,7 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Iterator
+from types import TracebackType
 from typing import Any, NoReturn
 
 from IPython.core.autocall import ZMQExitAutocall
@@ -17,6 +18,12 @@ from .error_content import error_content
 
 _RUNNER = f"{__package__}.cell_runner"
 """The module with a function that interrupts a cell, and is no part of it."""
+_COLLECTIVES = ("torch.distributed.c10d_logger", "torch.distributed.distributed_c10d")
+"""Modules of torch that begin collectives. To read their source takes a rank 0.2 s."""
+
+
+def _module(trace: TracebackType) -> object:
+    return trace.tb_frame.f_globals.get("__name__")
 
 
 class CellExit(ZMQExitAutocall):
@@ -79,16 +86,19 @@ class RankShell(BaseShell):
             super().safe_run_module(*arguments, **options)
 
     def on_error(self, error: BaseException | None) -> None:
-        """Show nothing of ours below an interrupted cell that has an `await`."""
+        """Show an interrupted cell down to the collective that Stop broke, or what it awaits."""
         seen: set[int] = set()
         while error is not None and id(error) not in seen:
             seen.add(id(error))
             if isinstance(error, KeyboardInterrupt):  # our handler has raised it
                 trace = error.__traceback__
                 while trace and (inner := trace.tb_next):
-                    if inner.tb_frame.f_globals.get("__name__") == _RUNNER:
+                    if _module(inner) in (_RUNNER, *_COLLECTIVES):
                         trace.tb_next = None
                     trace = trace.tb_next
+                within = error.__context__ and error.__context__.__traceback__
+                if within and _module(within) in _COLLECTIVES:
+                    error.__suppress_context__ = True  # that a connection was lost is our doing
             error = error.__cause__ or error.__context__
 
     @contextlib.contextmanager
