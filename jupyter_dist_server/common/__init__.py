@@ -1,1 +1,1 @@
-"""What several processes share: errors, paths, process identity, rank specs, pickling."""
+"""Errors, paths, process identity, rank specs and pickling; runs in every process of ours."""

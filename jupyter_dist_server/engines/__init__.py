@@ -1,1 +1,1 @@
-"""How agents are started on other nodes."""
+"""How agents are started on other nodes; runs in the pool's owner, and in its first agent."""

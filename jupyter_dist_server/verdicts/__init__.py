@@ -1,1 +1,1 @@
-"""From evidence to one sentence: pure functions, without torch, tornado or a connection."""
+"""From evidence to one sentence, by pure functions; runs in any process that uses a pool."""

@@ -1,1 +1,1 @@
-"""Open files of a process: its own, inherited, in memory, or locked for all users to see."""
+"""Open files: its own, inherited, in memory, or locked for all to see; runs in every process."""

@@ -1,1 +1,1 @@
-"""The types of the messages between processes: one file for each pair of processes."""
+"""The types of the messages between processes, one file for each pair; runs in both of them."""

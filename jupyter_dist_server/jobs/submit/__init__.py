@@ -1,1 +1,1 @@
-"""From what a user asks for, by a command, a script or REST, to jobs for the store."""
+"""From a command, a script or REST to jobs for the store; runs in ``jdist`` and in the server."""

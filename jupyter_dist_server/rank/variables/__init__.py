@@ -1,1 +1,1 @@
-"""What the variables of a rank hold: for comparisons between ranks, and for their memory."""
+"""What variables hold, their digests and their memory; runs in a rank."""

@@ -1,1 +1,1 @@
-"""The queue over REST and the stream: what ``jdist`` does in a terminal."""
+"""The queue over REST and the stream; runs in the Jupyter server."""

@@ -1,1 +1,1 @@
-"""Why a cell is slow: from the profiles of its ranks to a sentence and a table."""
+"""Why a cell is slow, from the profiles of its ranks; runs in any process that uses a pool."""
