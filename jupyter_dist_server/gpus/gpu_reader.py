@@ -37,8 +37,28 @@ class GpuReader:
     def __init__(self, timeout: float = 15.0) -> None:
         self._timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
+        self._begun = False
+        """Whether the process is at its first reading, for which it is not asked."""
         self._said: dict[type[SamplerNews], News] = {}
         """The newest of each kind."""
+
+    def begin(self) -> None:
+        """Have the process start and read now; `read` then returns that.
+
+        Raises
+        ------
+        OSError
+            If it cannot be started.
+        """
+        self._said = {}
+        settings = msgspec.json.encode(SamplerSettings(on_request=True)).decode()
+        self._process = subprocess.Popen(
+            [*python_command(sys.executable, _MODULE), settings],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._begun = True
 
     def read(self) -> GpuState:
         """Return what NVML says now."""
@@ -49,9 +69,10 @@ class GpuReader:
             )
         try:
             if self._process is None:
-                self._start()
-            else:
+                self.begin()
+            elif not self._begun:
                 self._ask(self._process)
+            self._begun = False
             assert self._process
             self._hear(self._process)
         except TimeoutError:
@@ -62,16 +83,6 @@ class GpuReader:
             return _nothing(f"Listing the GPUs failed: {error.strerror}.")
         return state_of(self._said.values()) or _nothing(
             "Listing the GPUs failed: its process wrote no output."
-        )
-
-    def _start(self) -> None:
-        self._said = {}
-        settings = msgspec.json.encode(SamplerSettings(on_request=True)).decode()
-        self._process = subprocess.Popen(
-            [*python_command(sys.executable, _MODULE), settings],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
         )
 
     def _ask(self, process: subprocess.Popen[bytes]) -> None:

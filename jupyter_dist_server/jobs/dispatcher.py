@@ -62,13 +62,15 @@ class Dispatcher:
         The jobs.
     zygote : RunnerZygote
         Forks their runners.
+    reader : GpuReader
+        Reads NVML.
     """
 
-    def __init__(self, store: Store, zygote: RunnerZygote) -> None:
+    def __init__(self, store: Store, zygote: RunnerZygote, reader: GpuReader) -> None:
         self._store = store
         self._zygote = zygote
         self._name = store_name(store.folder)
-        self._reader = GpuReader()
+        self._reader = reader
         self._seen: GpuState | None = None
         self._seen_at = float("-inf")
         self._board = Board(JOBS, self._name)

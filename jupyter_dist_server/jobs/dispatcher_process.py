@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import os
@@ -26,14 +27,22 @@ def main() -> None:
     lock: io.FileIO | None = own(int(sys.argv[2]))  # which the zygote must not keep
     zygote = RunnerZygote()
     call_ourselves("dist-dispatcher")
-    from .dispatcher import Dispatcher  # not above: each runner would carry what it imports
+    # Not above: each runner would carry what they import.
+    from ..gpus.gpu_reader import GpuReader
+    from .gpu_list import kept_gpus
+
+    reader = GpuReader()
+    if kept_gpus(folder):  # most jobs here need GPUs: NVML is read while we import
+        with contextlib.suppress(OSError):  # which `read` says
+            reader.begin()
+    from .dispatcher import Dispatcher
 
     store = Store(folder)
     store.keep_copy()
     while lock:
         sign(lock)
         try:
-            has_zygote = Dispatcher(store, zygote).run()
+            has_zygote = Dispatcher(store, zygote, reader).run()
         except DistError:
             _LOG.exception("The dispatcher ends")
             raise
