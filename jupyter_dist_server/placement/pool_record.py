@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..common.protocol.records import GpuReference, PoolRecord, RankRecord
+from ..gpus import slurm_job
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
 from ..gpus.visible import narrow
@@ -28,7 +29,7 @@ def environment_of(request: PoolRequest) -> dict[str, str]:
 def allowed(request: PoolRequest, inventory: Inventory) -> Inventory:
     """Return the GPUs that a request may use at all: an inherited mask, or Slurm, forbids some."""
     environment = environment_of(request)
-    return slurm.narrow(narrow(inventory, environment), environment)
+    return slurm_job.narrow(narrow(inventory, environment), environment)
 
 
 def place_ranks(

@@ -1,25 +1,18 @@
-"""What a Slurm allocation says, if we run inside one.
+"""How many ranks a Slurm allocation asks for, if we run inside one.
 
 See the output environment variables in https://slurm.schedmd.com/srun.html and sbatch.html.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ..common.errors import DistError
 from ..common.rank_specs import MAX_RANKS
-from ..gpus.inventory import Inventory
+from ..gpus.slurm_job import is_inside
 
 _DIGITS = 9
 """More of them are no number of tasks."""
-
-
-def is_inside(environment: Mapping[str, str]) -> bool:
-    """Tell whether an environment is that of a Slurm job."""
-    return "SLURM_JOB_ID" in environment
 
 
 def number_of_ranks(environment: Mapping[str, str]) -> int | None:
@@ -48,25 +41,3 @@ def number_of_ranks(environment: Mapping[str, str]) -> int | None:
             field="num_ranks",
         )
     return int(tasks) if int(tasks) > 1 else None
-
-
-def narrow(inventory: Inventory, environment: Mapping[str, str]) -> Inventory:
-    """Leave the GPUs of the job, where nothing else has done so.
-
-    Slurm hides the others by a device cgroup, or by ``CUDA_VISIBLE_DEVICES``; only where the
-    latter is gone does ``SLURM_JOB_GPUS``, which counts as ``nvidia-smi`` does on the whole node,
-    tell more than we see.
-    """
-    listed = _numbers(environment.get("SLURM_JOB_GPUS", ""))
-    hidden = len({gpu.index for gpu in inventory.gpus}) <= sum(map(len, listed))
-    if not is_inside(environment) or not listed or hidden or "CUDA_VISIBLE_DEVICES" in environment:
-        return inventory
-    allowed = tuple(gpu for gpu in inventory.gpus if any(gpu.index in some for some in listed))
-    reason = f"SLURM_JOB_GPUS={environment['SLURM_JOB_GPUS']} lists no GPU of this machine."
-    return replace(inventory, gpus=allowed, reason=None if allowed else reason)
-
-
-def _numbers(text: str) -> list[range]:
-    """Read ``0,2-3``; a range costs nothing, however long it is."""
-    found = re.findall(r"\b(\d{1,9})(?:-(\d{1,9}))?\b", text)
-    return [range(int(first), int(last or first) + 1) for first, last in found]

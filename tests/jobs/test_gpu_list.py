@@ -30,6 +30,21 @@ def test_the_driver_is_asked_only_if_the_gpus_seen_last_would_not_do(
     queue.submit("-H", "-G", "3", "true")
 
 
+def test_in_a_slurm_allocation_its_gpus_are_the_machine(
+    queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_nvml.write(gpus=4)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_GPUS", "1,3")
+    job = queue.submit("-H", "-G", "1", "true")
+    assert queue.show(job)["gpu_ids"] == ["GPU-fake-1", "GPU-fake-3"]
+    assert "2 are suitable" in queue.run("submit", "-G", "3", "true", code=2)
+    assert "no GPU 0" in queue.run("submit", "--gpu-ids", "0", "true", code=2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    masked = queue.submit("-H", "-G", "1", "true")
+    assert queue.show(masked)["gpu_ids"] == ["GPU-fake-3"]
+
+
 def test_a_list_of_before_the_last_boot_and_one_with_mig_instances_are_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -221,9 +221,7 @@ def test_a_gpu_that_is_lost_is_named_and_others_go_on(queue: Queue, fake_nvml: S
     with closing(Lease.take(["GPU-fake-1"], Leaseholder(pool="p", pid=1, since=1.0))):
         waits = queue.submit("-c", "0", "-G", "1", "--gpu-ids", "1", "true")
         wait_for(lambda: queue.show(waits)["reason"] == "Resources", "the reason")
-        for process in queue.processes("dist-dispatcher"):
-            process.kill()
-        fake_nvml.write(gpus=1)
+        fake_nvml.update(**{"1.lost": 1})
         other = queue.submit("-c", "0", "-G", "1", "true")
         wait_for(lambda: queue.show(waits)["reason"] == "ReqNodeNotAvail", "the reason")
         assert "GPU-fake-1" in queue.show(waits)["detail"]

@@ -102,6 +102,9 @@ class SamplerProcess:
         """Read everything now, whatever was read before."""
         self._ticks = 0
         self.tick()
+        if any(reader.is_lost() for reader in self._readers):  # or a job would be given it
+            self._list()
+            self.tick()
         _say(Complete(_now()))
 
     def read_pcie(self, until: float) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 
 from ...common.errors import DistError
 from ...common.protocol.sampler_messages import Inventory
+from ...gpus import slurm_job
+from ...gpus.visible import MASK, narrow
 from ..gpu_list import keep_gpus, kept_gpus
+from ..store.job import JOB
 from ..store.store import Store
 from ..store.words import read_size
 from .job_request import JobRequest
@@ -34,7 +38,18 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
     return _choose(request, there)
 
 
-def _choose(request: JobRequest, there: Inventory) -> tuple[int, tuple[str, ...]]:
+def _allowed(there: Inventory) -> Inventory:
+    """Leave what a Slurm allocation has, if we are inside one; a job's mask is its own."""
+    if not slurm_job.is_inside(os.environ):
+        return there
+    environment = dict(os.environ)
+    if JOB in environment:
+        environment.pop(MASK, None)
+    return slurm_job.narrow(narrow(there, environment), environment)
+
+
+def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ...]]:
+    there = _allowed(machine)
     gpus = list(there.gpus)
     if request.gpu_ids:
         named = [text.strip() for text in request.gpu_ids.split(",")]
@@ -54,5 +69,5 @@ def _choose(request: JobRequest, there: Inventory) -> tuple[int, tuple[str, ...]
         raise DistError(
             "too_large", f"The number of GPUs is too large, {count}: {why.rstrip('.')}."
         )
-    narrowed = len(gpus) < len(there.gpus)
+    narrowed = len(gpus) < len(machine.gpus)
     return count, tuple(gpu.uuid for gpu in gpus) if narrowed else ()
