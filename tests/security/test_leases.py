@@ -6,6 +6,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jupyter_dist_server.common.files.shared_folder import FOLDER, folder, owner_notice
@@ -17,7 +18,13 @@ from jupyter_dist_server.jobs.schedule.board import posted, wants_of
 from jupyter_dist_server.placement.conflicts import unavailable
 from jupyter_dist_server.placement.request import PoolRequest
 
+from ..fake_nvml.build import State
+from ..fake_nvml.four_gpus import MACHINE as MACHINE_OF_FOUR
+from ..fake_nvml.four_gpus import NAMES
 from ..jobs.conftest import Child, leases  # noqa: F401
+from ..server.client import Client
+from ..server.stalls import check, configuration
+from ..server_driver import Server
 from . import stranger
 
 MACHINE = Inventory(tuple(Gpu(i, f"GPU-{i}", "H100", 80, f"0{i}", "9.0") for i in range(3)))
@@ -34,9 +41,9 @@ print("replaced", flush=True)
 sys.stdin.readline()
 """
 FLOOD = """
-folder, count = sys.argv[1], int(sys.argv[2])
+folder, count, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 held = open(folder + "/p-evil.holder", "w")
-held.write('{"gpus": ["GPU-2"], "pool": "p-evil"}')
+held.write('{"gpus": ["%s2"], "pool": "p-evil"}' % name)
 held.flush()
 fcntl.flock(held, fcntl.LOCK_EX)
 for i in range(count):
@@ -45,7 +52,7 @@ for i in range(count):
 kept = []
 for i in range(300):
     kept.append(open(f"{folder}/x-{i}.holder", "w"))
-    kept[-1].write('{"gpus": ["GPU-1"]}')
+    kept[-1].write('{"gpus": ["%s1"]}' % name)
     kept[-1].flush()
     fcntl.flock(kept[-1], fcntl.LOCK_EX)
 print("done", flush=True)
@@ -117,7 +124,7 @@ def test_whoever_made_a_gpus_file_cannot_lease_it_twice_by_that(shared: Path) ->
 
 
 def test_ten_thousands_of_files_stall_nobody(shared: Path) -> None:
-    other = stranger.begin(FLOOD, shared, 15000)
+    other = stranger.begin(FLOOD, shared, 15000, "GPU-")
     try:
         assert other.stdin and other.stdout and other.stdout.readline() == "done\n"
 
@@ -129,6 +136,40 @@ def test_ten_thousands_of_files_stall_nobody(shared: Path) -> None:
             assert holders(MACHINE)["GPU-2"].pool == "p-1"
     finally:
         stranger.end(other)
+
+
+def test_ten_thousands_of_files_neither_stall_a_server_nor_fill_its_memory(
+    shared: Path, fake_nvml_folder: Path, tmp_path: Path
+) -> None:
+    state, seen = State(tmp_path / "state"), tmp_path / "stalls"
+    state.write(**MACHINE_OF_FOUR)
+    (tmp_path / "config.py").write_text(configuration(seen))
+    variables = state.environment(fake_nvml_folder) | {FOLDER: str(shared)}
+    options = f"--config={tmp_path / 'config.py'}"
+    server = Server(tmp_path / "home", tmp_path, options, **variables)
+    client, process = Client(server), psutil.Process(server.process.pid)
+
+    def look() -> set[str]:
+        for _ in range(3):
+            leased = client.get("gpus")["leases"]
+            client.get("queue")
+            client.post("jobs/plan", {"command": ["true"], "gpus": 1})
+        return set(leased)
+
+    try:
+        assert look() == set()
+        seen.write_text("")  # what came before was the start
+        before = process.memory_info().rss
+        other = stranger.begin(FLOOD, shared, 15000, "GPU-fake-")
+        try:
+            assert other.stdin and other.stdout and other.stdout.readline() == "done\n"
+            assert look() == {NAMES[1]}
+        finally:
+            stranger.end(other)
+        assert process.memory_info().rss - before < 64 << 20
+        check(seen)
+    finally:
+        server.close()
 
 
 def test_one_bad_file_spoils_its_gpu_alone_and_its_owner_is_named(shared: Path) -> None:

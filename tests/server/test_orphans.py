@@ -1,0 +1,52 @@
+"""How the server looks after pools whose kernel has gone."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from jupyter_client.multikernelmanager import AsyncMultiKernelManager
+
+from jupyter_dist_server.common.protocol.attachment import SERVER, Owner
+from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.server import kernels
+from jupyter_dist_server.server.kernels import end_orphans
+
+from ..pool_driver import WarmManager, follow, request
+from ..waiting import PATIENCE
+
+
+class OddKernels(AsyncMultiKernelManager):
+    """Those of a provider that cannot tell of one kernel whether it is alive."""
+
+    def __contains__(self, kernel_id: object) -> bool:
+        return kernel_id == "odd"
+
+    def get_kernel(self, kernel_id: str) -> Any:
+        raise RuntimeError("the provider's mistake")
+
+
+async def test_a_kernel_that_cannot_be_asked_saves_no_other_pool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kernels, "_LOOK", 0.05)
+    monkeypatch.setattr(kernels, "_RESTART_TAKES", 0.0)
+    manager = WarmManager(owner=Owner(SERVER, 60.0))
+    odd = await manager.create(request(tmp_path, num_ranks=1, kernel_id="odd"))
+    gone = await manager.create(request(tmp_path, num_ranks=1, kernel_id="gone"))
+    for pool in (odd, gone):
+        await follow(pool)
+    serverapp = SimpleNamespace(kernel_manager=OddKernels())
+    looking = asyncio.create_task(end_orphans(serverapp, manager, 0.0))
+    try:
+        await asyncio.wait_for(gone.ended.wait(), PATIENCE)
+        assert gone.record.reason and gone.record.reason.code == "orphaned"
+        assert (odd.record.state, odd.record.orphaned) == (PoolState.RUNNING, None)
+        assert f"Checking the kernel of pool {odd.record.id} failed" in caplog.text
+        assert not looking.done()
+    finally:
+        looking.cancel()
+        await manager.stop_all()
