@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -188,7 +189,12 @@ class Nodes:
             try:
                 gpus = {self._config.ranks[rank].device for rank in link.node.ranks} - {"cpu"}
                 link.process = engine.start(
-                    link.node.name, command, theirs.fileno(), file, len(gpus)
+                    link.node.name,
+                    command,
+                    theirs.fileno(),
+                    file,
+                    len(gpus),
+                    self._environment(),
                 )
             except OSError as error:
                 ours.close()
@@ -208,6 +214,13 @@ class Nodes:
         else:
             reason = why_not_started(link.node.name, python, version(), log_tail(log))
             self._lose(link, "no agent started on {node}", reason)
+
+    def _environment(self) -> dict[str, str]:
+        """Return ours, without which GPUs the pool has on this node."""
+        environment = dict(os.environ)
+        environment.pop("CUDA_VISIBLE_DEVICES", None)
+        visible = self._config.visible
+        return environment | ({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
 
     def _take(self, link: _Link, line: bytes) -> None:
         try:

@@ -36,17 +36,20 @@ def main() -> NoReturn:
     # So that what is left if this process is killed is removed here, as any pool's is.
     pool = msgspec.structs.replace(orders, host=socket.gethostname(), boot=boot_id())
     from .agent import serve
+    from .node_lease import LeaseRequest
     from .starting import preload
 
+    asked = LeaseRequest(pool)  # meanwhile
     failure = preload()
+    lease = asked.wait()
     _sweep()
     folder = create_folder()
     try:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(folder / AGENT_SOCKET))
         listener.listen(64)
-        write_private(folder / CONFIG, pool)  # at last, see `_sweep`
-        serve(listener, [], failure, (0, said))
+        write_private(folder / CONFIG, lease.pool)  # at last, see `_sweep`
+        serve(listener, lease.descriptors, failure or lease.failure, (0, said))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)

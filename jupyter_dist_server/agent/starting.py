@@ -19,6 +19,7 @@ import psutil
 from ..common.folder import REMOTE_CHANNELS
 from ..common.processes import ProcessRef, call_ourselves
 from ..common.protocol.agent_messages import RankState, StartRanks
+from ..common.protocol.gpu_reference import GpuReference
 from ..common.protocol.nodes import RankAddress
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.rank_start import RankOrders
@@ -139,7 +140,7 @@ class Starter:
         self.generation, self.whole, self.ports = order.generation, order.whole, order.ports
         if not self.ranks:
             self.ranks = [
-                RankState(rank, device, time.time(), "dead")
+                RankState(rank, device, time.time(), "dead", gpu=self._gpu_of(rank))
                 for rank, device in enumerate(self._devices)
             ]
         self._begin(order.ranks)
@@ -150,12 +151,22 @@ class Starter:
 
     def _begin(self, chosen: Collection[int]) -> None:
         self.ranks = [
-            RankState(rank, self._devices[rank], time.time(), node=self._node_of(rank))
+            RankState(
+                rank,
+                self._devices[rank],
+                time.time(),
+                gpu=self._gpu_of(rank),
+                node=self._node_of(rank),
+            )
             if rank in chosen
             else self.ranks[rank]
             for rank in range(self._config.world_size)
         ]
         self._ordered.extend(rank for rank in chosen if rank in self.own)
+
+    def _gpu_of(self, rank: int) -> GpuReference | None:
+        """Return what the pool's record on the first node does not know."""
+        return self._config.ranks[rank].gpu if self._config.node else None
 
     def _node_of(self, rank: int) -> str:
         return next((node.name for node in self._nodes[1:] if rank in node.ranks), "")

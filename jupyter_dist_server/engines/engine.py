@@ -63,9 +63,15 @@ class Engine(Protocol):
         ...
 
     def start(
-        self, node: str, command: list[str], stream: int, log: BinaryIO, gpus: int
+        self,
+        node: str,
+        command: list[str],
+        stream: int,
+        log: BinaryIO,
+        gpus: int,
+        environment: Mapping[str, str],
     ) -> RemoteProcess:
-        """Start a process on a node, in our environment and working directory.
+        """Start a process on a node, in our working directory.
 
         Parameters
         ----------
@@ -79,6 +85,8 @@ class Engine(Protocol):
             For its stderr, and what the engine says.
         gpus : int
             How many it is to have, if the engine decides on that.
+        environment : mapping
+            Its environment; the engine may decide on ``CUDA_VISIBLE_DEVICES``.
 
         Raises
         ------

@@ -79,7 +79,13 @@ class Ray:
         return [Node(node.name, node.address, node.here, node.gpus) for node in answer.nodes]
 
     def start(
-        self, node: str, command: list[str], stream: int, log: BinaryIO, gpus: int
+        self,
+        node: str,
+        command: list[str],
+        stream: int,
+        log: BinaryIO,
+        gpus: int,
+        environment: Mapping[str, str],
     ) -> RemoteProcess:
         """Have an actor on a node run a command; a local relay stands for it."""
         orders = msgspec.json.encode(RelayOrders(node, gpus, command)).decode()
@@ -88,6 +94,7 @@ class Ray:
             stdin=stream,
             stdout=stream,
             stderr=log,
+            env=dict(environment),
             start_new_session=True,
         )
 

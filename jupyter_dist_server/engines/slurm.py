@@ -90,7 +90,13 @@ class Slurm:
         return nodes
 
     def start(
-        self, node: str, command: list[str], stream: int, log: BinaryIO, gpus: int
+        self,
+        node: str,
+        command: list[str],
+        stream: int,
+        log: BinaryIO,
+        gpus: int,
+        environment: Mapping[str, str],
     ) -> RemoteProcess:
         """Run a command on a node as a step of the job, with all of its GPUs there."""
         return subprocess.Popen(
@@ -98,6 +104,7 @@ class Slurm:
             stdin=stream,
             stdout=stream,
             stderr=log,
+            env=dict(environment),
             start_new_session=True,
         )
 

@@ -93,6 +93,11 @@ class Allocator:
         self._line: InLine | None = None
         """Our place in line."""
 
+    @property
+    def inventory(self) -> Inventory:
+        """The GPUs that may be used, as they were looked at last."""
+        return self._inventory
+
     async def now(self) -> Allocation:
         """Get GPUs at once.
 

@@ -116,11 +116,10 @@ class Spread:
                 f"can be used. There are GPUs on {', '.join(with_gpus)}: to use them, start "
                 "JupyterLab on a node with GPUs."
             )
-        if placed[0].gpu:
-            is_mapped = self._mapped(nodes[0].ranks)
-            whose = "named in --map" if is_mapped else f"that {self.engine} gives them"
+        if placed[0].gpu and not self._mapped(nodes[0].ranks):
             notices.append(
-                f"Ranks on other nodes use the GPUs {whose}, in that order; these are not leased."
+                f"Ranks on other nodes get free GPUs of those that {self.engine.capitalize()} has "
+                "given to the agent there."
             )
         return first | {
             "world_size": len(ranks),

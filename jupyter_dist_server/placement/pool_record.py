@@ -92,13 +92,13 @@ def assigned(placement: Placement, leased: str | None) -> dict[str, Any]:
         "leases": leased,
         "notices": list(placement.notices),
         "ranks": [
-            RankRecord(rank, rank, placement.device(rank), _gpu_reference(gpu))
+            RankRecord(rank, rank, placement.device(rank), gpu_reference(gpu))
             for rank, gpu in enumerate(placement.gpus)
         ],
     }
 
 
-def _gpu_reference(gpu: Gpu | None) -> GpuReference | None:
+def gpu_reference(gpu: Gpu | None) -> GpuReference | None:
     """Return what a rank's record says of its GPU."""
     if gpu is None:
         return None

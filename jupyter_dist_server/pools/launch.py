@@ -159,4 +159,6 @@ class Launch:
             node_python=self._request.node_python,
             nodes=nodes,
             keys=new_curve_keys() if nodes else None,
+            visible=(base | self._request.added_env).get("CUDA_VISIBLE_DEVICES"),
+            force=self._request.force,
         )

@@ -73,15 +73,20 @@ class HostServer:
 
     def start(self, **request: Any) -> dict[str, Any]:
         """Start a pool, and return it when it runs."""
-        pool = self.api("POST", "pools", request)
+        pool = self.settled(**request)
+        assert pool["state"] == "RUNNING", pool["reason"]
+        return pool
+
+    def settled(self, **request: Any) -> dict[str, Any]:
+        """Start a pool, and return it when it runs or has failed."""
+        pool: dict[str, Any] = self.api("POST", "pools", request)
 
         def is_settled() -> bool:
             pool.update(self.api("GET", f"pools/{pool['id']}"))
-            return pool["state"] not in ("PENDING", "CONFIGURING")
+            return pool["state"] in ("RUNNING", "FAILED")
 
         wait_for(is_settled, "the start of a pool")
-        assert pool["state"] == "RUNNING", pool["reason"]
-        return dict(pool)
+        return pool
 
     @contextlib.asynccontextmanager
     async def look(self, *what: str) -> AsyncIterator[WebSocketClientConnection]:

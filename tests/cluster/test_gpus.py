@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,11 +68,20 @@ def samplers(hosts: Hosts) -> int:
     return sum("gpus.sampler.process" in command for command in commands)
 
 
+def is_leased(hosts: Hosts, uuid: str) -> bool:
+    """Tell whether a GPU of the second host is leased."""
+    lock = Path(hosts.variables[FOLDER]) / f"{uuid}.lease"
+    return subprocess.run(hosts.command(2, "flock", "-n", str(lock), "true")).returncode != 0
+
+
 async def test_gpus_of_other_nodes_are_sampled_while_somebody_looks(
     server: HostServer, hosts: Hosts
 ) -> None:
     pool = server.start(nodes=2, num_ranks=4)
     assert samplers(hosts) == 0
+    uuids = [rank["gpu"]["uuid"] for rank in pool["ranks"]]
+    assert uuids == ["GPU-n1-0", "GPU-n1-1", "GPU-n2-0", "GPU-n2-1"]
+    assert is_leased(hosts, "GPU-n2-0") and is_leased(hosts, "GPU-n2-1")
     tell(hosts, 2, "1.utilization=77\nmemory_used=1073741824\n")
     async with server.look("gpus") as stream:
         frame = await read_until(stream, lambda f: f["type"] == "gpus" and f["nodes"])
@@ -95,9 +105,33 @@ async def test_gpus_of_other_nodes_are_sampled_while_somebody_looks(
 
         usage = await read_until(stream, is_complete)
         assert all(one["memory"] > 1 << 20 for one in usage["pools"][pool["id"]])
+        leased = await read_until(stream, lambda f: f["type"] == "gpus")
+        assert leased["leases"]["GPU-n2-0"]["pool"] == pool["id"]
         assert samplers(hosts) == 1
         gpus = server.api("GET", "gpus")
         assert gpus["samples"]["GPU-n2-1"]["utilization"] == 77
     wait_for(lambda: samplers(hosts) == 0, "the end of the sampler")
     past = server.api("GET", "gpus/history?gpu=GPU-n2-1&metrics=utilization")
     assert 77 in past["gpus"]["GPU-n2-1"]["utilization"]
+    server.api("DELETE", f"pools/{pool['id']}")
+    wait_for(lambda: not is_leased(hosts, "GPU-n2-1"), "the end of the lease")
+
+
+def test_gpus_that_others_have_on_another_node_are_not_taken(
+    server: HostServer, hosts: Hosts
+) -> None:
+    lock = Path(hosts.variables[FOLDER]) / "GPU-n2-0.lease"
+    with subprocess.Popen(
+        hosts.command(2, "flock", str(lock), "sh", "-c", "echo locked && exec cat"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout and other.stdout.readline() == b"locked\n"
+        pool = server.start(nodes=2, num_ranks=2)
+        assert pool["ranks"][1]["gpu"]["uuid"] == "GPU-n2-1"
+        server.api("DELETE", f"pools/{pool['id']}")
+        failed = server.settled(nodes=2, num_ranks=4)
+        assert failed["state"] == "FAILED"
+        assert failed["reason"]["code"] == "gpus_taken"
+        assert failed["reason"]["message"].startswith("On node n2: ")
+        assert "GPU 0" in failed["reason"]["message"]

@@ -9,6 +9,7 @@ import msgspec
 from ..processes import ProcessRef
 from .attachment import Attachment
 from .decoding import reader
+from .gpu_reference import GpuReference
 from .nodes import RankAddress
 from .reason import Reason
 from .sampler_messages import News as SamplerNews
@@ -154,6 +155,8 @@ class RankState(msgspec.Struct):
     """Why it is dead, in words."""
     stderr: list[str] = []
     """The last lines that it wrote, if it died unasked."""
+    gpu: GpuReference | None = None
+    """The GPU that it was given there, if it is on another node than the first."""
     node: str = ""
     """Which other node it is on, where pids are those of that node's; empty for the first one."""
 

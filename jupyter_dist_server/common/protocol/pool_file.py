@@ -63,6 +63,10 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     """On which of them this file is."""
     keys: CurveKeys | None = None
     """For connections between nodes."""
+    visible: str | None = None
+    """``CUDA_VISIBLE_DEVICES`` of the notebook, before this pool got its GPUs."""
+    force: bool = False
+    """Whether to use GPUs of other nodes in spite of processes that are not ours."""
 
     @property
     def own(self) -> list[int]:

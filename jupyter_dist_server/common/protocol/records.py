@@ -12,6 +12,7 @@ from msgspec import field
 
 from .agent_messages import Snapshot
 from .attachment import Attachment
+from .gpu_reference import GpuReference as GpuReference
 from .offers import InLine
 from .reason import Reason
 
@@ -31,15 +32,6 @@ class PoolState(str, Enum):
     def ended(self) -> bool:
         """Whether no process of the pool is left."""
         return self in (PoolState.CANCELLED, PoolState.FAILED, PoolState.COMPLETED)
-
-
-class GpuReference(msgspec.Struct, frozen=True):
-    """A physical GPU."""
-
-    index: int
-    label: str
-    uuid: str
-    name: str
 
 
 class RankRecord(msgspec.Struct):
@@ -175,7 +167,7 @@ class PoolRecord(msgspec.Struct):
             rank.pid, rank.start_ticks = said.pid, said.start_ticks
             rank.exit, rank.stderr = said.exit, said.stderr
             rank.cell_id = snapshot.last_cells.get(rank.rank, rank.cell_id)
-            rank.device = said.device
+            rank.device, rank.gpu = said.device, said.gpu or rank.gpu
         self.generation = snapshot.generation
         self.start_method, self.backend = snapshot.start_method, snapshot.backend
         self.attachments = snapshot.attachments
