@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from ..common.rank_specs import MAX_RANKS
+from ..engines.choice import LOCAL
+from ..engines.engine import Node
 from ..gpus.inventory import Gpu, Inventory
 from .assignment import CPU_RANKS
+from .cluster import Cluster
 from .request import MAX_SECONDS, PoolRequest
 
 NOT_OFFERED = {
-    "nodes": "the form shows one machine's GPUs",
-    "engine": "and so does what starts others",
-    "ranks_per_node": "as there is one",
-    "node_map": "as there is one",
-    "node_python": "as there is one",
+    "ranks_per_node": "for magics and scripts only",
+    "node_map": "for magics and scripts only",
+    "node_python": "for magics and scripts only",
     "performance": "for magics and scripts only",
     "map": "for magics and scripts only",
     "force": "overrides are for code, where readers see them",
@@ -53,7 +54,9 @@ _ADVANCED: dict[str, Any] = {"x-advanced": True}
 Field = dict[str, Any]
 
 
-def start_schema(found: Inventory, free: int, timeout: float) -> dict[str, Any]:
+def start_schema(
+    found: Inventory, free: int, timeout: float, cluster: Cluster | None = None
+) -> dict[str, Any]:
     """Return the JSON Schema of the requests that a form can make.
 
     Parameters
@@ -64,6 +67,8 @@ def start_schema(found: Inventory, free: int, timeout: float) -> dict[str, Any]:
         How many of them nobody has.
     timeout : float
         Seconds that a start may take if nothing is said.
+    cluster : Cluster or None
+        The nodes, if a pool may have several.
 
     Returns
     -------
@@ -85,6 +90,8 @@ def start_schema(found: Inventory, free: int, timeout: float) -> dict[str, Any]:
     }
     if gpus:
         fields |= _which_gpus(gpus)
+    if cluster:
+        fields |= _which_nodes(cluster)
     fields["backend"] = _choice(
         "Backend",
         "Backend of the process group. By default, it depends on the GPUs.",
@@ -104,6 +111,7 @@ def start_schema(found: Inventory, free: int, timeout: float) -> dict[str, Any]:
             "required": ["one_rank_per_gpu", "oversubscribe"],
             "properties": {"one_rank_per_gpu": {"const": True}, "oversubscribe": {"const": True}},
         },
+        **({"allOf": _over_nodes(cluster)} if cluster else {}),
     }
 
 
@@ -149,6 +157,55 @@ def _which_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:
             **_ADVANCED,
         ),
     }
+
+
+def _which_nodes(cluster: Cluster) -> dict[str, Field]:
+    name = cluster.engine.capitalize()
+    where = f"{name} job {cluster.job}" if cluster.job else f"{name} cluster"
+    return {
+        "engine": _choice(
+            "Run on",
+            f"Where ranks run: on the notebook's node, or also on others of the {where}.",
+            {LOCAL: "This node only", cluster.engine: where},
+            default=LOCAL,
+            **_ADVANCED,
+        ),
+        "nodes": _field(
+            "Nodes",
+            f"Number of nodes. By default all if ranks run on the {where}, otherwise one.",
+            "number",
+            type="integer",
+            minimum=1,
+            maximum=min(len(cluster.nodes), MAX_RANKS),
+            **{"x-notes": [_say_node(node) for node in cluster.nodes]},
+            **_ADVANCED,
+        ),
+    }
+
+
+def _say_node(node: Node) -> str:
+    gpus = f"{node.gpus} GPU{'s' * (node.gpus != 1)}" if node.gpus else "no GPU known"
+    return f"{node.name}{' (this node)' * node.here}: {gpus}"
+
+
+def _over_nodes(cluster: Cluster) -> list[Field]:
+    """Return what does not fit together, see `check_over_nodes`."""
+    several = {"required": ["nodes"], "properties": {"nodes": {"minimum": 2}}}
+    elsewhere = {"required": ["engine"], "properties": {"engine": {"const": cluster.engine}}}
+    not_here = {"engine": {"not": {"const": LOCAL}}}
+    # Those are of one machine.
+    no_gpus = {"gpu_ids": False}
+    return [
+        {"if": several, "then": {"properties": no_gpus | not_here}},
+        {"if": elsewhere, "then": {"properties": no_gpus}},
+        *(
+            {
+                "if": {"required": ["nodes"], "properties": {"nodes": {"const": count}}},
+                "then": {"properties": {"num_ranks": {"minimum": count}}},
+            }
+            for count in range(2, min(len(cluster.nodes), MAX_RANKS) + 1)
+        ),
+    ]
 
 
 def _whose_gpus(gpus: tuple[Gpu, ...]) -> dict[str, Field]:

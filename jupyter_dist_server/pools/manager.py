@@ -57,6 +57,8 @@ class PoolManager:
         the last `_KEPT` of those without a kernel.
     zygotes : ZygoteRegistry
         The warm ones.
+    engine : str
+        As given.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class PoolManager:
         self.zygotes = ZygoteRegistry(keep_warm)
         raise_limit()  # also for the pools that we adopt
         self._watch = watch
-        self._engine = engine
+        self.engine = engine
         self._owner = owner or Owner()
         self._listeners: set[Listener] = set()
         self._removal_listeners: set[Callable[[str], None]] = set()
@@ -122,7 +124,7 @@ class PoolManager:
             limit = await asyncio.to_thread(allowed_limit, request.time_limit, is_given)
             request = replace(request, time_limit=limit)
             record = new_record(request)
-            here, nodes = await asyncio.to_thread(spread, request, self._engine)
+            here, nodes = await asyncio.to_thread(spread, request, self.engine)
             allocator = Allocator(here, record)
             allocation = await allocator.now()
             fields = nodes.fields(allocation.fields) if nodes else allocation.fields

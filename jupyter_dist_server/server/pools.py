@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 from ..common.errors import DistError
 from ..common.rank_specs import MAX_RANKS
 from ..jobs.leases.lease import holders
+from ..placement.cluster import Cluster, cluster_around
 from ..placement.conflicts import unavailable
 from ..placement.request import MAX_SECONDS, PoolRequest, as_integer
 from ..placement.request_schema import start_schema
@@ -19,6 +21,9 @@ from ..pools.pool import Pool
 from .base import DistHandler, StatusHandler
 from .gpus.handlers import GpuHandler
 from .kernels import complete_request
+
+_CLUSTER_PATIENCE = 5.0
+"""Seconds within which a cluster tells its nodes, for the start form."""
 
 MAX_WAIT = 60.0
 """Seconds for which a call may wait for news of a pool."""
@@ -202,7 +207,15 @@ class StartSchemaHandler(GpuHandler):
         leases = await asyncio.to_thread(holders, found)
         reasons = unavailable(PoolRequest(), leases, self.feed.telemetry.processes, ())
         free = sum(gpu.uuid not in reasons for gpu in found.gpus)
-        self.finish(start_schema(found, free, self.settings["jupyter_dist_start_timeout"]))
+        timeout = self.settings["jupyter_dist_start_timeout"]
+        self.finish(start_schema(found, free, timeout, await self._cluster()))
+
+    async def _cluster(self) -> Cluster | None:
+        asking = asyncio.to_thread(cluster_around, os.environ, self.manager.engine)
+        try:
+            return await asyncio.wait_for(asking, _CLUSTER_PATIENCE)
+        except asyncio.TimeoutError:  # the form is of use without
+            return None
 
 
 def accept(handler: DistHandler, pool: Pool) -> None:

@@ -266,4 +266,24 @@ describe('StartForm', () => {
     press('Start');
     expect(choices()).toEqual([{ num_ranks: 2 }]);
   });
+
+  it('offers the nodes of a cluster, and says what each has', async () => {
+    await showForm();
+    press('More options');
+    expect(host.textContent).toContain('n1 (this node): 4 GPUsn2: 2 GPUs');
+    const engine = [...host.querySelectorAll('select')].find(
+      ({ labels }) => labels[0].textContent === 'Run on'
+    );
+    act(() => {
+      if (engine) {
+        engine.value = 'slurm';
+        engine.dispatchEvent(new Event('change', { bubbles: true }));
+      }
+    });
+    write('Nodes', '3');
+    expect(errors()).toEqual(['Enter a number from 1 to 2.']);
+    write('Nodes', '2');
+    press('Start');
+    expect(choices()).toEqual([{ num_ranks: 3, engine: 'slurm', nodes: 2 }]);
+  });
 });

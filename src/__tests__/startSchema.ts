@@ -28,6 +28,21 @@ export const SCHEMA: IStartSchema = {
       ]
     }),
     oversubscribe: makeField('flag', 'Share', { default: false }),
+    engine: makeField('choice', 'Run on', {
+      default: 'local',
+      oneOf: [
+        { const: 'local', title: 'This node only' },
+        { const: 'slurm', title: 'Slurm job 4711' }
+      ],
+      ...advanced
+    }),
+    nodes: makeField('number', 'Nodes', {
+      type: 'integer',
+      minimum: 1,
+      maximum: 2,
+      'x-notes': ['n1 (this node): 4 GPUs', 'n2: 2 GPUs'],
+      ...advanced
+    }),
     min_free_memory: makeField('bytes', 'Free memory', {
       minimum: 1,
       ...advanced

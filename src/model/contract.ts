@@ -226,6 +226,8 @@ export interface IStartField {
   'x-widget': StartWidget;
   /** Whether it stands below "More options". */
   'x-advanced'?: boolean;
+  /** What is shown below it, a line each. */
+  'x-notes'?: string[];
 }
 
 /** What a pool can be asked for on this machine; the fields in the order of the form. */

@@ -9,8 +9,10 @@ import jsonschema
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.engines.engine import Node
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.placement import request
+from jupyter_dist_server.placement.cluster import Cluster, cluster_around
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.placement.request_schema import NOT_OFFERED, start_schema
 
@@ -24,12 +26,22 @@ MACHINES = {
     "mig": Inventory((*GPUS, PART)),
     "cpu": Inventory(reason="There is no GPU."),
 }
+CLUSTER = Cluster(
+    "slurm",
+    "4711",
+    (
+        Node("n1", "10.0.0.1", True, 2),
+        Node("n2", "10.0.0.2", False, 1),
+        Node("n3", "10.0.0.3", False),
+    ),
+)
 on_every_machine = pytest.mark.parametrize("machine", MACHINES)
 ANYTHING: list[Any] = [
     *(0, 1, 2, 5, -1, 0.5, 10**30, True, False, "", "gloo", "0", "2:1", "best", "A=B", "x\0y"),
     *([], [0], [1, 0], ["2:1"], [0, 0], [None], [7], {}, {"A": "b"}, {"": "b"}, {"A": 1}),
     *({"A=B": "c"}, {"A": "b\0"}, {"0": 1}, *request.BACKENDS, *request.PLACEMENTS),
     *request.START_METHODS,
+    *("local", "slurm", 3),
 ]
 
 
@@ -54,13 +66,15 @@ def allows(schema: dict[str, Any], body: dict[str, Any]) -> bool:
 
 
 def test_no_field_is_forgotten() -> None:
-    offered = list(schema_of("gpus")["properties"])
+    offered = list(start_schema(MACHINES["gpus"], 2, 120.0, CLUSTER)["properties"])
     assert sorted([*offered, *NOT_OFFERED]) == sorted(PoolRequest.__dataclass_fields__)
     assert offered == [
         *(
             "num_ranks",
             "gpu_ids",
             "placement",
+            "engine",
+            "nodes",
             "backend",
             "one_rank_per_gpu",
             "oversubscribe",
@@ -105,6 +119,24 @@ def test_a_machine_without_gpus_is_asked_nothing_about_them() -> None:
     assert schema["properties"]["num_ranks"]["default"] == 2
 
 
+def test_nodes_are_offered_in_a_cluster() -> None:
+    schema = start_schema(MACHINES["gpus"], 2, 120.0, CLUSTER)
+    engine, nodes = (schema["properties"][name] for name in ("engine", "nodes"))
+    assert engine["oneOf"] == [
+        {"const": "local", "title": "This node only"},
+        {"const": "slurm", "title": "Slurm job 4711"},
+    ]
+    assert nodes["maximum"] == 3
+    assert nodes["x-notes"] == ["n1 (this node): 2 GPUs", "n2: 1 GPU", "n3: no GPU known"]
+    for alone in (start_schema(MACHINES["gpus"], 2, 120.0), schema_of("cpu")):
+        assert not {"engine", "nodes"} & set(alone["properties"])
+
+
+def test_there_is_no_cluster_without_an_engine() -> None:
+    assert cluster_around({}, "") is None
+    assert cluster_around({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n1"}, "local") is None
+
+
 def test_as_many_ranks_as_free_gpus_are_offered() -> None:
     for free, ranks in ((2, 2), (1, 1), (0, 1)):
         assert schema_of("gpus", free)["properties"]["num_ranks"]["default"] == ranks
@@ -132,8 +164,11 @@ def test_what_is_refused_of_a_field_the_schema_does_not_allow(machine: str) -> N
             assert not allows(schema, {name: value}), (name, value)
 
 
-def test_fields_together_are_accepted_if_and_only_if_they_are_allowed() -> None:
-    schema = schema_of("mig")
+@pytest.mark.parametrize("cluster", [None, CLUSTER], ids=["one node", "nodes"])
+def test_fields_together_are_accepted_if_and_only_if_they_are_allowed(
+    cluster: Cluster | None,
+) -> None:
+    schema = start_schema(MACHINES["mig"], 2, 120.0, cluster)
     values = {
         name: [value for value in ANYTHING if allows(schema, {name: value})]
         for name in schema["properties"]

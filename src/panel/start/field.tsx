@@ -38,6 +38,11 @@ export function Field(props: IFieldProps): JSX.Element {
   return (
     <div className="jp-dist-Field" title={field.description}>
       <Widget {...props} id={id} aria={aria} />
+      {field['x-notes']?.map(note => (
+        <p key={note} className="jp-dist-quiet">
+          {note}
+        </p>
+      ))}
       <span id={`${id}description`} hidden>
         {field.description}
       </span>
