@@ -52,6 +52,7 @@ class EchoPool:
         self._world_size = config.world_size
         self._session = Session(key=config.key.encode())
         self._context: zmq.Context[Socket] = zmq.Context()
+        self._context.set(zmq.MAX_SOCKETS, self._context.get(zmq.SOCKET_LIMIT))
 
     async def serve(self) -> None:
         """Open all sockets, say so, and answer for ever."""
