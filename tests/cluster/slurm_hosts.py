@@ -6,6 +6,7 @@ import secrets
 import shutil
 import subprocess
 
+from ..network import free_port
 from ..waiting import wait_for
 from .hosts import Hosts, why_no_hosts
 
@@ -23,7 +24,7 @@ SlurmctldPidFile={base}/run/slurmctld.pid
 SlurmdPidFile={base}/run/slurmd-%n.pid
 SlurmctldLogFile={base}/log/slurmctld.log
 SlurmdLogFile={base}/log/slurmd-%n.log
-SlurmctldPort=16817
+SlurmctldPort={port}
 SlurmdPort=16818
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -51,7 +52,7 @@ def start_slurm(hosts: Hosts) -> None:
     """Start Slurm, and wait until its nodes are there."""
     nodes = "\n".join(NODE.format(net=hosts.net, number=number) for number in hosts.numbers)
     conf = hosts.base / "slurm.conf"
-    conf.write_text(CONF.format(base=hosts.base, net=hosts.net, nodes=nodes))
+    conf.write_text(CONF.format(base=hosts.base, net=hosts.net, nodes=nodes, port=free_port()))
     hosts.variables["SLURM_CONF"] = str(conf)
     for name in ("state", *(f"spool-n{number}" for number in hosts.numbers)):
         (hosts.base / name).mkdir()
