@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +133,36 @@ def test_a_cell_that_fails_keeps_its_trace(two: Notebook) -> None:
     assert result.status == "error" and "ZeroDivisionError" in result.error
     assert "Trace of all ranks: profile-cell-" in result.shown, result.shown
     assert "of the cell" in result.lines[0]
+
+
+def test_a_profiler_that_fails_is_not_the_cells_failure(two: Notebook) -> None:
+    """The cell has ended torch's profiler itself, so that ending it after a step fails."""
+    result = two.ok(
+        "%%distributed --profile --steps 1\nif rank:\n    torch.autograd._disable_profiler()\n"
+        "step(torch.ones(4, 10))\nprint('went on')"
+    )
+    assert "went on" in result.shown
+    assert re.search(r"^Rank 1 could not be profiled: \S.*profiler", result.shown, re.M)
+    assert "Traceback" not in result.shown
+    assert re.search(r"^0 ", result.text, re.M) and not re.search(r"^1 ", result.text, re.M)
+
+
+def test_a_script(two: Notebook, tmp_path: Path) -> None:
+    script = tmp_path / "late.py"
+    script.write_text(
+        "import os, sys, time\nimport torch\nimport torch.distributed as dist\n\n\n"
+        "def load(seconds):\n    time.sleep(seconds)\n\n\n"
+        "dist.init_process_group('gloo')\nfor _ in range(4):\n"
+        "    load(float(sys.argv[1]) * int(os.environ['RANK']))\n"
+        "    dist.all_reduce(torch.ones(3))\ndist.destroy_process_group()\n"
+    )
+    result = two.ok(f"%dist_run --profile {script} 0.5")
+    first = result.lines[0]
+    assert "of the cell is waiting: rank 1 arrives " in first, result.shown
+    assert re.search(r" because of (`time\.sleep`, )?late\.py line 7\.", first), result.shown
+    assert "Trace of all ranks: profile-cell-" in result.shown
+    for options in ("--steps 3", "--profile --steps 0"):
+        assert two.refused(f"%dist_run {options} {script} 0") == "bad_option"
 
 
 def test_mistakes(two: Notebook) -> None:

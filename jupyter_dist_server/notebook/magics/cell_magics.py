@@ -24,7 +24,7 @@ from ..ran_cells import RanCell
 from ..script_code import script_code
 from .base import DistMagics
 from .options import no_options, parse, plain_usage, unquoted
-from .profile_report import profile_options, reported
+from .profile_report import can_profile, profile_options, reported
 
 OUR_MAGICS = re.compile(
     r"\s*(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx)\b"
@@ -61,9 +61,7 @@ class CellMagics(DistMagics):
     @argument("-q", "--quiet", action="store_true", help="show errors only")
     @argument("-o", "--out", metavar="NAME", help="store the results of each rank in a variable")
     @argument("--timeout", type=float, metavar="S", help="stop the cell after this many seconds")
-    @argument("--profile", action="store_true", help="show why the cell is slow, rank by rank")
-    @argument("--steps", type=int, metavar="N", help="profile the first N optimizer steps only")
-    @argument("--memory", action="store_true", help="profile allocations too")
+    @can_profile
     @cell_magic
     def distributed(self, line: str, cell: str) -> None:
         """Run the cell on all ranks.
@@ -150,6 +148,7 @@ class CellMagics(DistMagics):
     )
     @argument("-m", "--module", action="store_true", help="run a module, as python -m does")
     @argument("-r", "--ranks", default="", help="some ranks, such as 0,2 or ::2; default: all")
+    @can_profile
     @argument("script", help="the path of the script, or with -m the name of the module")
     @argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     @line_magic
@@ -158,14 +157,17 @@ class CellMagics(DistMagics):
 
         The script runs as ``__main__``, with its arguments in ``sys.argv``. It does not see the
         ranks' variables. With ``-i`` it does, and the ranks keep the variables that it sets.
+        ``--profile`` shows why it is slow, as for a cell.
 
         Examples::
 
             %dist_run train.py --lr 0.1
             %dist_run -m package.train --lr 0.1
             %dist_run -i --ranks 0,1 train.py
+            %dist_run --profile --steps 20 train.py --lr 0.1
         """
         options = parse(self.dist_run, line)
+        how = Options(limit=self.output_limit, profile=profile_options(options))
         self.pool.require()
         code = script_code(
             options.script,
@@ -174,7 +176,11 @@ class CellMagics(DistMagics):
             keep=options.interactive,
         )
         script = RanCell("", [], why=f"%dist_run {line}: run this script with torchrun.")
-        self._run(code, options.ranks, noted=script)
+        with ExitStack() as after:
+            if how.profile:
+                chosen = self.pool.choose(options.ranks)
+                after.enter_context(reported(self.pool, chosen, self._count()))
+            self._run(code, options.ranks, how, noted=script)
 
     def _lines_above(self, body: str) -> int:
         """Return how many lines of the notebook's cell are above the body of its magic."""

@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from IPython.core.error import UsageError
+from IPython.core.magic_arguments import argument
 from IPython.display import display
 
 from ...client.profiles import profiles_of
@@ -23,9 +25,22 @@ from ..merged_trace import merge
 from ..session.current_pool import CurrentPool
 from .status import aligned
 
+Magic = TypeVar("Magic")
+
+
+def can_profile(magic: Magic) -> Magic:
+    """Give a magic the options with which it profiles what it runs."""
+    for option in (
+        argument("--memory", action="store_true", help="profile allocations too"),
+        argument("--steps", type=int, metavar="N", help="profile the first N optimizer steps only"),
+        argument("--profile", action="store_true", help="show why it is slow, rank by rank"),
+    ):
+        option(magic)
+    return magic
+
 
 def profile_options(options: argparse.Namespace) -> ProfileOptions | None:
-    """Return how a cell is to be profiled; `None` is not at all.
+    """Return how a cell or script is to be profiled; `None` is not at all.
 
     Raises
     ------

@@ -41,6 +41,7 @@ class Recording:
         self._optimizer: Any = None
         self._hook: Any = None
         self._is_on = False
+        self._failure: Exception | None = None
         self.sampler = Sampler()
         self.started = self.ended = 0.0
         self.steps: list[float] = []
@@ -57,7 +58,15 @@ class Recording:
         self.sampler.start()
 
     def stop(self) -> None:
-        """End; whatever was recorded stays."""
+        """End; whatever was recorded stays.
+
+        Raises
+        ------
+        Exception
+            What torch's profiler raised, now or when enough steps were recorded.
+        """
+        if self._failure:
+            raise self._failure
         if not self._is_on:
             return
         self._is_on = False
@@ -82,4 +91,7 @@ class Recording:
             return
         self.steps.append(time.time())
         if len(self.steps) == self._most_steps:
-            self.stop()
+            try:
+                self.stop()
+            except Exception as error:  # the user's `optimizer.step()` has no part in it
+                self._failure = error

@@ -1,4 +1,4 @@
-"""Which line of the cell the main thread is at, looked at many times a second.
+"""Which line of the cell or script the main thread is at, looked at many times a second.
 
 torch's profiler knows operations of torch. What else takes time, such as `time.sleep` or a
 function of the user's, is known from here.
@@ -7,14 +7,16 @@ function of the user's, is known from here.
 from __future__ import annotations
 
 import sys
+import sysconfig
 import threading
 import time
 from functools import cache
-from types import CodeType
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 from ...common.flight_recorder import is_cell, place_at
 from ..evidence import called_at
+from ..script import run_code
 
 _PERIOD = 0.005
 """Seconds from one look to the next."""
@@ -59,14 +61,31 @@ class Sampler:
         main = threading.main_thread().ident or 0
         self._seen.append((time.time(), None, 0, 0))
         while not self._ended.wait(_PERIOD):
-            frame = sys._current_frames().get(main)
-            while frame is not None and not is_cell(frame.f_code.co_filename):
-                frame = frame.f_back
+            frame = _users_frame(sys._current_frames().get(main))
             if frame is None:
                 self._seen.append((time.time(), None, 0, 0))
             else:
                 self._seen.append((time.time(), frame.f_code, frame.f_lineno, frame.f_lasti))
             del frame  # it holds all variables of the cell's functions
+
+
+def _users_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost frame of a cell's code, or else of a script and its modules."""
+    own = None
+    while frame is not None and frame.f_code is not run_code.__code__:
+        if is_cell(frame.f_code.co_filename):
+            return frame
+        if own is None and _is_own(frame.f_code.co_filename):
+            own = frame
+        frame = frame.f_back
+    return own if frame is not None else None
+
+
+@cache
+def _is_own(filename: str) -> bool:
+    """Tell whether a file is part of no package that is installed."""
+    installed = (sysconfig.get_path("stdlib"), "<")
+    return not filename.startswith(installed) and "-packages/" not in filename
 
 
 def _name(code: CodeType, line: int, at: int) -> str:
