@@ -15,6 +15,7 @@ const ROOMS = {
   notebook: ['model', 'words', 'ui'],
   outputs: ['model', 'words', 'ui'],
   timeline: ['model', 'words', 'ui'],
+  profile: ['model', 'words', 'ui'],
   queue: ['model', 'words', 'ui']
 };
 

@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from . import fanout, report, why
+from . import fanout, recorder, report, why
 from .case import SYSTEMS
 from .peers import PEERS, install
 from .systems import Kernel, Kernels, Ours, OursServed
@@ -52,7 +52,8 @@ def main() -> None:
     print(report.results(records, [peer.name for peer in PEERS]) + "\n")
     if Ours.name in names:
         print(report.fan_out(fanout.measure()) + "\n")
-        print(report.why(why.measure()))
+        print(report.why(why.measure()) + "\n")
+        print(report.recorder(recorder.measure()))
 
 
 def _case(name: str, size: int, python: str) -> report.Record:

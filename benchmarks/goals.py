@@ -146,9 +146,6 @@ ROWS = (
     Row("stop_collective_ms", "Stop in a collective that lacks a rank, ms", (Bound(1000),)),
     Row("stop_stuck_s", "Stop of a rank in C code that holds the GIL, s", (Bound(5),)),
     Row("why_ms", "`%dist_why` while a rank is missing in a barrier, ms", (Bound(2000),)),
-    Row("recorded_us", "`dist.all_reduce` of one element within a cell, µs"),
-    Row("unrecorded_us", "the same without torch's flight recorder, µs"),
-    Row("checked_us", "the same with `--check`, µs"),
     Row("blocked_ratio", "`pass` while the server hangs ÷ before", _UNCHANGED),
     Row("blocked_worst_ms", "maximum of these, ms"),
 )

@@ -178,30 +178,11 @@ def stopping(system: System, sizes: Sizes) -> Values:
 
 
 def explaining(system: System, sizes: Sizes) -> Values:
-    """How long `%dist_why` takes, and what it costs each collective that this can be told."""
+    """How long `%dist_why` takes."""
     if not isinstance(system, Ours):
         return {}
     system.run("if rank == 0:\n    work = dist.barrier(async_op=True)")
-    values = {"why_ms": median_ms(lambda: system.front.run("%dist_why"), 3)}
-    kinds = {
-        "recorded_us": "",
-        "unrecorded_us": "--env TORCH_FR_BUFFER_SIZE=0",
-        "checked_us": "--check",
-    }
-    for key, options in kinds.items():
-        for cell in (system.shutdown_cell, f"%dist_init -n {system.size} {options}"):
-            system.front.run(cell, 120)
-        said = system.run(REDUCE.format(sizes.trials)).ranks_that_said("US")
-        values[key] = float(said[0])
-    return values
-
-
-REDUCE = (
-    "import time\nt = torch.ones(1)\ntimes = []\nfor _ in range(20 * {}):\n"
-    "    begun = time.perf_counter()\n    dist.all_reduce(t)\n"
-    "    times.append(time.perf_counter() - begun)\n"
-    "print(f'US{{rank}}={{1e6 * sorted(times)[len(times) // 2]:.0f}}.')"
-)
+    return {"why_ms": median_ms(lambda: system.front.run("%dist_why"), 3)}
 
 
 def wrong_lines(text: str, ranks: int, lines: int) -> int:

@@ -15,6 +15,7 @@ import psutil
 
 from .fanout import Cost, per_rank
 from .goals import ROWS, Columns
+from .recorder import WITHOUT, Blocks
 from .systems import Kernels, Ours, OursServed
 
 Record = dict[str, Any]
@@ -111,6 +112,23 @@ def why(times: Mapping[int, float]) -> str:
     """Return how long a verdict takes for so many ranks."""
     rows = [[str(ranks), f"{taken:.1f}"] for ranks, taken in times.items()]
     return table(["echo ranks", "ms until it is known why they wait"], rows)
+
+
+def recorder(blocks: Blocks) -> str:
+    """Return what a collective takes with and without the recorder, and what that adds."""
+    rows = []
+    for kind, times in blocks.items():
+        more = [one - other for one, other in zip(times, blocks[WITHOUT], strict=True)]
+        added = "–" if kind == WITHOUT else _spread(more)
+        rows.append([kind, _spread(times), added])
+    heads = ["`dist.all_reduce` of one element", "µs", "µs more than without, block by block"]
+    return table(heads, rows)
+
+
+def _spread(values: Sequence[float]) -> str:
+    """Return the median, and where the middle half of the values is."""
+    first, middle, last = statistics.quantiles(values, n=4)
+    return f"{middle:.1f} ({first:.1f} to {last:.1f})"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -18,6 +18,7 @@ import { queuePlugin } from './panel/queue/plugin';
 import { ranksPlugin } from './panel/ranks/plugin';
 import { runningPlugin } from './panel/running';
 import { statusBarPlugin } from './panel/statusBar';
+import { profilePlugin } from './profile/plugin';
 import { jobNotebookPlugin } from './queue/details/notebookPlugin';
 import { detailsPlugin } from './queue/details/plugin';
 import { submitPlugin } from './queue/submit/plugin';
@@ -50,5 +51,6 @@ export default [
   toolbarPlugin,
   modePlugin,
   cellsPlugin,
-  timelinePlugin
+  timelinePlugin,
+  profilePlugin
 ];

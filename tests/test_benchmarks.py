@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks import fanout, report, why
+from benchmarks import fanout, recorder, report, why
 from benchmarks.case import run_case
 from benchmarks.goals import ROWS, Columns
 from benchmarks.measures import Sizes, wrong_lines
@@ -29,7 +29,7 @@ def test_a_system_is_measured(name: str) -> None:
     if name == "N kernels":
         expected -= {"warm_s", "pull_mib_s", "push_mib_s", "death_ms", "replace_s"}
         expected -= {"stop_collective_ms", "stop_stuck_s"}
-        expected -= {"why_ms", "recorded_us", "unrecorded_us", "checked_us"}
+        expected -= {"why_ms"}
     assert set(values) == expected
     assert all(value > 0 for key, value in values.items() if key not in ("wrong_lines", "rest_mib"))
 
@@ -50,6 +50,13 @@ def test_fan_out_reaches_all_ranks() -> None:
 def test_verdicts_are_timed() -> None:
     times = why.measure((2, 70), looks=1)
     assert list(times) == [2, 70] and "| 70 | " in report.why(times)
+
+
+def test_the_recorder_is_measured_beside_pools_without_it() -> None:
+    blocks = recorder.measure(blocks=3, calls=20)
+    assert list(blocks) == list(recorder.KINDS)
+    assert all(len(times) == 3 and min(times) > 0 for times in blocks.values())
+    assert report.recorder(blocks).count("\n") == 4
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ export namespace CommandIDs {
   export const openPanel = 'jupyter-dist:open-panel';
   export const showQueue = 'jupyter-dist:show-queue';
   export const openTimeline = 'jupyter-dist:open-timeline';
+  export const openTrace = 'jupyter-dist:open-trace';
   export const startPool = 'jupyter-dist:start-pool';
   export const attachPool = 'jupyter-dist:attach-pool';
   export const stopPool = 'jupyter-dist:stop-pool';

@@ -11,6 +11,7 @@ import {
 } from '@jupyterlab/ui-components';
 import React from 'react';
 
+import { download } from '../ui/download';
 import { METRICS, RANGES, nameMetric } from './metrics';
 import type { ChartMetric } from './metrics';
 import { SELECTIONS } from './selection';
@@ -124,7 +125,7 @@ export function fillToolbar(
       onClick={() =>
         timeline.picture().toBlob(blob => {
           if (blob) {
-            save(blob, `gpus-${stamp()}.png`);
+            download(blob, `gpus-${stamp()}.png`);
           }
         })
       }
@@ -136,7 +137,7 @@ export function fillToolbar(
       tooltip={trans.__('Save the visible values as a table')}
       enabled={model.gpus.length > 0}
       onClick={() =>
-        save(
+        download(
           new Blob([makeTable(model)], { type: 'text/csv' }),
           `gpus-${stamp()}.csv`
         )
@@ -180,14 +181,4 @@ function Choice({ label, value, options, choose }: IChoiceProps): JSX.Element {
       ))}
     </HTMLSelect>
   );
-}
-
-/** Have the browser save a file. */
-function save(blob: Blob, name: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  // The download has begun by then, and keeps what it needs.
-  setTimeout(() => URL.revokeObjectURL(link.href));
 }

@@ -27,6 +27,9 @@ from .status import aligned
 
 Magic = TypeVar("Magic")
 
+TRACE = "application/vnd.jupyter-dist.trace+json"
+"""What JupyterLab with our extension shows as a link and a button."""
+
 
 def can_profile(magic: Magic) -> Magic:
     """Give a magic the options with which it profiles what it runs."""
@@ -108,9 +111,10 @@ def _link(name: str) -> None:
     perfetto = "https://ui.perfetto.dev"
     link = f'<a href="{quote(name)}" download="{escape(name)}">{escape(name)}</a>'
     viewer = f'<a href="{perfetto}" target="_blank" rel="noopener">{perfetto}</a>'
-    shown = {
+    shown: dict[str, object] = {
         "text/plain": f"Trace of all ranks: {name} (open it in {perfetto})",
         "text/html": f"Trace of all ranks: {link} (open it in {viewer})",
+        TRACE: {"file": name},
     }
     display(shown, raw=True)
 

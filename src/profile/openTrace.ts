@@ -1,0 +1,71 @@
+import { Notification, showErrorMessage } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+import type { Contents } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { download } from '../ui/download';
+import { askPerfetto, PERFETTO, sendTrace } from './perfetto';
+
+/**
+ * Show a trace in Perfetto; where its page is out of reach, download the trace and say so.
+ */
+export async function openTrace(
+  path: string,
+  contents: Contents.IManager,
+  settings: ServerConnection.ISettings,
+  trans: TranslationBundle
+): Promise<void> {
+  // At once: browsers let pages open windows only as long as a click is fresh.
+  const viewer = window.open(PERFETTO);
+  const name = PathExt.basename(path);
+  try {
+    const [trace, answer] = await Promise.all([
+      load(path, contents, settings),
+      viewer ? askPerfetto(viewer) : 'blocked'
+    ]);
+    if (viewer && answer === 'ready') {
+      sendTrace(viewer, trace, name);
+      return;
+    }
+    if (answer === 'closed') {
+      return;
+    }
+    viewer?.close();
+    download(new Blob([trace], { type: 'application/gzip' }), name);
+    Notification.warning(
+      answer === 'blocked'
+        ? trans.__(
+            'The browser blocked the window of %1, so %2 was downloaded. Allow pop-ups for this page, or open the file in Perfetto.',
+            PERFETTO,
+            name
+          )
+        : trans.__(
+            '%1 did not respond, so %2 was downloaded. Open the file in Perfetto on a machine with internet access.',
+            PERFETTO,
+            name
+          ),
+      { autoClose: false }
+    );
+  } catch (error) {
+    viewer?.close();
+    // Menus would say nothing.
+    await showErrorMessage(
+      trans.__('“%1” cannot be opened', name),
+      error instanceof Error ? error : String(error)
+    );
+  }
+}
+
+async function load(
+  path: string,
+  contents: Contents.IManager,
+  settings: ServerConnection.ISettings
+): Promise<ArrayBuffer> {
+  const url = await contents.getDownloadUrl(path);
+  const response = await ServerConnection.makeRequest(url, {}, settings);
+  if (!response.ok) {
+    throw new Error(`${response.status} ${response.statusText}`.trim());
+  }
+  return response.arrayBuffer();
+}

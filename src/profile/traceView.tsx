@@ -1,0 +1,75 @@
+import type { IRenderMime } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Button, ReactWidget } from '@jupyterlab/ui-components';
+import React from 'react';
+
+/** What the kernel shows below a profiled cell: the name of the trace, which is beside the notebook. */
+export const TRACE = 'application/vnd.jupyter-dist.trace+json';
+
+const NAME = /^profile-cell-\d+\.json\.gz$/;
+
+/** Whether a file is called as the traces of cells are. */
+export function isTrace(name: string): boolean {
+  return NAME.test(name);
+}
+
+/**
+ * The trace of a profiled cell: a link that downloads it, and a button that opens it.
+ */
+export class TraceView extends ReactWidget implements IRenderMime.IRenderer {
+  constructor(
+    private readonly _resolver: IRenderMime.IResolver | null,
+    private readonly _open: (path: string) => void,
+    private readonly _trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('jp-dist-Trace');
+  }
+
+  async renderModel({ data }: IRenderMime.IMimeModel): Promise<void> {
+    const { file } = { ...(data[TRACE] as { file?: unknown } | null) };
+    // A notebook may be anybody's: nothing but a trace is opened.
+    this._name = typeof file === 'string' && isTrace(file) ? file : '';
+    this._path = this._url = '';
+    this.update();
+    if (this._name && this._resolver) {
+      this._path = await this._resolver.resolveUrl(this._name);
+      this._url = await this._resolver.getDownloadUrl(this._path);
+      this.update();
+    }
+  }
+
+  protected render(): JSX.Element | null {
+    const { _name: name, _path: path, _trans: trans } = this;
+    if (!name) {
+      return null;
+    }
+    return (
+      <>
+        <span>{trans.__('Trace of all ranks:')}</span>
+        {this._url ? (
+          <a href={this._url} download={name}>
+            {name}
+          </a>
+        ) : (
+          <span>{name}</span>
+        )}
+        {path && (
+          <Button
+            small
+            title={trans.__(
+              'Open the trace at ui.perfetto.dev, which reads it in the browser and sends it nowhere.'
+            )}
+            onClick={() => this._open(path)}
+          >
+            {trans.__('Open in Perfetto')}
+          </Button>
+        )}
+      </>
+    );
+  }
+
+  private _name = '';
+  private _path = '';
+  private _url = '';
+}
