@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
 
+from ..common.protocol.profile_messages import Lanes, RankLanes
 from ..common.protocol.records import PoolRecord, RankRecord
 from .manager import PoolManager
 from .pool import Pool
 
 KEEP = 3600.0
 """Seconds for which it is known what a rank did: the longest range of the panel's timeline."""
+MOST_PROFILED = 20
+"""Cells of which it is kept what their ranks did when."""
 MOST = 20_000
 """No more stretches are kept, however quick the cells and however many the ranks."""
 
@@ -27,6 +32,8 @@ class Stretch:
     start: float
     end: float | None = None
     """`None` while it lasts."""
+    lanes: Lanes | None = None
+    """What the rank did when, if that was profiled."""
 
 
 @dataclass(slots=True)
@@ -99,6 +106,7 @@ class CellHistory:
         self._notebooks: dict[str, tuple[str | None, str]] = {}
         """By pool: the kernel and the path."""
         self._count = 0
+        self._profiled: deque[CellRun] = deque(maxlen=MOST_PROFILED)
         manager.listen(self._on_change, self._on_removal)
 
     def since(self, version: int = 0) -> list[ShownCell]:
@@ -111,6 +119,24 @@ class CellHistory:
             news.append(cell)
         news.sort(key=lambda cell: cell.stretches[0].start)
         return [cell.shown() for cell in news]
+
+    def note_lanes(self, pool_id: str, told: Iterable[RankLanes]) -> None:
+        """Note what ranks of a pool did when in a cell; one that is not known is left out."""
+        begun = {one.rank: one for one in told}
+        for cell in reversed([cell for (pool, _), cell in self._cells.items() if pool == pool_id]):
+            theirs = [s for s in cell.stretches if s.rank in begun and _holds(s, begun[s.rank])]
+            for stretch in theirs:
+                stretch.lanes = begun.pop(stretch.rank).lanes
+            if theirs:
+                self._keep_lanes(cell)
+
+    def _keep_lanes(self, cell: CellRun) -> None:
+        if all(cell is not one for one in self._profiled):
+            if len(self._profiled) == MOST_PROFILED:
+                for stretch in self._profiled[0].stretches:
+                    stretch.lanes = None
+            self._profiled.append(cell)
+        self._touch(cell)
 
     def _on_change(self, pool: Pool) -> None:
         record = pool.record
@@ -169,3 +195,8 @@ class CellHistory:
             forgotten.append(key)
         for key in forgotten:
             del self._cells[key]
+
+
+def _holds(stretch: Stretch, told: RankLanes) -> bool:
+    """Tell whether a rank was busy with that cell while it was profiled."""
+    return stretch.start <= told.end and (stretch.end is None or told.start <= stretch.end)

@@ -280,3 +280,11 @@ def dump_recorded(lines: bool) -> list[bytes]:
     names = ("_dump_fr_trace", "_dump_nccl_trace")
     dumps = (getattr(_distributed_c10d, name, None) for name in names)
     return [dump(True, lines, False) for dump in dumps if dump]
+
+
+def profiler_runs() -> bool:
+    """Tell whether a profiler of torch runs in this thread, whoever has started it."""
+    import torch
+
+    runs: bool = torch.autograd._profiler_enabled()
+    return runs

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..common.version import version
 from .base import DistHandler, StatusHandler
-from .cells import CellsHandler
+from .cells import CellsHandler, LanesHandler
 from .execute import ExecuteHandler
 from .gpus.export_handlers import GpuCsvHandler, GpuLinesHandler
 from .gpus.handlers import GpuHistoryHandler, GpusHandler
@@ -85,6 +85,7 @@ ROUTES: list[tuple[str, type[Any]]] = [
     (_POOL + "/verdict", VerdictHandler),
     (_POOL + "/variables", VariablesHandler),
     (_POOL + "/check", CheckHandler),
+    (_POOL + "/lanes", LanesHandler),
     (_RANK + "/stack", StackHandler),
     (_RANK + "/log", LogHandler),
     (r"jupyter-dist/cells", CellsHandler),

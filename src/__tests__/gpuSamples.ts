@@ -99,7 +99,8 @@ export function makeCell(
       rank,
       gpu: `GPU-${rank}`,
       start,
-      end
+      end,
+      lanes: null
     })),
     ...changes
   };

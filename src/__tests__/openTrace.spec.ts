@@ -11,7 +11,7 @@ import { CommandIDs } from '../model/tokens';
 import { askPerfetto, PERFETTO } from '../profile/perfetto';
 import { profilePlugin } from '../profile/plugin';
 import { TRACE } from '../profile/traceView';
-import { dialogSays, until } from './samples';
+import { dialog, dialogSays, until } from './samples';
 
 const NAME = 'profile-cell-4.json.gz';
 
@@ -89,9 +89,15 @@ function make({
     getDownloadUrl: (path: string) => Promise.resolve(`http://lab/${path}`)
   };
   const serverSettings = ServerConnection.makeSettings({
+    baseUrl: 'http://lab/',
     fetch: input => {
       asked.push((input as Request).url);
-      return Promise.resolve(new Response('trace', { status }));
+      return Promise.resolve({
+        ok: status === 200,
+        status,
+        statusText: 'Not Found',
+        arrayBuffer: () => Promise.resolve(new ArrayBuffer(5))
+      } as Response);
     }
   });
   void profilePlugin.activate(
@@ -174,7 +180,7 @@ describe('Open in Perfetto', () => {
     const done = commands.execute(CommandIDs.openTrace);
     await dialogSays('cannot be opened');
     expect(viewer.closed).toBe(true);
-    document.querySelector<HTMLElement>('.jp-Dialog .jp-mod-accept')?.click();
+    dialog()?.querySelector('button')?.click();
     await done;
   });
 

@@ -6,8 +6,8 @@ import { Scale } from '../timeline/scale';
 const [NOTHING, BAND, GRID, BOTH] = [...'.bg#'].map(letter =>
   letter.charCodeAt(0)
 );
-const WAITS = [...'wwww'].map(letter => letter.charCodeAt(0));
-const behind = [NOTHING, BAND, GRID, BOTH, ...WAITS];
+const LANES = [...'wwwwccccccccmmmmmmmm'].map(letter => letter.charCodeAt(0));
+const behind = [NOTHING, BAND, GRID, BOTH, ...LANES];
 const area = [...'aA+*'].map(letter => letter.charCodeAt(0));
 
 type Curve = Partial<ICurves['curves'][0]>;
@@ -47,6 +47,7 @@ function paint(
         top: 5,
         bands: [],
         waits: [],
+        lanes: [],
         colours: { line: '', area },
         ...curve
       })),
@@ -101,6 +102,26 @@ describe('the curves', () => {
     const waits = [{ start: 3, end: 5 }];
     const { lines } = paint([{ bands, waits }]);
     expect(lines?.[0]).toBe('.bbwwb..');
+  });
+
+  it('have what most of each pixel was in a profiled cell', () => {
+    const bands = [{ start: 0, end: 8 }];
+    const lanes = [
+      {
+        compute: [[1, 2.6]],
+        communication: [[3, 3.2]],
+        waiting: [
+          [2.6, 3],
+          [3.2, 6],
+          [7.9, 20]
+        ]
+      }
+    ] as const;
+    const { lines } = paint([{ bands, lanes }]);
+    expect(lines?.[0]).toBe('bccwwwbb');
+    expect(paint([{ bands, lanes }], { isOverlay: true }).lines?.[0]).toBe(
+      '........'
+    );
   });
 
   it('are all in one row, with nothing but the lines, if that is wanted', () => {

@@ -20,7 +20,13 @@ function follow() {
   stream.received.emit(makeGpusMessage());
   const told = (...spans: [number, number | null][]) => {
     const other = makeCell('b', [], { pool: 'p2' });
-    other.stretches.push({ rank: 0, gpu: 'GPU-2', start: 1, end: 2 });
+    other.stretches.push({
+      rank: 0,
+      gpu: 'GPU-2',
+      start: 1,
+      end: 2,
+      lanes: null
+    });
     const cells = [makeCell('a', spans), other];
     stream.received.emit({ type: 'cells', complete: true, cells });
   };

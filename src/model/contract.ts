@@ -129,6 +129,19 @@ export interface IStretch {
   start: number;
   /** Null while it lasts. */
   end: number | null;
+  /** Null unless the cell was profiled. */
+  lanes: ILanes | null;
+}
+
+/** Times from, to, in Unix seconds. */
+export type Spans = readonly (readonly [number, number])[];
+
+/** What a rank did when. */
+export interface ILanes {
+  compute: Spans;
+  communication: Spans;
+  /** For other ranks. */
+  waiting: Spans;
 }
 
 /** One execution of a cell, on the ranks of one pool. */

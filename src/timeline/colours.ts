@@ -2,8 +2,11 @@ import { colourOf } from '../ui/meters';
 
 const RANKS = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/** What is behind a curve, a bit each: a cell that ran then, a line of the grid, a rank that waited. */
-export const [BAND, GRID, WAIT] = [1, 2, 4];
+/**
+ * What is behind a curve, a bit each: a cell that ran then, a line of the grid, a rank that waited, and
+ * what it did otherwise in a cell that was profiled.
+ */
+export const [BAND, GRID, WAIT, COMPUTE, COMMUNICATION] = [1, 2, 4, 8, 16];
 
 /** Colours of pixels as they lie in an `ImageData`, by what is behind the curve. */
 export type Pixels = readonly number[];
@@ -57,9 +60,13 @@ export function readColours(node: HTMLElement): IColours {
   const band = mix('var(--jp-brand-color1)', 11);
   const grid = mix('var(--jp-border-color1)', 35);
   const wait = mix('var(--jp-warn-color1)', 30);
-  const layers = [...Array(8).keys()].map(bits => [
+  const compute = mix('var(--jp-success-color1)', 30);
+  const communication = mix('var(--jp-info-color1)', 40);
+  const layers = [...Array(32).keys()].map(bits => [
     ...(bits & BAND ? [band] : []),
     ...(bits & WAIT ? [wait] : []),
+    ...(bits & COMPUTE ? [compute] : []),
+    ...(bits & COMMUNICATION ? [communication] : []),
     ...(bits & GRID ? [grid] : [])
   ]);
   const curve = (colour: string): ICurveColours => {

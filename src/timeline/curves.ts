@@ -1,6 +1,7 @@
-import type { IStretch } from '../model/contract';
-import { BAND, GRID, WAIT } from './colours';
+import type { ILanes, IStretch } from '../model/contract';
+import { BAND, COMMUNICATION, COMPUTE, GRID, WAIT } from './colours';
 import type { IColours, ICurveColours, Pixels } from './colours';
+import { mostOfPixels } from './lanes';
 import type { Column } from './recording';
 import { indexOf } from './scale';
 import type { Scale } from './scale';
@@ -14,6 +15,8 @@ export interface ICurve {
   bands: readonly Pick<IStretch, 'start' | 'end'>[];
   /** When they waited in a collective. */
   waits: readonly Pick<IStretch, 'start' | 'end'>[];
+  /** What they did in cells that were profiled. */
+  lanes: readonly ILanes[];
   colours: ICurveColours;
 }
 
@@ -112,11 +115,13 @@ export function paintCurves(
 }
 
 /** Behind several curves nobody could tell whose it is. */
-const NOTHING = { bands: [], waits: [] };
+const NOTHING = { bands: [], waits: [], lanes: [] };
+/** What is behind a pixel, by the lane that most of its time is in. */
+const BEHIND = [COMPUTE, COMMUNICATION, WAIT];
 
 /** What is behind each pixel of a curve. */
 function layersOf(
-  { bands, waits }: Pick<ICurve, 'bands' | 'waits'>,
+  { bands, waits, lanes }: Pick<ICurve, 'bands' | 'waits' | 'lanes'>,
   { scale, grid }: ICurves,
   width: number
 ) {
@@ -133,6 +138,13 @@ function layersOf(
     if (right > 0) {
       layers.fill(layer, Math.max(0, left), right);
     }
+  }
+  if (lanes.length) {
+    mostOfPixels(lanes, scale, width).forEach((lane, x) => {
+      if (lane >= 0) {
+        layers[x] = BAND | BEHIND[lane];
+      }
+    });
   }
   for (const time of grid) {
     layers[Math.round(scale.place(time))] |= GRID;

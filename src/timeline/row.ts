@@ -13,6 +13,7 @@ import { labelWithNode, sayLeaseholder } from '../words/gpuWords';
 import type { IColours } from './colours';
 import type { IRowWords } from './scene';
 import { element } from './element';
+import { lanesIn, sayLanes } from './lanes';
 import { formatTop, sayMetric, topOf, valueFormat } from './metrics';
 import type { TimelineModel } from './model';
 
@@ -37,7 +38,7 @@ export class Row {
 
   /** Name the element, and tell what is to be drawn; `index` is the cursor's place in the values. */
   update(colours: IColours, index: number | null): IRowWords {
-    const { metric, pools, current, recording, cells } = this._model;
+    const { metric, pools, current, recording, cells, view } = this._model;
     const { uuid } = this._gpu;
     const reading = pools.telemetry.gpu(uuid);
     const seats = seatsOn(uuid, pools.pools.values(), current.pool);
@@ -58,6 +59,7 @@ export class Row {
     const write = valueFormat(metric, this._trans);
     const say = (value: number | null) => (value === null ? '–' : write(value));
     const latest = say(values.at(-1) ?? null);
+    const lanes = lanesIn(cells.on(uuid), view);
     const pointed = index === null ? null : (values[index] ?? null);
     const top = topOf(metric, this._gpu, reading.values);
     this._set('title', `${shortName(this._gpu)}\n${who}`.trim());
@@ -67,7 +69,8 @@ export class Row {
         this._name,
         who,
         sayMetric(metric, latest, this._trans),
-        this._trans.__('memory: %1', memory)
+        this._trans.__('memory: %1', memory),
+        sayLanes(lanes, view, this._trans)
       ])
     );
     return {
@@ -82,6 +85,7 @@ export class Row {
       top,
       bands: cells.on(uuid),
       waits: this._model.waits.on(uuid),
+      lanes,
       colours: colours.curve(ranks[0])
     };
   }

@@ -9,6 +9,7 @@ import type { IColours } from './colours';
 import { Chart, finish } from './chart';
 import { element } from './element';
 import { Fold } from './fold';
+import { Legend } from './legend';
 import type { TimelineModel } from './model';
 import { sayNothing, sayTrouble } from './notes';
 import type { INothing } from './notes';
@@ -39,6 +40,7 @@ export class Timeline extends Widget {
       jump,
       moved: () => this._schedule()
     });
+    this._legend = new Legend(this.node, model, _trans);
     this._fold = new Fold(this.node, model, _trans);
     this.node.addEventListener('keydown', this._onKey);
     this._chart.body.addEventListener('scroll', () => this._schedule());
@@ -139,6 +141,7 @@ export class Timeline extends Widget {
       this._note.textContent = trouble;
     }
     this._note.hidden = !trouble;
+    this._legend.update();
     this._fold.update();
     const nothing = sayNothing(pools, this._trans);
     this._chart.node.hidden = nothing !== null;
@@ -215,6 +218,7 @@ export class Timeline extends Widget {
   private readonly _note: HTMLElement;
   private readonly _empty: HTMLElement;
   private readonly _chart: Chart;
+  private readonly _legend: Legend;
   private readonly _fold: Fold;
   /** Null until they are read anew. */
   private _colours: IColours | null = null;

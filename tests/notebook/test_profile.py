@@ -135,16 +135,27 @@ def test_a_cell_that_fails_keeps_its_trace(two: Notebook) -> None:
     assert "of the cell" in result.lines[0]
 
 
-def test_a_profiler_that_fails_is_not_the_cells_failure(two: Notebook) -> None:
-    """The cell has ended torch's profiler itself, so that ending it after a step fails."""
+@pytest.mark.parametrize("steps", ["", " --steps 1"])
+def test_a_profiler_that_fails_is_not_the_cells_failure(two: Notebook, steps: str) -> None:
+    """With one of its own, the cell ends ours; a rank whose trace was written then would crash."""
     result = two.ok(
-        "%%distributed --profile --steps 1\nif rank:\n    torch.autograd._disable_profiler()\n"
-        "step(torch.ones(4, 10))\nprint('went on')"
+        f"%%distributed --profile{steps}\nif rank:\n    with torch.profiler.profile() as own:\n"
+        "        torch.ones(3)\nstep(torch.ones(4, 10))\nprint('went on')"
     )
-    assert "went on" in result.shown
-    assert re.search(r"^Rank 1 could not be profiled: \S.*profiler", result.shown, re.M)
+    assert "went on" in result.text
+    why = "the cell used a profiler of torch itself, which ended this one."
+    assert f"\nRank 1 could not be profiled: RuntimeError: {why}\n" in result.shown
     assert "Traceback" not in result.shown
     assert re.search(r"^0 ", result.text, re.M) and not re.search(r"^1 ", result.text, re.M)
+    assert two.ok("%%distributed\nrank").text.split() == ["[0]", "0", "[1]", "1"], "both live"
+
+
+def test_a_profiler_that_runs_already_is_left_alone(two: Notebook) -> None:
+    two.ok("%%distributed\nown = torch.profiler.profile()\nown.start()")
+    result = two.ok("%%distributed --profile\nx = torch.ones(9) + 1")
+    why = "a profiler of torch was running before the cell"
+    assert f"Ranks 0-1 could not be profiled: RuntimeError: {why}." in result.shown
+    two.ok("%%distributed\nown.stop()\nassert 'aten::add' in own.key_averages().table()")
 
 
 def test_a_script(two: Notebook, tmp_path: Path) -> None:

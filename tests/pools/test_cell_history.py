@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.protocol.attachment import Owner
+from jupyter_dist_server.common.protocol.profile_messages import Lanes, RankLanes
 from jupyter_dist_server.common.protocol.records import GpuReference, PoolRecord, RankRecord
 from jupyter_dist_server.pools import cell_history
 from jupyter_dist_server.pools.cell_history import CellHistory
@@ -91,6 +92,37 @@ def test_a_cell_ends_with_its_rank() -> None:
     dead.state, dead.since = "dead", NOW - 15
     one.pool.change()
     assert one.shown() == [(6, 0, NOW - 20, NOW - 15)]
+
+
+def test_lanes_are_kept_with_the_cell_that_was_profiled() -> None:
+    one = Followed()
+    lanes = Lanes(compute=[(NOW - 19, NOW - 18.5)], communication=[], waiting=[])
+    one.note(0, "busy", 6, NOW - 20)
+    one.note(1, "busy", 6, NOW - 20)
+    one.note(0, "idle", 6, NOW - 18)
+    one.note(0, "busy", 7, NOW - 10)
+    seen = one.history.version
+    told = [RankLanes(rank=rank, start=NOW - 19, end=NOW - 18.5, lanes=lanes) for rank in (0, 1, 5)]
+    one.history.note_lanes("p-1", told)
+    (six,) = one.history.since(seen)
+    assert [stretch.lanes for stretch in six.stretches] == [lanes, lanes]
+    assert all(s.lanes is None for cell in one.history.since()[1:] for s in cell.stretches)
+    one.history.note_lanes("p-2", told)
+    assert one.history.since(one.history.version) == []
+
+
+def test_the_lanes_of_old_cells_are_forgotten() -> None:
+    one = Followed()
+    lanes = Lanes(compute=[], communication=[], waiting=[])
+    for cell in range(cell_history.MOST_PROFILED + 1):
+        begun = NOW - 1000 + cell * 10
+        one.note(0, "busy", cell, begun)
+        one.note(0, "idle", cell, begun + 5)
+        told = RankLanes(rank=0, start=begun + 1, end=begun + 2, lanes=lanes)
+        one.history.note_lanes("p-1", [told])
+        one.history.note_lanes("p-1", [told])
+    kept = [cell.stretches[0].lanes is not None for cell in one.history.since()]
+    assert kept == [False] + [True] * cell_history.MOST_PROFILED
 
 
 async def test_a_cell_of_a_pool_that_is_let_go_has_an_end() -> None:

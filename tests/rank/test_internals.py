@@ -83,6 +83,7 @@ NAMES: list[tuple[Any, str, str]] = [
     (c10d.ProcessGroupGloo, "_set_default_timeout", "a script's time limit stays after it"),
     (c10d.ProcessGroupGloo, "options", "a script's time limit stays after it"),
     (c10d.ProcessGroupGloo._Options, "_timeout", "a script's time limit stays after it"),
+    (torch.autograd, "_profiler_enabled", "a cell that profiles itself ends its rank"),
     (torch.autograd.graph, "_engine_run_backward", "a stop does not know ranks in backward()"),
     *[(rpc, f"_{name}_current_rpc_agent", RPC) for name in ("get", "reset")],
     (rpc, "_is_current_rpc_agent_set", RPC),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.flight_recorder import TorchEntry
-from jupyter_dist_server.rank.profile.intervals import common, length, union, without
+from jupyter_dist_server.common.intervals import coarse, common, length, union, without
 from jupyter_dist_server.rank.profile.reduction import reduce
 from jupyter_dist_server.rank.profile.sampler import Sample
 from jupyter_dist_server.rank.profile.trace import read_trace
@@ -36,6 +36,8 @@ def test_sets_of_moments() -> None:
     assert without(some, [(-1, 0.5), (1, 2), (5.5, 9)]) == [(0.5, 1), (2, 3), (5, 5.5)]
     assert common(some, [(2, 5.5)]) == [(2, 3), (5, 5.5)]
     assert common(some, []) == [] and length(some) == 4
+    assert coarse([(0, 1), (3, 4), (5, 6), (9, 10)], 2) == [(0, 6), (9, 10)]
+    assert coarse(some, 2) == some and coarse([], 1) == []
 
 
 def test_kernels_of_nccl() -> None:

@@ -61,14 +61,17 @@ async def test_cells_are_known_while_they_run_and_after_their_pool(client: Clien
         "name": "",
         "cell": None,
         "cell_id": None,
-        "stretches": [{"rank": 0, "gpu": None, "start": rank["since"], "end": None}],
+        "stretches": [{"rank": 0, "gpu": None, "start": rank["since"], "end": None, "lanes": None}],
     }
     assert cells_of(client, pool_id) == [done, running]
     client.post(f"pools/{pool_id}/interrupt", {}, 202)
     await asyncio.to_thread(work.join)
     idle = client.wait_until(pool_id, lambda pool: states(pool) == ["idle", "idle"])
-    ended = {"rank": 0, "gpu": None, "start": rank["since"], "end": idle["ranks"][0]["since"]}
-    known = [done, running | {"stretches": [ended]}]
+    ended = running["stretches"][0] | {"end": idle["ranks"][0]["since"]}
+    lanes = {"compute": [[rank["since"], ended["end"]]], "communication": [], "waiting": []}
+    about = {"start": rank["since"], "end": ended["end"], "lanes": lanes}
+    client.post(f"pools/{pool_id}/lanes", {"ranks": [{"rank": 0, **about}]}, 200)
+    known = [done, running | {"stretches": [ended | {"lanes": lanes}]}]
     assert cells_of(client, pool_id) == known
 
     client.raw("DELETE", f"api/kernels/{kernel}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from jupyter_dist_server.common.protocol.profile_messages import (
     CollectiveTime,
+    LanesRequest,
     RankProfile,
     Spent,
 )
+from jupyter_dist_server.verdicts.slow.lanes import lanes
 from jupyter_dist_server.verdicts.slow.lateness import waiting
 from jupyter_dist_server.verdicts.slow.report import remarks, rows, verdict
 
@@ -140,3 +143,28 @@ def test_the_table() -> None:
     made[0] = RankProfile(**{**_fields(made[0]), "steps": 2, "memory": 2048})
     assert remarks(made)[0].endswith("2 on rank 0, 3 on rank 1, 3 on rank 2.")
     assert rows(made)[1][-1] == "2 KiB"
+
+
+def test_lanes_are_what_each_rank_did_when() -> None:
+    made = {
+        rank: msgspec.structs.replace(
+            profile,
+            computing=[(0.0, 0.03)],
+            communicating=[(time.begin, time.end) for time in profile.collectives],
+        )
+        for rank, profile in profiles(LATE).items()
+    }
+    first, late, _ = lanes(made)
+    assert (first.rank, first.start, first.end) == (0, 0.0, pytest.approx(3 * STEP))
+    assert first.lanes.compute == [(0.0, 0.03)]
+    assert first.lanes.waiting[0] == pytest.approx((0.04, 0.07))
+    assert first.lanes.communication[0] == pytest.approx((0.07, 0.08))
+    assert late.lanes.waiting == [] and late.lanes.communication[0] == pytest.approx((0.07, 0.08))
+
+
+def test_lanes_of_many_ranks_are_a_small_message() -> None:
+    begins = [[0.04 + rank / 10_000 for rank in range(128)]] * 300
+    told = LanesRequest(lanes(profiles(begins)))
+    text = msgspec.json.encode(told)
+    assert len(text) < 2**20, "the server takes no more"
+    assert msgspec.json.decode(text, type=LanesRequest) == told

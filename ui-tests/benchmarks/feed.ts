@@ -130,7 +130,8 @@ export class Feed {
       rank,
       gpu,
       start: start + rank / 100,
-      end: isBusy ? null : this._time + rank / 100
+      end: isBusy ? null : this._time + rank / 100,
+      lanes: null
     }));
     return {
       type: 'cells',

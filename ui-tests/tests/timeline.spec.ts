@@ -278,6 +278,33 @@ test.describe('on a pretend machine', () => {
     });
     await page.request.delete(`jupyter-dist/pools/${(await pool()).id}`);
   });
+
+  test('what ranks did in a profiled cell', async ({
+    page,
+    panel,
+    notebooks
+  }) => {
+    await notebooks.open('slow.ipynb', [
+      '%%distributed --profile\nimport time\nfor _ in range(3):\n    time.sleep(rank)\n    dist.all_reduce(torch.ones(3))'
+    ]);
+    await panel.start(2);
+    await panel.expectRunning(2);
+    await notebooks.run(0);
+    const timeline = new Timeline(page);
+    await timeline.open();
+    await timeline.root
+      .getByLabel('Range', { exact: true })
+      .selectOption('last 1 minute');
+    await expect(
+      timeline.root.getByText('Profiled cells, most of the time:')
+    ).toBeVisible();
+    const waited =
+      /rank 0 .*profiled: compute .* waiting for other ranks [23]\.\d\d s$/;
+    await expect(
+      timeline.curves.getByRole('img', { name: waited })
+    ).toBeVisible();
+    await timeline.expectAccessible();
+  });
 });
 
 test('a machine without GPUs', async ({ page }) => {

@@ -5,10 +5,12 @@ Times are in seconds; moments are in seconds since 1970.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from ..intervals import Interval
+from ..rank_specs import MAX_RANKS
 from .rank_messages import RankReply, RankRequest
 
 SpentOn = Literal["annotation", "input", "gpu", "place"]
@@ -70,6 +72,10 @@ class RankProfile(RankReply, frozen=True, kw_only=True):
     """Collectives and messages, also while something else was done."""
     exposed: float = 0.0
     """The part of that in which nothing else was done."""
+    computing: list[Interval] = msgspec.field(default_factory=list)
+    """When that was; times that are close to each other are one."""
+    communicating: list[Interval] = msgspec.field(default_factory=list)
+    """When it did nothing but communicate, or wait for other ranks."""
     spent: list[Spent] = msgspec.field(default_factory=list)
     """What most of the time was spent on."""
     collectives: list[CollectiveTime] = msgspec.field(default_factory=list)
@@ -77,3 +83,31 @@ class RankProfile(RankReply, frozen=True, kw_only=True):
     """Collectives that are not listed, as there are too many."""
     memory: int = 0
     """The most bytes that torch had allocated at one time; 0 if it was not recorded."""
+
+
+Moment = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+Spans = Annotated[list[tuple[Moment, Moment]], msgspec.Meta(max_length=500)]
+
+
+class Lanes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a rank did when, in the steps of a cell that were profiled."""
+
+    compute: Spans
+    communication: Spans
+    waiting: Spans
+    """For other ranks."""
+
+
+class RankLanes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The lanes of one rank, and when its steps began and ended."""
+
+    rank: int
+    start: Moment
+    end: Moment
+    lanes: Lanes
+
+
+class LanesRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a notebook tells its server of a cell that was profiled."""
+
+    ranks: Annotated[list[RankLanes], msgspec.Meta(max_length=MAX_RANKS)]

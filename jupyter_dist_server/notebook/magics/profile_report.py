@@ -20,6 +20,7 @@ from ...common.errors import DistError
 from ...common.protocol.profile_messages import RankProfile
 from ...common.protocol.rank_messages import ProfileOptions
 from ...common.rank_specs import name_ranks
+from ...verdicts.slow.lanes import lanes
 from ...verdicts.slow.report import remarks, rows, verdict
 from ..merged_trace import merge
 from ..session.current_pool import CurrentPool
@@ -94,6 +95,7 @@ def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
         print(verdict(good))
         print("\n".join(aligned(rows(good))))
         print(" ".join(remarks(good)))
+        pool.tell_lanes(lanes(good))
     for sentence in _missing(ranks, said):
         print(sentence, file=sys.stderr)
     if traces:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...client.client import PoolClient
 from ...common.errors import DistError
+from ...common.protocol.profile_messages import RankLanes
 from ...common.protocol.rank_messages import RankStatus
 from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import parse_ranks
@@ -239,6 +240,11 @@ class CurrentPool:
         record, _ = self.require()
         self.attach()  # its server may have gone meanwhile
         return self._owner.extend(record.id, seconds)
+
+    def tell_lanes(self, told: list[RankLanes]) -> None:
+        """Have what ranks did in a profiled cell shown in the timeline."""
+        if self._record:
+            self._owner.tell_lanes(self._record.id, told)
 
     def keep_connected(self, call: Future[Any]) -> None:
         """Hear of a call to its end, also if ranks are replaced meanwhile."""

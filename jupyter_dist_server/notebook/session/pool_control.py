@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ...common.errors import DistError
+from ...common.protocol.profile_messages import RankLanes
 from ...common.protocol.records import PoolRecord, PoolState
 from ...placement.request import PoolRequest
 from ...pools.discovery import Found, find_pools
@@ -55,6 +56,9 @@ class Control(Protocol):
 
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
         """Let a pool run longer than its time limit, and count its idle time anew."""
+
+    def tell_lanes(self, pool_id: str, told: list[RankLanes]) -> None:
+        """Have what ranks did in a profiled cell shown in the timeline, if there is one."""
 
     def forget(self) -> None:
         """Keep nothing that makes the next start quicker."""
@@ -105,6 +109,9 @@ class LocalControl:
         pool = self._manager.get(pool_id)
         await pool.commands.extend(seconds)
         return deepcopy(pool.record)
+
+    def tell_lanes(self, pool_id: str, told: list[RankLanes]) -> None:
+        """Do nothing: without a server, there is no timeline."""
 
     def forget(self) -> None:
         """Drop the zygotes."""

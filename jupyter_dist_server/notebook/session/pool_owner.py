@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -10,6 +11,7 @@ from dataclasses import replace
 
 from ...common.errors import DistError
 from ...common.protocol.attachment import KERNEL
+from ...common.protocol.profile_messages import RankLanes
 from ...common.protocol.records import PoolRecord
 from ...placement.request import PoolRequest
 from ..loop_thread import LoopThread
@@ -136,6 +138,11 @@ class PoolOwner:
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
         """Let a pool run longer than its time limit, and count its idle time anew."""
         return self._control.extend(pool_id, seconds)
+
+    def tell_lanes(self, pool_id: str, told: list[RankLanes]) -> None:
+        """Have what ranks did in a profiled cell shown in the timeline; the report is enough."""
+        with contextlib.suppress(DistError):
+            self._control.tell_lanes(pool_id, told)
 
     def forget(self) -> None:
         """Keep nothing that makes the next start quicker."""

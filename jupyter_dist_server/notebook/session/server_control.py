@@ -19,6 +19,7 @@ import msgspec
 
 from ...common.errors import DistError
 from ...common.peers import CAN_TELL, listener_uid, user_name
+from ...common.protocol.profile_messages import LanesRequest, RankLanes
 from ...common.protocol.records import PoolRecord
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
 from ...jobs.store.job import JOB
@@ -165,6 +166,11 @@ class ServerControl:
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
         """Let a pool run longer."""
         return self._record("POST", f"pools/{pool_id}/extend", {"time": seconds})
+
+    def tell_lanes(self, pool_id: str, told: list[RankLanes]) -> None:
+        """Have what ranks did in a profiled cell shown in the timeline."""
+        body = msgspec.to_builtins(LanesRequest(told))
+        self._call("POST", f"pools/{pool_id}/lanes", body, _FIND_TIMEOUT)
 
     def forget(self) -> None:
         """Drop the server's zygotes."""

@@ -40,7 +40,7 @@ class ProfileHandlers(LongAnswers):
             recording = Recording(options)
             recording.start()
         except Exception as error:  # of torch's profiler
-            _LOG.exception("The cell cannot be profiled.")
+            _LOG.info("The cell cannot be profiled.", exc_info=True)  # the report says so
             self._why_not = describe(error)
             if recording is not None:
                 with contextlib.suppress(Exception):  # it may not have begun
@@ -58,7 +58,7 @@ class ProfileHandlers(LongAnswers):
         try:
             yield
         except Exception as error:  # of torch's profiler
-            _LOG.exception("The profile of the cell cannot be kept.")
+            _LOG.info("The profile of the cell cannot be kept.", exc_info=True)
             self._why_not = describe(error)
 
     @hears(ProfileRequest)

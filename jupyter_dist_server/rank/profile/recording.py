@@ -9,6 +9,7 @@ from typing import Any
 
 from ...common.protocol.rank_messages import ProfileOptions
 from ..recorder import quiet_stderr
+from ..torch_internals import profiler_runs
 from .sampler import Sampler
 
 
@@ -50,6 +51,8 @@ class Recording:
         """Begin."""
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
+        if profiler_runs():
+            raise RuntimeError("a profiler of torch was running before the cell")
         with quiet_stderr():
             self._profiler.start()
         self._is_on = True
@@ -74,6 +77,8 @@ class Recording:
         self._hook.remove()
         self._optimizer = None
         self.sampler.stop()
+        if not profiler_runs():  # to export what torch has then ends the process
+            raise RuntimeError("the cell used a profiler of torch itself, which ended this one")
         with quiet_stderr():
             self._profiler.stop()
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ...common.flight_recorder import TorchEntry
+from ...common.intervals import Interval, coarse, common, length, union, within, without
 from ...common.protocol.profile_messages import CollectiveTime, RankProfile, Spent, SpentOn
-from .intervals import Interval, common, length, union, within, without
 from .sampler import Sample
 from .trace import Communication, Trace
 
@@ -16,6 +16,8 @@ _MOST = 2000
 """Collectives that are told."""
 _TOLD = 5
 """Things that are told of each collective."""
+_MOST_SPANS = 1000
+"""Times that are told in which the rank computed, and as many in which it communicated."""
 _SHORT = 0.0005
 """Seconds below which something is not worth telling."""
 
@@ -82,6 +84,8 @@ def reduce(
         input=length(common(inputs, window)),
         communication=length(common(spans, window)),
         exposed=length(common(alone, window)),
+        computing=coarse(common(busy, window), _MOST_SPANS),
+        communicating=coarse(common(alone, window), _MOST_SPANS),
         spent=_told(_spent(places, [(b, e, 0) for b, e in rest]).get(0, Counter())),
         collectives=_collectives(told[:_MOST], alone, labelled + places, begin),
         left_out=in_window - min(len(told), _MOST),

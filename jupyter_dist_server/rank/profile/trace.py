@@ -7,7 +7,7 @@ from bisect import bisect_left
 
 import msgspec
 
-from .intervals import Interval
+from ...common.intervals import Interval
 
 _COLLECTIVE = re.compile(r"(gloo|ucc|mpi):(\w+)")
 _MESSAGES = ("send", "recv", "recvAnySource")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from ...common.intervals import Interval
 from ...common.protocol.profile_messages import CollectiveTime, RankProfile, Spent
 
 Profiles = dict[int, RankProfile]
@@ -41,6 +42,8 @@ class Waiting:
         By rank, in all steps.
     skew : dict
         By rank, for how long it waited because another rank began the cell later: no loss.
+    times : dict
+        By rank, when it waited, for whatever reason.
     late : Late or None
         Who is late; `None` if it is no rank in particular.
     """
@@ -48,6 +51,7 @@ class Waiting:
     seconds: dict[int, float]
     skew: dict[int, float]
     late: Late | None = None
+    times: dict[int, list[Interval]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class _Meeting:
 def waiting(profiles: Profiles) -> Waiting:
     """Return what ranks wait for each other, and who is late."""
     found = Waiting(dict.fromkeys(profiles, 0.0), dict.fromkeys(profiles, 0.0))
+    found.times = {rank: [] for rank in profiles}
     meetings = list(_meetings(profiles))
     for meeting in meetings:
         last = max(meeting.begins.values())
@@ -83,6 +88,8 @@ def waiting(profiles: Profiles) -> Waiting:
             # If something was computed meanwhile, the last part of the time is what is waited.
             alone = max(time.begin, time.end - time.exposed)
             waited = min(time.exposed, max(0.0, really_last - alone))
+            if waited:
+                found.times[rank].append((alone, alone + waited))
             seconds = min(waited, max(0.0, last - meeting.begins[rank]))
             meeting.waits[rank] = seconds
             found.seconds[rank] += seconds
@@ -111,10 +118,6 @@ def _meetings(profiles: Profiles) -> Iterable[_Meeting]:
             begins[rank] = time.begin + (common_start - profile.started if is_first else 0.0)
         met |= times.keys()
         yield _Meeting(op, times, begins)
-
-
-def _first_begin(times: dict[int, CollectiveTime]) -> float:
-    return min(time.begin for time in times.values())
 
 
 def _late(meetings: list[_Meeting]) -> Late | None:

@@ -64,16 +64,17 @@ def rows(profiles: Profiles) -> list[tuple[str, ...]]:
 
 def remarks(profiles: Profiles) -> list[str]:
     """Return what a reader of the table must know: what was measured, and what was left out."""
-    steps = {profile.steps for profile in profiles.values()}
+    counts = {profile.steps for profile in profiles.values()}
     dropped = any(profile.dropped for profile in profiles.values())
     told = []
-    if len(steps) > 1:
-        counts = ", ".join(f"{p.steps} on rank {rank}" for rank, p in sorted(profiles.items()))
-        told.append(f"The ranks ran different numbers of optimizer steps: {counts}.")
-    elif number := max(steps):
+    if len(counts) > 1:
+        listed = ", ".join(f"{p.steps} on rank {rank}" for rank, p in sorted(profiles.items()))
+        told.append(f"The ranks ran different numbers of optimizer steps: {listed}.")
+    elif number := max(counts):
         first = " after the first one, which is left out" if dropped else ""
-        word = "optimizer step" if number == 1 else f"{number} optimizer steps"
-        told.append(f"Times are per step, the average of {word}{first}.")
+        many = "per step, the average of" if number > 1 else "of"
+        steps = "optimizer steps" if number > 1 else "optimizer step"
+        told.append(f"Times are {many} {number} {steps}{first}.")
     else:
         told.append("The cell calls no optimizer.step(): the whole cell counts as one step.")
     if left_out := max(profile.left_out for profile in profiles.values()):

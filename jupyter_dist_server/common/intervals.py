@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 Interval = tuple[float, float]
 """From when until when."""
@@ -56,3 +57,14 @@ def within(intervals: list[Interval], begin: float, end: float) -> Iterator[Inte
 def length(intervals: Iterable[Interval]) -> float:
     """Return for how long they last."""
     return sum(end - begin for begin, end in intervals)
+
+
+def coarse(intervals: list[Interval], most: int) -> list[Interval]:
+    """Return at most so many: those with the least time between them become one."""
+    if len(intervals) <= most:
+        return intervals
+    gaps = [after[0] - before[1] for before, after in pairwise(intervals)]
+    largest = sorted(range(len(gaps)), key=gaps.__getitem__)[len(gaps) - most + 1 :]
+    lasts = [*sorted(largest), len(intervals) - 1]
+    firsts = [0, *(place + 1 for place in lasts)]
+    return [(intervals[a][0], intervals[b][1]) for a, b in zip(firsts, lasts, strict=False)]
