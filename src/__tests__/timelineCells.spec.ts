@@ -42,7 +42,7 @@ describe('cells', () => {
     const onCpu = makeCell('b', []);
     onCpu.stretches.push({ rank: 0, gpu: null, start: 1, end: 2, lanes: null });
     expect(follow([on0, onCpu]).on('GPU-0')).toEqual([
-      { rank: 0, gpu: 'GPU-0', cell: 6, start: 10, end: 14 }
+      { rank: 0, gpu: 'GPU-0', cell: 6, start: 10, end: 14, lanes: null }
     ]);
   });
 
