@@ -1,4 +1,6 @@
-"""Whatever is killed or stopped, no acknowledged job is lost, none runs twice for an attempt."""
+"""Whatever is killed or stopped, no acknowledged job is lost, none runs twice for an attempt, and
+no GPU is given to two.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ import psutil
 from jupyter_dist_server.jobs.leases.lease import running
 from jupyter_dist_server.jobs.store.job import JOB
 
+from ..fake_nvml.build import State
 from ..waiting import wait_for
 from .queue_driver import Queue
 
@@ -26,17 +29,22 @@ STOPPED = 0.5
 ENDED = {"COMPLETED", "NODE_FAIL"}
 
 
-def test_random_kills_and_stops(queue: Queue) -> None:
+def test_random_kills_and_stops(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=2)
     seed = random.randrange(10**6)
     chosen = random.Random(seed)
     print(f"seed {seed}")
     code = f'echo "${JOB} $JDIST_ATTEMPT" >> starts; sleep 0.2; echo $JDIST_JOB_ID >> ended'
+    # What a job leaves behind has the file open, too.
+    alone = 'exec 9> "$CUDA_VISIBLE_DEVICES"; flock -n 9 || echo $JDIST_JOB_ID >> twice; '
+    kinds = [["-c", "0", "--requeue", "sh", "-c", code]]
+    kinds.append(["-G", "1", "--requeue", "sh", "-c", alone + code])
     jobs: list[str] = []
     timers: list[threading.Timer] = []
     faults = Counter[str]()
     while faults.total() < FAULTS:
         if len(jobs) < len(_lines(queue, "ended")) + faults.total() + MOST:
-            jobs.append(queue.submit("-c", "0", "--requeue", "sh", "-c", code))
+            jobs.append(queue.submit(*chosen.choice(kinds)))
         victims = [process for name in VICTIMS for process in queue.processes(name)]
         victims += queue.processes("sh")
         if not victims or chosen.random() < 0.3:
@@ -67,6 +75,7 @@ def test_random_kills_and_stops(queue: Queue) -> None:
         for line in _lines(queue, "starts")
     )
     assert set(starts.values()) == {1}, starts
+    assert not _lines(queue, "twice"), "a GPU was given to two jobs"
     for job, one in found.items():
         if one["state"] == "FAILED":  # its own process was killed, not its runner
             assert one["reason"] == "RaisedSignal:9", one
