@@ -17,7 +17,9 @@ class FakeNotebook extends Widget {
     model: null,
     widgets: [],
     modelChanged: new Signal({}),
-    modelContentChanged: new Signal({})
+    modelContentChanged: new Signal({}),
+    stateChanged: new Signal({}),
+    activeCellChanged: new Signal({})
   });
   readonly sessionContext = {
     path: 'a.ipynb',

@@ -1,5 +1,21 @@
 import type { Locator } from '@playwright/test';
 
+/** JupyterLab's own width of a side panel, which is the least one, and a little more. */
+export const WIDTHS = [320, 250];
+
+/** What must be readable in full in the panel at any width, and in one line. */
+export const WHOLE = [
+  '.jp-dist-RankTile-head > *',
+  '.jp-dist-RankTile-load > .jp-dist-Percent',
+  '.jp-dist-RankTile-use > span > :first-child',
+  '.jp-dist-StatePill',
+  '.jp-dist-Actions > .jp-Button',
+  '.jp-dist-Chip-name',
+  '.jp-dist-Chip-load',
+  '.jp-dist-GpuCard-head > :not(.jp-dist-quiet)',
+  '.jp-dist-Link'
+].join();
+
 /** The texts that are cut off, that stick out of a part of the page, or that are broken into lines. */
 export function cutIn(root: Locator, texts: string): Promise<string[]> {
   return root.evaluate((root, selector) => {

@@ -200,5 +200,6 @@ test('what a newcomer does when the GPUs are taken', async ({
       timeout: 120_000
     });
     await expect(job.getByRole('log')).toContainText(/loss \d/);
+    await draw(page, 'newcomer-job');
   });
 });

@@ -47,9 +47,9 @@ test('a pool goes with its notebook: through a death, a restart of the kernel, a
     await cell.getByRole('button', { name: 'Show log' }).click();
     const dialog = page.getByRole('dialog');
     await expect(dialog).toContainText('Log of rank 1');
-    await page.keyboard.press('Escape');
+    await dialog.getByRole('button', { name: 'Close' }).click();
     await expect(dialog).toBeHidden();
-    await panel.expectAccessible();
+    await panel.expectRight();
     await expectAccessible(page, ['.jp-dist-FailureActions']);
     await draw(page, 'failure');
     // Whether the tiles are ever away.

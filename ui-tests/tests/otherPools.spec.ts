@@ -33,7 +33,7 @@ test('a pool whose kernel is gone stays in sight, to be used or stopped', async 
     await notebooks.turnTo('two.ipynb');
     await expect(panel.root).toContainText('1 orphaned');
     await expect(other).toContainText('has been gone since');
-    await panel.expectAccessible();
+    await panel.expectRight();
   });
 
   await test.step('this notebook goes on with it', async () => {

@@ -78,7 +78,7 @@ test('a pool is started as the form says, and by the code that it writes', async
     await alone.check();
     await panel.button('Start').click();
     await expect(share).toHaveAccessibleDescription(/cannot both refuse/);
-    await panel.expectAccessible();
+    await panel.expectRight();
     await share.uncheck();
     await expect(share).not.toHaveAccessibleDescription(/cannot both/);
     await alone.uncheck();
@@ -117,7 +117,7 @@ test('a pool is started as the form says, and by the code that it writes', async
     await expect(chip(panel, 1)).toBeChecked();
     await expect(panel.form).toContainText('More options (1 chosen)');
     await expect(panel.form).toContainText('Enter the value of “GREETING”');
-    await panel.expectAccessible();
+    await panel.expectRight();
     expect(sent.join()).not.toContain('good day');
     await panel.form.getByLabel('Value of variable 1').fill('good day');
     await expect(panel.form).not.toContainText('Enter the value');

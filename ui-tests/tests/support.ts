@@ -1,9 +1,10 @@
 import { expect, galata, test as base } from '@jupyterlab/galata';
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { Locator, Page } from '@playwright/test';
+import type { BrowserContext, Locator, Page } from '@playwright/test';
 
-import { expectAccessible } from './accessibility';
+import { expectAccessibleInBothThemes } from './accessibility';
+import { cutIn, WHOLE, WIDTHS } from './narrow';
 
 export { expect };
 
@@ -108,8 +109,13 @@ export class Panel {
     return texts.map(text => Number(text.slice('pid '.length)));
   }
 
-  async expectAccessible(): Promise<void> {
-    await expectAccessible(this.page, ['#jupyter-dist-panel']);
+  /** Expects all of it to be readable at its least width and above it, and to be no barrier in either theme. */
+  async expectRight(): Promise<void> {
+    for (const width of WIDTHS) {
+      await this.page.sidebar.setWidth(width, 'left');
+      await expect.poll(() => cutIn(this.root, WHOLE)).toEqual([]);
+    }
+    await expectAccessibleInBothThemes(this.page, ['#jupyter-dist-panel']);
   }
 }
 
@@ -220,7 +226,33 @@ export class Notebooks {
   }
 }
 
+/** In the address of our scripts, and in the names of our classes. */
+const OURS = /jupyter-dist|jp-dist/;
+/** What the browser itself says of requests that fail, as some tests want them to. */
+const REQUESTS = /^Failed to load resource|^WebSocket connection to/;
+
+/** What pages say is wrong with our part of them, from their first moment on. */
+function listenForErrors(context: BrowserContext): string[] {
+  const errors: string[] = [];
+  const add = (text: string) => {
+    if (OURS.test(text) && !REQUESTS.test(text)) {
+      errors.push(text);
+    }
+  };
+  context.on('weberror', error => {
+    const thrown = error.error();
+    add(`${thrown.stack ?? thrown}`);
+  });
+  context.on('console', message => {
+    if (message.type() === 'error') {
+      add(`${message.text()} (${message.location().url})`);
+    }
+  });
+  return errors;
+}
+
 interface IFixtures {
+  quietConsole: void;
   panel: Panel;
   notebooks: Notebooks;
 }
@@ -235,6 +267,14 @@ export const test = base.extend<IFixtures>({
       await page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
     });
   },
+  quietConsole: [
+    async ({ context }, use) => {
+      const errors = listenForErrors(context);
+      await use();
+      expect(errors).toEqual([]);
+    },
+    { auto: true }
+  ],
   panel: async ({ page }, use) => {
     const panel = new Panel(page);
     await panel.open();

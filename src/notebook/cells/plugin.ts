@@ -19,6 +19,7 @@ import { addToPalette } from '../../ui/palette';
 import { CellEdges } from './cellEdges';
 import { FailureActions } from './failureActions';
 import { MAGIC, toggled, whereRuns } from './magic';
+import { warmUpCompletion } from './warmUp';
 
 /**
  * Marks the cells that run on ranks, and lets the user say which those are.
@@ -94,6 +95,7 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
       const edges = new CellEdges(panel.content, trans, isMode, notify);
       const options = { panel, model, commands, trans };
       const failures = new FailureActions(options);
+      warmUpCompletion(panel, model);
       const follow = () => {
         edges.follow();
         failures.follow();
