@@ -45,7 +45,7 @@ class Submission:
     copies: dict[int, Path]
     """Files in the command, by their place; what runs is a copy, so that you can edit them."""
     notices: list[str] = field(default_factory=list)
-    """Sentences about options that have no meaning here."""
+    """Sentences about options of a script that are not used here."""
 
     @property
     def count(self) -> int:
@@ -184,11 +184,10 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
     """Read the directives of a script; return it if a copy of it is what runs."""
     path = Path(folder, request.command[0])
     if os.path.isfile(path) and not is_binary(path):
-        given, unused = read_directives(path)
+        given, notices = read_directives(path)
         parser = Parser(prog=request.command[0], add_help=False)
         add_job_options(parser)
         request.complete(parser.parse_args(given))
-        notices = [f"#SBATCH {option} has no meaning on one machine." for option in unused]
         return None if request.torchrun else path, notices
     if "/" in request.command[0] and not os.path.exists(path):
         raise DistError("bad_script", f"{request.command[0]} does not exist.")

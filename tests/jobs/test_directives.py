@@ -1,0 +1,106 @@
+"""Options in scripts, as Slurm and gflow write them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.jobs.submit.directives import read_directives
+
+from ..fake_nvml.build import State
+from ..waiting import wait_for
+from .queue_driver import Queue
+
+GFLOW = """#!/bin/bash
+# GFLOW --gpus=1
+# GFLOW --shared
+# GFLOW --time=2:00:00
+# GFLOW --memory=4G
+# GFLOW --gpu-memory=20G
+# GFLOW --priority=20
+# GFLOW --conda-env=none
+# GFLOW --depends-on=@
+# GFLOW --project=vision
+# GFLOW --notify-email=ann@example.org --notify-on=job_failed
+echo works
+"""
+
+
+def test_the_options_of_gflow_work_or_are_named(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1, memory=80 << 30)
+    first = queue.submit("-H", "true")
+    Path("train.sh").write_text(GFLOW)
+    said = queue.run("submit", "-H", "train.sh").splitlines()
+    assert said == [
+        "jdist: #GFLOW --notify-email ann@example.org is not used; use --notify.",
+        "jdist: #GFLOW --notify-on job_failed is not used; use --notify.",
+        "Submitted job 2.",
+    ]
+    job = queue.show("2")
+    assert (job["gpus"], job["share"], job["limit"]) == (1, 20 << 30, 7200.0)
+    assert (job["memory"], job["priority"]) == (4 << 30, 20)
+    assert job["spec"]["comment"] == "vision" and "conda activate none" in job["spec"]["setup"]
+    queue.run("release", "2")
+    wait_for(lambda: queue.show("2")["reason"] == "Dependency", f"that it waits for job {first}")
+
+
+def read(path: Path, *lines: str) -> tuple[list[str], list[str]]:
+    path.write_text("\n".join(["#!/bin/bash", *lines, "true"]))
+    return read_directives(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("-G2 -t10", ["--gpus", "2", "-t10"]),
+        ("--gpus=a100:2", ["--gpus", "2"]),
+        ("--gpus-per-node 4", ["--gpus", "4"]),
+        ("--gres=gpu", ["--gpus", "1"]),
+        ("--gres=gpu:2,license:1", ["--gpus", "2"]),
+        ("--gres gpu:a100:8", ["--gpus", "8"]),
+        ("--nice", ["--priority=-100"]),
+        ("--nice=-5", ["--priority=5"]),
+        ("-b now+1hour --no-requeue", ["--begin", "now+1hour"]),
+    ],
+)
+def test_options_of_sbatch_that_are_written_otherwise(
+    tmp_path: Path, line: str, options: list[str]
+) -> None:
+    assert read(tmp_path / "a.sh", f"#SBATCH {line}") == (options, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "notices"),
+    [
+        ("-N1 -n 4 -wnode1", ["-N 1 is", "-n 4 is", "-w node1 is"]),
+        ("-q normal --licenses=matlab:1", ["-q normal is", "--licenses matlab:1 is"]),
+        ("--gres=none --exclusive", ["--gres none is", "--exclusive is"]),
+        ("--cpus-per-gpu 4", ["--cpus-per-gpu 4 is not used; use --cpus-per-task."]),
+        ("--mem-per-gpu=8G", ["--mem-per-gpu 8G is not used; use --mem."]),
+    ],
+)
+def test_options_of_sbatch_that_are_not_used_are_named(
+    tmp_path: Path, line: str, notices: list[str]
+) -> None:
+    options, said = read(tmp_path / "a.sh", f"#SBATCH {line}")
+    assert options == [] and len(said) == len(notices)
+    for sentence, start in zip(said, notices, strict=True):
+        assert sentence.startswith(f"#SBATCH {start}") and "is not used" in sentence
+
+
+def test_what_is_a_comment_for_slurm_is_one_here(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.sh", "# SBATCH don't --gpus=8", "##SBATCH --hold") == ([], [])
+
+
+def test_a_line_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DistError, match="No closing quotation"):
+        read(tmp_path / "a.sh", "#SBATCH --comment='mine")
+
+
+def test_a_directive_that_nobody_knows_queues_nothing(queue: Queue) -> None:
+    Path("a.sh").write_text("#!/bin/bash\n#SBATCH --gpsu=2\ntrue\n")
+    assert "--gpsu" in queue.run("submit", "a.sh", code=2)
+    assert json.loads(queue.run("queue", "--json")) == []
