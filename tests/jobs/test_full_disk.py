@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,17 +18,22 @@ from .queue_driver import Queue
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small disk")
 
 
-@pytest.fixture
-def small(tmp_path_factory: pytest.TempPathFactory, queue: Queue) -> Iterator[Queue]:
-    """A queue whose store is on a disk of its own."""
-    disk = queue.folder / "jupyter-dist"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("this container may not mount")
-    yield queue
-    queue.end()
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def small(queue: Queue) -> Iterator[Queue]:
+    """A queue whose store is on a disk of its own."""
+    with small_disk(queue.folder / "jupyter-dist"):
+        yield queue
+        queue.end()
 
 
 def fill(folder: Path) -> Path:
@@ -53,6 +59,16 @@ def test_a_job_that_ends_while_the_disk_is_full(small: Queue) -> None:
     assert small.ended(job)["state"] == "COMPLETED", "the runner writes it once there is room"
     assert small.output(job) == "done\n"
     assert len(small.run("queue", "-o", "id").splitlines()) == 1, "what was refused is not there"
+
+
+def test_a_job_whose_output_fills_the_disk_is_told_so(queue: Queue) -> None:
+    with small_disk(queue.folder / "disk") as disk:
+        job = queue.ended(queue.submit("-c", "0", "-o", "disk/log", "yes"))
+        assert job["state"] == "FAILED"
+        told = f"The disk of {disk / 'log'} was full: output may be missing."
+        assert job["detail"].endswith(told) and told in queue.run("show", str(job["id"]))
+    calm = queue.ended(queue.submit("-c", "0", "sh", "-c", "exit 1"))
+    assert calm["detail"] == "It ended with exit code 1."
 
 
 def test_a_limit_is_kept_while_the_disk_is_full(small: Queue) -> None:

@@ -44,21 +44,25 @@ class LogReader:
     def __init__(self, path: str, start: int = 0) -> None:
         self.path = path
         self.place = start
+        self.is_gone = False
+        """Whether the file was there, and is not any more."""
         self._file: tuple[int, int] | None = None
 
     def read(self) -> Piece | None:
         """Return the next piece, without any data at the end; `None` if there is no such file."""
         if (file := open_file(self.path)) is None:
+            self.is_gone = self._file is not None
             return None
         try:
             about = os.fstat(file)
             identity = about.st_dev, about.st_ino
             if self.place < 0:
                 self.place = max(0, about.st_size + self.place)
-            replaced = self._file not in (None, identity) or about.st_size < self.place
-            if replaced:
+            # A new file may have the number of the one that was deleted.
+            is_other = self.is_gone or self._file not in (None, identity)
+            if replaced := is_other or about.st_size < self.place:
                 self.place = 0
-            self._file = identity
+            self._file, self.is_gone = identity, False
             start, length = next_data(file, self.place, about.st_size)
             data = os.pread(file, min(PIECE, length), start)
             self.place = start + len(data)

@@ -30,18 +30,20 @@ class LogLimit:
     """
 
     def __init__(self, path: str, most: int) -> None:
-        self._path = path
+        self.path = path
         self._most = most
         self._keep = max(_BLOCK, most // 4 // _BLOCK * _BLOCK)
         self._last = (0, time.monotonic())
         self._pause = _SOONEST
+        self.was_full = False
+        """Whether the disk of a regular file was seen to have no space left."""
         self.due: float | None = time.monotonic() + _SOONEST
         """When to look again, by the monotonic clock."""
 
     def look(self) -> None:
         """Cut the middle out if the file is too large."""
         with contextlib.suppress(OSError):  # gone, or on a filesystem that has no holes
-            file = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            file = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 self._look(file)
             finally:
@@ -54,6 +56,8 @@ class LogLimit:
         if not stat.S_ISREG(about.st_mode):
             self.due = None
             return
+        disk = os.fstatvfs(file)
+        self.was_full = self.was_full or not (disk.f_bavail if os.getuid() else disk.f_bfree)
         used = about.st_blocks * 512
         if used > self._most and not self._punch(file, about.st_size):
             self.due = None

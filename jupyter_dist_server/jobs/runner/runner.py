@@ -260,6 +260,9 @@ class Runner:
         with contextlib.suppress(DistError):
             unused = unused_gpus(self.job, self._store.usage(self.job))
             found = replace(found, detail=f"{found.detail} {unused}".strip())
+        if full := [log.path for log in self._log_limits if log.was_full]:
+            told = f"The disk of {' and '.join(full)} was full: output may be missing."
+            found = replace(found, detail=f"{found.detail} {told}".strip())
         return found
 
     def _finish(self, found: Outcome) -> None:
