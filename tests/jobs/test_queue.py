@@ -153,7 +153,7 @@ def test_a_script_with_directives(queue: Queue) -> None:
         "# GFLOW --priority 7\n#JDIST -o log.%x\n\necho works\n#SBATCH --hold\n"
     )
     said = queue.run("submit", "train.sh")
-    assert "#SBATCH --partition gpu has no meaning" in said
+    assert "#SBATCH --partition gpu is not used." in said
     script.write_text("echo changed")
     job = queue.ended("1")
     assert (job["name"], job["limit"], job["priority"]) == ("train", 300.0, 7)
