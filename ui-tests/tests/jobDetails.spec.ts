@@ -104,7 +104,7 @@ test('a job is shown with its output, live, and how it ended', async ({
     // Only what is in sight is in the page.
     expect(await log.locator('.jp-dist-JobLog-row').count()).toBeLessThan(150);
     await expect(
-      job.getByRole('img', { name: /^GPU \d, .*memory up to/ })
+      job.getByRole('img', { name: /^GPU \d · .*memory up to/ })
     ).toHaveCount(2);
     await job.getByText(/\d+ variables/).click();
     await expect(job).toContainText('SECRET');

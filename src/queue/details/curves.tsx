@@ -6,7 +6,7 @@ import type { IGpu } from '../../model/gpuContract';
 import { useModel } from '../../ui/useModel';
 import { useNow } from '../../ui/clock';
 import { sayLoad } from '../../words/detailsWords';
-import { formatBytes } from '../../words/format';
+import { formatBytes, joinFacts } from '../../words/format';
 import { formatMoment } from '../../words/queueWords';
 import type { DetailsProps } from './jobDetails';
 
@@ -79,7 +79,7 @@ function GpuCurves(props: IGpuCurvesProps): JSX.Element {
       </span>
       <svg
         role="img"
-        aria-label={[name, load, memory].filter(Boolean).join(', ')}
+        aria-label={joinFacts([name, load, memory])}
         viewBox={`0 -1 ${WIDTH} ${HEIGHT + 2}`}
         preserveAspectRatio="none"
       >

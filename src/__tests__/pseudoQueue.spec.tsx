@@ -1,0 +1,269 @@
+import { Sanitizer } from '@jupyterlab/apputils';
+import { nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+import React, { act } from 'react';
+
+import type { IInLine, IOffer } from '../model/contract';
+import type { IAttempt } from '../model/detailsContract';
+import { draftOf } from '../model/jobDraft';
+import type { IJobRequest } from '../model/submitContract';
+import type { IPanelServices } from '../panel/services';
+import {
+  VariablesSection,
+  VariablesSummary
+} from '../panel/variables/variablesSection';
+import { JobDetails } from '../queue/details/jobDetails';
+import { NotebookHead } from '../queue/details/notebookHead';
+import { askForJobs } from '../queue/submit/submitDialog';
+import { SubmitForm } from '../queue/submit/submitForm';
+import { sayJob } from '../words/detailsWords';
+import { sayLine, sayOffer } from '../words/lineWords';
+import { sayPlan, saySubmitted } from '../words/submitWords';
+import { makeInventory } from './gpuSamples';
+import { expectWhole, pseudo, textsIn } from './pseudo';
+import {
+  FakeQueue,
+  makeDetails,
+  makeJob,
+  makePlan,
+  SCHEMA
+} from './queueSamples';
+import { dialog, makeModel, makePool, until } from './samples';
+import { host, show } from './screen';
+import { makeForm, makeVariable, makeVariables } from './variableSamples';
+
+beforeEach(() => {
+  jest.spyOn(nullTranslator, 'load').mockReturnValue(pseudo);
+  globalThis.ResizeObserver ??= class {
+    observe() {}
+    unobserve() {}
+    disconnect() {}
+  };
+});
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+/** Draws until a text is on the screen. */
+async function drawn(text: string): Promise<void> {
+  while (!textsIn(host).some(said => said.includes(text))) {
+    await act(() => new Promise(resolve => setTimeout(resolve, 10)));
+  }
+}
+
+const attempt: IAttempt = {
+  ...{ attempt: 1, state: 'FAILED', started: 100, ended: 160 },
+  ...{ exit_code: 3, exit_signal: null },
+  usage: {
+    'GPU-0': {
+      ...{ samples: 2, load_sum: 100, load_peak: 80, memory_peak: 2 ** 31 },
+      curve: [
+        [100, 20, 2 ** 30],
+        [110, 80, 2 ** 31]
+      ]
+    }
+  }
+};
+
+describe('a job has whole messages', () => {
+  const first = { label: '11', name: 'prepare', type: 'afterok' };
+
+  it.each([
+    ['that waits', makeDetails({}, { state: 'PENDING', reason: 'Resources' })],
+    ['that runs', makeDetails({}, { state: 'RUNNING', started: 100 })],
+    [
+      'that failed',
+      makeDetails(
+        {
+          attempts: [attempt, { ...attempt, attempt: 2, exit_signal: 9 }],
+          dependencies: [{ ...first, state: 'COMPLETED' }],
+          error: '/work/jdist-12.err',
+          notebook: '/work/train.ipynb'
+        },
+        { state: 'FAILED', cpus: 2, memory: 2 ** 30, priority: 5, limit: 60 }
+      )
+    ]
+  ])('in its tab: %s', async (_, details) => {
+    const queue = new FakeQueue();
+    queue.requests.jobDetails.mockResolvedValue(details);
+    const model = makeModel({ queue, gpus: makeInventory() });
+    const Part = ({ clock, commands }: IPanelServices) => (
+      <JobDetails
+        {...{ job: '12', model, clock, commands, trans: pseudo }}
+        onName={() => {}}
+        sanitizer={new Sanitizer()}
+      />
+    );
+    show({}, Part);
+    await drawn('train.py');
+    expectWhole(textsIn(host));
+  });
+
+  it('however it ends, and above its notebook', async () => {
+    const states = ['COMPLETED', 'FAILED', 'TIMEOUT', 'CANCELLED'] as const;
+    const ends = states.map(state => makeDetails({}, { state }).job);
+    expectWhole(ends.map(job => sayJob(job, 160, pseudo)));
+    const head = new NotebookHead('12', pseudo, () => {});
+    Widget.attach(head, document.body);
+    for (const state of ['running', 'ended'] as const) {
+      head.tell(state);
+      const words = state === 'ended' ? 'has ended' : 'is writing';
+      await until(() => Boolean(head.node.textContent?.includes(words)));
+      expectWhole(textsIn(head.node));
+    }
+    head.dispose();
+  });
+});
+
+describe('a submission has whole messages', () => {
+  const texts = { command: 'echo "', gpus: 'two' };
+  const param = ['lr=0.1,0.2'];
+  const requests = new FakeQueue().requests;
+
+  it.each<[string, IJobRequest, object]>([
+    ['a command', { command: ['python', '{lr}'], param, gpus: 2 }, {}],
+    ['a notebook', { notebook: 'a.ipynb', parameter: ['lr=1'] }, {}],
+    ['mistakes', { command: ['x'], hold: true }, { texts }]
+  ])('in its form: %s', async (_, request, changes) => {
+    const draft = { ...draftOf(SCHEMA, request), ...changes };
+    const { gpus } = makeInventory();
+    const refusal = { code: 'x', message: 'No.', hint: 'Look.' };
+    show({}, () => (
+      <SubmitForm
+        {...{ draft, gpus, requests, refusal, schema: SCHEMA, trans: pseudo }}
+        onChange={() => {}}
+      />
+    ));
+    expectWhole(textsIn(host));
+    [...host.querySelectorAll<HTMLElement>('[aria-expanded=false]')].forEach(
+      node => act(() => node.click())
+    );
+    expectWhole(textsIn(host));
+  });
+
+  it('in its dialog', async () => {
+    const asked = askForJobs({
+      ...{ requests, schema: SCHEMA, gpus: makeInventory().gpus },
+      request: { command: ['true'] },
+      insert: { label: pseudo.__('Insert'), execute: () => {} },
+      trans: pseudo
+    });
+    await until(() => (dialog()?.textContent ?? '').includes('⟦'));
+    expectWhole(textsIn(dialog()!));
+    dialog()!.querySelector<HTMLElement>('.jp-mod-reject')!.click();
+    expect(await asked).toBeNull();
+  });
+
+  it('on when it starts, and afterwards', () => {
+    const waits = { starts_now: false, place: 3 };
+    const plans = [
+      {},
+      { gpus: ['a', 'b'] },
+      { count: 3 },
+      { ...waits, expected: 2000 },
+      { ...waits, expected: 2000, certain: false },
+      waits,
+      { starts_now: false, reason: 'JobHeldUser' }
+    ];
+    const jobs = [makeJob(), makeJob({ label: '13' })];
+    expectWhole([
+      ...plans.map(plan => sayPlan(makePlan(plan), '0, 1', 1000, pseudo)),
+      saySubmitted(jobs, pseudo),
+      saySubmitted(jobs.slice(1), pseudo)
+    ]);
+  });
+});
+
+describe('who waits for GPUs has whole messages', () => {
+  it('on what can be done instead', () => {
+    const line = { place: 3, expected: 2000, certain: true };
+    const lines: IInLine[] = [
+      line,
+      { ...line, certain: false },
+      { ...line, expected: null }
+    ];
+    const offers: IOffer[] = [
+      { kind: 'wait' },
+      ...lines.map(line => ({ kind: 'wait' as const, line })),
+      { kind: 'free', gpu_ids: [1] },
+      { kind: 'free', gpu_ids: [1, 2, 3, 4, 5] },
+      { kind: 'share' },
+      { kind: 'job', gpus: 2 }
+    ];
+    expectWhole([
+      ...offers.map(offer => sayOffer(offer, 1000, pseudo)),
+      ...lines.map(line => sayLine(line, 1000, pseudo))
+    ]);
+    const choice = { num_ranks: 4, gpu_ids: [0, 1] };
+    const error = { code: 'gpus_taken', message: 'Taken.', hint: 'Wait.' };
+    show({ error: { ...error, offers, choice } });
+    expect(textsIn(host)).toContain('⟦Share the GPUs⟧');
+    expectWhole(textsIn(host));
+  });
+
+  it('on its place', () => {
+    const line = { place: 2, expected: null, certain: false };
+    const phase = 'waiting for GPUs';
+    const progress = { phase, ready: 0, reason: 'Taken.', line };
+    show({ pool: makePool({ state: 'PENDING', progress, ranks: [] }) });
+    expectWhole(textsIn(host));
+  });
+});
+
+describe('variables have whole messages', () => {
+  const Part = (services: IPanelServices) => {
+    services.variables.watch();
+    return (
+      <>
+        <h3>
+          <VariablesSummary {...services} />
+        </h3>
+        <VariablesSection {...services} />
+      </>
+    );
+  };
+  const shard = (rank: number) =>
+    makeForm({
+      ranks: [rank],
+      shard: `[${rank}:1]`,
+      devices: [`cuda:${rank}`]
+    });
+  const list = [
+    makeVariable('model', {
+      content: 'differs',
+      forms: [makeForm({ type: 'Net', items: 7, shape: null })],
+      differences: ['`model.w` differs on rank 1.'],
+      differing: 3
+    }),
+    makeVariable('same'),
+    makeVariable('own', {
+      content: 'single',
+      forms: [makeForm({ ranks: [1], shape: [] })]
+    }),
+    makeVariable('parts', { content: 'sharded', forms: [0, 1].map(shard) }),
+    makeVariable('many', {
+      content: 'differs',
+      forms: [0, 1, 2, 3, 4, 5].map(rank =>
+        makeForm({ ranks: [rank], shape: [rank] })
+      )
+    })
+  ];
+
+  it.each([
+    ['all kinds', makeVariables(list)],
+    ['none', makeVariables([])],
+    [
+      'ranks that do not say',
+      makeVariables(list, { busy: [1], silent: [2], dead: [3] })
+    ]
+  ])('%s', async (_, answer) => {
+    const variables = () => Promise.resolve(answer);
+    show({ pool: makePool(), variables }, Part);
+    expectWhole(textsIn(host));
+    while (host.textContent?.includes('Reading')) {
+      await act(() => new Promise(resolve => setTimeout(resolve, 10)));
+    }
+    expectWhole(textsIn(host));
+  });
+});
