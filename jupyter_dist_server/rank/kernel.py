@@ -254,6 +254,7 @@ class RankKernel(
             self.shell.execution_count = count  # tracebacks then name the notebook's cell
         for stream in self.iopub_thread.captured:
             stream.begin_cell()
+        self.makers.note(self.shell.user_ns, None)
         self._cell, self._cell_id = count, cell_id
         self.recent_cells.append(count or 0)
         self.ran += 1
@@ -263,6 +264,7 @@ class RankKernel(
 
     def _end(self) -> None:
         take_in_everything(self.iopub_thread.captured)
+        self.makers.note(self.shell.user_ns, self._cell)
         self._state, self._since = "idle", time.time()
 
     @hears(StatusRequest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ..common.protocol.memory_messages import MemoryReply
+from ..common.protocol.memory_messages import Held, MemoryReply
 from ..common.rank_specs import name_ranks
 from ..common.units import format_bytes
 
@@ -61,8 +61,13 @@ def _asked(error: str) -> str:
 def _held(reply: MemoryReply) -> str:
     if not reply.held:
         return "no tensors or arrays"
-    named = [f"`{one.name}` {format_bytes(one.nbytes)}" for one in reply.held[:_BIGGEST]]
+    named = [_name(one) for one in reply.held[:_BIGGEST]]
     return f"{format_bytes(reply.in_all)} ({', '.join(named)})"
+
+
+def _name(held: Held) -> str:
+    made = "" if held.cell is None else f" made in In[{held.cell}]"
+    return f"`{held.name}` {format_bytes(held.nbytes)}{made}"
 
 
 def _of_torch(reply: MemoryReply) -> str:

@@ -6,11 +6,11 @@ import gzip
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ..notebook_driver import Notebook
+from .trace_format import faults, overlaps
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -83,32 +83,20 @@ def test_balanced_ranks_give_no_alarm(two: Notebook) -> None:
     assert "the average of 2 optimizer steps after the first one" in result.text
 
 
-def overlaps(events: list[dict[str, Any]]) -> list[str]:
-    """Return events that are neither within the one before them on their thread, nor after it."""
-    found: list[str] = []
-    open_ends: dict[tuple[int, int], list[int]] = {}
-    for event in sorted((e for e in events if e["ph"] == "X"), key=lambda e: (e["ts"], -e["dur"])):
-        assert type(event["pid"]) is int and type(event["tid"]) is int, event
-        begin = round(event["ts"] * 1000)
-        end = begin + round(event["dur"] * 1000)
-        ends = open_ends.setdefault((event["pid"], event["tid"]), [])
-        while ends and ends[-1] <= begin:
-            ends.pop()
-        if ends and end > ends[-1]:
-            found.append(event["name"])
-        ends.append(end)
-    return found
-
-
-def test_overlaps_are_found() -> None:
+def test_faults_of_a_trace_are_found() -> None:
     event = {"ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 4, "name": "a"}
+    begin, end = ({"cat": "c", "id": 1, "ph": ph, "ts": ts} for ph, ts in (("s", 1), ("f", 2)))
+    assert faults([event, event | begin, event | end]) == []
+    assert len(faults([event | end, event | {"dur": -1}, event | {"pid": "1"}])) == 3
+    assert len(faults([event | {"ph": "B"}, {"ph": "i", "name": "a", "ts": 1, "pid": 1}])) == 3
     assert overlaps([event, event | {"ts": 1, "dur": 2}]) == []
     assert overlaps([event, event | {"ts": 1, "dur": 9, "name": "b"}]) == ["b"]
 
 
 def test_the_trace_of_all_ranks(two: Notebook) -> None:
     result = two.ok(
-        "%%distributed --profile\ndist.all_reduce(torch.ones(3))\n"
+        "%%distributed --profile --memory\nmodel(torch.ones(4, 10)).sum().backward()\n"
+        "dist.all_reduce(torch.ones(3))\n"
         "if rank:\n    dist.send(torch.ones(3), 0)\nelse:\n    dist.recv(torch.ones(3), 1)"
     )
     assert "the whole cell counts as one step" in result.text
@@ -120,8 +108,10 @@ def test_the_trace_of_all_ranks(two: Notebook) -> None:
     events = trace["traceEvents"]
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert names == {0: "rank 0", 1000: "rank 1"}
-    spans = {e["pid"]: e for e in events if e["name"] == "gloo:all_reduce"}
+    reduced = [e for e in events if e["name"] == "gloo:all_reduce"]
+    spans = {e["pid"]: e for e in sorted(reduced, key=lambda e: e["ts"])}  # the last of each
     assert spans.keys() == {0, 1000}, "each rank has its own"
+    assert not faults(events)
     assert not overlaps(events), "Perfetto would drop them"
     first, second = (spans[pid] for pid in (0, 1000))
     assert first["ts"] < second["ts"] + second["dur"], "they are in it at the same time"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from jupyter_dist_server.rank.profile.sampler import Sample
 from jupyter_dist_server.rank.profile.trace import read_trace
 
 BASE = 1_700_000_000
+NCCL_TRACE = Path(__file__).parent / "traces" / "nccl_rank_0.json.gz"
 
 
 def event(name: str, cat: str, begin: float, end: float, **arguments: Any) -> dict[str, Any]:
@@ -62,6 +65,20 @@ def test_kernels_of_nccl() -> None:
     assert ms(collective, "exposed") == [20]
     before = {spent.name: round(spent.seconds * 1000) for spent in collective.before}
     assert before == {"step": 20, "kernels": 20, "DataLoader": 5, "In[1] line 2": 10}
+
+
+def test_a_trace_that_was_recorded_with_nccl() -> None:
+    """The numbers are those of Holistic Trace Analysis, see `tests/libraries/test_traces.py`."""
+    trace = read_trace(gzip.decompress(NCCL_TRACE.read_bytes()))
+    kernels = trace.kernels() + [(c.begin, c.end) for c in trace.communication]
+    cell = (min(begin for begin, _ in kernels), max(end for _, end in kernels))
+    profile = reduce(trace, [], [], [], cell)
+    assert trace.on_gpu
+    assert ms(profile, "compute", "communication", "exposed") == [115.66, 46.88, 39.56]
+    ops = [collective.op for collective in profile.collectives]
+    assert sorted(ops) == ["allreduce"] * 15 + ["broadcast"] * 6
+    assert {collective.group for collective in profile.collectives} == {"0"}
+    assert [collective.number for collective in profile.collectives] == list(range(1, 22))
 
 
 def test_collectives_at_once_and_steps() -> None:

@@ -56,4 +56,14 @@ def test_ranks_that_differ_and_on_gpus() -> None:
     assert list(out_of_memory_sentences({3: ""}, {3: rank({})})) == [
         "The variables of rank 3 hold no tensors or arrays."
     ]
+    made = MemoryReply(
+        busy=False,
+        resident=0,
+        proportional=None,
+        held=[Held("cache", GIB, 0, 7), Held("x", GIB, 0)],
+        in_all=2 * GIB,
+    )
+    assert list(out_of_memory_sentences({3: ""}, {3: made})) == [
+        "The variables of rank 3 hold 2 GiB (`cache` 1 GiB made in In[7], `x` 1 GiB)."
+    ]
     assert not is_out_of_memory("RuntimeError", "shapes cannot be multiplied")

@@ -20,6 +20,8 @@ class Held(msgspec.Struct, frozen=True):
     nbytes: int
     gradients: int
     """How much of that are gradients, in bytes."""
+    cell: int | None = None
+    """The notebook's number of the cell that made the variable; `None` if that is not known."""
 
 
 class TorchUse(msgspec.Struct, frozen=True):

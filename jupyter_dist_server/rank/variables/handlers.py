@@ -24,6 +24,7 @@ from ..requests import Asked, hears
 from ..value_handlers import Refusal, describe, evaluate
 from .describe import describe_variable
 from .digest import random_states
+from .makers import Makers
 from .memory import estimate, held_by, torch_use
 
 
@@ -36,6 +37,8 @@ class VariableHandlers(LongAnswers):
         The notebook's numbers of the last cells.
     ran : int
         How many cells there were.
+    makers : Makers
+        Which cells have made the variables.
     """
 
     shell: Any
@@ -46,6 +49,7 @@ class VariableHandlers(LongAnswers):
         super().__init__(**options)
         self.recent_cells: deque[int] = deque(maxlen=100)
         self.ran = 0
+        self.makers = Makers()
 
     @hears(VariablesRequest)
     def dist_variables_request(self, asked: Asked[VariablesRequest]) -> None:
@@ -82,7 +86,7 @@ class VariableHandlers(LongAnswers):
         proportional = getattr(process.memory_full_info(), "pss", None)
         if busy:  # torch counts under the lock of its allocator, which a GPU may hold for ever
             return MemoryReply(busy=True, resident=resident, proportional=proportional)
-        held, in_all = held_by(self._user_variables())
+        held, in_all = held_by(self._user_variables(), self.makers.cell_of)
         return MemoryReply(
             busy=False,
             resident=resident,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -24,7 +24,9 @@ Storage = tuple[str, int]
 """A block of memory: its device and address."""
 
 
-def held_by(variables: Iterable[tuple[str, Any]]) -> tuple[list[Held], int]:
+def held_by(
+    variables: Iterable[tuple[str, Any]], cell_of: Callable[[str, Any], int | None]
+) -> tuple[list[Held], int]:
     """Return which variables hold memory in tensors and arrays, and how much all of them do.
 
     A variable that cannot be looked at counts as far as it can be.
@@ -44,7 +46,7 @@ def held_by(variables: Iterable[tuple[str, Any]]) -> tuple[list[Held], int]:
         every |= blocks | gradients
         if blocks:
             nbytes = sum((blocks | gradients).values())
-            held.append(Held(name, nbytes, sum(gradients.values())))
+            held.append(Held(name, nbytes, sum(gradients.values()), cell_of(name, value)))
     held.sort(key=lambda one: -one.nbytes)
     return held[:_MOST], sum(every.values())
 
