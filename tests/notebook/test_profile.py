@@ -88,7 +88,7 @@ def test_faults_of_a_trace_are_found() -> None:
     begin, end = ({"cat": "c", "id": 1, "ph": ph, "ts": ts} for ph, ts in (("s", 1), ("f", 2)))
     assert faults([event, event | begin, event | end]) == []
     assert len(faults([event | end, event | {"dur": -1}, event | {"pid": "1"}])) == 3
-    assert len(faults([event | {"ph": "B"}, {"ph": "i", "name": "a", "ts": 1, "pid": 1}])) == 3
+    assert len(faults([event | {"ph": "B"}, {"ph": "i", "name": "a", "ts": 1, "pid": 1}])) == 4
     assert overlaps([event, event | {"ts": 1, "dur": 2}]) == []
     assert overlaps([event, event | {"ts": 1, "dur": 9, "name": "b"}]) == ["b"]
 
