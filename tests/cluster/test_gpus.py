@@ -113,7 +113,7 @@ async def test_gpus_of_other_nodes_are_sampled_while_somebody_looks(
     wait_for(lambda: samplers(hosts) == 0, "the end of the sampler")
     past = server.api("GET", "gpus/history?gpu=GPU-n2-1&metrics=utilization")
     assert 77 in past["gpus"]["GPU-n2-1"]["utilization"]
-    server.api("DELETE", f"pools/{pool['id']}")
+    server.api("DELETE", f"pools/{pool['id']}?wait=1")
     wait_for(lambda: not is_leased(hosts, "GPU-n2-1"), "the end of the lease")
 
 
@@ -129,7 +129,7 @@ def test_gpus_that_others_have_on_another_node_are_not_taken(
         assert other.stdout and other.stdout.readline() == b"locked\n"
         pool = server.start(nodes=2, num_ranks=2)
         assert pool["ranks"][1]["gpu"]["uuid"] == "GPU-n2-1"
-        server.api("DELETE", f"pools/{pool['id']}")
+        server.api("DELETE", f"pools/{pool['id']}?wait=1")
         failed = server.settled(nodes=2, num_ranks=4)
         assert failed["state"] == "FAILED"
         assert failed["reason"]["code"] == "gpus_taken"
