@@ -23,6 +23,7 @@ import msgspec
 from ..common.files.inherited_lease import InheritedLease
 from ..common.files.open_files import raise_limit
 from ..common.folder import read_config
+from ..common.node_clock import write_ahead
 from ..common.pool_processes import ended_now, reap_orphans
 from ..common.processes import (
     KILLED,
@@ -279,7 +280,9 @@ class Agent:
             self._gpus.note(client, command)
             self._sample()
         elif isinstance(command, Ping):
-            self._control.tell(client, Pong())
+            if self._orders and command.ahead is not None:
+                write_ahead(self.folder, command.ahead)
+            self._control.tell(client, Pong(command.sent, time.time()))
         elif unknown := set(_ranks_of(command)) - set(range(self.world_size)):
             self._control.tell(client, Refused(f"there is no rank {min(unknown)}"))
         elif isinstance(command, Interrupt):

@@ -27,6 +27,7 @@ from ..common.protocol.agent_messages import (
     LogLines,
     NodeGpus,
     Ping,
+    Pong,
     Snapshot,
     StartRanks,
     Stop,
@@ -43,6 +44,7 @@ from ..common.tasks import Tasks
 from ..common.version import version
 from ..engines.choice import named
 from ..engines.complaints import why_not_started
+from .clock_offset import ClockOffset
 from .control_socket import Client
 from .gpu_watchers import GpuWatchers
 
@@ -50,6 +52,8 @@ _HINT = "See %dist_status, and whether the node can be reached; then start again
 _MODULE = "jupyter_dist_server.agent.remote"
 _BEAT = 1.0
 """Seconds between two questions whether a node is there."""
+_FIRST_TRIPS = 5
+"""Questions that follow each other at once, to compare clocks."""
 _MOST_MISSED = 4
 """Questions that a node may leave without an answer."""
 _START_PATIENCE = 90.0
@@ -76,6 +80,7 @@ class _Link:
         self.why_lost = ""
         self.asked: deque[Client] = deque()
         """Who waits for the log of one of its ranks."""
+        self.clock = ClockOffset()
         self.sampled: SamplerSettings | None = None
         """How its GPUs are sampled, while somebody looks."""
 
@@ -229,6 +234,10 @@ class Nodes:
             return
         if isinstance(news, LogLines) and link.asked:
             self._tell(link.asked.popleft(), news)
+        elif isinstance(news, Pong):
+            link.clock.add(news.sent, news.answered, time.time())
+            if link.clock.count < _FIRST_TRIPS:  # it is to be known before ranks tell of times
+                self._ask(link)
         elif isinstance(news, NodeGpus):
             self._gpus.tell(news)
         elif isinstance(news, Snapshot):
@@ -238,8 +247,13 @@ class Nodes:
                 write_addresses(self._folder, self._addresses)
                 if link.order:
                     link.send(link.order)
+                self._ask(link)
                 self.sample()
-            self._heard(link.node, news)
+            self._heard(link.node, _on_our_clock(news, link.clock.ahead or 0.0))
+
+    def _ask(self, link: _Link) -> None:
+        """Ask for an answer, and tell the node how wrong its clock is."""
+        link.send(Ping(time.time(), link.clock.ahead))
 
     async def _beat(self) -> None:
         """Ask all nodes regularly; one that does not answer is used no more."""
@@ -251,7 +265,7 @@ class Nodes:
                     self._lose(link, f"{{node}} has not answered for {patience:.0f} s")
                 if link.is_up and not link.why_lost:
                     link.missed += 1
-                    link.send(Ping())
+                    self._ask(link)
                     if link.missed > _MOST_MISSED:
                         since = time.strftime("%H:%M:%S", time.localtime(time.time() - link.missed))
                         self._lose(link, f"{{node}} has been unreachable since {since}")
@@ -286,6 +300,12 @@ class Nodes:
         for link in self._links:
             self._end(link)
         await self._tasks.cancel()
+
+
+def _on_our_clock(said: Snapshot, ahead: float) -> Snapshot:
+    """Return what an agent says, with our times instead of those of its node."""
+    ranks = [msgspec.structs.replace(one, since=one.since - ahead) for one in said.ranks]
+    return msgspec.structs.replace(said, ranks=ranks)
 
 
 async def _until_ended(links: list[_Link], patience: float) -> None:

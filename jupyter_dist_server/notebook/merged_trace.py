@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
+_SAME: Mapping[int, float] = MappingProxyType({})
 _PER_RANK = 1000
 """Numbers of processes that a rank has in the trace: its own, and one for each GPU."""
 _LANES = 1 << 30
@@ -15,10 +18,8 @@ _LANES = 1 << 30
 _METADATA = {"process_name", "process_labels", "process_sort_index"}
 
 
-def merge(traces: dict[int, bytes], file: Path) -> None:
+def merge(traces: dict[int, bytes], file: Path, ahead: Mapping[int, float] = _SAME) -> None:
     """Write the traces of ranks to one file.
-
-    Ranks of one machine share a clock; those of several machines are as exact as their clocks are.
 
     Parameters
     ----------
@@ -26,6 +27,8 @@ def merge(traces: dict[int, bytes], file: Path) -> None:
         By rank, as torch's profiler writes them, compressed with gzip.
     file : Path
         Compressed with gzip, too.
+    ahead : mapping
+        By rank, seconds by which its clock is ahead of the others': that of another machine.
 
     Raises
     ------
@@ -38,7 +41,7 @@ def merge(traces: dict[int, bytes], file: Path) -> None:
     base: int | None = None
     for rank, trace in sorted(traces.items()):
         content: dict[str, Any] = msgspec.json.decode(gzip.decompress(trace))
-        own = int(content.get("baseTimeNanoseconds", 0))
+        own = int(content.get("baseTimeNanoseconds", 0)) - round(ahead.get(rank, 0.0) * 1e9)
         base = own if base is None else base
         events += _of_rank(rank, content.get("traceEvents", []), (own - base) / 1000)
     whole = {"traceEvents": events, "displayTimeUnit": "ms", "baseTimeNanoseconds": base}

@@ -21,6 +21,7 @@ from ..common.protocol.evidence import (
     Message,
 )
 from ..common.protocol.rank_messages import Activity
+from . import clock
 from .group.process_group import ProcessGroup
 from .recorder import recorded
 from .requests import Asked, hears
@@ -64,8 +65,10 @@ class EvidenceHandlers:
                     name: Group(ranks, "" if description in _UNNAMED else description)
                     for name, (ranks, description) in groups.items()
                 },
-                collectives=collectives_of(dump, self.group.since) if dump else [],
-                group_since=self.group.since,
+                collectives=clock.shared_collectives(
+                    collectives_of(dump, self.group.since) if dump else []
+                ),
+                group_since=clock.shared(self.group.since),
             )
         )
 

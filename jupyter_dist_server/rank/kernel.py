@@ -33,6 +33,7 @@ from ..common.protocol.rank_messages import (
     read_content,
 )
 from ..common.protocol.variable_messages import VariablesRequest
+from . import clock
 from .cells.cell_channel import CellChannel
 from .cells.cell_runner import run_cell
 from .cells.error_content import error_content, in_one_line
@@ -216,7 +217,7 @@ class RankKernel(
         if cell:  # first: the main thread says what it runs, then looks here
             self._cancelled.add(cell)
         running = cell == self._running if cell else self._state == "busy"
-        answer = CancelReply(running, self._since, whereabouts())
+        answer = CancelReply(running, clock.shared(self._since), whereabouts())
         if running or not cell:
             self._cancelled.discard(cell)
             self._interrupted_at = self._interrupted_at or answer.whereabouts
@@ -274,7 +275,7 @@ class RankKernel(
             RankStatus(
                 rank=int(os.environ["RANK"]),
                 state=self._state,
-                since=self._since,
+                since=clock.shared(self._since),
                 cell=self._cell,
                 cell_id=self._cell_id,
                 msg_id=self._request,

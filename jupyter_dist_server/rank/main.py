@@ -28,7 +28,7 @@ from ..common.folder import rank_connection, read_config
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.rank_start import Failed, RankOrders, Ready
 from ..common.protocol.reason import Reason
-from . import recorder
+from . import clock, recorder
 from .curve_gate import RemotePlace
 from .group.process_group import ProcessGroup
 from .report import Reporter
@@ -231,6 +231,8 @@ def _start_kernel(
     from .app import RankApp
 
     folder = Path(orders.folder)
+    if config.node:
+        clock.follow(folder)
     connection = folder / f"rank-{orders.rank}.json"
     if not connection.exists():  # it does after a restart of the ranks
         descriptor = os.open(connection, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -115,6 +115,11 @@ class Stop(Command, frozen=True):
 class Ping(Command, frozen=True):
     """Answer."""
 
+    sent: float = 0.0
+    """When it was sent, by the clock of who asks; 0 if nobody compares clocks."""
+    ahead: float | None = None
+    """How far the clock of who is asked is ahead of that one, so far as this is known."""
+
 
 Commands = (
     Attach
@@ -230,6 +235,11 @@ class NodeGpus(News, frozen=True, tag="node_gpus"):
 
 class Pong(News, frozen=True):
     """The answer to `Ping`."""
+
+    sent: float = 0.0
+    """When that was sent, by the clock of who asked."""
+    answered: float = 0.0
+    """When it was answered, by our clock."""
 
 
 AgentNews = Snapshot | LockGranted | LockWanted | LogLines | Refused | NodeGpus | Pong

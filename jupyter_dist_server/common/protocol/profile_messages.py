@@ -55,6 +55,8 @@ class RankProfile(RankReply, frozen=True, kw_only=True):
     status: Literal["ok", "none", "failed"]
     why: str = ""
     """Why it failed."""
+    ahead: float = 0.0
+    """Seconds by which the times in the trace are ahead: of those here they are taken off."""
     started: float = 0.0
     """When the cell began."""
     begin: float = 0.0

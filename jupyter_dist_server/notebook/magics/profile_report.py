@@ -101,7 +101,7 @@ def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
     if traces:
         file = Path(f"profile-cell-{cell}.json.gz").resolve()
         try:
-            merge(traces, file)
+            merge(traces, file, {rank: profile.ahead for rank, profile in said.items()})
         except (OSError, ValueError) as error:
             print(f"The trace could not be written to {file}: {error}", file=sys.stderr)
         else:

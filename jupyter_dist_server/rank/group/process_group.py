@@ -17,6 +17,7 @@ from functools import wraps
 from typing import Any
 
 from ...common.protocol.rank_messages import BreakRequest, RegroupReply, RegroupRequest
+from .. import clock
 from ..requests import Asked, hears
 from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
@@ -226,7 +227,7 @@ class GroupHandlers:
     def dist_regroup_request(self, asked: Asked[RegroupRequest]) -> None:
         """Make the group again, on the main thread, between cells: it blocks until all are in."""
         order, failure = asked.content, "The request came too late."
-        patience = order.until - time.time()
+        patience = order.until - clock.now()
         if patience > 0:  # or nobody waits for it any more
             try:
                 self.group.join(order.name, order.generation, patience)

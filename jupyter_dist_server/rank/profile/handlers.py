@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ...common.protocol.profile_messages import ProfileRequest, RankProfile
 from ...common.protocol.rank_messages import ProfileOptions
+from .. import clock
 from ..long_answers import LongAnswers
 from ..recorder import recorded_since
 from ..requests import Asked, hears
@@ -73,13 +74,14 @@ class ProfileHandlers(LongAnswers):
         text = recording.export()
         self._trace = gzip.compress(text, 3)
         entries = recorded_since(recording.started)
-        return reduce(
+        profile = reduce(
             read_trace(text),
             recording.sampler.samples(),
             [entry for entry in entries if entry.time_created_ns <= recording.ended * 1e9],
             recording.steps,
             (recording.started, recording.ended),
         )
+        return clock.shared_profile(profile)
 
     def _trace_buffers(self) -> Sequence[memoryview]:
         trace, self._trace = self._trace, b""
