@@ -23,6 +23,8 @@ from .server_driver import Server
 LONGEST = (
     "notebook/test_chaos.py",
     "cluster/test_slurm.py",
+    "cluster/test_gpus.py",
+    "cluster/test_three_nodes.py",
     "security/test_process_group.py",
     "pools/test_zygote_registry.py",
     "notebook/test_stopped.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ from .hosts import Hosts
 from .lab import Lab
 from .slurm_hosts import start_slurm, why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+WHY_NOT = why_not() or ("" if shutil.which("cc") else "needs a C compiler")
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"
 AHEAD = 90
@@ -69,17 +71,3 @@ def test_times_of_a_node_with_a_wrong_clock_are_corrected(lab: Lab) -> None:
     said = lab.ok("%dist_status")
     idle = [int(seconds) for seconds in re.findall(r"idle for (-?\d+) s", said)]
     assert len(idle) == 4 and all(-2 <= seconds < AHEAD / 3 for seconds in idle), said
-
-
-def test_the_group_is_made_again_with_a_wrong_clock(lab: Lab) -> None:
-    answer = lab.run("%%distributed\nif rank == 0:\n    raise ValueError('no')\ndist.barrier()")
-    assert "ValueError" in str(answer["error"])
-    assert "sum 4.0" in lab.ok(SUM)
-
-
-def test_a_profile_says_who_is_late_in_spite_of_a_wrong_clock(lab: Lab) -> None:
-    said = lab.ok(
-        "%%distributed --profile\nimport time\nt = torch.ones(1)\nfor _ in range(3):\n"
-        "    time.sleep(0.4 * (rank == 1))\n    dist.all_reduce(t)"
-    )
-    assert "Rank 1" in said and "Rank 3" not in said, said
