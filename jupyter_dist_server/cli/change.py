@@ -16,6 +16,7 @@ from ..jobs.store.states import ENDED
 from ..jobs.store.store import Store
 from ..jobs.submit.prepare import signal_number
 from ..jobs.submit.submission import select
+from .table import printable
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +75,7 @@ def _tell(
         print(json.dumps({"jobs": told, "left": list(left)}))
     else:
         for sentence in left:
-            print(sentence, file=sys.stderr)
+            print(printable(sentence), file=sys.stderr)
     return bool(left)
 
 

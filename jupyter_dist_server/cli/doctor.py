@@ -16,11 +16,12 @@ from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
 from ..gpus.gpu_reader import read_gpus
-from ..jobs.launch.dispatcher_lock import stopped, take_lock
+from ..jobs.launch.dispatcher_lock import take_lock
 from ..jobs.leases.held_file import name_of
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
 from ..jobs.wake import Wake
+from .stopped import stopped_dispatcher
 from .table import table
 
 _LEAST_SPACE = 200 * 2**20
@@ -165,13 +166,8 @@ def inotify(store: Store) -> Finding:
 
 def dispatcher(store: Store) -> Finding:
     """Tell whether the process that starts jobs responds."""
-    if process := stopped(store.folder):
-        pid = process.pid
-        return Finding(
-            False,
-            f"The dispatcher (pid {pid}) is stopped and starts no job.",
-            f"Run kill -CONT {pid}; or kill -KILL {pid}, which loses no job.",
-        )
+    if told := stopped_dispatcher(store.folder):
+        return Finding(False, *told)
     if store.is_idle():
         return Finding(True, "No job waits for the dispatcher.")
     if lock := take_lock(store.folder):

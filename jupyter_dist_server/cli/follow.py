@@ -15,6 +15,9 @@ from ..jobs.store.job import Job
 from ..jobs.store.states import PENDING
 from ..jobs.store.store import Store
 from ..jobs.wake import Wake
+from .queue import refresh
+from .stopped import StoppedNotice
+from .table import printable
 
 
 def follow(store: Store, job: Job, error: bool = False) -> Iterator[Piece]:
@@ -22,16 +25,34 @@ def follow(store: Store, job: Job, error: bool = False) -> Iterator[Piece]:
     log = LogReader(log_paths(job)[error])
     folder = os.path.dirname(log.path)
     watched = False
+    notice = StoppedNotice(store.folder)
+    was_gone = False
     with closing(Wake([store.watched])) as wake:
         while True:
             job = store.get(job.id)
             if not watched and os.path.isdir(folder):
                 watched = wake.watch(folder)
-            if job.state != PENDING:
-                yield from read_on(log)
+            is_silent = True
+            if job.state == PENDING:
+                notice.look()
+            else:
+                for piece in read_on(log):
+                    is_silent = False
+                    yield piece
+            if is_silent:
+                refresh(store)  # its dispatcher or its runner may have been killed
+            if log.is_gone and not was_gone:
+                _say_that_it_is_gone(job, log.path)
+            was_gone = log.is_gone
             if job.is_ended:
                 return
             wake.wait(10.0)
+
+
+def _say_that_it_is_gone(job: Job, path: str) -> None:
+    sentence = f"{printable(path)} was deleted, so that output of job {job.label} is lost."
+    rest = "" if job.is_ended else " A new file of that name will be shown."
+    print(f"jdist: {sentence}{rest}", file=sys.stderr, flush=True)
 
 
 def read_on(log: LogReader) -> Iterator[Piece]:
@@ -66,7 +87,7 @@ def show(pieces: Iterable[Piece], path: str, *, raw: bool, as_json: bool) -> Non
 def _data(pieces: Iterable[Piece], path: str) -> Iterator[bytes]:
     for piece in pieces:
         if piece.replaced:
-            print(f"jdist: {path} was replaced; this is the new file.", file=sys.stderr)
+            print(f"jdist: {printable(path)} was replaced; this is the new file.", file=sys.stderr)
         yield piece.data
         sys.stdout.buffer.flush()  # what is left of it waits for the next one
 

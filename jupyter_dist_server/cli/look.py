@@ -23,7 +23,8 @@ from ..jobs.wake import Wake
 from .follow import follow, read_on, show
 from .gpu_use import describe_attempt, gpu_use
 from .queue import refresh
-from .table import table
+from .stopped import StoppedNotice
+from .table import printable, table
 
 
 def add_show_options(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +70,7 @@ def run_show(options: argparse.Namespace, store: Store) -> int:
             (f"Attempt {one.attempt}", describe_attempt(one))
             for one in store.attempts([job.id])[job.id]
         ]
-        print(*(f"{name:>14}: {value}" for name, value in rows), "", sep="\n")
+        print(*(f"{name:>14}: {printable(value)}" for name, value in rows), "", sep="\n")
     return 0
 
 
@@ -111,9 +112,10 @@ def add_wait_options(parser: argparse.ArgumentParser) -> None:
 def run_wait(options: argparse.Namespace, store: Store) -> int:
     """Wait until jobs have ended; 0 if all are COMPLETED, 124 if that takes too long."""
     until = None if options.timeout is None else time.monotonic() + options.timeout
-    wake = Wake([store.watched])
+    wake, notice = Wake([store.watched]), StoppedNotice(store.folder)
     while True:
         refresh(store)
+        notice.look()
         jobs = select(store, options.jobs)
         left = 10.0 if until is None else min(10.0, until - time.monotonic())
         has_ended = all(job.is_ended for job in jobs)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..common.errors import DistError
 from .parser import build
+from .table import printable
 
 if TYPE_CHECKING:
     from ..jobs.store.store import Store
@@ -77,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         return _run(_function(name, "run"), options)
     except DistError as error:
-        print("jdist:", *str(error).splitlines(), file=sys.stderr)
+        print("jdist:", *map(printable, str(error).splitlines()), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -17,13 +18,16 @@ from ..common.rank_specs import format_ranks
 from ..common.units import write_limit
 from ..jobs.launch.start_dispatcher import ensure
 from ..jobs.launch.start_sampler import ensure_sampler
+from ..jobs.leases.held_file import name_of
 from ..jobs.recovery import recover
+from ..jobs.schedule.board import POOL
 from ..jobs.schedule.overview import Row, overview
 from ..jobs.store.states import LETTERS, PENDING
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import other_machines
 from ..jobs.store.words import write_moment
 from ..jobs.wake import Wake
+from .stopped import StoppedNotice
 from .table import table
 
 if TYPE_CHECKING:
@@ -76,8 +80,10 @@ def run_queue(options: argparse.Namespace, store: Store) -> int:
     """Print the jobs that wait or run."""
     columns = _columns(options)
     wake = Wake([store.watched]) if options.watch else None
+    notice = StoppedNotice(store.folder)
     while True:
         refresh(store)
+        notice.look()
         rows = _rows(options, store)
         if options.json:
             print(json.dumps([row.to_json() for row in rows]))
@@ -115,22 +121,31 @@ def _columns(options: argparse.Namespace) -> list[str]:
 def _rows(options: argparse.Namespace, store: Store) -> list[Row]:
     waits = any(job.gpus for job in store.pending()) if options.start or options.user else False
     needs = options.user or (options.start and waits)
-    runs = not options.json and any(job.gpu_uuids for job in store.active())
-    gpus = _read_gpus() if needs or runs else None
-    rows: Sequence[Row] = overview(store, gpus if needs else None, start=options.start)
-    if options.user not in (None, "all"):
-        rows = [row for row in rows if row.user == options.user]
-    elif options.user is None:
-        rows = [row for row in rows if row.job]
-    if options.states:
-        wanted = _states(options.states)
-        rows = [row for row in rows if row.state in wanted]
-    rows = [row for row in rows if options.name in (None, row.name)]
+    gpus = _read_gpus() if needs else None
+    rows = _wanted(options, overview(store, gpus, start=options.start))
+    if gpus is None and any(row.state == PENDING and not row.job for row in rows):
+        gpus = _read_gpus()  # without them it is not known why an own pool waits
+        rows = _wanted(options, overview(store, gpus, start=options.start))
     if options.json:
         return rows
+    if gpus is None and any(row.gpu_uuids for row in rows):
+        gpus = _read_gpus()
     if not (options.array or options.start):
         rows = _folded(rows)
     return rows if gpus is None else [_with_labels(row, gpus) for row in rows]
+
+
+def _wanted(options: argparse.Namespace, rows: list[Row]) -> list[Row]:
+    """Leave out what is not asked for: without ``-u``, all but own jobs and own pools."""
+    if options.user is None:
+        user = name_of(os.getuid())
+        rows = [row for row in rows if row.job or (row.kind == POOL and row.user == user)]
+    elif options.user != "all":
+        rows = [row for row in rows if row.user == options.user]
+    if options.states:
+        wanted = _states(options.states)
+        rows = [row for row in rows if row.state in wanted]
+    return [row for row in rows if options.name in (None, row.name)]
 
 
 def _folded(rows: Sequence[Row]) -> list[Row]:
@@ -195,7 +210,7 @@ def _start(row: Row) -> str:
 
 def _where(row: Row) -> str:
     if row.state == PENDING:
-        return f"({row.reason}) {row.detail}"
+        return f"({row.reason}) {row.detail}" if row.reason else row.detail
     is_idle = row.idle_since is not None and time.time() - row.idle_since >= _IDLE
     idle = f"  idle since {write_moment(row.idle_since)}" if is_idle else ""
     return (",".join(row.gpu_uuids) or "CPU") + idle

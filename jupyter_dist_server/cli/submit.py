@@ -15,6 +15,8 @@ from ..jobs.store.store import Store
 from ..jobs.submit.job_options import add_job_options
 from ..jobs.submit.job_request import JobRequest
 from ..jobs.submit.prepare import Submission, prepare
+from .stopped import StoppedNotice
+from .table import printable
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +58,7 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
         print(f"Submitted job {first.label}.")
     else:
         print(f"Submitted jobs {first.label} … {jobs[-1].label}.")
+    StoppedNotice(store.folder).look()
     if first.id == 1 and not (options.json or options.parsable):
         _say_what_ends_jobs()
     return 0
@@ -69,7 +72,7 @@ def _say_what_would_be(asked: Submission, options: argparse.Namespace, store: St
         print(json.dumps(told.to_json()))
         return
     print(f"Would submit {told.count} job{'s' * (told.count > 1)}, {asked.job.gpus} GPUs each:")
-    print(*(f"  {command}" for command in told.commands), sep="\n")
+    print(*(f"  {printable(command)}" for command in told.commands), sep="\n")
     if told.count > len(told.commands) and len(asked.rows) > 1:
         print("  …")
     print(told.sentence)
@@ -119,7 +122,7 @@ def _tell(options: argparse.Namespace, job: Job, sentence: str) -> None:
     if options.json:
         print(json.dumps(job.to_json()), flush=True)
     else:
-        print(f"Job {job.label} {sentence}", file=sys.stderr)
+        print(f"Job {job.label} {printable(sentence)}", file=sys.stderr)
 
 
 def _prepare(options: argparse.Namespace, store: Store) -> Submission:
@@ -127,5 +130,5 @@ def _prepare(options: argparse.Namespace, store: Store) -> Submission:
         options.command = options.command[1:]
     asked = prepare(JobRequest.of(options), store, os.getcwd())
     for notice in asked.notices:
-        print(f"jdist: {notice}", file=sys.stderr)
+        print(f"jdist: {printable(notice)}", file=sys.stderr)
     return asked

@@ -15,9 +15,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     head : sequence of str
         What stands above the columns.
     rows : sequence of sequence of str
-        One text for each column; what would not print is shown as ``?``.
+        One text for each column.
     """
-    clean = [[_printable(cell) for cell in row] for row in [list(head), *rows]]
+    clean = [[printable(cell) for cell in row] for row in [list(head), *rows]]
     widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
     width = shutil.get_terminal_size((200, 24)).columns if sys.stdout.isatty() else 10_000
     lines = []
@@ -27,7 +27,18 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    r"""Return a text in one line that a terminal cannot take for a command: ESC becomes ``\x1b``.
+
+    Names of files need not be text; a byte of one that is not becomes ``\xff``.
+    """
     if text.isprintable():
         return text
-    return "".join(mark if mark.isprintable() else "?" for mark in text)
+    return "".join(mark if mark.isprintable() else _escaped(mark) for mark in text)
+
+
+def _escaped(mark: str) -> str:
+    code = ord(mark)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte, see PEP 383
+        return f"\\x{code - 0xDC00:x}"
+    return mark.encode("unicode_escape").decode()

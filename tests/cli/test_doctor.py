@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import signal
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from jupyter_dist_server.cli.doctor import disk, logout, service
+from jupyter_dist_server.cli.doctor import disk, inotify, logout, service
+from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 
-from ..jobs.queue_driver import Queue
-from ..waiting import wait_for
+from ..jobs.queue_driver import JDIST, Queue
+from ..waiting import PATIENCE, wait_for
 
 
 def write(path: Path, text: str = "") -> None:
@@ -54,6 +61,30 @@ def test_a_home_of_several_machines(tmp_path: Path) -> None:
     assert "2 other machines with this home have queues of their own." in told
 
 
+@pytest.mark.parametrize(
+    ("parent", "ok", "remedy"),
+    [("/tmp", False, "Set XDG_STATE_HOME"), ("/var/tmp", True, "/etc/tmpfiles.d")],
+)
+def test_a_folder_that_the_system_cleans(parent: str, ok: bool, remedy: str) -> None:
+    with TemporaryDirectory(dir=parent) as folder:
+        (found,) = [one for one in disk(Path(folder)) if "may be cleaned up" in one.what]
+    assert found.ok is ok and remedy in found.remedy
+
+
+def test_changes_that_are_not_noticed_at_once(queue: Queue) -> None:
+    with closing(Store(store_folder())) as store:
+        assert inotify(store).ok
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        free = os.open(os.devnull, os.O_RDONLY)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+        try:
+            found = inotify(store)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert not found.ok and "max_user_watches" in found.remedy
+
+
 def test_a_stopped_dispatcher_is_named(queue: Queue) -> None:
     job = queue.submit("--begin", "now+1hour", "true")
     wait_for(lambda: queue.show(job)["reason"] == "BeginTime", "the dispatcher's work")
@@ -64,7 +95,21 @@ def test_a_stopped_dispatcher_is_named(queue: Queue) -> None:
     said = json.loads(queue.run("doctor", "--json", code=1))
     (found,) = [one for one in said if "The dispatcher" in one["what"]]
     assert str(process.pid) in found["what"] and "kill -CONT" in found["remedy"]
-    process.kill()
+    told = f"jdist: {found['what']} {found['remedy']}"
+    for command, code in (
+        (["queue"], 0),
+        (["wait", "--timeout", "0", job], 124),
+        (["submit", "-c", "0", "true"], 0),
+    ):
+        assert queue.run(*command, code=code).splitlines().count(told) == 1, command
+    following = subprocess.Popen(
+        [sys.executable, "-c", JDIST, "run", "-c", "0", "true"], stderr=subprocess.PIPE, text=True
+    )
+    with following:
+        assert following.stderr
+        assert told in [following.stderr.readline().rstrip("\n") for _ in range(2)]
+        process.kill()
+        assert following.wait(PATIENCE) == 0, "a command that waits starts another dispatcher"
     queue.run("cancel", job)
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
+from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
+from jupyter_dist_server.jobs.leases.lease import Lease
 from tools.cli_page import PAGE, page
 
 from ..fake_nvml.build import State
@@ -57,6 +62,43 @@ def test_states_and_when_jobs_begin(queue: Queue) -> None:
     assert "There are: PD (PENDING)," in queue.run("queue", "-t", "PD,nonsense", code=2)
     (start,) = queue.run("queue", "--start", "-o", "start").splitlines()[1:]
     assert start.startswith("after ")
+
+
+ODD = os.fsdecode(b"caf\xe9\x1bcred\nline")
+"""An argument that is no Unicode, with what a terminal takes for a command."""
+
+
+def test_what_a_terminal_could_take_for_a_command_is_shown_escaped(queue: Queue) -> None:
+    queue.submit("-H", "-J", ODD, "--comment", ODD, "echo", ODD)
+    for command in (
+        ["show", "1"],
+        ["show", ODD],
+        ["submit", "--dry-run", "echo", ODD],
+        ["queue", "-o", "name,comment"],
+    ):
+        said = queue.run_program(*command)
+        assert "\x1b" not in said and "\\x1bcred\\nline" in said
+        assert "caf\\xe9" in said or command[0] == "queue"
+    assert queue.run("show", "--json", ODD)
+    said = queue.run("wait", ODD + "!", code=2)
+    assert said.startswith("jdist: There is no job caf\\xe9\\x1bcred line!.")
+
+
+def test_own_pools_are_shown_too(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=2)
+    who = Leaseholder(pool="p-1", pid=os.getpid(), since=time.time(), notebook="a.ipynb", host="h")
+    with closing(Lease.take(["GPU-fake-1"], who)):
+        job = queue.submit("-G", "2", "true")
+        wait_for(lambda: queue.show(job)["reason"] == "Resources", "the reason")
+        rows = [
+            line.split() for line in queue.run("queue", "-o", "id,name,state,where").splitlines()
+        ]
+        assert rows[1] == ["p-1", "a.ipynb", "R", "1"] and rows[2][0] == job
+        assert [row["kind"] for row in json.loads(queue.run("queue", "--json"))] == [
+            "pool",
+            "batch",
+        ]
+    assert queue.ended(job)["state"] == "COMPLETED"
 
 
 def test_gpus_are_named_as_by_nvidia_smi(queue: Queue, fake_nvml: State) -> None:

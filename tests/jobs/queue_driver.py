@@ -66,7 +66,8 @@ class Queue:
         return path
 
     def submit(self, *args: str) -> str:
-        return self.run("submit", "--parsable", *args).strip()
+        said = self.run("submit", "--parsable", *args)
+        return said.split()[0]  # a notice may stand below
 
     def show(self, job: str) -> dict[str, Any]:
         found: list[dict[str, Any]] = json.loads(self.run("show", "--json", job))

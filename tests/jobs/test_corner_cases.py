@@ -155,7 +155,31 @@ def test_a_file_that_takes_the_place_of_the_one_that_is_read(tmp_path: Path) -> 
     path.write_text("cut\n")
     assert (piece := log.read()) and (piece.data, piece.replaced) == (b"cut\n", True)
     path.unlink()
-    assert log.read() is None
+    assert log.read() is None and log.is_gone
+    path.write_text("a new one, perhaps with the same number\n")
+    assert (piece := log.read()) and piece.replaced and piece.start == 0 and not log.is_gone
+
+
+def test_following_says_that_the_output_was_deleted_and_shows_a_new_file(queue: Queue) -> None:
+    job = queue.submit("-c", "0", "sh", "-c", LOOP)
+    wait_for(lambda: queue.show(job)["state"] == "RUNNING" and queue.output(job), "its output")
+    path = queue.folder / f"jdist-{job}.out"
+    with subprocess.Popen(
+        [sys.executable, "-c", JDIST, "logs", "-f", "--raw", job],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as following:
+        assert following.stdout and following.stderr
+        assert following.stdout.readline() == "up\n"
+        path.unlink()
+        said = following.stderr.readline()
+        assert said.startswith(f"jdist: {path} was deleted, so that output of job {job} is lost.")
+        path.write_text("by hand\n")
+        assert following.stdout.readline() == "by hand\n"
+        assert following.stderr.readline() == f"jdist: {path} was replaced; this is the new file.\n"
+        (queue.folder / "go").touch()
+        assert following.wait(PATIENCE) == 0
 
 
 def test_progress_bars_are_folded_and_a_line_without_an_end_is_not_kept() -> None:

@@ -160,7 +160,8 @@ def _select(store: Store, label: str) -> Iterator[Job]:
     elif any(mark in label for mark in "*?["):
         yield from (job for job in store.select() if fnmatch.fnmatchcase(job.name, label))
     else:
-        yield from store.select("name = ?", label)
+        # As the store keeps names that are no Unicode.
+        yield from store.select("name = ?", label.encode(errors="replace").decode())
 
 
 def submit(
