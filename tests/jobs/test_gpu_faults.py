@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.jobs.dispatcher import _READ_LOST, _read_again
+from jupyter_dist_server.jobs.leases.lease import running
 from jupyter_dist_server.jobs.schedule.plan import plan
 from jupyter_dist_server.jobs.schedule.promise import Promise
 from jupyter_dist_server.jobs.schedule.situation import Situation
@@ -38,7 +39,8 @@ def test_a_gpu_that_is_lost_while_its_job_runs_is_named(
     queue.until(job, "RUNNING")
     fake_nvml.update(**{"0.lost": 1})
     wait_for(lambda: "GPU-fake-0 does not respond: lost" in detail(queue, job), "the sentence")
-    assert "GPU-fake-0" in queue.run("show", job), "it keeps its lease"
+    (lease,) = running()
+    assert (lease.label, lease.gpus) == (job, ("GPU-fake-0",)), "it keeps its lease"
     (queue.folder / "go").touch()
     assert queue.ended(job)["state"] == "COMPLETED"
 

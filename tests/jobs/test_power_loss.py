@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -71,9 +72,17 @@ def _traced(pid: int) -> bool:
     return "TracerPid:\t0" not in Path(f"/proc/{pid}/status").read_text()
 
 
-def each_kill(work: Work) -> Iterator[tuple[str, int]]:
-    """Yield a name for each kill, and what was acknowledged before it."""
-    kills = 0
+def each_kill(work: Work, syncs: int) -> Iterator[tuple[str, int]]:
+    """Yield a name for each kill, and what was acknowledged before it.
+
+    Parameters
+    ----------
+    work : callable
+        What is killed.
+    syncs : int
+        How often it at least has to have the disk keep what it wrote.
+    """
+    kills = Counter[str]()
     for call in CALLS:
         for number in range(1, 200):
             acknowledged, status = killed_at(call, number, work)
@@ -81,8 +90,8 @@ def each_kill(work: Work) -> Iterator[tuple[str, int]]:
             if status == 0:
                 break
             assert status == -signal.SIGKILL
-            kills += 1
-    assert kills > 2
+            kills[call] += 1
+    assert kills.total() > 2 and kills["fdatasync"] >= syncs
 
 
 def test_a_submission(tmp_path: Path) -> None:
@@ -93,7 +102,7 @@ def test_a_submission(tmp_path: Path) -> None:
         ours.submit([JOB, JOB], f"token {turn[0]}")
         acknowledge()
 
-    for name, acknowledged in each_kill(submit):
+    for name, acknowledged in each_kill(submit, syncs=1):
         store = Store(tmp_path / str(turn[0] // 2))
         before = len(store.select())
         assert before % 2 == 0, f"{name}: half of a submission"
@@ -117,7 +126,7 @@ def test_changes_of_state(tmp_path: Path) -> None:
             assert ours.move(ours.get(ids[-1]), state, launch="x")
             acknowledge()
 
-    for name, acknowledged in each_kill(move):
+    for name, acknowledged in each_kill(move, syncs=3):
         found = store.get(ids[-1])
         assert states.index(found.state) in (acknowledged, acknowledged + 1), name
         events = [event.state for event in store.events() if event.job == found.id]
@@ -134,6 +143,6 @@ def test_a_board(leases: Path) -> None:
             acknowledge()
         board.close()
 
-    for name, _ in each_kill(show):
+    for name, _ in each_kill(show, syncs=0):
         assert posted() == [], f"{name}: the board of a dead process counts"
         assert not list(leases.glob("*.board")), name

@@ -14,6 +14,7 @@ import pytest
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.jobs.leases.lease import Lease
 from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_file import VERSION
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..fake_nvml.build import State
@@ -292,4 +293,5 @@ def test_a_newer_queue_is_left_alone(queue: Queue) -> None:
     store = Store(store_folder())
     store._db.execute("PRAGMA user_version = 999")
     store.close()
-    assert "newer version" in queue.run("queue", code=2)
+    said = queue.run("submit", "true", code=2)
+    assert f"newer version of Jupyter Dist: format 999, and this one knows {VERSION}." in said

@@ -1,0 +1,211 @@
+"""What the options of ``jdist submit`` make of a job."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jupyter_dist_server.common.errors import DistError
+from jupyter_dist_server.jobs.store.words import read_limit
+
+from ..fake_nvml.build import State
+from ..waiting import PATIENCE, wait_for
+from .queue_driver import JDIST, UNTIL_GO, Queue
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90 * MINUTE),
+        ("1:30", MINUTE + 30),
+        ("2:01:30", 2 * HOUR + MINUTE + 30),
+        ("1-12", DAY + 12 * HOUR),
+        ("1-12:30", DAY + 12.5 * HOUR),
+        ("1-12:30:15", DAY + 12.5 * HOUR + 15),
+        ("0:90", 90.0),
+        ("90s", 90.0),
+        ("30m", 30 * MINUTE),
+        ("2h", 2 * HOUR),
+        ("7d", 7 * DAY),
+        ("UNLIMITED", None),
+    ],
+)
+def test_time_limits_are_written_as_for_slurm(text: str, seconds: float | None) -> None:
+    assert read_limit(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "1:2:3:4", "1-", "-5", "1.5", "4000-0"])
+def test_what_is_no_time_limit(text: str) -> None:
+    with pytest.raises(DistError, match="is not a time limit"):
+        read_limit(text)
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+
+
+def test_what_runs_before_the_command(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = """'conda() { echo "conda $*"; }'"""
+    program(queue.folder / "bin/conda", f'[ "$*" = "shell.bash hook" ] && echo {hook}\n')
+    program(queue.folder / "bin/module", 'echo "module $*"\n')
+    program(queue.folder / "env/bin/activate", "MARK=venv\n")
+    monkeypatch.setenv("PATH", str(queue.folder / "bin"), prepend=":")
+    options = ["--module", "cuda/12", "--module", "gcc", "--conda", "torch", "--venv", "env"]
+    job = queue.submit("-c", "0", *options, "--setup", "echo setup $MARK", "echo", "job", "$MARK")
+    assert queue.ended(job)["state"] == "COMPLETED"
+    assert queue.output(job).splitlines() == [
+        "module load cuda/12 gcc",
+        "conda activate torch",
+        "setup venv",
+        "job $MARK",
+    ]
+    job = queue.submit("-c", "0", "--setup", "false", "echo", "job")
+    assert (queue.ended(job)["state"], queue.output(job)) == ("FAILED", "")
+
+
+def test_which_variables_a_job_gets(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A", "1")
+    monkeypatch.setenv("B", "2")
+    said = {
+        "ALL": "1 2 ",
+        "NONE": "  ",
+        "B": " 2 ",
+        "NONE,C=3": "  3",
+        "A,C=4": "1  4",
+    }
+    jobs = {
+        export: queue.submit("-c", "0", "--export", export, "sh", "-c", 'echo "$A $B $C"')
+        for export in said
+    }
+    for export, job in jobs.items():
+        assert queue.ended(job)["state"] == "COMPLETED"
+        assert queue.output(job) == said[export] + "\n", export
+
+
+def test_limits_of_a_name_and_jobs_that_wait_for_a_start(queue: Queue) -> None:
+    one = queue.submit("-c", "0", "--max-jobs", "1", "-J", "same", *UNTIL_GO)
+    two = queue.submit("-c", "0", "--max-jobs", "1", "-J", "same", "true")
+    other = queue.submit("-c", "0", "-H", "true")
+    after = queue.submit("-c", "0", "-d", f"after:{other}", "true")
+    wait_for(lambda: queue.show(two)["reason"] == "QOSMaxJobsPerUserLimit", "the reason")
+    wait_for(lambda: queue.show(after)["reason"] == "Dependency", "the reason")
+    assert queue.until(one, "RUNNING")
+    queue.run("update", "--comment", "mine", "--grace", "5", one)
+    changed = queue.show(one)["spec"]
+    assert (changed["comment"], changed["grace"]) == ("mine", 5.0)
+    queue.run("release", other)
+    assert queue.ended(after)["started"] >= queue.show(other)["started"]
+    assert queue.show(two)["state"] == "PENDING"
+    (queue.folder / "go").touch()
+    assert queue.ended(two)["started"] >= queue.show(one)["ended"]
+
+
+def test_jobs_are_named_by_patterns_and_ranges(queue: Queue) -> None:
+    for name in ("lr1", "lr2", "other", "last"):
+        queue.submit("-H", "-J", name, "true")
+    queue.run("cancel", "lr*")
+    queue.run("update", "--priority", "7", "3-4")
+    found = [queue.show(str(job)) for job in range(1, 5)]
+    assert [job["state"] for job in found] == ["CANCELLED", "CANCELLED", "PENDING", "PENDING"]
+    assert [job["priority"] for job in found] == [0, 0, 7, 7]
+    assert "There is no job lx*." in queue.run("cancel", "lx*", code=2)
+
+
+def test_parameters_that_do_not_fit_the_command_are_named(queue: Queue) -> None:
+    said = queue.run("submit", "--param", "lr=1", "true", code=2)
+    assert "The command does not use the parameter lr. Put {lr} where" in said
+    said = queue.run("submit", "--param", "lr=1", "echo", "{lr}", "{seed}", code=2)
+    assert "{seed} in the command has no value. Add --param seed=VALUE." in said
+    said = queue.run("submit", "--dry-run", "--param", "lr=1,2,3,4", "echo", "{lr}").splitlines()
+    assert said[0] == "Would submit 4 jobs, 0 GPUs each:"
+    assert said[1:5] == ["  echo 1", "  echo 2", "  echo 3", "  …"]
+
+
+def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(**{"gpus": 3, "memory": 80 << 30, "0.memory": 24 << 30})
+    job = queue.submit("-G", "2", "--min-gpu-memory", "40G", "printenv", "CUDA_VISIBLE_DEVICES")
+    assert queue.ended(job)["state"] == "COMPLETED"
+    assert queue.output(job) == "GPU-fake-1,GPU-fake-2\n"
+    said = queue.run("submit", "-G", "3", "--min-gpu-memory", "40G", "true", code=2)
+    assert "The number of GPUs is too large, 3: 2 are suitable." in said
+
+
+RANK = """
+import os, pathlib, sys, time
+here = pathlib.Path(f"{os.environ['JDIST_JOB_ID']}.{os.environ['RANK']}")
+names = ("WORLD_SIZE", "MASTER_PORT", "CUDA_VISIBLE_DEVICES")
+here.with_suffix(here.suffix + ".new").write_text(" ".join(os.environ[name] for name in names))
+here.with_suffix(here.suffix + ".new").rename(here)
+while not all(pathlib.Path(name).exists() for name in sys.argv[1:]):
+    time.sleep(0.05)
+"""
+
+
+def test_torchrun_starts_a_rank_for_each_gpu_also_twice_at_once(
+    queue: Queue, fake_nvml: State
+) -> None:
+    fake_nvml.write(gpus=4)
+    (queue.folder / "train.py").write_text(RANK)
+    path = f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}"
+    files = ["1.0", "1.1", "2.0", "2.1"]
+    for _ in range(2):
+        queue.submit("-c", "0", "-G", "2", "--torchrun", "--env", path, "train.py", *files)
+    for job in ("1", "2"):
+        assert queue.ended(job)["state"] == "COMPLETED", queue.output(job)
+    told = [(queue.folder / name).read_text().split() for name in files]
+    assert [size for size, _, _ in told] == ["2"] * 4
+    assert told[0] == told[1] and told[2] == told[3], "the same port and GPUs in a job"
+    assert told[0][1] != told[2][1], "a port for each job"
+    gpus = [one for _, _, shown in told[::2] for one in shown.split(",")]
+    assert sorted(gpus) == [f"GPU-fake-{number}" for number in range(4)]
+
+
+def start(*args: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", JDIST, *args]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_an_interrupt_of_run_cancels_its_job(queue: Queue) -> None:
+    with start("run", "-c", "0", "sh", "-c", "echo up; exec sleep 1000") as running:
+        assert running.stdout and running.stdout.readline() == "up\n"
+        running.send_signal(signal.SIGINT)
+        assert running.wait(PATIENCE) == 128 + signal.SIGTERM
+    assert queue.show("1")["state"] == "CANCELLED"
+
+
+def test_a_queue_that_is_watched_is_shown_again_when_it_changes(queue: Queue) -> None:
+    job = queue.submit("-H", "true")
+    with start("queue", "-w", "-o", "id,state,priority") as watching:
+        assert watching.stdout
+        lines = iter(watching.stdout.readline, "")
+        assert next(line for line in lines if line.startswith(job)).split() == [job, "PD", "0"]
+        queue.run("update", "--priority", "5", job)
+        assert any(line.split() == [job, "PD", "5"] for line in lines)
+        other = queue.submit("-H", "true")
+        assert any(line.split() == [other, "PD", "0"] for line in lines)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(PATIENCE) == 130
+
+
+def test_a_job_outlives_the_terminal_that_it_was_submitted_in(queue: Queue) -> None:
+    shell, terminal = pty.fork()
+    if not shell:
+        submit = f"{queue.program()} submit -c 0 sh -c 'while [ ! -e go ]; do sleep 0.05; done'"
+        os.execvp("sh", ["sh", "-c", f"{submit}; sleep 1000"])
+    wait_for((queue.folder / "jdist-1.out").exists, "the start of the job")
+    queue.until("1", "RUNNING")
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1]) == -signal.SIGHUP
+    assert queue.show("1")["state"] == "RUNNING"
+    (queue.folder / "go").touch()
+    assert queue.ended("1")["state"] == "COMPLETED"
