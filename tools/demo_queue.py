@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -121,7 +122,7 @@ def play(demo: Demo) -> bool:
         "No smaller job that came later overtook the one for 4 GPUs": all(
             large["started"] <= job["started"] for job in later
         ),
-        "The pool got its 3 GPUs": "".join(said).count("on GPU") >= 1,
+        "The pool got its 3 GPUs": len(set(re.findall(r"on GPU (\d+)", "".join(said)))) == 3,
     }
     for sentence, holds in checks.items():
         print(f"{'ok' if holds else 'NO'}  {sentence}.")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import nbformat
@@ -14,6 +17,7 @@ from ..fake_nvml.build import State
 from ..waiting import PATIENCE
 from .queue_driver import JDIST, Queue
 
+FOR_EVER = ("jdist queue -w\n",)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "queue.md"
 
 
@@ -34,14 +38,59 @@ def test_every_block_of_the_page(
     monkeypatch.setenv("PATH", str(programs), prepend=":")
     blocks = re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(blocks) > 5
+    said = ""
     for block in blocks:
         (queue.folder / "train.py").write_text("")
-        done = subprocess.run(
-            ["bash", "-e", "-c", block],
-            cwd=queue.folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode == 0, block + done.stdout + done.stderr
+        said += _interrupted(block, queue) if block in FOR_EVER else _run(block, queue)
+    _check(queue, said)
+
+
+def _run(block: str, queue: Queue) -> str:
+    done = subprocess.run(
+        ["bash", "-e", "-c", block],
+        cwd=queue.folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, block + done.stdout + done.stderr
+    return done.stdout
+
+
+def _interrupted(block: str, queue: Queue) -> str:
+    with subprocess.Popen(
+        ["bash", "-c", "exec " + block], cwd=queue.folder, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout
+        said = running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(PATIENCE) == 130
+    return said
+
+
+def _check(queue: Queue, said: str) -> None:
+    """The jobs that the page names are what it says, and all have run."""
+    ended = json.loads(queue.run("history", "--json", "-n", "1000"))
+    jobs = {job["label"]: job for job in ended}
+    states = Counter(job["state"] for job in ended)
+    assert states.keys() == {"COMPLETED", "CANCELLED"} and states["CANCELLED"] == 2, states
+    assert [jobs[str(id)]["gpus"] for id in range(1, 8)] == [2, 1, 2, 2, 1, 1, 1]
+    assert jobs["4"]["gpu_uuids"] == ["GPU-fake-0", "GPU-fake-3"]
+    assert jobs["6"]["share"] == jobs["7"]["share"] == 20 << 30
+    assert (jobs["8"]["limit"], jobs["9"]["priority"]) == (1800.0, 10)
+    assert jobs["10"]["started"] >= jobs["10"]["begin"]
+    assert jobs["11"]["started"] >= max(jobs["8"]["ended"], jobs["9"]["ended"])
+    assert queue.output("12_2") == "ran train.py --lr 0.01 --seed 1\n"
+    assert jobs["16_9"]["state"] == "COMPLETED"
+    prepared, trained, evaluated = (jobs[str(id)] for id in range(26, 29))
+    assert prepared["ended"] <= trained["started"] <= trained["ended"] <= evaluated["started"]
+    assert (prepared["gpus"], trained["gpus"], evaluated["gpus"]) == (0, 1, 0)
+    script, monitor = jobs["29"], jobs["30"]
+    assert (script["name"], script["gpus"], script["limit"]) == ("train", 1, 3600.0)
+    assert (queue.folder / "train-29.log").read_text().startswith("GPUs: GPU-fake-")
+    assert (monitor["gpus"], monitor["limit"], monitor["memory"]) == (1, 3600.0, 4 << 30)
+    assert "\nran train.py\n" in queue.output("30") and queue.output("30") in said
+    assert jobs["1"]["attempt"] == 2, "it was requeued"
+    (shown,) = [line.split() for line in said.splitlines() if " next " in line]
+    assert shown[1:5] == ["next", "PD", "0", "(JobHeldUser)"]
