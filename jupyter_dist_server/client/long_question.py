@@ -16,7 +16,11 @@ _LOOK = 2.0
 
 
 async def ask_at_length(
-    client: PoolClient, request: RankRequest, ranks: Sequence[int], **options: Any
+    client: PoolClient,
+    request: RankRequest,
+    ranks: Sequence[int],
+    *,
+    buffers: Sequence[Any] = (),
 ) -> dict[int, Message]:
     """Ask ranks, and wait however long they compute, but not for one that is stopped.
 
@@ -28,8 +32,8 @@ async def ask_at_length(
         The question.
     ranks : sequence of int
         Whom to ask.
-    **options
-        As those of `RankConnection.ask`.
+    buffers : sequence
+        Binary data that goes with the question, uncopied.
 
     Returns
     -------
@@ -41,7 +45,8 @@ async def ask_at_length(
     DistError
         If a rank is stopped.
     """
-    asking = asyncio.create_task(client.ask(request.kind, request.content, ranks, **options))
+    question = client.ask(request.kind, request.content, ranks, buffers=buffers, timeout=None)
+    asking = asyncio.create_task(question)
     try:
         while not (await asyncio.wait({asking}, timeout=_LOOK))[0]:
             if stopped := client.link.stopped(ranks):

@@ -118,7 +118,7 @@ class RankConnection(RankSockets):
         channel: str = "control",
         buffers: Sequence[Any] = (),
         header: Content | None = None,
-        timeout: float | None = None,
+        timeout: float | None,
     ) -> dict[int, Message]:
         """Send one request to ranks and wait for their replies.
 
@@ -137,7 +137,8 @@ class RankConnection(RankSockets):
         header : dict or None
             What the message's header says besides the usual.
         timeout : float or None
-            Seconds to wait; `None` is for as long as the ranks live.
+            Seconds to wait; `None` is for as long as the ranks live, and for callers who look
+            themselves whether one is stopped, as `ask_at_length` does.
 
         Returns
         -------
@@ -145,8 +146,7 @@ class RankConnection(RankSockets):
             The whole reply (``content``, ``buffers``, …) by rank, without the ranks that died or
             did not answer in time.
         """
-        chosen = range(self.world_size) if ranks is None else ranks
-        living = [rank for rank in chosen if rank not in self.dead]
+        living = self._living(ranks)
         answers = self.begin(kind, content, living, channel=channel, buffers=buffers, header=header)
         try:
             if answers:
@@ -167,7 +167,7 @@ class RankConnection(RankSockets):
         ranks: Iterable[int] | None = None,
         *,
         channel: str = "control",
-        timeout: float | None = None,
+        timeout: float,
     ) -> dict[int, Reply]:
         """Send one of our own requests to ranks, as `ask` does; return replies of a form by rank.
 
@@ -179,10 +179,14 @@ class RankConnection(RankSockets):
         replies = {rank: read_reply(rank, message, form) for rank, message in said.items()}
         return {rank: reply for rank, reply in replies.items() if reply is not None}
 
-    def tell(self, request: RankRequest) -> None:
-        """Send a request to the control channel of every living rank; nobody waits for replies."""
-        living = [rank for rank in range(self.world_size) if rank not in self.dead]
+    def tell(self, request: RankRequest, ranks: Iterable[int] | None = None) -> None:
+        """Send a request to the control channel of living ranks; nobody waits for replies."""
+        living = self._living(ranks)
         self.send(self.session.msg(request.kind, request.content), living, "control")
+
+    def _living(self, ranks: Iterable[int] | None) -> list[int]:
+        chosen = range(self.world_size) if ranks is None else ranks
+        return [rank for rank in chosen if rank not in self.dead]
 
     async def status(
         self, timeout: float = 2.0, ranks: Iterable[int] | None = None

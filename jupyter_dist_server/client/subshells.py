@@ -52,7 +52,9 @@ async def ask_beside(
 
     async def answer() -> Content | None:
         header = {"subshell_id": await subshell_of(connection, rank) or None}
-        replies = await connection.ask(kind, content, [rank], channel="shell", header=header)
+        replies = await connection.ask(
+            kind, content, [rank], channel="shell", header=header, timeout=timeout
+        )
         return replies[rank]["content"] if rank in replies else None
 
     try:

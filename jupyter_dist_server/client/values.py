@@ -143,7 +143,12 @@ class Mover:
 
     def forget(self, call: str, ranks: Sequence[int]) -> None:
         """Let ranks drop a function and its result; none of them replies."""
-        self._run(self._request(ForgetRequest(call), ranks, timeout=0.0))
+
+        async def tell() -> Replies:
+            self._client.tell(ForgetRequest(call), ranks)
+            return {}
+
+        self._run(tell())
 
     # -- the messages -----------------------------------------------------------------------
 
@@ -184,12 +189,14 @@ class Mover:
     def _ask(
         self, request: RankRequest, ranks: Sequence[int], buffers: Sequence[memoryview] = ()
     ) -> Replies:
-        replies = self._run(self._request(request, ranks, buffers=buffers))
+        replies = self._run(self._request(request, ranks, buffers))
         self._check_alive([rank for rank in ranks if rank not in replies], ended=True)
         return replies
 
-    async def _request(self, request: RankRequest, ranks: Sequence[int], **options: Any) -> Replies:
-        messages = await ask_at_length(self._client, request, ranks, **options)
+    async def _request(
+        self, request: RankRequest, ranks: Sequence[int], buffers: Sequence[memoryview]
+    ) -> Replies:
+        messages = await ask_at_length(self._client, request, ranks, buffers=buffers)
         return {
             rank: (read_reply(rank, message, ValueReply) or _UNREADABLE, message["buffers"])
             for rank, message in messages.items()

@@ -18,6 +18,8 @@ from jupyter_dist_server.common.protocol.pool_file import CONFIG, PlacedRank, Po
 from jupyter_dist_server.common.protocol.rank_messages import StackReply, StackRequest
 from jupyter_dist_server.common.protocol.records import PoolRecord
 
+from ..waiting import PATIENCE
+
 KEY = "a pool's key"
 
 
@@ -61,7 +63,9 @@ async def test_replies_of_another_form_are_dropped(
     rank.bind(endpoint(folder, 0, "control"))
     async with RankConnection(folder) as ranks:
         for content in ({}, {"text": 3}, b"[]", b"null", {"status": "error", "evalue": "no"}):
-            asking = asyncio.create_task(ranks.request(StackRequest(), StackReply))
+            asking = asyncio.create_task(
+                ranks.request(StackRequest(), StackReply, timeout=PATIENCE)
+            )
             await asyncio.sleep(0)
             client, *frames = await asyncio.to_thread(rank.recv_multipart)
             _, parts = ranks.session.feed_identities(frames)
@@ -72,7 +76,7 @@ async def test_replies_of_another_form_are_dropped(
             answer(content)
             assert await asking == {}
         assert caplog.text.count("The dist_stack_reply of rank 0 cannot be used") == 5
-        asking = asyncio.create_task(ranks.request(StackRequest(), StackReply))
+        asking = asyncio.create_task(ranks.request(StackRequest(), StackReply, timeout=PATIENCE))
         await asyncio.sleep(0)
         client, *frames = await asyncio.to_thread(rank.recv_multipart)
         request = ranks.session.deserialize(ranks.session.feed_identities(frames)[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -406,6 +407,17 @@ def test_a_lost_gpu_is_told_and_masks_name_the_others_by_uuid() -> None:
     assert lost in refused(inventory, gpu_ids=(1,)).hint
 
 
+def test_groups_use_the_loopback_unless_the_user_names_another_interface() -> None:
+    placement = placed(machine(1))
+    names = ["GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"]
+    loopback = "lo" if sys.platform == "linux" else "lo0"
+    env = agent_environment({}, {}, placement)
+    assert [env[name] for name in names] == [loopback] * 2
+    for base, extra in ((dict.fromkeys(names, "eth0"), {}), ({}, dict.fromkeys(names, "eth0"))):
+        env = agent_environment(base, extra, placement)
+        assert [env[name] for name in names] == ["eth0"] * 2
+
+
 # -- masks and Slurm ------------------------------------------------------------------------------
 
 
@@ -450,11 +462,12 @@ def test_slurms_tasks_are_the_number_of_ranks(environment: dict[str, str], ranks
     ],
 )
 def test_slurms_tasks_are_bounded_as_ranks_are(environment: dict[str, str]) -> None:
-    with pytest.raises(DistError, match="is too large: a pool has at most 1024 ranks") as refused:
-        place_ranks(PoolRequest(base_env=environment), machine(4))
-    assert (refused.value.code, refused.value.field) == ("bad_request", "num_ranks")
-    assert len(refused.value.message) < 200
-    assert len(place_ranks(PoolRequest(base_env=environment, num_ranks=2), machine(4)).gpus) == 2
+    for asked in (PoolRequest(base_env=environment), PoolRequest(base_env={}, env=environment)):
+        with pytest.raises(DistError, match="is too large: a pool has at most 1024") as refused:
+            place_ranks(asked, machine(4))
+        assert (refused.value.code, refused.value.field) == ("bad_request", "num_ranks")
+        assert len(refused.value.message) < 200
+        assert len(place_ranks(replace(asked, num_ranks=2), machine(4)).gpus) == 2
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +16,16 @@ import pytest
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.placement.request import PoolRequest
-from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 
 from ..environment import tagged
 from ..fake_nvml.build import State
-from ..fake_nvml.four_gpus import MACHINE, NAMES
+from ..fake_nvml.four_gpus import FOUR, MACHINE, NAMES
+from ..pool_driver import agent_of
 from ..waiting import wait_for
-
-FOUR = Inventory(tuple(Gpu(index, name, "", 0, "", "") for index, name in enumerate(NAMES)))
-
-
-@asynccontextmanager
-async def managing(keep_warm: float = 0.0) -> AsyncIterator[PoolManager]:
-    manager = PoolManager(keep_warm=keep_warm)
-    try:
-        yield manager
-    finally:
-        await manager.stop_all()
-
-
-async def start(manager: PoolManager, tmp_path: Path, **fields: Any) -> Pool:
-    pool = await manager.create(PoolRequest(cwd=str(tmp_path), **fields))
-    await follow(pool)
-    return pool
-
-
-async def follow(pool: Pool) -> None:
-    while pool.record.state in (PoolState.PENDING, PoolState.CONFIGURING):
-        await pool.changed_since(pool.record.version, 60)
-    assert pool.record.state is PoolState.RUNNING, pool.record.reason
+from .warm import start_pool, warm_manager
 
 
 def leased() -> dict[str, str]:
@@ -59,12 +35,6 @@ def leased() -> dict[str, str]:
 
 def used(pool: Pool) -> list[str]:
     return [rank.gpu.uuid for rank in pool.record.ranks if rank.gpu]
-
-
-def agent_of(pool: Pool) -> psutil.Process:
-    agent = psutil.Process(pool.record.ranks[0].pid).parent()
-    assert agent
-    return agent
 
 
 def lease_files(process: psutil.Process) -> list[str]:
@@ -92,10 +62,10 @@ def check_without_cuda(pool: Pool) -> None:
 async def test_the_agent_alone_holds_a_lease_from_its_start_to_its_end(
     gpus: State, tmp_path: Path
 ) -> None:
-    async with managing(keep_warm=60) as manager:
-        first = await start(manager, tmp_path, num_ranks=1)
+    async with warm_manager() as manager:
+        first = await start_pool(manager, tmp_path, num_ranks=1)
         check_without_cuda(first)
-        second = await start(manager, tmp_path, num_ranks=2)  # from the first one's zygote
+        second = await start_pool(manager, tmp_path, num_ranks=2)  # from the first one's zygote
         assert (used(first), used(second)) == (NAMES[:1], NAMES[1:3])
         assert "GPU 0 is leased by" in second.record.notices[0]
         assert first.record.id in second.record.notices[0]
@@ -123,7 +93,7 @@ async def test_the_agent_alone_holds_a_lease_from_its_start_to_its_end(
 
 
 async def test_a_killed_agent_has_its_gpus_free_at_once(gpus: State, tmp_path: Path) -> None:
-    async with managing(keep_warm=60) as manager:
+    async with warm_manager() as manager:
         pool = await manager.create(PoolRequest(cwd=str(tmp_path)))
         while pool.record.progress.phase != "importing torch":
             await pool.changed_since(pool.record.version, 10)
@@ -139,18 +109,18 @@ async def test_a_killed_agent_has_its_gpus_free_at_once(gpus: State, tmp_path: P
         assert pool.record.state is PoolState.FAILED
         assert leased() == {}
 
-        pool = await start(manager, tmp_path)
+        pool = await start_pool(manager, tmp_path)
         agent_of(pool).kill()
         while leased():
             await asyncio.sleep(0)
-        again = await start(manager, tmp_path, num_ranks=1)
+        again = await start_pool(manager, tmp_path, num_ranks=1)
         assert used(again) == NAMES[:1]
 
 
 async def test_ranks_on_mig_instances_see_one_each(gpus: State, tmp_path: Path) -> None:
     gpus.write(**MACHINE, **{"1.mig": "1g.10gb,1g.10gb"})
-    async with managing() as manager:
-        pool = await start(manager, tmp_path, gpu_ids=("1:1", "1:0"))
+    async with warm_manager(0.0) as manager:
+        pool = await start_pool(manager, tmp_path, gpu_ids=("1:1", "1:0"))
         assert [rank.gpu.label for rank in pool.record.ranks if rank.gpu] == ["1:1", "1:0"]
         assert "MIG" in pool.record.notices[0] and pool.record.backend == "gloo"
         client = PoolClient(Path(pool.record.folder))

@@ -16,9 +16,9 @@ from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool
 
 from ..fake_nvml.build import State
-from ..fake_nvml.four_gpus import MACHINE, NAMES
+from ..fake_nvml.four_gpus import FOUR, MACHINE, NAMES
 from ..waiting import PATIENCE
-from .test_leases import FOUR, managing, start
+from .warm import start_pool, warm_manager
 
 
 async def ended(pool: Pool) -> str:
@@ -31,8 +31,8 @@ async def ended(pool: Pool) -> str:
 
 
 async def test_the_end_is_told_to_all_and_can_be_extended(gpus: State, tmp_path: Path) -> None:
-    async with managing(keep_warm=60) as manager:
-        pool = await start(manager, tmp_path, num_ranks=4, time_limit=3600.0)
+    async with warm_manager() as manager:
+        pool = await start_pool(manager, tmp_path, num_ranks=4, time_limit=3600.0)
         first = holders(FOUR)[NAMES[0]].ends_by
         assert first == pytest.approx(pool.record.ends_by)
         assert first == pytest.approx(time.time() + 3600, abs=PATIENCE)
@@ -50,8 +50,8 @@ async def test_the_end_is_told_to_all_and_can_be_extended(gpus: State, tmp_path:
 
 
 async def test_a_pool_ends_at_its_time_limit(tmp_path: Path) -> None:
-    async with managing(keep_warm=60) as manager:
-        pool = await start(manager, tmp_path, num_ranks=1)
+    async with warm_manager() as manager:
+        pool = await start_pool(manager, tmp_path, num_ranks=1)
         assert pool.record.ends_by is None
         with pytest.raises(DistError, match="no time limit"):
             await pool.commands.extend(60)
@@ -69,9 +69,9 @@ async def test_an_idle_pool_ends_but_not_while_its_gpus_do_something(
     gpus: State, tmp_path: Path
 ) -> None:
     gpus.write(**MACHINE, utilization=40)
-    async with managing(keep_warm=60) as manager:
-        busy = await start(manager, tmp_path, num_ranks=1, idle_limit=1.0)
-        gone = await start(manager, tmp_path, num_ranks=1, idle_limit=0.5)
+    async with warm_manager() as manager:
+        busy = await start_pool(manager, tmp_path, num_ranks=1, idle_limit=1.0)
+        gone = await start_pool(manager, tmp_path, num_ranks=1, idle_limit=0.5)
         assert busy.record.state is PoolState.RUNNING
         gpus.update(utilization=0)
         assert await ended(gone) == "idle_limit"

@@ -1,4 +1,4 @@
-"""Pools of a manager that keeps a zygote, in an environment that tells their processes."""
+"""Pools of a manager that keeps a zygote, also in an environment that tells their processes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,12 @@ async def warm_manager(keep_warm: float = 60.0) -> AsyncIterator[PoolManager]:
 
 
 async def start(manager: PoolManager, base: dict[str, str], tmp_path: Path, **more: Any) -> Pool:
-    fields = {"num_ranks": 2, "cwd": str(tmp_path), "base_env": base, "python": sys.executable}
-    pool = await manager.create(PoolRequest(**{**fields, **more}))
+    fields = {"num_ranks": 2, "base_env": base, "python": sys.executable}
+    return await start_pool(manager, tmp_path, **{**fields, **more})
+
+
+async def start_pool(manager: PoolManager, tmp_path: Path, **fields: Any) -> Pool:
+    pool = await manager.create(PoolRequest(cwd=str(tmp_path), **fields))
     await follow(pool)
     assert pool.record.state is PoolState.RUNNING, pool.record.reason
     return pool

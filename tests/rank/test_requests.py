@@ -8,13 +8,15 @@ from typing import Any
 from jupyter_dist_server.common.protocol.jupyter_messages import Message
 
 from ..pool_driver import client_of, request, running
+from ..waiting import PATIENCE
 
 MALFORMED = "The request is malformed: "
 
 
 async def test_malformed_requests_are_answered_and_cost_nothing(tmp_path: Path) -> None:
     async def ask(kind: str, content: Any, channel: str) -> Message:
-        (reply,) = (await client.ask(kind, content, channel=channel)).values()
+        replies = await client.ask(kind, content, channel=channel, timeout=PATIENCE)
+        (reply,) = replies.values()
         assert reply["header"]["msg_type"].endswith("_reply")
         said: Message = reply["content"]
         return said
