@@ -126,9 +126,11 @@ def test_our_frames_are_not_in_tracebacks(ranks: Notebook) -> None:
         act=ranks.interrupt,
     )
     assert "KeyboardInterrupt" in result.shown
-    assert "rank_kernel.py" not in result.shown
-    error = ranks.fails("%%distributed\ndist.new_group([0, 0])")
-    assert "process_group.py" not in error
+    assert "jupyter_dist_server" not in result.shown
+    # It fails where we have put something around it.
+    result = ranks.run("%%distributed\ndist.new_group(backend='nonsense')")
+    assert result.status == "error" and "_new_process_group_helper" in result.shown
+    assert "jupyter_dist_server" not in result.shown
 
 
 def test_many_pools_of_forked_workers_come_and_go(ranks: Notebook) -> None:
