@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 
 import { Client } from '../model/client';
-import { QueueModel } from '../model/queue';
+import { QueueModel } from '../model/queueModel';
 import { placesInLine } from '../model/queueContract';
 import type { IJobEvent } from '../model/queueContract';
 import { Stream } from '../model/stream';

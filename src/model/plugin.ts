@@ -12,7 +12,7 @@ import { withoutValues } from './draft';
 import type { Draft } from './draft';
 import { CurrentNotebook, NotebookKernels } from './notebook';
 import { PoolsModel } from './pools';
-import { QueueModel } from './queue';
+import { QueueModel } from './queueModel';
 import { IStartModel, StartModel } from './startModel';
 import { Stream } from './stream';
 import { Telemetry } from './telemetry';
