@@ -183,6 +183,8 @@ test('what a newcomer does when the GPUs are taken', async ({
     // With a torch for CUDA, it names the number of GPUs, which is filled in then.
     await page.getByRole('menuitem', { name: /^Run as Job/ }).click();
     const dialog = page.getByRole('dialog');
+    // By then the dialog has put the focus where it wants it.
+    await expect(dialog).toContainText('Starts now');
     await dialog.getByRole('textbox', { name: 'GPUs', exact: true }).fill('2');
     await expect(dialog).toContainText('Starts now on GPUs');
     await dialog.getByRole('button', { name: 'Submit', exact: true }).click();
