@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from jupyter_dist_server.jobs.schedule.patience import Patience
 from jupyter_dist_server.jobs.schedule.plan import Plan, Reservation, plan
 from jupyter_dist_server.jobs.schedule.situation import situation
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
+from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.states import CONFIGURING
 from jupyter_dist_server.jobs.wake import Wake
 
 from .conftest import Child
@@ -240,6 +243,15 @@ def test_without_inotify_waits_are_short(leases: Path, monkeypatch: pytest.Monke
     assert not wake.watches
     assert wake.wait(None) == set(), "a second, not for ever"
     wake.close()
+
+
+def test_a_job_that_is_about_to_start_has_its_limit(leases: Path) -> None:
+    spec = Spec(argv=["true"], cwd="/")
+    job = Job(params={}, name="a", spec=spec, state=CONFIGURING, gpus=1, gpu_uuids=("GPU-0",))
+    for limit, known in ((60.0, True), (None, False)):
+        there = situation(None, [], [], active=[replace(job, limit=limit)])
+        (held,) = there.held
+        assert held.has_known_end(there.now) is known
 
 
 def test_memory_of_a_shared_gpu_is_summed_across_users(leases: Path) -> None:

@@ -222,12 +222,15 @@ def _waiting(want: Want, uuids: Iterable[str]) -> Waiting:
 
 
 def _held(job: Job, user: str) -> Held:
+    since, ends_by = job.started or time.time(), job.ends_by
+    if job.started is None and job.limit is not None:  # its runner writes the end at its start
+        ends_by = since + job.limit
     return Held(
         str(job.id),
         user,
         frozenset(job.gpu_uuids),
-        since=job.started or time.time(),
-        ends_by=job.ends_by,
+        since=since,
+        ends_by=ends_by,
         cpus=job.cpus,
         memory=job.memory,
         share=job.share,
