@@ -30,8 +30,8 @@ _JSON = {
     "`cancel`, `hold`, `release`, `requeue`, `update`": "`jobs`: how they are now; `left`: "
     "sentences on those that were left as they are",
     "`queue`": "list of all that runs and waits, as `rows` by `GET /queue`",
-    "`info`": "`gpus`: each with its `utilization` (%), `memory_used`, `memory_total`, `holder`, "
-    "`idle_since` and `ends_by`; `reason` if there are none",
+    "`info`": "`gpus`: each with its `utilization` (%), `memory_used`, `memory_total`, "
+    "`leaseholder`, `idle_since` and `ends_by`; `reason` if there are none",
     "`logs`": "a line for each piece of the output, of at most 64 KiB: `text`, the bytes `offset` "
     "and `next` where it starts and ends, `size` of the file, and `replaced` if the file is "
     "another one than before",

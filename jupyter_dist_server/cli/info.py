@@ -35,7 +35,7 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
                 "utilization": seen.samples.get(gpu.uuid, {}).get("utilization"),
                 "memory_used": seen.samples.get(gpu.uuid, {}).get("memory_used"),
                 "memory_total": gpu.memory_total,
-                "holder": msgspec.to_builtins(leases.get(gpu.uuid)),
+                "leaseholder": msgspec.to_builtins(leases.get(gpu.uuid)),
                 "idle_since": idle.get(gpu.uuid),
                 "ends_by": _ends_by(leases.get(gpu.uuid)),
             }
@@ -51,17 +51,16 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         sample = seen.samples.get(gpu.uuid, {})
         used, load = sample.get("memory_used"), sample.get("utilization")
         who = leases.get(gpu.uuid)
-        holder = f"{who.user or 'another program'} {who.notebook or ''}" if who else "free"
+        leaseholder = f"{who.user or 'another program'} {who.notebook or ''}" if who else "free"
         rest = write_moment(idle[gpu.uuid]) if idle.get(gpu.uuid) else ""
         since = write_moment(who.since) if who else ""
         ends_by = _ends_by(who)
         end = "" if ends_by is None else write_moment(ends_by)
         memory = f"{format_bytes(int(used or 0))} / {format_bytes(gpu.memory_total)}"
         busy = "" if load is None else f"{load} %"
-        rows.append((gpu.label, gpu.name, busy, memory, since, rest, end, holder))
-    print(
-        table(("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "ENDS BY", "HOLDER"), rows)
-    )
+        rows.append((gpu.label, gpu.name, busy, memory, since, rest, end, leaseholder))
+    names = ("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "ENDS BY", "LEASEHOLDER")
+    print(table(names, rows))
     return 0
 
 

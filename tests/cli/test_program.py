@@ -110,6 +110,6 @@ def test_gpus_are_named_as_by_nvidia_smi(queue: Queue, fake_nvml: State) -> None
     assert row["gpu_uuids"] == ["GPU-fake-1", "GPU-fake-2"]
     gpu = json.loads(queue.run("info", "--json"))["gpus"][1]
     assert (gpu["index"], gpu["memory_total"], gpu["memory_used"]) == ("1", 80 << 30, 0)
-    assert gpu["holder"]["pool"].startswith(f"job-{job}-")
+    assert gpu["leaseholder"]["pool"].startswith(f"job-{job}-")
     (queue.folder / "go").touch()
     queue.ended(job)

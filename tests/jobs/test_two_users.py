@@ -192,7 +192,7 @@ def test_nothing_depends_on_seeing_processes_of_others(queue: Queue, contained: 
 
 def users_of_gpus(queue: Queue) -> Counter[str]:
     """Return how many GPUs each user has, as one of them sees it."""
-    found = [gpu["holder"] for gpu in json.loads(queue.run("info", "--json"))["gpus"]]
+    found = [gpu["leaseholder"] for gpu in json.loads(queue.run("info", "--json"))["gpus"]]
     return Counter(holder["user"] for holder in found if holder)
 
 

@@ -80,7 +80,7 @@ def test_a_job_that_cannot_be_killed_keeps_its_gpu_and_says_so(
     after = queue.submit("-G", "1", "-c", "0", "true")
     wait_for(lambda: queue.show(after)["reason"] == "Resources", "the next one to wait")
     (gpu,) = json.loads(queue.run("info", "--json"))["gpus"]
-    assert gpu["holder"]["pool"].startswith(f"job-{job}-")
+    assert gpu["leaseholder"]["pool"].startswith(f"job-{job}-")
     silent.let_go()
     assert queue.ended(job)["state"] == "CANCELLED"
     assert queue.ended(after)["state"] == "COMPLETED"

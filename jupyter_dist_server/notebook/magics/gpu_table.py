@@ -27,7 +27,7 @@ async def gpu_rows(record: PoolRecord) -> list[tuple[str, ...]]:
         return []
     now = await read_gpu_state()
     leases = await asyncio.to_thread(holders, now.inventory)
-    rows: list[tuple[str, ...]] = [("GPU", "name", "busy", "memory", "temperature", "holder")]
+    rows: list[tuple[str, ...]] = [("GPU", "name", "busy", "memory", "temperature", "leaseholder")]
     for gpu in now.inventory.gpus:
         sample = now.samples.get(gpu.uuid, {})
         rows.append(
@@ -37,7 +37,7 @@ async def gpu_rows(record: PoolRecord) -> list[tuple[str, ...]]:
                 _figure(sample.get("utilization"), " %"),
                 _memory(gpu, sample.get("memory_used")),
                 _figure(sample.get("temperature"), " °C"),
-                _holder(record, gpu, leases.get(gpu.uuid), now.processes.get(gpu.uuid, [])),
+                _leaseholder(record, gpu, leases.get(gpu.uuid), now.processes.get(gpu.uuid, [])),
             )
         )
     for sentence in (*now.inventory.problems, *filter(None, [now.inventory.reason])):
@@ -54,7 +54,7 @@ def _memory(gpu: Gpu, used: Value) -> str:
     return f"{first} / {format_bytes(gpu.memory_total)}"
 
 
-def _holder(
+def _leaseholder(
     record: PoolRecord, gpu: Gpu, lease: GpuLease | None, processes: list[GpuProcess]
 ) -> str:
     ranks = [r.rank for r in record.ranks if r.gpu and r.gpu.uuid == gpu.uuid]
