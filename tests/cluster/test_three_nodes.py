@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ..waiting import wait_for
 from .hosts import Hosts
 from .lab import Lab
 from .slurm_hosts import start_slurm, why_not
@@ -20,6 +23,70 @@ pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"
 AHEAD = 90
 """Seconds by which the clock of the third host is ahead."""
+
+
+DDP = """%%distributed
+torch.manual_seed(0)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), 0.05)
+x = torch.randn(64, 8, generator=torch.Generator().manual_seed(1))
+x, y = x[rank::world_size], x.sum(1, keepdim=True)[rank::world_size]
+for _ in range(20):
+    loss = ((model(x) - y) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+total = loss.detach().clone()
+dist.all_reduce(total)
+print(f'loss {total.item() / world_size:.6f}')
+"""
+REPLAY = """
+import json, socket, threading
+from pathlib import Path
+import zmq
+from jupyter_client.session import Session
+
+folder = Path({folder!r})
+pool = json.loads((folder / 'pool.json').read_text())
+address = json.loads((folder / 'addresses.json').read_text())['3']
+rank = address['host'], address['ports']['control']
+recorded = []
+between = socket.create_server(('127.0.0.1', 0))
+
+def forward():
+    client, _ = between.accept()
+    with socket.create_connection(rank) as there:
+        def back():
+            while data := there.recv(65536):
+                client.sendall(data)
+        threading.Thread(target=back, daemon=True).start()
+        while data := client.recv(65536):
+            recorded.append(data)
+            there.sendall(data)
+
+threading.Thread(target=forward, daemon=True).start()
+with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+    dealer.curve_serverkey = pool['keys']['rank_public'].encode()
+    dealer.curve_publickey = pool['keys']['client_public'].encode()
+    dealer.curve_secretkey = pool['keys']['client_secret'].encode()
+    dealer.connect(f'tcp://127.0.0.1:{{between.getsockname()[1]}}')
+    session = Session(key=pool['key'].encode())
+    session.send(dealer, 'dist_status_request', {{}})
+    assert dealer.poll(60_000), 'no answer to who has the keys'
+    dealer.linger = 0
+sent = b''.join(recorded)
+with socket.create_connection(rank) as again:
+    again.settimeout(60)
+    again.sendall(sent)
+    answered = b''
+    try:
+        while data := again.recv(65536):
+            answered += data
+    except ConnectionError:
+        pass
+print('answered', len(answered), 'of', len(sent))
+"""
+"""Sends a rank on the third host a message by way of a recorder, and then once more."""
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +138,50 @@ def test_times_of_a_node_with_a_wrong_clock_are_corrected(lab: Lab) -> None:
     said = lab.ok("%dist_status")
     idle = [int(seconds) for seconds in re.findall(r"idle for (-?\d+) s", said)]
     assert len(idle) == 4 and all(-2 <= seconds < AHEAD / 3 for seconds in idle), said
+
+
+def test_the_group_is_made_again_with_a_wrong_clock(lab: Lab, hosts: Hosts) -> None:
+    pid = int(lab.ok("import os; print(os.getpid())"))
+    begun = hosts.base / "begun"
+    lab.begin(
+        f"%%distributed\nif rank == 3:\n    open('{begun}', 'w').close()\n    while True: pass\n"
+        "dist.barrier()"
+    )
+    wait_for(begun.exists, "the cell's begin")
+    begun.unlink()
+    os.kill(pid, signal.SIGINT)
+    assert "Interrupted: " in str(lab.end())
+    assert "sum 4.0" in lab.ok(SUM)
+
+
+def test_a_profile_says_who_is_late_in_spite_of_a_wrong_clock(lab: Lab) -> None:
+    said = lab.ok(
+        "%%distributed --profile\nimport time\nt = torch.ones(1)\nfor _ in range(3):\n"
+        "    time.sleep(0.4 * (rank == 1))\n    dist.all_reduce(t)"
+    )
+    assert "rank 1 arrives" in said and "rank 3 arrives" not in said, said
+
+
+def test_a_message_that_is_replayed_is_refused(lab: Lab, hosts: Hosts) -> None:
+    (ours,), (theirs,) = hosts.folders(1), hosts.folders(3)
+    tmp = hosts.base / "tmp"
+    said = lab.ok(REPLAY.format(folder=str(tmp / ours)))
+    assert "answered" in said
+    log = f"{tmp}/{theirs}/rank-3.log"
+    refused = "Refused a connection without the pool's keys"
+    wait_for(lambda: refused in hosts.run(3, "cat", log), "a line in the log")
+    assert "sum 4.0" in lab.ok(SUM)
+
+
+def test_training_over_nodes_has_the_loss_of_training_on_one(lab: Lab) -> None:
+    """The last test: it ends the pool."""
+
+    def loss() -> float:
+        found = re.search(r"loss ([\d.]+)", lab.ok(DDP))
+        assert found
+        return float(found[1])
+
+    over_nodes = loss()
+    lab.ok("%dist_shutdown")
+    lab.ok("%dist_init -n 4 --engine local")
+    assert loss() == pytest.approx(over_nodes, abs=1e-5)
