@@ -111,7 +111,7 @@ class EchoPool:
             whereabouts=Whereabouts(),
             calls=0,
             group="echo",
-            report=RankReport(os.getpid(), os.getpid(), 0, 0.0, None),
+            report=RankReport(os.getpid(), os.getpid(), 0, None),
         )
         self._reply(rank, socket, frames, "dist_status_reply", msgspec.to_builtins(status))
 

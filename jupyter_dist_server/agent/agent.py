@@ -281,7 +281,8 @@ class Agent:
             self._sample()
         elif isinstance(command, Ping):
             if self._orders and command.ahead is not None:
-                write_ahead(self.folder, command.ahead)
+                with contextlib.suppress(OSError):  # the disk is full: the last value stays
+                    write_ahead(self.folder, command.ahead)
             self._control.tell(client, Pong(command.sent, time.time()))
         elif unknown := set(_ranks_of(command)) - set(range(self.world_size)):
             self._control.tell(client, Refused(f"there is no rank {min(unknown)}"))

@@ -49,6 +49,7 @@ class FirstNode:
     async def watch(self, serving: asyncio.Task[None]) -> None:
         """Wait until it has hung up, or was not heard for too long."""
         while not serving.done() and time.monotonic() - self._heard < PATIENCE:
-            with contextlib.suppress(asyncio.TimeoutError):
+            # That it failed is logged by its owner; its end is an end like any other.
+            with contextlib.suppress(asyncio.TimeoutError, OSError):
                 await asyncio.wait_for(asyncio.shield(serving), _LOOK)
         self._gone()

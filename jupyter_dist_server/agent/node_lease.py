@@ -60,7 +60,11 @@ class LeaseRequest:
             return
         mapped = [gpu for _, gpu in pool.record.node_map or () if gpu is not None]
         gpus = [mapped[rank] for rank in pool.own] if mapped else []
-        asked = NodeRequest(pool.record, len(pool.own), gpus, pool.force)
+        # An argument has at most 128 KiB, and all users can read it.
+        record = msgspec.structs.replace(
+            pool.record, ranks=[], attachments=[], cwd="", kernel_id=None
+        )
+        asked = NodeRequest(record, len(pool.own), gpus, pool.force)
         self._socket, theirs = socket.socketpair()
         with theirs:
             command = python_command(sys.executable, _MODULE)

@@ -74,7 +74,11 @@ class NodeSampler:
         pause = _PAUSE
         while self._settings:
             await self._gone()  # of an earlier one; two never ask a driver that hangs
-            why = await self._run_once(self._settings)
+            try:
+                why = await self._run_once(self._settings)
+            except OSError as error:
+                what = f"The process that reads the GPUs of node {self._node} cannot be started"
+                why = f"{what}: {error.strerror}."
             if why:
                 self._tell(NodeGpus(self._node, trouble=why))
             await asyncio.sleep(pause)
@@ -96,7 +100,7 @@ class NodeSampler:
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 24)
             while line := await asyncio.wait_for(reader.readline(), limit):
-                limit = settings.interval + _SILENCE
+                limit = (self._settings or settings).interval + _SILENCE
                 with contextlib.suppress(ValueError):  # a line that a library printed
                     self._tell(NodeGpus(self._node, decode_sampler_news(line), visible))
         except asyncio.TimeoutError:

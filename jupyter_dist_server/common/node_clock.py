@@ -18,5 +18,5 @@ def read_ahead(folder: Path) -> float:
     """Return how far the clock here is ahead; 0 on the first node, and until that is known."""
     try:
         return float((folder / _FILE).read_text())
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return 0.0

@@ -156,8 +156,8 @@ class _Ring:
         self._times = array("d", [math.nan]) * size
         self._oldest = 0
         self._written = 0
-        self._merged = 0
-        """How many samples the newest row sums up."""
+        self._merged: dict[Column, int] = {}
+        """How many samples of a column the newest row sums up: nodes are sampled one by one."""
 
     @property
     def begin(self) -> float:
@@ -174,21 +174,21 @@ class _Ring:
         while self.end > time:  # the clock was set back
             self._written -= 1
         if time >= self.end + self._step - _EARLY:
-            self._merged = 0
+            self._merged = {}
             place = self._written % self._size
             self._times[place] = time
             self._written += 1
             self._oldest = max(self._oldest, self._written - self._size)
             for cells in self.columns.values():
                 cells[place] = math.nan
-        self._merged += 1
         place = (self._written - 1) % self._size
         for column, number in numbers.items():
             if column not in self.columns:
                 self.columns[column] = array("d", [math.nan]) * self._size
             cells = self.columns[column]
+            self._merged[column] = self._merged.get(column, 0) + 1
             if BY_NAME[column[1]].averaged and not math.isnan(cells[place]):
-                number = cells[place] + (number - cells[place]) / self._merged
+                number = cells[place] + (number - cells[place]) / self._merged[column]
             cells[place] = number
 
     def rows(self, since: float, until: float) -> range:

@@ -14,6 +14,7 @@ import msgspec
 
 from ..common.processes import boot_id
 from ..common.protocol.sampler_messages import Inventory
+from ..gpus.slurm_job import is_inside
 
 _FILE = "gpus.json"
 
@@ -25,16 +26,22 @@ class _Kept(msgspec.Struct):
 
 
 def keep_gpus(folder: Path, inventory: Inventory) -> None:
-    """Keep what was seen, unless that is known; MIG instances come and go, and are not kept."""
-    if kept_gpus(folder) == inventory:
+    """Keep what was seen, unless that is known.
+
+    MIG instances come and go, and an allocation of Slurm has a part of the machine: these are not
+    kept.
+    """
+    if is_inside(os.environ) or kept_gpus(folder) == inventory:
         return
     file, fresh = folder / _FILE, folder / f"{_FILE}.{os.getpid()}"
-    with contextlib.suppress(OSError):  # the disk is full: the driver is asked again
+    try:
         if inventory.gpus and all(gpu.mig is None for gpu in inventory.gpus):
             fresh.write_bytes(msgspec.json.encode(_Kept(boot_id(), inventory)))
             fresh.replace(file)
         else:
             file.unlink(missing_ok=True)
+    except OSError:  # the disk is full: the driver is asked again
+        fresh.unlink(missing_ok=True)
 
 
 def kept_gpus(folder: Path) -> Inventory | None:

@@ -154,12 +154,11 @@ class Cell:
             self._hand_over_late_output()
         replies = future.result()
         bad = {r: reply for r, reply in replies.items() if reply.status not in ("ok", "aborted")}
-        self._mark_failed({r: reply.content for r, reply in bad.items()})
         memory = ran_out(bad)
         causes = self._explain(memory) if memory else []
         assert self._execution
         limit = self._options.timeout if self._late_at == float("inf") else None
-        Outcome(
+        outcome = Outcome(
             self._ranks,
             replies,
             self._view.errors,
@@ -168,7 +167,10 @@ class Cell:
             self._interrupts > 0,
             limit,
             causes,
-        ).raise_failures()
+        )
+        failed = bad.keys() - outcome.stopped
+        self._mark_failed({rank: bad[rank].content for rank in sorted(failed)})
+        outcome.raise_failures()
 
     def _explain(self, memory: dict[int, str]) -> list[str]:
         """Say what holds the memory, unless somebody presses Stop: the error is shown anyway."""
@@ -291,7 +293,7 @@ class Cell:
             said, failed = self._failures.take()
             if not self._interrupts:  # or that is what they were asked for
                 self._publish_always([*said])
-            self._mark_failed(failed)
+                self._mark_failed(failed)
 
     def _ask(self, now: float) -> None:
         """Ask what a rank asks, below all that came before."""

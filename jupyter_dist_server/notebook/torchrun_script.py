@@ -59,7 +59,8 @@ class _Cell:
 
 def _torchrun(pool: PoolRecord, path: str) -> str:
     """Return the command that runs a script with as many ranks as a pool has, on its GPUs."""
-    gpus = dict.fromkeys(rank.gpu.index for rank in pool.ranks if rank.gpu)
+    here = [rank for rank in pool.ranks if rank.node == pool.ranks[0].node]
+    gpus = dict.fromkeys(rank.gpu.index for rank in here if rank.gpu)
     mask = f"CUDA_VISIBLE_DEVICES={','.join(map(str, gpus))} " if gpus else ""
     return f"{mask}torchrun --nproc_per_node {pool.world_size} {shlex.quote(path)}"
 

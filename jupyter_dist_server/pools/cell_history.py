@@ -126,7 +126,8 @@ class CellHistory:
         for cell in reversed([cell for (pool, _), cell in self._cells.items() if pool == pool_id]):
             theirs = [s for s in cell.stretches if s.rank in begun and _holds(s, begun[s.rank])]
             for stretch in theirs:
-                stretch.lanes = begun.pop(stretch.rank).lanes
+                if one := begun.pop(stretch.rank, None):
+                    stretch.lanes = one.lanes
             if theirs:
                 self._keep_lanes(cell)
 

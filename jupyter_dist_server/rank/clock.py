@@ -59,4 +59,6 @@ def shared_profile(profile: RankProfile) -> RankProfile:
             msgspec.structs.replace(one, begin=one.begin - late, end=one.end - late)
             for one in profile.collectives
         ],
+        computing=[(begin - late, end - late) for begin, end in profile.computing],
+        communicating=[(begin - late, end - late) for begin, end in profile.communicating],
     )

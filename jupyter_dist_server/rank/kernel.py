@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
 from contextvars import copy_context
 from functools import partial
@@ -82,7 +81,7 @@ class RankKernel(
     def __init__(self, **options: Any) -> None:
         super().__init__(**options | {"ident": f"rank-{os.environ['RANK']}"})
         self._state: Activity = "idle"
-        self._since = time.time()
+        self._since = clock.now()
         self._cell: int | None = None
         self._cell_id: str | None = None
         self._request: str | None = None
@@ -217,7 +216,7 @@ class RankKernel(
         if cell:  # first: the main thread says what it runs, then looks here
             self._cancelled.add(cell)
         running = cell == self._running if cell else self._state == "busy"
-        answer = CancelReply(running, clock.shared(self._since), whereabouts())
+        answer = CancelReply(running, self._since, whereabouts())
         if running or not cell:
             self._cancelled.discard(cell)
             self._interrupted_at = self._interrupted_at or answer.whereabouts
@@ -260,13 +259,13 @@ class RankKernel(
         self.recent_cells.append(count or 0)
         self.ran += 1
         self._request = self.get_parent("shell")["header"]["msg_id"]
-        self._state, self._since, self._ended = "busy", time.time(), ""
+        self._state, self._since, self._ended = "busy", clock.now(), ""
         self._interrupted_at = None
 
     def _end(self) -> None:
         take_in_everything(self.iopub_thread.captured)
         self.makers.note(self.shell.user_ns, self._cell)
-        self._state, self._since = "idle", time.time()
+        self._state, self._since = "idle", clock.now()
 
     @hears(StatusRequest)
     def dist_status_request(self, asked: Asked[StatusRequest]) -> None:
@@ -275,7 +274,7 @@ class RankKernel(
             RankStatus(
                 rank=int(os.environ["RANK"]),
                 state=self._state,
-                since=clock.shared(self._since),
+                since=self._since,
                 cell=self._cell,
                 cell_id=self._cell_id,
                 msg_id=self._request,

@@ -44,7 +44,7 @@ class Reporter:
         if idle:
             self._gpu = _gpu(self.device)
         return RankReport(
-            os.getpid(), _host_pid(), self._memory.read(), time.process_time(), self._gpu
+            os.getpid(), _host_pid(), self._memory.read(), self._gpu, time.process_time()
         )
 
 

@@ -202,7 +202,7 @@ describe('Open in Perfetto', () => {
     const { rendermime, commands } = make({});
     const execute = jest.spyOn(commands, 'execute').mockResolvedValue(null);
     const resolver = {
-      resolveUrl: (url: string) => Promise.resolve(`work/${url}`),
+      resolveUrl: (url: string) => Promise.resolve(`my%20work/${url}`),
       getDownloadUrl: (path: string) => Promise.resolve(`http://lab/${path}`)
     };
     const view = rendermime
@@ -215,13 +215,13 @@ describe('Open in Perfetto', () => {
     if (isShown) {
       await until(() => view.node.querySelector('a') !== null);
       const link = view.node.querySelector('a')!;
-      expect(link.href).toBe(`http://lab/work/${NAME}`);
+      expect(link.href).toBe(`http://lab/my%20work/${NAME}`);
       expect(view.node.textContent).toBe(
         `Trace of all ranks:${NAME}Open in Perfetto`
       );
       view.node.querySelector('button')!.click();
       expect(execute).toHaveBeenCalledWith(CommandIDs.openTrace, {
-        path: `work/${NAME}`
+        path: `my work/${NAME}`
       });
     } else {
       expect(view.node.textContent).toBe('');

@@ -33,8 +33,9 @@ export class TraceView extends ReactWidget implements IRenderMime.IRenderer {
     this._path = this._url = '';
     this.update();
     if (this._name && this._resolver) {
-      this._path = await this._resolver.resolveUrl(this._name);
-      this._url = await this._resolver.getDownloadUrl(this._path);
+      const url = await this._resolver.resolveUrl(this._name);
+      this._url = await this._resolver.getDownloadUrl(url);
+      this._path = decodeURIComponent(url);
       this.update();
     }
   }

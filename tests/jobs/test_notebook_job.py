@@ -17,7 +17,8 @@ CELLS = [
     "lr = 1.0",
     "%load_ext jupyter_dist_server\nprint('lr', lr * 2)",
     "%dist_init",
-    "%%distributed\nprint('rank', rank, 'of', world_size, 'on', gpu_id)",
+    "%%distributed\nimport time\nif rank == 0:\n    print('epoch 0')\n    time.sleep(0.5)\n"
+    "print('rank', rank, 'of', world_size, 'on', gpu_id)",
 ]
 
 
@@ -50,7 +51,8 @@ def test_a_notebook_runs_on_the_gpus_of_its_job(
     printed = text_of(queue.folder / "train-1.ipynb")
     assert "lr 0.2\n" in printed
     assert "rank 0 of 2 on 5" in printed and "rank 1 of 2 on 6" in printed
-    assert "lr 0.2\n" in queue.output("1")
+    log = queue.output("1")
+    assert "lr 0.2\n" in log and "epoch 0\n" in log and "rank 1 of 2 on 6" in log
     assert not list(queue.folder.glob("jupyter-dist/*/leases/*"))
 
 

@@ -228,8 +228,9 @@ export class Notebooks {
 
 /** In the address of our scripts, and in the names of our classes. */
 const OURS = /jupyter-dist|jp-dist/;
-/** What the browser itself says of requests that fail, as some tests want them to. */
-const REQUESTS = /^Failed to load resource|^WebSocket connection to/;
+/** What the browser itself says of requests and messages that fail, as some tests want them to. */
+const REQUESTS =
+  /^Failed to load resource|^WebSocket connection to|^Failed to execute 'postMessage'/;
 
 /** What pages say is wrong with our part of them, from their first moment on. */
 function listenForErrors(context: BrowserContext): string[] {

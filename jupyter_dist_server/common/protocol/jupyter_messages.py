@@ -15,6 +15,9 @@ Content = dict[str, Any]
 Message = dict[str, Any]
 """A message: ``header``, ``parent_header``, ``metadata``, ``content`` and ``buffers``."""
 
+NO_REDRAW = "JDIST_NO_REDRAW"
+"""Environment variable of a notebook's kernel where displays cannot be drawn again, as in a log."""
+
 
 def read_json(text: bytes) -> Any:
     """Read a part of a message in a fraction of the time that Jupyter's reader takes."""

@@ -93,10 +93,10 @@ class RankReport(msgspec.Struct, frozen=True):
     """The pid where ``/proc`` was mounted."""
     memory: int
     """In bytes; of pages that it shares with other processes, its part."""
-    cpu: float
-    """Seconds of processor time that it has used."""
     gpu: TorchMemory | None
     """`None` unless CUDA is in use."""
+    cpu: float = 0.0
+    """Seconds of processor time that it has used; older versions do not say it."""
 
 
 Activity = Literal["idle", "busy"]

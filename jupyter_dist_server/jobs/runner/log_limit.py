@@ -57,7 +57,8 @@ class LogLimit:
             self.due = None
             return
         disk = os.fstatvfs(file)
-        self.was_full = self.was_full or not (disk.f_bavail if os.getuid() else disk.f_bfree)
+        free = disk.f_bavail if os.getuid() else disk.f_bfree
+        self.was_full = self.was_full or bool(disk.f_blocks and not free)  # not all tell a size
         used = about.st_blocks * 512
         if used > self._most and not self._punch(file, about.st_size):
             self.due = None

@@ -12,6 +12,7 @@ import signal
 import sys
 from typing import Any
 
+from ...common.protocol.jupyter_messages import NO_REDRAW
 from ..command import fill_pattern
 
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
@@ -39,6 +40,7 @@ def main() -> None:
     name = os.environ["JDIST_JOB_NAME"]
     output = os.path.abspath(fill_pattern(pattern, job, array, task or "0", name))
     print(f"Writing {output}")
+    os.environ[NO_REDRAW] = "1"  # the log takes streams only
     named = dict(one.split("=", 1) for one in given)
     kernel = named.pop("--kernel", None)
     parameters = {name: read_value(text) for name, text in named.items()}

@@ -28,7 +28,9 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
     """
     if not request.gpus and not request.gpu_ids:
         return request.gpus or 0, ()
-    if kept := kept_gpus(store.folder):
+    # Where Slurm hides the other GPUs, it also counts from the first that it leaves.
+    kept = None if slurm_job.is_inside(os.environ) else kept_gpus(store.folder)
+    if kept:
         with contextlib.suppress(DistError):
             return _choose(request, kept)
     from ...gpus.gpu_reader import read_gpus  # not above: most submissions do without
@@ -69,5 +71,5 @@ def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ..
         raise DistError(
             "too_large", f"The number of GPUs is too large, {count}: {why.rstrip('.')}."
         )
-    narrowed = len(gpus) < len(machine.gpus)
+    narrowed = len(gpus) < len(machine.gpus) or bool(request.min_gpu_memory)
     return count, tuple(gpu.uuid for gpu in gpus) if narrowed else ()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...common.errors import DistError
 
-_LINE = re.compile(r"#(JDIST|SBATCH)\s+(.*)|#\s*(GFLOW)\s+(.*)")
+_LINE = re.compile(r"#(SBATCH)\s+(.*)|#\s*(JDIST|GFLOW)\s+(.*)")
 """``# SBATCH``, with a space, is a comment for Slurm, too."""
 _NOT_HERE = """
 -A -B -C -F -I -L -M -N -O -Q -S -W -i -k -m -n -p -q -s -v -w -x

@@ -102,7 +102,8 @@ class Outcome:
         }
         self._at |= {rank: place.whereabouts for rank, place in execution.places.items()}
         self._places = places(execution, self._at)
-        self._stopped = {rank for rank, reply in replies.items() if self._was_stopped(reply)}
+        self.stopped = {rank for rank, reply in replies.items() if self._was_stopped(reply)}
+        """Ranks whose cell ended by a stop, and so has not failed."""
 
     def raise_failures(self) -> None:
         """Raise an error unless all went well.
@@ -118,8 +119,8 @@ class Outcome:
             by_status.setdefault(replies[rank].status, []).append(rank)
         if list(by_status) == ["ok"] and not self._interrupted and self._limit is None:
             return
-        stops = [error for error in self._errors if self._stopped.issuperset(error[0])]
-        errors = [error for error in self._errors if not self._stopped.issuperset(error[0])]
+        stops = [error for error in self._errors if self.stopped.issuperset(error[0])]
+        errors = [error for error in self._errors if not self.stopped.issuperset(error[0])]
         traceback: list[str] = []
         if errors:
             (ranks, first), *further = errors
@@ -131,14 +132,20 @@ class Outcome:
                 traceback += [f"[{rank}] last lines of stderr:", *words]
         sentences = " ".join(self._sentences(by_status, replies))
         # A rank that takes no notice, as `!command` does, finishes: who presses Stop means all.
-        interrupted = self._interrupted or (bool(self._stopped) and self._limit is None)
+        interrupted = self._interrupted or (bool(self.stopped) and self._limit is None)
         if not interrupted and self._limit is None:
             raise CellFailed(sentences, traceback)
         why = "Interrupted" if self._limit is None else f"Timed out after {self._limit:g} s"
         summary, untold = f"{why}. {sentences}", ""
-        others = set(self._ranks) - self._stopped - set(by_status.get("ok", []))
+        others = set(self._ranks) - self.stopped - set(by_status.get("ok", []))
         if not (others or self._group.suspect):
-            summary = one_sentence(why, self._ranks, self._places, self._group.repaired)
+            summary = one_sentence(
+                why,
+                self._ranks,
+                self._places,
+                stopped=bool(self.stopped),
+                repaired=self._group.repaired,
+            )
             untold = sentences
         failure = (CellInterrupted if interrupted else CellFailed)(summary, traceback)
         failure.stop_details = folded_details(untold, stops)
@@ -151,13 +158,13 @@ class Outcome:
             yield f"{said[0].upper()}{said[1:]}."
         failed: dict[str, list[int]] = {}
         for rank in by_status.get("error", []):
-            if rank in self._stopped:
+            if rank in self.stopped:
                 continue
             what = _what(replies[rank].content)
             if self._group.suspect and "gloo" in what:  # whose words are for its developers
                 what = "an unusable process group"
             failed.setdefault(what, []).append(rank)
-        if stopped := sorted(self._stopped):
+        if stopped := sorted(self.stopped):
             yield f"{name_ranks(stopped)} stopped; {_whose(stopped)} variables are kept."
         for what, ranks in failed.items():
             yield f"{name_ranks(ranks)} failed with {what.rstrip('.')}."
@@ -175,14 +182,15 @@ class Outcome:
         if late:
             yield f"{name_ranks(late)} did not stop{self._why_not(late)}."
         if waiting := by_status.get("aborted"):
-            yield f"{name_ranks(waiting)} had not begun: another cell runs there."
+            yield f"{name_ranks(waiting)} had not begun."
         if fine := by_status.get("ok"):
             yield f"{name_ranks(fine)} finished; {_whose(fine)} variables are kept."
         if POOL_ENDED in causes:
             yield "Start a new pool with %dist_init."
             return
         gone = {r for cause, rs in causes.items() if cause not in (RESTARTED, STOPPED) for r in rs}
-        elsewhere = set(self._dead) if self._group.suspect and failed else set()
+        stops = failed or self.stopped
+        elsewhere = set(self._dead) if self._group.suspect and stops else set()
         if lost := sorted(gone | set(late) | elsewhere):
             them = "it" if len(lost) == 1 else "them"
             yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import Any
 
-from ...common.protocol.jupyter_messages import Content
+from ...common.protocol.jupyter_messages import NO_REDRAW, Content
 from .pieces import KIND
 from .publication import display_id_of, own_id
 
@@ -31,7 +32,7 @@ class LateOutput:
     @property
     def in_notebook(self) -> bool:
         """Whether there is a front end, in which displays can be drawn again."""
-        return self._kernel is not None
+        return self._kernel is not None and NO_REDRAW not in os.environ
 
     @property
     def cell_id(self) -> str | None:

@@ -90,7 +90,9 @@ def _in_python(place: Whereabouts) -> str:
     return "in backward" if place.backward else "in Python code"
 
 
-def one_sentence(why: str, ranks: list[int], places: list[str], repaired: bool) -> str:
+def one_sentence(
+    why: str, ranks: list[int], places: list[str], *, stopped: bool, repaired: bool
+) -> str:
     """Return the result of a cell all of whose ranks have stopped, or had finished.
 
     Parameters
@@ -101,13 +103,16 @@ def one_sentence(why: str, ranks: list[int], places: list[str], repaired: bool) 
         Where it ran.
     places : list of str
         From `places`.
+    stopped : bool
+        Whether a rank was stopped; one that has just begun is at no place yet.
     repaired : bool
         Whether the process group was re-created.
     """
     more = len(places) - _MOST_PLACES
     if more > 0:
         places = [*places[:_MOST_PLACES], f"others at {more} other place{'s' * (more > 1)}"]
-    where = ", ".join(places) or f"{name_ranks(ranks).lower()} had finished"
+    done = "just begun" if stopped else "finished"
+    where = ", ".join(places) or f"{name_ranks(ranks).lower()} had {done}"
     again = ", but create DDP models and groups from `new_group` again" if repaired else ""
     return f"{why}: {where}; all variables are kept{again}."
 

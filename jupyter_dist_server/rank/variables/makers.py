@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,24 +10,38 @@ from typing import Any
 class Makers:
     """Notes the variables that are new, or other objects than before, when a cell ends.
 
-    Objects are told apart by their address, and are not kept alive.
+    Objects are not kept alive. Those without weak references, such as numbers and lists, are told
+    apart by their address, which may be used again.
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[int, int | None]] = {}
-        """By name: the address, and the notebook's number of the cell."""
+        self._known: dict[str, tuple[Any, int | None]] = {}
+        """By name: what tells the object, and the notebook's number of the cell."""
 
     def note(self, variables: Mapping[str, Any], cell: int | None) -> None:
         """Note what has changed since the last time; `None` is no cell, such as a push."""
         known = self._known
         self._known = {
             name: known[name]
-            if name in known and known[name][0] == id(value)
-            else (id(value), cell)
+            if name in known and _is(known[name][0], value)
+            else (_reference(value), cell)
             for name, value in list(variables.items())
         }
 
     def cell_of(self, name: str, value: Any) -> int | None:
         """Return the cell that made a variable, if it is still what that cell made."""
-        address, cell = self._known.get(name, (0, None))
-        return cell if address == id(value) else None
+        reference, cell = self._known.get(name, (None, None))
+        return cell if _is(reference, value) else None
+
+
+def _reference(value: Any) -> Any:
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return id(value)
+
+
+def _is(reference: Any, value: Any) -> bool:
+    if isinstance(reference, weakref.ref):
+        return reference() is value
+    return bool(reference == id(value))

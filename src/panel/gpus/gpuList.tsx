@@ -232,8 +232,9 @@ interface IMigCardProps extends IPanelServices {
  */
 export function MigCard(props: IMigCardProps): JSX.Element {
   const { instances, trans } = props;
-  const [{ index, name, parent }] = instances;
-  const label = trans.__('GPU %1', index);
+  const [{ index, name, node, parent }] = instances;
+  const where = node ? trans.__('%1 on %2', index, node) : `${index}`;
+  const label = trans.__('GPU %1', where);
   return (
     <li className="jp-dist-MigCard" aria-label={label}>
       <div className="jp-dist-GpuCard-head">
@@ -243,7 +244,7 @@ export function MigCard(props: IMigCardProps): JSX.Element {
           {trans._n('%1 MIG instance', '%1 MIG instances', instances.length)}
         </span>
       </div>
-      <ul aria-label={trans.__('MIG instances of GPU %1', index)}>
+      <ul aria-label={trans.__('MIG instances of GPU %1', where)}>
         {instances.map(gpu => (
           <GpuCard key={gpu.uuid} {...props} gpu={gpu} />
         ))}

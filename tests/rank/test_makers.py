@@ -1,0 +1,21 @@
+"""Which cell has made a variable."""
+
+from __future__ import annotations
+
+from jupyter_dist_server.rank.variables.makers import Makers
+
+
+class Thing:
+    """What can be referred to weakly, as tensors and modules can."""
+
+
+def test_a_new_object_at_an_old_address_is_another_cells() -> None:
+    makers = Makers()
+    namespace: dict[str, object] = {"x": Thing(), "n": 1}
+    for cell in range(2, 20):
+        makers.note(namespace, cell - 1)
+        namespace.pop("x")
+        namespace["x"] = Thing()
+        makers.note(namespace, cell)
+        assert makers.cell_of("x", namespace["x"]) == cell
+    assert makers.cell_of("n", 1) == 1
