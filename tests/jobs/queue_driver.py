@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -31,6 +32,12 @@ AS_OTHER = [
     *("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"),
 ]
 """Starts a command as another user."""
+
+
+def hear_signals() -> None:
+    """Hear signals as a program in a terminal does: ``nohup`` and ``&`` have them ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Queue:

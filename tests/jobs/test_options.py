@@ -16,7 +16,7 @@ from jupyter_dist_server.jobs.store.words import read_limit
 
 from ..fake_nvml.build import State
 from ..waiting import PATIENCE, wait_for
-from .queue_driver import JDIST, UNTIL_GO, Queue
+from .queue_driver import JDIST, UNTIL_GO, Queue, hear_signals
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
@@ -172,7 +172,7 @@ def test_torchrun_starts_a_rank_for_each_gpu_also_twice_at_once(
 
 def start(*args: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", JDIST, *args]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=hear_signals)
 
 
 def test_an_interrupt_of_run_cancels_its_job(queue: Queue) -> None:
@@ -200,6 +200,7 @@ def test_a_queue_that_is_watched_is_shown_again_when_it_changes(queue: Queue) ->
 def test_a_job_outlives_the_terminal_that_it_was_submitted_in(queue: Queue) -> None:
     shell, terminal = pty.fork()
     if not shell:
+        hear_signals()
         submit = f"{queue.program()} submit -c 0 sh -c 'while [ ! -e go ]; do sleep 0.05; done'"
         os.execvp("sh", ["sh", "-c", f"{submit}; sleep 1000"])
     wait_for((queue.folder / "jdist-1.out").exists, "the start of the job")

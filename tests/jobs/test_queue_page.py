@@ -15,7 +15,7 @@ import pytest
 
 from ..fake_nvml.build import State
 from ..waiting import PATIENCE
-from .queue_driver import JDIST, Queue
+from .queue_driver import JDIST, Queue, hear_signals
 
 FOR_EVER = ("jdist queue -w\n",)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "queue.md"
@@ -60,7 +60,11 @@ def _run(block: str, queue: Queue) -> str:
 
 def _interrupted(block: str, queue: Queue) -> str:
     with subprocess.Popen(
-        ["bash", "-c", "exec " + block], cwd=queue.folder, stdout=subprocess.PIPE, text=True
+        ["bash", "-c", "exec " + block],
+        cwd=queue.folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear_signals,
     ) as running:
         assert running.stdout
         said = running.stdout.readline()

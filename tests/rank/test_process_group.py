@@ -68,14 +68,14 @@ async def test_a_stale_order_to_meet_is_not_obeyed(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         (before,) = await groups(client)
         order = RegroupRequest("late", generation=1, until=time.time() - 1)
-        await client.request(order, RegroupReply, channel="shell")
+        await client.request(order, RegroupReply, channel="shell", timeout=PATIENCE)
         assert await groups(client) == {before}
 
 
 async def test_a_rank_that_nobody_meets_gives_up_and_the_next_try_succeeds(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         order = RegroupRequest("alone", generation=1, until=time.time() + 0.5)
-        alone = await client.request(order, RegroupReply, [0], channel="shell")
+        alone = await client.request(order, RegroupReply, [0], channel="shell", timeout=PATIENCE)
         assert "here/1" in alone[0].failure
         client.group.suspect = True
         assert await reduce(client) == {"ok"}
