@@ -31,9 +31,9 @@ class OtherNodes:
         ]
 
     def close(self) -> None:
-        """Look no more."""
-        for stop in self._stop:
-            stop()
+        """Look no more; a server that gets a second signal closes twice."""
+        while self._stop:
+            self._stop.pop()()
 
     def _on_settings(self, settings: SamplerSettings | None) -> None:
         self._settings = settings
