@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ KEY = "a pool's key"
 
 
 @pytest.fixture
-def folder() -> Path:
+def folder() -> Iterator[Path]:
     """Return the private folder of a pool whose one rank is the test itself."""
     where = create_folder()
     record = PoolRecord("p-1", None, "", 1, "gloo", "cycle", "fork", "", "")
@@ -47,7 +49,8 @@ def folder() -> Path:
         record=record,
     )
     write_private(where / CONFIG, config)
-    return where
+    yield where
+    shutil.rmtree(where)
 
 
 async def test_replies_of_another_form_are_dropped(
