@@ -29,11 +29,6 @@ for step in range(100):
     optimizer.zero_grad(); loss.backward(); optimizer.step()
 print(f"loss {loss.item():.3f}")`;
 
-const BOOTSTRAP = `%%rank 0-2
-hits, scores = (model.module(x).argmax(1) == y).float(), []
-for sample in range(1_000_000):
-    scores.append(hits[torch.randint(len(y), (len(y),))].mean().item())`;
-
 const UNEVEN = `%%distributed
 import time
 while True:
@@ -58,24 +53,6 @@ test.use(LOOK);
 
 // Pictures need no quick machine.
 test.describe.configure({ timeout: 300_000 });
-
-test('a notebook with four ranks', async ({ page, panel, notebooks }) => {
-  await notebooks.open('digits.ipynb', [INIT, DATA, TRAIN, BOOTSTRAP], TITLE);
-  await tidy(page);
-
-  await notebooks.run(1);
-  await panel.expectRunning(4);
-  for (const cell of [2, 3]) {
-    await notebooks.run(cell);
-    await expect(notebooks.output(cell).getByRole('tablist')).toBeVisible();
-  }
-  await panel.expectRunning(4);
-  await notebooks.run(4);
-  await expect(panel.tile(0)).toContainText(/busy \[\d+\] · \d\d s/);
-  await draw(page, 'panel');
-  await panel.button('Interrupt').click();
-  await panel.expectRunning(4);
-});
 
 test.describe('on a pretend machine', () => {
   test.use({
