@@ -116,7 +116,7 @@ test-libraries: $(LIBRARIES)
 	pytest -m "libraries or not libraries" --durations 0 $(PYTEST_OPTIONS) tests/libraries
 
 ts-test: $(MODULES)
-	jlpm test
+	jlpm test || { [ -n "$$CI" ] && jlpm test --onlyFailures; }
 
 ui-test: $(LINKED) $(UI_MODULES)
 	source tools/chromium.sh && cd ui-tests && jlpm playwright test $(PLAYWRIGHT_OPTIONS)

@@ -146,6 +146,7 @@ describe('PoolView', () => {
   it('says at once that a cell is being interrupted, and how far that is', () => {
     const ranks = [makeRank(0, { state: 'busy', cell: 3 })];
     const pool = makePool({ ranks });
+    const stopped = jest.spyOn(Date, 'now').mockReturnValue(Date.now());
     const now = serverTime();
     show({ pool, interruptedAt: () => now - 1 });
     expect(host.textContent).toMatch(/^Interrupting…stopping the cell · \d s/);
@@ -153,6 +154,7 @@ describe('PoolView', () => {
     expect(host.textContent).toMatch(
       /^Interrupting…ending the collective · \d s/
     );
+    stopped.mockRestore();
   });
 
   it('scrolls a refusal into sight', () => {

@@ -23,6 +23,8 @@ let services: IPanelServices;
 Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
 
 beforeEach(() => {
+  // All curves move on together every few seconds, which a test would take for news of a rank.
+  jest.spyOn(Date, 'now').mockReturnValue(Date.now());
   host = document.body.appendChild(document.createElement('div'));
   root = createRoot(host);
   stream = new FakeStream();
@@ -42,6 +44,7 @@ beforeEach(() => {
 afterEach(() => {
   act(() => root.unmount());
   host.remove();
+  jest.restoreAllMocks();
 });
 
 function makeRanks(count: number): IRank[] {
@@ -127,7 +130,6 @@ describe.each([16, 128])('of %d ranks', count => {
     showRanks(busy);
     expect(drawn()).toBe(count + 1);
     expect(items()[3].className).toMatch('jp-mod-busy');
-    says.mockRestore();
   });
 
   it('what one of them uses moves nothing else', async () => {

@@ -14,8 +14,14 @@ describe('Telemetry', () => {
   let telemetry: Telemetry;
 
   beforeEach(() => {
+    // Curves move on every few seconds, which makes another reading of each.
+    jest.spyOn(Date, 'now').mockReturnValue(Date.now());
     stream = new FakeStream();
     telemetry = new Telemetry(stream);
+  });
+
+  afterEach(() => {
+    jest.restoreAllMocks();
   });
 
   const tell = (...messages: TelemetryMessage[]) =>
