@@ -20,7 +20,7 @@ from jupyter_client.session import DELIM, Session
 
 from jupyter_dist_server.common.folder import AGENT_SOCKET, endpoint, read_config
 from jupyter_dist_server.common.processes import ProcessRef
-from jupyter_dist_server.common.protocol.agent_messages import (
+from jupyter_dist_server.common.protocol.agents.agent_messages import (
     AcquireLock,
     LockGranted,
     RankState,
@@ -28,7 +28,7 @@ from jupyter_dist_server.common.protocol.agent_messages import (
     decode_command,
     encode,
 )
-from jupyter_dist_server.common.protocol.evidence import (
+from jupyter_dist_server.common.protocol.ranks.evidence import (
     CodePlace,
     Collective,
     EvidenceReply,
@@ -36,7 +36,11 @@ from jupyter_dist_server.common.protocol.evidence import (
     Frame,
     Group,
 )
-from jupyter_dist_server.common.protocol.rank_messages import RankReport, RankStatus, Whereabouts
+from jupyter_dist_server.common.protocol.ranks.rank_messages import (
+    RankReport,
+    RankStatus,
+    Whereabouts,
+)
 
 Socket = zmq.Socket[bytes]
 _BEGUN = 100

@@ -33,7 +33,7 @@ from ..common.processes import (
     adopt_descendants,
     call_ourselves,
 )
-from ..common.protocol.agent_messages import (
+from ..common.protocol.agents.agent_messages import (
     AcquireLock,
     Attach,
     Commands,
@@ -56,8 +56,8 @@ from ..common.protocol.agent_messages import (
     Stop,
     WatchGpus,
 )
+from ..common.protocol.agents.rank_start import Failed, Ready, decode_report
 from ..common.protocol.nodes import PoolNode
-from ..common.protocol.rank_start import Failed, Ready, decode_report
 from ..common.protocol.reason import Reason
 from ..common.tasks import Tasks
 from .attachments import Attachments

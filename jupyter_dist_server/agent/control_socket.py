@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 
 from ..common.peers import check_unix_peer
-from ..common.protocol.agent_messages import Commands, News, Refused, decode_command, encode
+from ..common.protocol.agents.agent_messages import Commands, News, Refused, decode_command, encode
 from ..common.tasks import Tasks
 
 Client = asyncio.StreamWriter

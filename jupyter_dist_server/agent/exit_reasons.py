@@ -10,8 +10,8 @@ from itertools import takewhile
 
 from ..common.memory_watch import MemoryWatch
 from ..common.processes import ProcessRef
-from ..common.protocol.agent_messages import RankState
-from ..common.protocol.rank_start import Failed
+from ..common.protocol.agents.agent_messages import RankState
+from ..common.protocol.agents.rank_start import Failed
 from ..common.protocol.reason import Reason
 from .rank_log import CRASH, RankLogs
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from ..common.protocol.agent_messages import LockGranted, LockWanted
+from ..common.protocol.agents.agent_messages import LockGranted, LockWanted
 from .control_socket import Client
 
 

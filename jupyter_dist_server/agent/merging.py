@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..common.protocol.agent_messages import RankState, Snapshot
+from ..common.protocol.agents.agent_messages import RankState, Snapshot
 from ..common.protocol.nodes import PoolNode
 from .starting import Starter
 

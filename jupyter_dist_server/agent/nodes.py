@@ -21,7 +21,7 @@ import msgspec
 
 from ..common.folder import log_tail, write_addresses
 from ..common.interpreter import python_command
-from ..common.protocol.agent_messages import (
+from ..common.protocol.agents.agent_messages import (
     Command,
     Log,
     LogLines,
@@ -35,7 +35,7 @@ from ..common.protocol.agent_messages import (
     decode_news,
     encode,
 )
-from ..common.protocol.node_orders import NodeOrders
+from ..common.protocol.node_agents.node_orders import NodeOrders
 from ..common.protocol.nodes import PoolNode, RankAddress
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.reason import Reason

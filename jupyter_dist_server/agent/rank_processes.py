@@ -16,8 +16,8 @@ import psutil
 from ..common.interpreter import python_command
 from ..common.pool_processes import members_of_pool, session_members
 from ..common.processes import ProcessRef
-from ..common.protocol.agent_messages import RankState
-from ..common.protocol.rank_start import RankOrders
+from ..common.protocol.agents.agent_messages import RankState
+from ..common.protocol.agents.rank_start import RankOrders
 from ..rank import main as rank_process
 
 

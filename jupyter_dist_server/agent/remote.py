@@ -16,7 +16,7 @@ import msgspec
 
 from ..common.folder import AGENT_SOCKET, create_folder, our_folders, read_config, write_private
 from ..common.processes import boot_id, call_ourselves
-from ..common.protocol.node_orders import decode_node_orders
+from ..common.protocol.node_agents.node_orders import decode_node_orders
 from ..common.protocol.pool_file import CONFIG
 from ..common.version import version
 

@@ -18,11 +18,11 @@ import psutil
 
 from ..common.folder import REMOTE_CHANNELS
 from ..common.processes import ProcessRef, call_ourselves
-from ..common.protocol.agent_messages import RankState, StartRanks
-from ..common.protocol.gpu_reference import GpuReference
+from ..common.protocol.agents.agent_messages import RankState, StartRanks
+from ..common.protocol.agents.gpu_reference import GpuReference
+from ..common.protocol.agents.rank_start import RankOrders
 from ..common.protocol.nodes import RankAddress
 from ..common.protocol.pool_file import PoolFile
-from ..common.protocol.rank_start import RankOrders
 from ..common.protocol.reason import Reason
 from ..rank import main as rank_process
 from .rank_environment import rank_environment

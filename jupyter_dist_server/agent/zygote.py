@@ -24,8 +24,7 @@ import psutil
 
 from ..common.folder import ORDERS
 from ..common.processes import ProcessRef, call_ourselves
-from ..common.protocol.reason import Reason
-from ..common.protocol.zygote_messages import (
+from ..common.protocol.agents.zygote_messages import (
     AgentExited,
     AgentOrders,
     AgentStarted,
@@ -36,6 +35,7 @@ from ..common.protocol.zygote_messages import (
     ZygoteReady,
     decode_start,
 )
+from ..common.protocol.reason import Reason
 
 _LOG = logging.getLogger(__name__)
 _MOST_PASSED = 253

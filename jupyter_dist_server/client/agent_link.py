@@ -12,7 +12,7 @@ from pathlib import Path
 from ..common.folder import AGENT_SOCKET
 from ..common.peers import check_unix_peer
 from ..common.processes import ProcessRef, is_stopped
-from ..common.protocol.agent_messages import (
+from ..common.protocol.agents.agent_messages import (
     AgentNews,
     Command,
     Interrupt,

@@ -12,9 +12,9 @@ from typing import ClassVar
 from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.processes import POOL_ENDED
-from ..common.protocol.agent_messages import NoteCell, PoolTime, Snapshot
+from ..common.protocol.agents.agent_messages import NoteCell, PoolTime, Snapshot
 from ..common.protocol.jupyter_messages import Content, Message
-from ..common.protocol.rank_messages import CellRequest, ProfileOptions
+from ..common.protocol.ranks.rank_messages import CellRequest, ProfileOptions
 from ..common.tasks import Tasks
 from .agent_link import AgentLink, agent_silent
 from .comms import CommListener, NobodyListens, is_of_comms

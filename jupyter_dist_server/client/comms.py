@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-from ..common.protocol.cell_messages import COMM_REQUESTS, COMM_STATUS
 from ..common.protocol.jupyter_messages import Message
+from ..common.protocol.ranks.cell_messages import COMM_REQUESTS, COMM_STATUS
 
 Client = TypeVar("Client", contravariant=True)
 

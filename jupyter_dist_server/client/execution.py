@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ..common.protocol.jupyter_messages import Content
-from ..common.protocol.rank_messages import CancelReply
+from ..common.protocol.ranks.rank_messages import CancelReply
 
 _LOG = logging.getLogger(__name__)
 

@@ -7,7 +7,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ..common.protocol.agent_messages import AcquireLock, LockGranted, LockWanted, ReleaseLock
+from ..common.protocol.agents.agent_messages import (
+    AcquireLock,
+    LockGranted,
+    LockWanted,
+    ReleaseLock,
+)
 
 
 class ExecutionLock:

@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 
-from ..common.protocol.rank_messages import BreakRequest, RegroupReply, RegroupRequest
+from ..common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
 from .agent_link import AgentLink
 from .execution import Execution, Reply
 from .rank_connection import RankConnection

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from ..common.protocol.rank_messages import CancelReply, CancelRequest
+from ..common.protocol.ranks.rank_messages import CancelReply, CancelRequest
 from .agent_link import AgentLink
 from .execution import Execution
 from .group_recovery import GroupRecovery

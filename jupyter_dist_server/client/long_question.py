@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..common.protocol.jupyter_messages import Message
-from ..common.protocol.rank_messages import RankRequest
+from ..common.protocol.ranks.rank_messages import RankRequest
 from .client import PoolClient
 from .rank_connection import rank_silent
 

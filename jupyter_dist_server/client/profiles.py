@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..common.protocol.profile_messages import ProfileRequest, RankProfile
+from ..common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
 from .client import PoolClient
 from .long_question import ask_at_length
 from .rank_connection import read_reply

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..common.errors import DistError
 from ..common.protocol.jupyter_messages import Content, Message
-from ..common.protocol.rank_messages import (
+from ..common.protocol.ranks.rank_messages import (
     RankRequest,
     RankStatus,
     Reply,

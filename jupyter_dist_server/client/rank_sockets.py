@@ -19,8 +19,8 @@ from jupyter_client.session import Session
 
 from ..common.curve import show_client_keys
 from ..common.folder import endpoint, read_addresses, read_config
-from ..common.protocol.cell_messages import cell_topic
 from ..common.protocol.jupyter_messages import Message, read_json
+from ..common.protocol.ranks.cell_messages import cell_topic
 
 _LOG = logging.getLogger(__name__)
 

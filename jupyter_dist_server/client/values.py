@@ -22,7 +22,7 @@ from ..common.pickling import (
     write_shared,
 )
 from ..common.processes import POOL_ENDED
-from ..common.protocol.rank_messages import (
+from ..common.protocol.ranks.rank_messages import (
     ForgetRequest,
     PullRequest,
     PushRequest,

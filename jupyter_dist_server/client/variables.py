@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from ..common.errors import DistError
 from ..common.protocol.jupyter_messages import Message
-from ..common.protocol.memory_messages import (
+from ..common.protocol.ranks.memory_messages import (
     EstimateReply,
     EstimateRequest,
     MemoryReply,
     MemoryRequest,
 )
-from ..common.protocol.variable_messages import VariablesReply, VariablesRequest
+from ..common.protocol.ranks.variable_messages import VariablesReply, VariablesRequest
 from ..common.rank_specs import name_ranks
 from .client import PoolClient
 from .long_question import ask_at_length

@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 import msgspec
 
-from .protocol.evidence import CodePlace, Collective
+from .protocol.ranks.evidence import CodePlace, Collective
 
 SIZE = 2000
 """Collectives that a recorder remembers."""

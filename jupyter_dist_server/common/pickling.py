@@ -18,7 +18,7 @@ from typing import Any
 
 import cloudpickle
 
-from .protocol.rank_messages import SharedAddress
+from .protocol.ranks.rank_messages import SharedAddress
 
 Buffer = memoryview | bytearray
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..common.protocol.node_orders import OTHER_VERSION
+from ..common.protocol.node_agents.node_orders import OTHER_VERSION
 from ..common.protocol.reason import Reason
 
 _HINT = "That node needs the same Python environment as the notebook, at the same path."

@@ -14,7 +14,7 @@ import msgspec
 
 from ..common.errors import DistError
 from ..common.interpreter import python_command
-from ..common.protocol.ray_messages import RelayOrders, read_nodes
+from ..common.protocol.node_agents.ray_messages import RelayOrders, read_nodes
 from .engine import Node, RemoteProcess
 
 _NODES = "jupyter_dist_server.engines.ray_nodes"

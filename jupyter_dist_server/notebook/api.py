@@ -13,7 +13,7 @@ import msgspec
 from ..client.splitting import concatenate
 from ..client.values import Moved, Mover
 from ..common.errors import DistError
-from ..common.protocol.rank_messages import RankStatus
+from ..common.protocol.ranks.rank_messages import RankStatus
 from ..common.protocol.records import PoolRecord
 from ..common.rank_specs import check_ranks, parse_ranks
 from .call import Call

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..client.client import OUTPUT_LIMIT, PoolClient
 from ..client.execution import Execution
 from ..common.protocol.jupyter_messages import Content
-from ..common.protocol.rank_messages import ProfileOptions
+from ..common.protocol.ranks.rank_messages import ProfileOptions
 from .loop_thread import LoopThread
 from .out_of_memory import explain_out_of_memory, ran_out
 from .output.cell_outcome import Outcome, as_shown

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..client.variables import variables_of
 from ..common.errors import DistError
-from ..common.protocol.variable_messages import VariablesReply
+from ..common.protocol.ranks.variable_messages import VariablesReply
 from ..verdicts.divergence import Compared, History, compare
 from ..verdicts.divergence_words import how_it_differs, sentences
 from .api import NotebookPool

@@ -8,7 +8,7 @@ import time
 from IPython.core.interactiveshell import InteractiveShell
 
 from ..client.client import PoolClient
-from ..common.protocol.agent_messages import PoolTime
+from ..common.protocol.agents.agent_messages import PoolTime
 from ..common.units import write_limit
 from ..jobs.store.words import write_moment
 from .output.late_output import LateOutput

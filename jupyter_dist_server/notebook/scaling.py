@@ -10,7 +10,7 @@ from typing import Any
 from ..client.profiles import profiles_of
 from ..client.values import Mover
 from ..common.errors import DistError
-from ..common.protocol.rank_messages import ProfileOptions
+from ..common.protocol.ranks.rank_messages import ProfileOptions
 from ..placement.request import PoolRequest
 from ..verdicts.slow.account import accounts, average
 from ..verdicts.slow.lateness import waiting

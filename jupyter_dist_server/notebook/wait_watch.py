@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ..client.client import PoolClient
 from ..client.evidence import gather_evidence
 from ..client.standstill import Standstill
-from ..common.protocol.evidence import Evidence
+from ..common.protocol.ranks.evidence import Evidence
 from ..verdicts.explain import explain
 from ..verdicts.verdict import STOP, Verdict
 from .loop_thread import LoopThread

@@ -13,7 +13,11 @@ import time
 import msgspec
 
 from ..common.errors import DistError
-from ..common.protocol.node_allocation import NodeAllocation, NodeRequest, read_node_request
+from ..common.protocol.node_agents.node_allocation import (
+    NodeAllocation,
+    NodeRequest,
+    read_node_request,
+)
 from ..common.protocol.pool_file import PlacedRank
 from ..common.protocol.reason import Reason
 from ..jobs.leases.lease import holders

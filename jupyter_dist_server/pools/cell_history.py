@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ..common.protocol.profile_messages import Lanes, RankLanes
+from ..common.protocol.ranks.profile_messages import Lanes, RankLanes
 from ..common.protocol.records import PoolRecord, RankRecord
 from .manager import PoolManager
 from .pool import Pool

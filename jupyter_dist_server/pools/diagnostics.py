@@ -11,7 +11,7 @@ from ..client.evidence import gather_evidence
 from ..client.rank_connection import RankConnection
 from ..common.errors import DistError
 from ..common.processes import POOL_ENDED, ProcessRef, is_stopped
-from ..common.protocol.rank_messages import StackReply, StackRequest
+from ..common.protocol.ranks.rank_messages import StackReply, StackRequest
 from ..common.protocol.records import PoolRecord, RankRecord
 from ..common.rank_specs import check_ranks
 from ..verdicts.explain import explain

@@ -11,10 +11,10 @@ from typing import Any
 from ..common.curve import new_curve_keys
 from ..common.folder import AGENT_SOCKET, ORDERS, new_key, write_private
 from ..common.processes import ProcessRef, boot_id
-from ..common.protocol.attachment import Owner
+from ..common.protocol.agents.attachment import Owner
+from ..common.protocol.agents.zygote_messages import AgentOrders
 from ..common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
 from ..common.protocol.records import PoolRecord
-from ..common.protocol.zygote_messages import AgentOrders
 from ..placement.allocation import Allocator, Tell
 from ..placement.environment import agent_environment, thread_limits
 from ..placement.nodes import Spread

@@ -12,7 +12,7 @@ import msgspec
 
 from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, SERVER_EACH, check_open_files, raise_limit
-from ..common.protocol.attachment import SERVER, Owner
+from ..common.protocol.agents.attachment import SERVER, Owner
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolState
 from ..common.tasks import Tasks

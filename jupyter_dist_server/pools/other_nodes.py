@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..common.protocol.agent_messages import NodeGpus, WatchGpus
+from ..common.protocol.agents.agent_messages import NodeGpus, WatchGpus
 from ..common.protocol.records import PoolState
 from ..common.protocol.sampler_messages import SamplerSettings
 from ..gpus.telemetry import Telemetry

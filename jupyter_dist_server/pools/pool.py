@@ -15,8 +15,8 @@ import msgspec
 from ..client.agent_link import AgentLink, agent_silent
 from ..common.errors import DistError
 from ..common.folder import create_folder
-from ..common.protocol.agent_messages import NodeGpus, NoteIdle, Rename, Snapshot, WatchGpus
-from ..common.protocol.attachment import Owner
+from ..common.protocol.agents.agent_messages import NodeGpus, NoteIdle, Rename, Snapshot, WatchGpus
+from ..common.protocol.agents.attachment import Owner
 from ..common.protocol.offers import InLine
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord, PoolState, Progress

@@ -12,8 +12,8 @@ from typing import Any
 from ..client.agent_link import AgentLink
 from ..common.pool_processes import ended_now, members_of_pool, session_members
 from ..common.processes import ProcessRef
-from ..common.protocol.agent_messages import Attach, NodeGpus, Snapshot, Stop, WatchGpus
-from ..common.protocol.attachment import Attachment, Owner
+from ..common.protocol.agents.agent_messages import Attach, NodeGpus, Snapshot, Stop, WatchGpus
+from ..common.protocol.agents.attachment import Attachment, Owner
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord
 from ..common.tasks import any_of

@@ -11,7 +11,7 @@ from ..client.agent_link import agent_silent
 from ..client.execution import Execution
 from ..client.interrupt import interrupter_of
 from ..common.errors import DistError
-from ..common.protocol.agent_messages import Extend, Kill, Restart
+from ..common.protocol.agents.agent_messages import Extend, Kill, Restart
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord, PoolState, Progress
 from ..common.rank_specs import check_ranks

@@ -17,9 +17,9 @@ from ..client.rank_connection import RankConnection, read_reply
 from ..client.standstill import Standstill
 from ..common.process_memory import ProcessMemory
 from ..common.processes import ProcessRef
-from ..common.protocol.collectives import UNCOUNTED
 from ..common.protocol.jupyter_messages import Message
-from ..common.protocol.rank_messages import RankStatus, StatusRequest, Whereabouts
+from ..common.protocol.ranks.collectives import UNCOUNTED
+from ..common.protocol.ranks.rank_messages import RankStatus, StatusRequest, Whereabouts
 from ..common.protocol.records import PoolRecord, PoolState, RankRecord
 from ..common.tasks import Tasks
 from ..verdicts.explain import explain

@@ -12,8 +12,8 @@ import msgspec
 
 from ..client.rank_connection import RankConnection
 from ..client.variables import Gathered, gather_variables
+from ..common.protocol.ranks.variable_messages import VariablesRequest
 from ..common.protocol.records import PoolRecord
-from ..common.protocol.variable_messages import VariablesRequest
 from ..verdicts.divergence import Compared, History, compare
 from ..verdicts.divergence_words import sentences
 from ..verdicts.variable_list import ListedVariable, list_variables

@@ -15,7 +15,7 @@ import msgspec
 from ..common.errors import DistError
 from ..common.interpreter import python_command
 from ..common.processes import UNKNOWN_EXIT, ProcessRef, until_ended
-from ..common.protocol.zygote_messages import (
+from ..common.protocol.agents.zygote_messages import (
     AgentExited,
     AgentStarted,
     ForkRefused,

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from ..common.node_clock import read_ahead
-from ..common.protocol.evidence import Collective
-from ..common.protocol.profile_messages import RankProfile
+from ..common.protocol.ranks.evidence import Collective
+from ..common.protocol.ranks.profile_messages import RankProfile
 
 _folder: Path | None = None
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..common.protocol.cell_messages import COMM_REQUESTS, COMM_STATUS
 from ..common.protocol.jupyter_messages import Content
+from ..common.protocol.ranks.cell_messages import COMM_REQUESTS, COMM_STATUS
 
 
 class CommHandlers:

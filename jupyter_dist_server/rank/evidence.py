@@ -13,14 +13,14 @@ from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from ..common.flight_recorder import collectives_of, place_at
-from ..common.protocol.evidence import (
+from ..common.protocol.ranks.evidence import (
     EvidenceReply,
     EvidenceRequest,
     Frame,
     Group,
     Message,
 )
-from ..common.protocol.rank_messages import Activity
+from ..common.protocol.ranks.rank_messages import Activity
 from . import clock
 from .group.process_group import ProcessGroup
 from .recorder import recorded

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 import zmq
 
-from ..common.protocol.cell_messages import ENDS_CELL, INTERRUPTED_AT, cell_topic
-from ..common.protocol.evidence import EvidenceRequest
 from ..common.protocol.jupyter_messages import Content
-from ..common.protocol.memory_messages import EstimateRequest, MemoryRequest
-from ..common.protocol.profile_messages import ProfileRequest
-from ..common.protocol.rank_messages import (
+from ..common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT, cell_topic
+from ..common.protocol.ranks.evidence import EvidenceRequest
+from ..common.protocol.ranks.memory_messages import EstimateRequest, MemoryRequest
+from ..common.protocol.ranks.profile_messages import ProfileRequest
+from ..common.protocol.ranks.rank_messages import (
     CONTROL_REQUESTS,
     Activity,
     CancelReply,
@@ -31,7 +31,7 @@ from ..common.protocol.rank_messages import (
     Whereabouts,
     read_content,
 )
-from ..common.protocol.variable_messages import VariablesRequest
+from ..common.protocol.ranks.variable_messages import VariablesRequest
 from . import clock
 from .cells.cell_channel import CellChannel
 from .cells.cell_runner import run_cell

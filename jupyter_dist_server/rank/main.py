@@ -25,8 +25,8 @@ import msgspec
 
 from ..common.errors import DistError
 from ..common.folder import rank_connection, read_config
+from ..common.protocol.agents.rank_start import Failed, RankOrders, Ready
 from ..common.protocol.pool_file import PoolFile
-from ..common.protocol.rank_start import Failed, RankOrders, Ready
 from ..common.protocol.reason import Reason
 from . import clock, recorder
 from .curve_gate import RemotePlace

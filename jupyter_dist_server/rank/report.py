@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from ..common.process_memory import ProcessMemory
-from ..common.protocol.rank_messages import RankReport, TorchMemory
+from ..common.protocol.ranks.rank_messages import RankReport, TorchMemory
 
 
 class Reporter:

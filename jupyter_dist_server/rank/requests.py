@@ -10,7 +10,7 @@ from typing import Any, Generic
 import msgspec
 
 from ..common.protocol.jupyter_messages import Content, Message
-from ..common.protocol.rank_messages import RankReply, Request, read_content
+from ..common.protocol.ranks.rank_messages import RankReply, Request, read_content
 
 
 @dataclass(frozen=True)

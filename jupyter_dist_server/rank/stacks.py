@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterator
 from types import FrameType
 
-from ..common.protocol.rank_messages import Activity, StackReply, StackRequest
+from ..common.protocol.ranks.rank_messages import Activity, StackReply, StackRequest
 from .requests import Asked, hears
 
 _OUR_THREADS = ("ipykernel", __package__.partition(".")[0])

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..common.protocol.collectives import BACKWARD as BACKWARD
-from ..common.protocol.collectives import NO_CALLS as NO_CALLS
-from ..common.protocol.collectives import WAITING_MODULES as WAITING_MODULES
+from ..common.protocol.ranks.collectives import BACKWARD as BACKWARD
+from ..common.protocol.ranks.collectives import NO_CALLS as NO_CALLS
+from ..common.protocol.ranks.collectives import WAITING_MODULES as WAITING_MODULES
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup

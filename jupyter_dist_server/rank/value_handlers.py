@@ -21,7 +21,7 @@ from ..common.pickling import (
     unpack,
     write_shared,
 )
-from ..common.protocol.rank_messages import (
+from ..common.protocol.ranks.rank_messages import (
     ForgetRequest,
     PullRequest,
     PushRequest,

@@ -6,8 +6,8 @@ import sys
 import threading
 from types import FrameType
 
-from ..common.protocol.collectives import DDP
-from ..common.protocol.rank_messages import Whereabouts
+from ..common.protocol.ranks.collectives import DDP
+from ..common.protocol.ranks.rank_messages import Whereabouts
 from .torch_internals import (
     BACKWARD,
     DDP_INNER_MODULES,

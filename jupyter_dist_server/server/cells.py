@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..common.errors import DistError
-from ..common.protocol.profile_messages import LanesRequest
+from ..common.protocol.ranks.profile_messages import LanesRequest
 from ..pools.cell_history import CellHistory
 from .base import DistHandler, StatusHandler
 

@@ -12,7 +12,7 @@ from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.utils import url_path_join
 from traitlets import Bool, CaselessStrEnum, Float
 
-from ..common.protocol.attachment import SERVER, Owner
+from ..common.protocol.agents.attachment import SERVER, Owner
 from ..common.server_file import write_discovery_file
 from ..common.tasks import Tasks
 from ..engines.choice import ENGINES

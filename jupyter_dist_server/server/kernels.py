@@ -17,7 +17,7 @@ from typing import Any
 from jupyter_core.utils import ensure_async
 
 from ..common.errors import DistError
-from ..common.protocol.attachment import KERNEL
+from ..common.protocol.agents.attachment import KERNEL
 from ..common.tasks import Tasks
 from ..placement.request import PoolRequest
 from ..pools.end_reasons import abandoned

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..common.protocol.collectives import BACKWARD, DDP, NO_CALLS, WAITING_MODULES
-from ..common.protocol.evidence import CodePlace, Frame, RankEvidence
+from ..common.protocol.ranks.collectives import BACKWARD, DDP, NO_CALLS, WAITING_MODULES
+from ..common.protocol.ranks.evidence import CodePlace, Frame, RankEvidence
 
 _WRAPPED_MODELS = "torch.nn.parallel.distributed"
 _CELL = "In["

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..common.protocol.evidence import Collective, Evidence, Group
+from ..common.protocol.ranks.evidence import Collective, Evidence, Group
 from .verdict import name
 
 _NEEDS_ALL = frozenset(

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from ..common.protocol.variable_messages import Leaf, VariablesReply
+from ..common.protocol.ranks.variable_messages import Leaf, VariablesReply
 
 Group = tuple[list[int], Leaf]
 """Ranks on which a leaf is the same, and how it is there."""

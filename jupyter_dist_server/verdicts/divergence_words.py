@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..common.protocol.variable_messages import VariablesReply
+from ..common.protocol.ranks.variable_messages import VariablesReply
 from ..common.rank_specs import name_ranks
 from .divergence import Compared
 

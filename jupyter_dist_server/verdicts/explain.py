@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from ..common.protocol.evidence import Evidence
+from ..common.protocol.ranks.evidence import Evidence
 from .hang import explain_hang
 from .verdict import Verdict
 

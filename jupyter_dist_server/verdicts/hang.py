@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..common.protocol.evidence import CodePlace, Evidence
+from ..common.protocol.ranks.evidence import CodePlace, Evidence
 from .activity import may_come, waits_in, what_it_does, where_it_is
 from .contradiction import contradiction, disagreement
 from .verdict import INTERRUPT, STOP, Kind, Remedy, Verdict, name, restart

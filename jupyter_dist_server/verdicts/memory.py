@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ..common.protocol.memory_messages import EstimateReply, MemoryReply
+from ..common.protocol.ranks.memory_messages import EstimateReply, MemoryReply
 from ..common.rank_specs import name_ranks
 from ..common.units import format_bytes
 

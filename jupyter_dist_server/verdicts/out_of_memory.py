@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ..common.protocol.memory_messages import Held, MemoryReply
+from ..common.protocol.ranks.memory_messages import Held, MemoryReply
 from ..common.rank_specs import name_ranks
 from ..common.units import format_bytes
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from ..common.protocol.variable_messages import Variable, VariablesReply
+from ..common.protocol.ranks.variable_messages import Variable, VariablesReply
 from .divergence import Compared, compare
 from .divergence_words import how_it_differs
 

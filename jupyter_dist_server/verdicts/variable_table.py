@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..common.protocol.variable_messages import VariablesReply
+from ..common.protocol.ranks.variable_messages import VariablesReply
 from ..common.rank_specs import format_ranks
 from ..common.units import format_bytes
 from .variable_list import Content, Form, list_variables

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ..common.protocol.evidence import CodePlace, Collective, Evidence, Group, RankEvidence
+from ..common.protocol.ranks.evidence import CodePlace, Collective, Evidence, Group, RankEvidence
 from ..common.rank_specs import format_ranks
 from .activity import innermost_line, waits_in
 

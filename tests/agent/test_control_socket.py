@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.agent.control_socket import ControlSocket
-from jupyter_dist_server.common.protocol.agent_messages import (
+from jupyter_dist_server.common.protocol.agents.agent_messages import (
     Commands,
     LogLines,
     Ping,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from jupyter_dist_server.common.protocol.agent_messages import Restart
+from jupyter_dist_server.common.protocol.agents.agent_messages import Restart
 
 from ..pool_driver import client_of, follow, request, running
 

@@ -186,7 +186,7 @@ def test_memory_that_is_gone_or_somebody_elses_is_not_opened() -> None:
 def test_another_process_can_open_it() -> None:
     code = (
         "import sys, os, json\nfrom jupyter_dist_server.common.pickling import open_shared\n"
-        "from jupyter_dist_server.common.protocol.rank_messages import SharedAddress\n"
+        "from jupyter_dist_server.common.protocol.ranks.rank_messages import SharedAddress\n"
         "print(os.read(open_shared(SharedAddress(**json.loads(sys.argv[1]))), 5))"
     )
     with SharedMemory() as memory:

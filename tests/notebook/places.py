@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jupyter_dist_server.client.rank_connection import RankConnection
-from jupyter_dist_server.common.protocol.rank_messages import RankStatus
+from jupyter_dist_server.common.protocol.ranks.rank_messages import RankStatus
 
 from ..notebook_driver import Notebook
 from ..result import Result

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.common.protocol.attachment import Owner
-from jupyter_dist_server.common.protocol.profile_messages import Lanes, RankLanes
+from jupyter_dist_server.common.protocol.agents.attachment import Owner
+from jupyter_dist_server.common.protocol.ranks.profile_messages import Lanes, RankLanes
 from jupyter_dist_server.common.protocol.records import GpuReference, PoolRecord, RankRecord
 from jupyter_dist_server.pools import cell_history
 from jupyter_dist_server.pools.cell_history import CellHistory

@@ -18,7 +18,7 @@ import pytest
 from jupyter_dist_server.agent.rank_log import RankLogs
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.folder import AGENT_SOCKET, create_folder, log_tail
-from jupyter_dist_server.common.protocol.rank_messages import StackReply
+from jupyter_dist_server.common.protocol.ranks.rank_messages import StackReply
 from jupyter_dist_server.common.protocol.records import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.pools import diagnostics
 from jupyter_dist_server.rank.stacks import stacks

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.common.protocol.attachment import SERVER, Owner
+from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
 from jupyter_dist_server.common.protocol.pool_file import CONFIG
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.pools.discovery import find_pools, pools_of_other_versions, sweep

@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_dist_server.client import interrupt
 from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.common.protocol.rank_messages import (
+from jupyter_dist_server.common.protocol.ranks.rank_messages import (
     BreakRequest,
     RegroupReply,
     RegroupRequest,

@@ -16,8 +16,8 @@ import pytest
 from jupyter_dist_server.client.agent_link import AgentLink
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.processes import ProcessRef, boot_id
-from jupyter_dist_server.common.protocol.agent_messages import Snapshot, encode
-from jupyter_dist_server.common.protocol.attachment import SERVER
+from jupyter_dist_server.common.protocol.agents.agent_messages import Snapshot, encode
+from jupyter_dist_server.common.protocol.agents.attachment import SERVER
 from jupyter_dist_server.common.protocol.pool_file import PlacedRank, PoolFile
 from jupyter_dist_server.common.protocol.records import PoolRecord
 from jupyter_dist_server.pools.discovery import find_pools, sweep

@@ -11,7 +11,7 @@ import pytest
 from pytest_jupyter.jupyter_server import *  # noqa: F403
 from traitlets.config import Config
 
-from jupyter_dist_server.common.protocol.attachment import Owner
+from jupyter_dist_server.common.protocol.agents.attachment import Owner
 from jupyter_dist_server.placement.pool_record import new_record
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_dist_server.common.protocol.evidence import CodePlace, Frame, RankEvidence
+from jupyter_dist_server.common.protocol.ranks.evidence import CodePlace, Frame, RankEvidence
 from jupyter_dist_server.verdicts.activity import waits_in
 
 

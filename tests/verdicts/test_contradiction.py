@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from jupyter_dist_server.common.protocol.evidence import Collective, Evidence, Group, RankEvidence
+from jupyter_dist_server.common.protocol.ranks.evidence import (
+    Collective,
+    Evidence,
+    Group,
+    RankEvidence,
+)
 from jupyter_dist_server.verdicts.explain import explain
 from jupyter_dist_server.verdicts.hang import explain_hang
 

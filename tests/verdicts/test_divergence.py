@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.common.protocol.variable_messages import Leaf, Variable, VariablesReply
+from jupyter_dist_server.common.protocol.ranks.variable_messages import (
+    Leaf,
+    Variable,
+    VariablesReply,
+)
 from jupyter_dist_server.verdicts.divergence import History, compare
 from jupyter_dist_server.verdicts.divergence_words import sentences
 from jupyter_dist_server.verdicts.variable_list import list_variables

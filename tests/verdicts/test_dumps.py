@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.flight_recorder import collectives_of, read_json
-from jupyter_dist_server.common.protocol.evidence import (
+from jupyter_dist_server.common.protocol.ranks.evidence import (
     CodePlace,
     Evidence,
     Frame,

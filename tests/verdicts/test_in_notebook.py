@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jupyter_dist_server.common.protocol.evidence import Evidence
+from jupyter_dist_server.common.protocol.ranks.evidence import Evidence
 from jupyter_dist_server.verdicts.hang import explain_hang
 
 from ..notebook_driver import Notebook

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jupyter_dist_server.common.protocol.evidence import (
+from jupyter_dist_server.common.protocol.ranks.evidence import (
     CodePlace,
     Collective,
     Evidence,

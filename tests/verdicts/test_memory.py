@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from jupyter_dist_server.common.protocol.memory_messages import (
+from jupyter_dist_server.common.protocol.ranks.memory_messages import (
     EstimateReply,
     Held,
     MemoryReply,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_dist_server.common.protocol.memory_messages import Held, MemoryReply, TorchUse
+from jupyter_dist_server.common.protocol.ranks.memory_messages import Held, MemoryReply, TorchUse
 from jupyter_dist_server.verdicts.out_of_memory import is_out_of_memory, out_of_memory_sentences
 
 GIB = 1 << 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from jupyter_dist_server.common.protocol.profile_messages import (
+from jupyter_dist_server.common.protocol.ranks.profile_messages import (
     CollectiveTime,
     LanesRequest,
     RankProfile,

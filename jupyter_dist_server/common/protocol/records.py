@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import field
 
-from .agent_messages import Snapshot
-from .attachment import Attachment
-from .gpu_reference import GpuReference as GpuReference
+from .agents.agent_messages import Snapshot
+from .agents.attachment import Attachment
+from .agents.gpu_reference import GpuReference as GpuReference
 from .offers import InLine
 from .reason import Reason
 

@@ -18,7 +18,7 @@ from typing import NoReturn
 import msgspec
 
 from ...common.processes import call_ourselves
-from ...common.protocol.zygote_messages import StartRunner, decode_start_runner
+from ...common.protocol.agents.zygote_messages import StartRunner, decode_start_runner
 from .run_job import run_job
 
 _LOG = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from ...client.variables import estimate_of, memory_of
-from ...common.protocol.memory_messages import EstimateRequest
+from ...common.protocol.ranks.memory_messages import EstimateRequest
 from ...verdicts.memory import (
     estimate_sentence,
     memory_rows,

@@ -17,8 +17,8 @@ from IPython.display import display
 
 from ...client.profiles import profiles_of
 from ...common.errors import DistError
-from ...common.protocol.profile_messages import RankProfile
-from ...common.protocol.rank_messages import ProfileOptions
+from ...common.protocol.ranks.profile_messages import RankProfile
+from ...common.protocol.ranks.rank_messages import ProfileOptions
 from ...common.rank_specs import name_ranks
 from ...verdicts.slow.lanes import lanes
 from ...verdicts.slow.report import remarks, rows, verdict

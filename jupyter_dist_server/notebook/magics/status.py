@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from ...common.protocol.rank_messages import RankStatus
+from ...common.protocol.ranks.rank_messages import RankStatus
 from ...common.protocol.records import PoolRecord
 from ...common.units import format_bytes, write_limit
 from ...jobs.store.words import write_moment, write_place

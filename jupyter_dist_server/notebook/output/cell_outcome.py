@@ -9,9 +9,9 @@ import msgspec
 from ...client.client import PoolClient
 from ...client.execution import Execution, Reply
 from ...common.processes import POOL_ENDED, RESTARTED, STOPPED
-from ...common.protocol.cell_messages import ENDS_CELL, INTERRUPTED_AT
 from ...common.protocol.jupyter_messages import Content
-from ...common.protocol.rank_messages import Whereabouts
+from ...common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT
+from ...common.protocol.ranks.rank_messages import Whereabouts
 from ...common.rank_specs import format_ranks
 from .publication import Display, publish
 from .stop_result import (

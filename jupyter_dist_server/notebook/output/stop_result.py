@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ...client.execution import Execution
 from ...common.protocol.jupyter_messages import Content
-from ...common.protocol.rank_messages import Whereabouts
+from ...common.protocol.ranks.rank_messages import Whereabouts
 from ...common.rank_specs import format_ranks
 from .publication import Display, publish
 

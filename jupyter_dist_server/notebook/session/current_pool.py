@@ -11,8 +11,8 @@ from typing import Any
 
 from ...client.client import PoolClient
 from ...common.errors import DistError
-from ...common.protocol.profile_messages import RankLanes
-from ...common.protocol.rank_messages import RankStatus
+from ...common.protocol.ranks.profile_messages import RankLanes
+from ...common.protocol.ranks.rank_messages import RankStatus
 from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import parse_ranks
 from ...placement.request import PoolRequest

@@ -12,8 +12,8 @@ from typing import Any
 
 from ...client.client import PoolClient
 from ...common.errors import DistError
-from ...common.protocol.agent_messages import Attach
-from ...common.protocol.attachment import KERNEL, Attachment
+from ...common.protocol.agents.agent_messages import Attach
+from ...common.protocol.agents.attachment import KERNEL, Attachment
 from ...common.protocol.pool_file import OtherVersion
 from ...common.protocol.records import PoolRecord
 from ..loop_thread import LoopThread

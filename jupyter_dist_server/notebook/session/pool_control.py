@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ...common.errors import DistError
-from ...common.protocol.profile_messages import RankLanes
+from ...common.protocol.ranks.profile_messages import RankLanes
 from ...common.protocol.records import PoolRecord, PoolState
 from ...placement.request import PoolRequest
 from ...pools.discovery import Found, find_pools

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ...common.errors import DistError
-from ...common.protocol.attachment import KERNEL
-from ...common.protocol.profile_messages import RankLanes
+from ...common.protocol.agents.attachment import KERNEL
+from ...common.protocol.ranks.profile_messages import RankLanes
 from ...common.protocol.records import PoolRecord
 from ...placement.request import PoolRequest
 from ..loop_thread import LoopThread

@@ -19,7 +19,7 @@ import msgspec
 
 from ...common.errors import DistError
 from ...common.peers import CAN_TELL, listener_uid, user_name
-from ...common.protocol.profile_messages import LanesRequest, RankLanes
+from ...common.protocol.ranks.profile_messages import LanesRequest, RankLanes
 from ...common.protocol.records import PoolRecord
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
 from ...jobs.store.job import JOB

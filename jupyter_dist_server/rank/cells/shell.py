@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from IPython.core.autocall import ZMQExitAutocall
 from traitlets import default
 
-from ...common.protocol.cell_messages import ENDS_CELL
+from ...common.protocol.ranks.cell_messages import ENDS_CELL
 from ..ipykernel_internals import BaseShell, json_clean
 from .error_content import error_content
 

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from functools import wraps
 from typing import Any
 
-from ...common.protocol.rank_messages import BreakRequest, RegroupReply, RegroupRequest
+from ...common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
 from .. import clock
 from ..requests import Asked, hears
 from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_maker

@@ -7,8 +7,8 @@ import gzip
 import logging
 from collections.abc import Iterator, Sequence
 
-from ...common.protocol.profile_messages import ProfileRequest, RankProfile
-from ...common.protocol.rank_messages import ProfileOptions
+from ...common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
+from ...common.protocol.ranks.rank_messages import ProfileOptions
 from .. import clock
 from ..long_answers import LongAnswers
 from ..recorder import recorded_since

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ...common.protocol.rank_messages import ProfileOptions
+from ...common.protocol.ranks.rank_messages import ProfileOptions
 from ..recorder import quiet_stderr
 from ..torch_internals import profiler_runs
 from .sampler import Sampler

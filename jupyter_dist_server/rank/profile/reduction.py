@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from ...common.flight_recorder import TorchEntry
 from ...common.intervals import Interval, coarse, common, length, union, within, without
-from ...common.protocol.profile_messages import CollectiveTime, RankProfile, Spent, SpentOn
+from ...common.protocol.ranks.profile_messages import CollectiveTime, RankProfile, Spent, SpentOn
 from .sampler import Sample
 from .trace import Communication, Trace
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ...common.protocol.variable_messages import Leaf, Variable, VariablesRequest
+from ...common.protocol.ranks.variable_messages import Leaf, Variable, VariablesRequest
 from ..torch_internals import shard_of
 from .digest import digest, local_part
 from .leaves import Found, is_simple, leaves_of

@@ -10,14 +10,14 @@ from typing import Any
 
 import psutil
 
-from ...common.protocol.memory_messages import (
+from ...common.protocol.ranks.memory_messages import (
     EstimateReply,
     EstimateRequest,
     MemoryReply,
     MemoryRequest,
 )
-from ...common.protocol.rank_messages import Activity
-from ...common.protocol.variable_messages import VariablesReply, VariablesRequest
+from ...common.protocol.ranks.rank_messages import Activity
+from ...common.protocol.ranks.variable_messages import VariablesReply, VariablesRequest
 from ..long_answers import LongAnswers
 from ..report import Reporter
 from ..requests import Asked, hears

@@ -6,7 +6,7 @@ from statistics import fmean
 
 import msgspec
 
-from ...common.protocol.profile_messages import RankProfile
+from ...common.protocol.ranks.profile_messages import RankProfile
 from .lateness import Profiles, Waiting
 
 

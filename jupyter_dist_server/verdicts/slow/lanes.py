@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...common.intervals import coarse, union, without
-from ...common.protocol.profile_messages import Lanes, RankLanes
+from ...common.protocol.ranks.profile_messages import Lanes, RankLanes
 from .lateness import Profiles, waiting
 
 _MOST = 200

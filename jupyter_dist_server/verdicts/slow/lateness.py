@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from ...common.intervals import Interval
-from ...common.protocol.profile_messages import CollectiveTime, RankProfile, Spent
+from ...common.protocol.ranks.profile_messages import CollectiveTime, RankProfile, Spent
 
 Profiles = dict[int, RankProfile]
 """By rank."""

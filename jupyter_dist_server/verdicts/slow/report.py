@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...common.protocol.profile_messages import Spent
+from ...common.protocol.ranks.profile_messages import Spent
 from ...common.units import format_bytes
 from ..verdict import name
 from .account import Account, accounts, average

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..processes import ProcessRef
+from ...processes import ProcessRef
+from ..decoding import reader
+from ..nodes import RankAddress
+from ..reason import Reason
+from ..sampler_messages import News as SamplerNews
+from ..sampler_messages import SamplerSettings
 from .attachment import Attachment
-from .decoding import reader
 from .gpu_reference import GpuReference
-from .nodes import RankAddress
-from .reason import Reason
-from .sampler_messages import News as SamplerNews
-from .sampler_messages import SamplerSettings
 
 # -- commands ---------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..processes import ProcessRef
-from .decoding import reader
+from ...processes import ProcessRef
+from ..decoding import reader
 
 
 class ZygoteOrders(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from .decoding import reader
-from .pool_file import PoolFile
+from ..decoding import reader
+from ..pool_file import PoolFile
 
 OTHER_VERSION = "The notebook has jupyter-dist-server {theirs}, and this node {ours}"
 """What an agent says before it ends, as two versions may not understand each other."""

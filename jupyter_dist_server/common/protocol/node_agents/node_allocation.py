@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from .decoding import reader
-from .pool_file import PlacedRank
-from .reason import Reason
-from .records import PoolRecord
+from ..decoding import reader
+from ..pool_file import PlacedRank
+from ..reason import Reason
+from ..records import PoolRecord
 
 
 class NodeRequest(msgspec.Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""What an agent says to its clients, its ranks and its zygote; runs in all of them."""
