@@ -19,7 +19,7 @@ import zmq
 from jupyter_client.session import DELIM, Session
 
 from jupyter_dist_server.common.folder import AGENT_SOCKET, endpoint, read_config
-from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.protocol.agents.agent_messages import (
     AcquireLock,
     LockGranted,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.folder import create_folder, new_key, write_private
-from jupyter_dist_server.common.processes import ProcessRef, boot_id
+from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
 from jupyter_dist_server.common.protocol.agents.attachment import KERNEL
 from jupyter_dist_server.common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
 from jupyter_dist_server.common.protocol.records import PoolRecord

@@ -10,7 +10,7 @@ from typing import Any
 
 import nbformat
 
-from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from tests.notebook_driver import Notebook
 from tests.result import Result
 from tests.server_driver import Server

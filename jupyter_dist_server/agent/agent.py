@@ -24,8 +24,8 @@ from ..common.files.inherited_lease import InheritedLease
 from ..common.files.open_files import raise_limit
 from ..common.folder import read_config
 from ..common.node_clock import write_ahead
-from ..common.pool_processes import ended_now, reap_orphans
-from ..common.processes import (
+from ..common.processes.pool_processes import ended_now, reap_orphans
+from ..common.processes.process_ref import (
     KILLED,
     RESTARTED,
     STOPPED,

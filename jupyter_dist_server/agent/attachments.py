@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..common.processes import ProcessRef, until_ended
+from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.agents.attachment import SERVER, Attachment
 from ..common.tasks import Tasks
 from .control_socket import Client

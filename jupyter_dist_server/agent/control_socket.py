@@ -7,7 +7,7 @@ import contextlib
 import socket
 from collections.abc import Callable
 
-from ..common.peers import check_unix_peer
+from ..common.network.peers import check_unix_peer
 from ..common.protocol.agents.agent_messages import Commands, News, Refused, decode_command, encode
 from ..common.tasks import Tasks
 

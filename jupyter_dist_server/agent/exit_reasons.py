@@ -8,8 +8,8 @@ import signal
 import time
 from itertools import takewhile
 
-from ..common.memory_watch import MemoryWatch
-from ..common.processes import ProcessRef
+from ..common.processes.memory_watch import MemoryWatch
+from ..common.processes.process_ref import ProcessRef
 from ..common.protocol.agents.agent_messages import RankState
 from ..common.protocol.agents.rank_start import Failed
 from ..common.protocol.reason import Reason

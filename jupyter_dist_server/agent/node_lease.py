@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ..common.interpreter import python_command
+from ..common.processes.interpreter import python_command
 from ..common.protocol.node_agents.node_allocation import NodeRequest, read_node_allocation
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.reason import Reason

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..common.interpreter import python_command
+from ..common.processes.interpreter import python_command
 from ..common.protocol.agents.agent_messages import NodeGpus
 from ..common.protocol.sampler_messages import NO_DRIVER, SamplerSettings, decode_sampler_news
 from ..common.tasks import Tasks

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from ..common.folder import log_tail, write_addresses
-from ..common.interpreter import python_command
+from ..common.processes.interpreter import python_command
 from ..common.protocol.agents.agent_messages import (
     Command,
     Log,

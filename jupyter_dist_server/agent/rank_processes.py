@@ -13,9 +13,9 @@ from collections.abc import Collection
 import msgspec
 import psutil
 
-from ..common.interpreter import python_command
-from ..common.pool_processes import members_of_pool, session_members
-from ..common.processes import ProcessRef
+from ..common.processes.interpreter import python_command
+from ..common.processes.pool_processes import members_of_pool, session_members
+from ..common.processes.process_ref import ProcessRef
 from ..common.protocol.agents.agent_messages import RankState
 from ..common.protocol.agents.rank_start import RankOrders
 from ..rank import main as rank_process

@@ -15,7 +15,7 @@ from typing import NoReturn
 import msgspec
 
 from ..common.folder import AGENT_SOCKET, create_folder, our_folders, read_config, write_private
-from ..common.processes import boot_id, call_ourselves
+from ..common.processes.process_ref import boot_id, call_ourselves
 from ..common.protocol.node_agents.node_orders import decode_node_orders
 from ..common.protocol.pool_file import CONFIG
 from ..common.version import version

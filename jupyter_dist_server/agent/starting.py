@@ -17,7 +17,7 @@ from typing import NoReturn
 import psutil
 
 from ..common.folder import REMOTE_CHANNELS
-from ..common.processes import ProcessRef, call_ourselves
+from ..common.processes.process_ref import ProcessRef, call_ourselves
 from ..common.protocol.agents.agent_messages import RankState, StartRanks
 from ..common.protocol.agents.gpu_reference import GpuReference
 from ..common.protocol.agents.rank_start import RankOrders

@@ -14,8 +14,8 @@ import logging
 import socket
 from collections.abc import Collection
 
-from ..common.packet_filter import admit
-from ..common.peers import CAN_TELL, stranger_at
+from ..common.network.packet_filter import admit
+from ..common.network.peers import CAN_TELL, stranger_at
 from ..common.tasks import Tasks
 
 _LOG = logging.getLogger(__name__)

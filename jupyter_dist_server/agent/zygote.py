@@ -23,7 +23,7 @@ import msgspec
 import psutil
 
 from ..common.folder import ORDERS
-from ..common.processes import ProcessRef, call_ourselves
+from ..common.processes.process_ref import ProcessRef, call_ourselves
 from ..common.protocol.agents.zygote_messages import (
     AgentExited,
     AgentOrders,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..common.folder import AGENT_SOCKET
-from ..common.peers import check_unix_peer
-from ..common.processes import ProcessRef, is_stopped
+from ..common.network.peers import check_unix_peer
+from ..common.processes.process_ref import ProcessRef, is_stopped
 from ..common.protocol.agents.agent_messages import (
     AgentNews,
     Command,

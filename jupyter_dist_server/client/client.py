@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, check_open_files
-from ..common.processes import POOL_ENDED
+from ..common.processes.process_ref import POOL_ENDED
 from ..common.protocol.agents.agent_messages import NoteCell, PoolTime, Snapshot
 from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.ranks.rank_messages import CellRequest, ProfileOptions

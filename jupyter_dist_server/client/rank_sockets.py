@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import zmq
 from jupyter_client.session import Session
 
-from ..common.curve import show_client_keys
 from ..common.folder import endpoint, read_addresses, read_config
+from ..common.network.curve import show_client_keys
 from ..common.protocol.jupyter_messages import Message, read_json
 from ..common.protocol.ranks.cell_messages import cell_topic
 

@@ -21,7 +21,7 @@ from ..common.pickling import (
     unpack,
     write_shared,
 )
-from ..common.processes import POOL_ENDED
+from ..common.processes.process_ref import POOL_ENDED
 from ..common.protocol.ranks.rank_messages import (
     ForgetRequest,
     PullRequest,

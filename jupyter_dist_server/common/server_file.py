@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from jupyter_core.paths import jupyter_runtime_dir
 
-from .processes import ProcessRef
+from .processes.process_ref import ProcessRef
 from .protocol.discovery_file import DiscoveryFile, decode_discovery_file
 
 FILE_PREFIX = "jupyter-dist-"

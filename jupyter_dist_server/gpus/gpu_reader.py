@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import msgspec
 
-from ..common.interpreter import python_command
+from ..common.processes.interpreter import python_command
 from ..common.protocol.sampler_messages import Complete, News, SamplerNews, SamplerSettings
 from .gpu_state import GpuState, read_news, state_of
 from .inventory import Inventory

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ..common.interpreter import python_command
+from ..common.processes.interpreter import python_command
 from ..common.protocol.sampler_messages import NO_DRIVER, News, SamplerSettings
 from .gpu_state import read_news
 from .one_child import DriverHangsError, check_driver, note_killed

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..common.files.own_files import own
 from ..common.files.shared_folder import folder as lease_folder
-from ..common.processes import boot_id
+from ..common.processes.process_ref import boot_id
 from ..common.protocol.leaseholder import Leaseholder
 from ..gpus.gpu_reader import GpuReader
 from ..gpus.gpu_state import GpuState

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..common.processes import boot_id
+from ..common.processes.process_ref import boot_id
 from ..common.protocol.sampler_messages import Inventory
 from ..gpus.slurm_job import is_inside
 

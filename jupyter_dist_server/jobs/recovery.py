@@ -9,7 +9,7 @@ import os
 import time
 from typing import Any
 
-from ..common.processes import boot_id
+from ..common.processes.process_ref import boot_id
 from .end_file import start_again, take_end
 from .store.job import JOB, Job
 from .store.states import CANCELLED, CONFIGURING, NODE_FAIL, NOT_STARTED, PENDING

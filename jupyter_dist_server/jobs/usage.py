@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from ..common.processes import call_ourselves
+from ..common.processes.process_ref import call_ourselves
 from ..gpus import nvml
 from ..gpus.sampler.gpu_processes import memory_by_pid
 from .gpu_notes import gpu_notes

@@ -14,7 +14,7 @@ from typing import Any
 from ..client.client import PoolClient
 from ..client.execution import Execution, Reply
 from ..client.values import Mover
-from ..common.processes import RESTARTED, STOPPED
+from ..common.processes.process_ref import RESTARTED, STOPPED
 from ..common.protocol.jupyter_messages import Content
 from ..common.rank_specs import format_ranks
 from .loop_thread import LoopThread

@@ -15,7 +15,7 @@ import psutil
 
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder, owner_notice
-from ..common.processes import ProcessRef, until_ended
+from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.offers import InLine
 from ..common.protocol.records import PoolRecord

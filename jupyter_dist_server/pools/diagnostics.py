@@ -10,7 +10,7 @@ from ..client.agent_link import AgentLink
 from ..client.evidence import gather_evidence
 from ..client.rank_connection import RankConnection
 from ..common.errors import DistError
-from ..common.processes import POOL_ENDED, ProcessRef, is_stopped
+from ..common.processes.process_ref import POOL_ENDED, ProcessRef, is_stopped
 from ..common.protocol.ranks.rank_messages import StackReply, StackRequest
 from ..common.protocol.records import PoolRecord, RankRecord
 from ..common.rank_specs import check_ranks

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..client.agent_link import connect_to_agent, look_at_agent
 from ..common.folder import our_folders, read_config
-from ..common.processes import boot_id
+from ..common.processes.process_ref import boot_id
 from ..common.protocol.agents.agent_messages import Snapshot
 from ..common.protocol.agents.attachment import KERNEL, SERVER, Attachment
 from ..common.protocol.pool_file import OtherVersion, PoolFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..common.folder import log_tail
-from ..common.processes import UNKNOWN_EXIT
+from ..common.processes.process_ref import UNKNOWN_EXIT
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord
 

@@ -8,9 +8,9 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from ..common.curve import new_curve_keys
 from ..common.folder import AGENT_SOCKET, ORDERS, new_key, write_private
-from ..common.processes import ProcessRef, boot_id
+from ..common.network.curve import new_curve_keys
+from ..common.processes.process_ref import ProcessRef, boot_id
 from ..common.protocol.agents.attachment import Owner
 from ..common.protocol.agents.zygote_messages import AgentOrders
 from ..common.protocol.pool_file import CONFIG, PlacedRank, PoolFile

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..client.agent_link import AgentLink
-from ..common.pool_processes import ended_now, members_of_pool, session_members
-from ..common.processes import ProcessRef
+from ..common.processes.pool_processes import ended_now, members_of_pool, session_members
+from ..common.processes.process_ref import ProcessRef
 from ..common.protocol.agents.agent_messages import Attach, NodeGpus, Snapshot, Stop, WatchGpus
 from ..common.protocol.agents.attachment import Attachment, Owner
 from ..common.protocol.reason import Reason

@@ -15,8 +15,8 @@ import psutil
 from ..client.evidence import gather_evidence
 from ..client.rank_connection import RankConnection, read_reply
 from ..client.standstill import Standstill
-from ..common.process_memory import ProcessMemory
-from ..common.processes import ProcessRef
+from ..common.processes.process_memory import ProcessMemory
+from ..common.processes.process_ref import ProcessRef
 from ..common.protocol.jupyter_messages import Message
 from ..common.protocol.ranks.collectives import UNCOUNTED
 from ..common.protocol.ranks.rank_messages import RankStatus, StatusRequest, Whereabouts

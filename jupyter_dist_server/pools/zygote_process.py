@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from ..common.errors import DistError
-from ..common.interpreter import python_command
-from ..common.processes import UNKNOWN_EXIT, ProcessRef, until_ended
+from ..common.processes.interpreter import python_command
+from ..common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, until_ended
 from ..common.protocol.agents.zygote_messages import (
     AgentExited,
     AgentStarted,

@@ -7,8 +7,8 @@ from typing import Any
 import zmq
 from traitlets.config import Config
 
-from ..common.curve import show_client_keys
 from ..common.folder import CHANNELS
+from ..common.network.curve import show_client_keys
 from .curve_gate import CurveGate, RemotePlace
 from .ipykernel_internals import BaseApp
 from .kernel import RankKernel

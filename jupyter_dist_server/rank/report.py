@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from ..common.process_memory import ProcessMemory
+from ..common.processes.process_memory import ProcessMemory
 from ..common.protocol.ranks.rank_messages import RankReport, TorchMemory
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from jupyter_dist_server.agent.attachments import Attachments
 from jupyter_dist_server.agent.control_socket import Client
-from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.protocol.agents.attachment import KERNEL, SERVER, Attachment
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_dist_server.client.evidence import signalled_stack
 from jupyter_dist_server.common.folder import stack_file
-from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no such signal elsewhere")

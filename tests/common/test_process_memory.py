@@ -11,8 +11,7 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
-
-from jupyter_dist_server.common.process_memory import ProcessMemory
+from jupyter_dist_server.common.processes.process_ref.process_memory import ProcessMemory
 
 SIZE = 64 << 20
 

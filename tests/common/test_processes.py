@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 
 FIND = """
 import json, sys
-from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 print(ProcessRef(**json.loads(sys.argv[1])).find() is not None)
 """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.common.processes import boot_id
+from jupyter_dist_server.common.processes.process_ref import boot_id
 from jupyter_dist_server.jobs import control
 from jupyter_dist_server.jobs.recovery import recover
 from jupyter_dist_server.jobs.store.job import Job, Spec

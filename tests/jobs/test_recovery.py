@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jupyter_dist_server.common.processes import boot_id
+from jupyter_dist_server.common.processes.process_ref import boot_id
 from jupyter_dist_server.jobs import end_file
 from jupyter_dist_server.jobs.recovery import recover
 from jupyter_dist_server.jobs.store.job import Job, Spec

@@ -14,7 +14,7 @@ import pytest
 
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.placement.pool_record import new_record
 from jupyter_dist_server.placement.request import PoolRequest

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.server_file import read_discovery_files
 from jupyter_dist_server.notebook.session import server_control
 from jupyter_dist_server.notebook.session.server_control import ServerControl, find_server

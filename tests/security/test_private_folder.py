@@ -15,7 +15,7 @@ import pytest
 
 from jupyter_dist_server.client.agent_link import AgentLink
 from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.common.processes import ProcessRef, boot_id
+from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
 from jupyter_dist_server.common.protocol.agents.agent_messages import Snapshot, encode
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER
 from jupyter_dist_server.common.protocol.pool_file import PlacedRank, PoolFile

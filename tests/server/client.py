@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
-from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 
 from ..server_driver import Server
 from ..waiting import PATIENCE

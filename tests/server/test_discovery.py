@@ -16,7 +16,7 @@ import pytest
 from jupyter_client import BlockingKernelClient
 from jupyter_server.auth import passwd
 
-from jupyter_dist_server.common.processes import ProcessRef
+from jupyter_dist_server.common.processes.process_ref import ProcessRef
 
 from ..server_driver import Server
 from ..waiting import PATIENCE

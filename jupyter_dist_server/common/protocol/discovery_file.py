@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..processes import ProcessRef
+from ..processes.process_ref import ProcessRef
 from .decoding import reader
 
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...common.interpreter import python_command
+from ...common.processes.interpreter import python_command
 
 
 def start_in_background(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...common.files.own_files import own
-from ...common.processes import ProcessRef, is_stopped
+from ...common.processes.process_ref import ProcessRef, is_stopped
 
 if TYPE_CHECKING:
     import psutil

@@ -18,8 +18,8 @@ import psutil
 
 from ...common.errors import DistError
 from ...common.files.inherited_lease import InheritedLease
-from ...common.memory_watch import MemoryWatch
-from ...common.processes import ProcessRef
+from ...common.processes.memory_watch import MemoryWatch
+from ...common.processes.process_ref import ProcessRef
 from ..command import job_command, job_environment, log_paths
 from ..end_file import leave_end, write_end
 from ..launch.start_dispatcher import ensure

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import msgspec
 
-from ...common.processes import call_ourselves
+from ...common.processes.process_ref import call_ourselves
 from ...common.protocol.agents.zygote_messages import StartRunner, decode_start_runner
 from .run_job import run_job
 

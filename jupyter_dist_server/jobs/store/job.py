@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ...common.processes import ProcessRef
+from ...common.processes.process_ref import ProcessRef
 from .states import ENDED, PENDING
 
 JOB = "JUPYTER_DIST_JOB"

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...common.processes import ProcessRef
+from ...common.processes.process_ref import ProcessRef
 from .job import JOB
 from .states import ENDED, NODE_FAIL, PENDING, RUNNING
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ...common.errors import DistError
-from ...common.interpreter import python_command
+from ...common.processes.interpreter import python_command
 from .job_request import JobRequest
 
 _RUNNER = "jupyter_dist_server.jobs.runner.run_notebook"

@@ -8,7 +8,7 @@ import msgspec
 
 from ...client.client import PoolClient
 from ...client.execution import Execution, Reply
-from ...common.processes import POOL_ENDED, RESTARTED, STOPPED
+from ...common.processes.process_ref import POOL_ENDED, RESTARTED, STOPPED
 from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT
 from ...common.protocol.ranks.rank_messages import Whereabouts

@@ -17,8 +17,8 @@ from functools import wraps
 from typing import Any
 
 from ...common.errors import DistError
-from ...common.packet_filter import admit_all, admit_none
-from ...common.peers import CAN_TELL, stranger_at
+from ...common.network.packet_filter import admit_all, admit_none
+from ...common.network.peers import CAN_TELL, stranger_at
 from ..torch_internals import wrap_gloo
 
 Connection = tuple[tuple[Any, ...], tuple[Any, ...]]

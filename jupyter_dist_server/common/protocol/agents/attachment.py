@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ...processes import ProcessRef
+from ...processes.process_ref import ProcessRef
 
 SERVER, KERNEL = "server", "kernel"
 """What kind of process is attached."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 import psutil
 
-from .processes import ProcessRef
+from .process_ref import ProcessRef
 
 
 async def ended_now(

@@ -1,0 +1,1 @@
+"""Which process is which, and how much memory it uses; runs in every process of ours."""
