@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.client.evidence import gather_evidence
+from jupyter_dist_server.client.ranks.evidence import gather_evidence
 from jupyter_dist_server.verdicts.hang import explain_hang
 
 from .fanout import echoing

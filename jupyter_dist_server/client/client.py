@@ -21,7 +21,7 @@ from .comms import CommListener, NobodyListens, is_of_comms
 from .execution import Execution, OnOutput, Reply
 from .group_recovery import GroupRecovery
 from .interrupt import Interrupter
-from .rank_connection import RankConnection, rank_silent
+from .ranks.rank_connection import RankConnection, rank_silent
 
 _OUTPUTS = frozenset(
     ["stream", "display_data", "update_display_data", "execute_result", "error", "clear_output"]

@@ -9,7 +9,7 @@ import uuid
 from ..common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
 from .agent_link import AgentLink
 from .execution import Execution, Reply
-from .rank_connection import RankConnection
+from .ranks.rank_connection import RankConnection
 
 _ANSWER = 0.3
 """Seconds within which a rank tells its status, unless C code holds the GIL."""

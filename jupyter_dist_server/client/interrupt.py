@@ -16,8 +16,8 @@ from ..common.protocol.ranks.rank_messages import CancelReply, CancelRequest
 from .agent_link import AgentLink
 from .execution import Execution
 from .group_recovery import GroupRecovery
-from .rank_connection import RankConnection
-from .watcher import Watcher
+from .ranks.rank_connection import RankConnection
+from .ranks.watcher import Watcher
 
 COLLECTIVE_PATIENCE = 0.3
 """Seconds for which ranks are waited for that were in a collective when they were interrupted."""

@@ -9,7 +9,7 @@ from typing import Any
 from ..common.protocol.jupyter_messages import Message
 from ..common.protocol.ranks.rank_messages import RankRequest
 from .client import PoolClient
-from .rank_connection import rank_silent
+from .ranks.rank_connection import rank_silent
 
 _LOOK = 2.0
 """Seconds after which it is looked whether a rank that does not reply is stopped."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
 from .client import PoolClient
 from .long_question import ask_at_length
-from .rank_connection import read_reply
+from .ranks.rank_connection import read_reply
 
 _UNREADABLE = RankProfile(status="failed", why="its reply is malformed, see the log")
 

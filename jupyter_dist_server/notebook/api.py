@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from ..client.splitting import concatenate
-from ..client.values import Moved, Mover
+from ..client.values.moving import Moved, Mover
+from ..client.values.splitting import concatenate
 from ..common.errors import DistError
 from ..common.protocol.ranks.rank_messages import RankStatus
 from ..common.protocol.records import PoolRecord

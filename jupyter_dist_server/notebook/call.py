@@ -13,7 +13,7 @@ from typing import Any
 
 from ..client.client import PoolClient
 from ..client.execution import Execution, Reply
-from ..client.values import Mover
+from ..client.values.moving import Mover
 from ..common.processes.process_ref import RESTARTED, STOPPED
 from ..common.protocol.jupyter_messages import Content
 from ..common.rank_specs import format_ranks

@@ -16,7 +16,7 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from ..client.client import PoolClient
-from ..client.subshells import ask_beside
+from ..client.ranks.subshells import ask_beside
 from ..common.errors import DistError
 from ..common.protocol.jupyter_messages import Content
 from ..common.rank_specs import parse_ranks

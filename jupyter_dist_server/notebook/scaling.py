@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..client.profiles import profiles_of
-from ..client.values import Mover
+from ..client.values.moving import Mover
 from ..common.errors import DistError
 from ..common.protocol.ranks.rank_messages import ProfileOptions
 from ..placement.request import PoolRequest

@@ -16,8 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ..client.client import PoolClient
-from ..client.evidence import gather_evidence
-from ..client.standstill import Standstill
+from ..client.ranks.evidence import gather_evidence
+from ..client.ranks.standstill import Standstill
 from ..common.protocol.ranks.evidence import Evidence
 from ..verdicts.explain import explain
 from ..verdicts.verdict import STOP, Verdict

@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ..client.client import PoolClient
 from ..client.comms import NobodyListens
-from ..client.subshells import forward
+from ..client.ranks.subshells import forward
 from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.ranks.cell_messages import COMM_STATUS
 

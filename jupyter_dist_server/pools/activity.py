@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..client.watcher import Watcher, rank_states
+from ..client.ranks.watcher import Watcher, rank_states
 from ..common.protocol.records import PoolRecord
 
 

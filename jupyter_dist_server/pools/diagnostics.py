@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from ..client.agent_link import AgentLink
-from ..client.evidence import gather_evidence
-from ..client.rank_connection import RankConnection
+from ..client.ranks.evidence import gather_evidence
+from ..client.ranks.rank_connection import RankConnection
 from ..common.errors import DistError
 from ..common.processes.process_ref import POOL_ENDED, ProcessRef, is_stopped
 from ..common.protocol.ranks.rank_messages import StackReply, StackRequest

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import psutil
 
-from ..client.evidence import gather_evidence
-from ..client.rank_connection import RankConnection, read_reply
-from ..client.standstill import Standstill
+from ..client.ranks.evidence import gather_evidence
+from ..client.ranks.rank_connection import RankConnection, read_reply
+from ..client.ranks.standstill import Standstill
 from ..common.processes.process_memory import ProcessMemory
 from ..common.processes.process_ref import ProcessRef
 from ..common.protocol.jupyter_messages import Message

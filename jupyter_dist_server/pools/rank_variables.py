@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..client.rank_connection import RankConnection
-from ..client.variables import Gathered, gather_variables
+from ..client.ranks.rank_connection import RankConnection
+from ..client.values.variables import Gathered, gather_variables
 from ..common.protocol.ranks.variable_messages import VariablesRequest
 from ..common.protocol.records import PoolRecord
 from ..verdicts.divergence import Compared, History, compare

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.client.evidence import signalled_stack
+from jupyter_dist_server.client.ranks.evidence import signalled_stack
 from jupyter_dist_server.common.folder import stack_file
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
 

@@ -12,7 +12,7 @@ import pytest
 import zmq
 from jupyter_client.session import Session
 
-from jupyter_dist_server.client.rank_connection import RankConnection
+from jupyter_dist_server.client.ranks.rank_connection import RankConnection
 from jupyter_dist_server.common.folder import create_folder, endpoint, write_private
 from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
 from jupyter_dist_server.common.protocol.agents.attachment import KERNEL

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from jupyter_dist_server.client.rank_connection import RankConnection
+from jupyter_dist_server.client.ranks.rank_connection import RankConnection
 from jupyter_dist_server.common.protocol.ranks.rank_messages import RankStatus
 
 from ..notebook_driver import Notebook

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.client.watcher import rank_states
+from jupyter_dist_server.client.ranks.watcher import rank_states
 from jupyter_dist_server.common.protocol.records import (
     GpuReference,
     PoolRecord,

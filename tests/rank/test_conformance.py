@@ -11,7 +11,7 @@ from jupyter_client import BlockingKernelClient
 from jupyter_kernel_test.msgspec_v5 import validate_message
 
 from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.client.subshells import subshell_of
+from jupyter_dist_server.client.ranks.subshells import subshell_of
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.notebook.loop_thread import LoopThread
 from jupyter_dist_server.placement.request import PoolRequest

@@ -15,7 +15,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from traitlets import Float, Int
 
 from ...client.client import OUTPUT_LIMIT
-from ...client.values import Mover
+from ...client.values.moving import Mover
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
 from ..cell import Options

@@ -6,7 +6,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from ...client.variables import estimate_of, memory_of
+from ...client.values.variables import estimate_of, memory_of
 from ...common.protocol.ranks.memory_messages import EstimateRequest
 from ...verdicts.memory import (
     estimate_sentence,

@@ -10,8 +10,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from ...client.splitting import concatenate
-from ...client.values import Moved
+from ...client.values.moving import Moved
+from ...client.values.splitting import concatenate
 from ...common.errors import DistError
 from ...common.rank_specs import name_ranks
 from ...common.units import format_bytes

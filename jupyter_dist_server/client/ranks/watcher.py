@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ..common.protocol.jupyter_messages import Message
-from ..common.protocol.ranks.rank_messages import CellRequest, RankStatus
+from ...common.protocol.jupyter_messages import Message
+from ...common.protocol.ranks.rank_messages import CellRequest, RankStatus
 from .rank_connection import RankConnection
 from .rank_sockets import RankSockets, status_topics
 

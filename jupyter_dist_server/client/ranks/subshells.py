@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ..common.protocol.jupyter_messages import Content, Message
+from ...common.protocol.jupyter_messages import Content, Message
 from .rank_connection import RankConnection
 
 _ANSWER = 5.0

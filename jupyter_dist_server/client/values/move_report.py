@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..common.errors import DistError
-from ..common.protocol.ranks.rank_messages import ValueReply
-from ..common.rank_specs import name_ranks
+from ...common.errors import DistError
+from ...common.protocol.ranks.rank_messages import ValueReply
+from ...common.rank_specs import name_ranks
 
 Replies = dict[int, tuple[ValueReply, list[Any]]]
 """By rank, with the buffers that came along."""

@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..common.errors import DistError
-from ..common.protocol.jupyter_messages import Message
-from ..common.protocol.ranks.memory_messages import (
+from ...common.errors import DistError
+from ...common.protocol.jupyter_messages import Message
+from ...common.protocol.ranks.memory_messages import (
     EstimateReply,
     EstimateRequest,
     MemoryReply,
     MemoryRequest,
 )
-from ..common.protocol.ranks.variable_messages import VariablesReply, VariablesRequest
-from ..common.rank_specs import name_ranks
-from .client import PoolClient
-from .long_question import ask_at_length
-from .rank_connection import RankConnection, read_reply
+from ...common.protocol.ranks.variable_messages import VariablesReply, VariablesRequest
+from ...common.rank_specs import name_ranks
+from ..client import PoolClient
+from ..long_question import ask_at_length
+from ..ranks.rank_connection import RankConnection, read_reply
 
 _PATIENCE = 5.0
 """Seconds within which a rank says that it is there; a busy machine may keep it from that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from ..common.protocol.ranks.rank_messages import RankStatus
+from ...common.protocol.ranks.rank_messages import RankStatus
 
 
 class Standstill:

@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..common.errors import DistError
-from ..common.protocol.jupyter_messages import Content, Message
-from ..common.protocol.ranks.rank_messages import (
+from ...common.errors import DistError
+from ...common.protocol.jupyter_messages import Content, Message
+from ...common.protocol.ranks.rank_messages import (
     RankRequest,
     RankStatus,
     Reply,
     StatusRequest,
     read_content,
 )
-from ..common.rank_specs import format_ranks
+from ...common.rank_specs import format_ranks
 from .rank_sockets import RankSockets, Topics, output_topics
 
 _LOG = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import zmq
 from jupyter_client.session import Session
 
-from ..common.folder import endpoint, read_addresses, read_config
-from ..common.network.curve import show_client_keys
-from ..common.protocol.jupyter_messages import Message, read_json
-from ..common.protocol.ranks.cell_messages import cell_topic
+from ...common.folder import endpoint, read_addresses, read_config
+from ...common.network.curve import show_client_keys
+from ...common.protocol.jupyter_messages import Message, read_json
+from ...common.protocol.ranks.cell_messages import cell_topic
 
 _LOG = logging.getLogger(__name__)
 

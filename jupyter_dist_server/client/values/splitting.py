@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ..common.errors import DistError
+from ...common.errors import DistError
 
 
 def split(name: str, value: Any, count: int) -> list[Any]:

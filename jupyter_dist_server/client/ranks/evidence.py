@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-from ..common.flight_recorder import collectives_of, place_at, read_json
-from ..common.folder import STACK_SIGNAL, recorder_socket, stack_file
-from ..common.processes.process_ref import ProcessRef, is_stopped
-from ..common.protocol.ranks.evidence import (
+from ...common.flight_recorder import collectives_of, place_at, read_json
+from ...common.folder import STACK_SIGNAL, recorder_socket, stack_file
+from ...common.processes.process_ref import ProcessRef, is_stopped
+from ...common.protocol.ranks.evidence import (
     Collective,
     Evidence,
     EvidenceReply,

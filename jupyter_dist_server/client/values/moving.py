@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from ..common.errors import DistError
-from ..common.pickling import (
+from ...common.errors import DistError
+from ...common.pickling import (
     SHARED_FROM,
     Packed,
     SharedMemory,
@@ -21,19 +21,19 @@ from ..common.pickling import (
     unpack,
     write_shared,
 )
-from ..common.processes.process_ref import POOL_ENDED
-from ..common.protocol.ranks.rank_messages import (
+from ...common.processes.process_ref import POOL_ENDED
+from ...common.protocol.ranks.rank_messages import (
     ForgetRequest,
     PullRequest,
     PushRequest,
     RankRequest,
     ValueReply,
 )
-from ..common.rank_specs import name_ranks
-from .client import PoolClient
-from .long_question import ask_at_length
+from ...common.rank_specs import name_ranks
+from ..client import PoolClient
+from ..long_question import ask_at_length
+from ..ranks.rank_connection import read_reply
 from .move_report import Replies, arrival, arrivals, raise_failures, why_of
-from .rank_connection import read_reply
 from .splitting import split
 
 RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_id", "device"])
