@@ -6,7 +6,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ..common.errors import DistError
 from .comparison import Comparison
-from .ran_cells import RanCell
+from .scripts.ran_cells import RanCell
 from .session.current_pool import CurrentPool
 
 

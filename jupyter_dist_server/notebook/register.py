@@ -11,9 +11,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from ..common.errors import DistError
 from ..placement.request import PoolRequest
 from .api import NotebookPool
-from .completion import Introspection
 from .custom_placement import Place
-from .end_warning import EndWarning
+from .hooks.completion import Introspection
+from .hooks.end_warning import EndWarning
+from .hooks.widgets import Comms
 from .magics.base import DistMagics
 from .magics.cell_magics import CellMagics
 from .magics.check_magics import CheckMagics
@@ -26,7 +27,6 @@ from .magics.value_magics import ValueMagics
 from .output.replay import Replay
 from .output.stop_result import StopDetails
 from .session.current_pool import CurrentPool
-from .widgets import Comms
 
 M = TypeVar("M", bound=DistMagics)
 

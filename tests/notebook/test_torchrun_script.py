@@ -12,8 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from jupyter_dist_server.common.protocol.records import GpuReference, PoolRecord, RankRecord
-from jupyter_dist_server.notebook.ran_cells import MOST_CELLS, MOST_CHARACTERS, RanCell, RanCells
-from jupyter_dist_server.notebook.torchrun_script import as_script
+from jupyter_dist_server.notebook.scripts.ran_cells import (
+    MOST_CELLS,
+    MOST_CHARACTERS,
+    RanCell,
+    RanCells,
+)
+from jupyter_dist_server.notebook.scripts.torchrun_script import as_script
 
 from ..notebook_driver import Notebook
 

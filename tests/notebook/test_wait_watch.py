@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from jupyter_dist_server.notebook.cells.wait_watch import WaitWatch, read_limit
 from jupyter_dist_server.notebook.loop_thread import LoopThread
-from jupyter_dist_server.notebook.wait_watch import WaitWatch, read_limit
 from jupyter_dist_server.verdicts.verdict import Verdict
 
 from ..waiting import PATIENCE

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 
-from jupyter_dist_server.notebook.wait_watch import evidence_on
+from jupyter_dist_server.notebook.cells.wait_watch import evidence_on
 from jupyter_dist_server.verdicts.hang import explain_hang
 
 from ..waiting import PATIENCE

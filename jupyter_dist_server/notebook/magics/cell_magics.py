@@ -18,10 +18,10 @@ from ...client.client import OUTPUT_LIMIT
 from ...client.values.moving import Mover
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
-from ..cell import Options
+from ..cells.cell import Options
 from ..output.results import CellResults
-from ..ran_cells import RanCell
-from ..script_code import script_code
+from ..scripts.ran_cells import RanCell
+from ..scripts.script_code import script_code
 from .base import DistMagics
 from .options import no_options, parse, plain_usage, unquoted
 from .profile_report import can_profile, profile_options, reported

@@ -8,7 +8,7 @@ from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from ...common.errors import DistError
-from ..torchrun_script import as_script
+from ..scripts.torchrun_script import as_script
 from .base import DistMagics
 from .options import parse, plain_usage
 

@@ -13,10 +13,10 @@ from IPython.display import Image, display
 from ...common.errors import DistError
 from ...verdicts.slow.links import LinkTime, link_rows, link_sentence
 from ...verdicts.slow.scaling import Run, Scaling, scaling_notices, scaling_rows, scaling_sentence
-from ..cell import Options
+from ..cells.cell import Options
 from ..output.results import CellResults
 from ..scaling import Work, figure, measured
-from ..script_code import script_code
+from ..scripts.script_code import script_code
 from .base import DistMagics
 from .options import no_options, parse, plain_usage
 from .status import aligned

@@ -11,7 +11,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from ...common.errors import DistError
 from ...verdicts.activity import busy_sentence
 from ...verdicts.explain import explain
-from ..wait_watch import evidence_on, explain_wait, save_evidence
+from ..cells.wait_watch import evidence_on, explain_wait, save_evidence
 from .base import DistMagics
 from .gpu_table import gpu_rows
 from .options import no_options, parse, plain_usage

@@ -16,9 +16,9 @@ from ...common.protocol.ranks.rank_messages import RankStatus
 from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import parse_ranks
 from ...placement.request import PoolRequest
-from ..cell import Cell, Options
+from ..cells.cell import Cell, Options
 from ..loop_thread import LoopThread
-from ..ran_cells import RanCells
+from ..scripts.ran_cells import RanCells
 from .pool_connection import PoolConnection, group_repaired
 from .pool_owner import PoolOwner, why_it_ended
 

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ..client.client import PoolClient
-from ..client.ranks.evidence import gather_evidence
-from ..client.ranks.standstill import Standstill
-from ..common.protocol.ranks.evidence import Evidence
-from ..verdicts.explain import explain
-from ..verdicts.verdict import STOP, Verdict
-from .loop_thread import LoopThread
-from .output.publication import Display
+from ...client.client import PoolClient
+from ...client.ranks.evidence import gather_evidence
+from ...client.ranks.standstill import Standstill
+from ...common.protocol.ranks.evidence import Evidence
+from ...verdicts.explain import explain
+from ...verdicts.verdict import STOP, Verdict
+from ..loop_thread import LoopThread
+from ..output.publication import Display
 
 _LOG = logging.getLogger(__name__)
 

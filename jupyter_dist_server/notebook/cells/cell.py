@@ -11,20 +11,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..client.client import OUTPUT_LIMIT, PoolClient
-from ..client.execution import Execution
-from ..common.protocol.jupyter_messages import Content
-from ..common.protocol.ranks.rank_messages import ProfileOptions
-from .loop_thread import LoopThread
+from ...client.client import OUTPUT_LIMIT, PoolClient
+from ...client.execution import Execution
+from ...common.protocol.jupyter_messages import Content
+from ...common.protocol.ranks.rank_messages import ProfileOptions
+from ..loop_thread import LoopThread
+from ..output.cell_outcome import Outcome, as_shown
+from ..output.early_failures import EarlyFailures, what_failed
+from ..output.late_output import LateOutput
+from ..output.merge import WINDOW, Merger
+from ..output.per_rank import PerRank
+from ..output.publication import Publication, publish
+from ..output.rank_tabs import RankTabs
+from ..output.results import TakesOutputs
 from .out_of_memory import explain_out_of_memory, ran_out
-from .output.cell_outcome import Outcome, as_shown
-from .output.early_failures import EarlyFailures, what_failed
-from .output.late_output import LateOutput
-from .output.merge import WINDOW, Merger
-from .output.per_rank import PerRank
-from .output.publication import Publication, publish
-from .output.rank_tabs import RankTabs
-from .output.results import TakesOutputs
 from .questions import Questions, ask, on_sigint
 from .wait_watch import WaitWatch
 

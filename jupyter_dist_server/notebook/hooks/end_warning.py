@@ -7,11 +7,11 @@ import time
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from ..client.client import PoolClient
-from ..common.protocol.agents.agent_messages import PoolTime
-from ..common.units import write_limit
-from ..jobs.store.words import write_moment
-from .output.late_output import LateOutput
+from ...client.client import PoolClient
+from ...common.protocol.agents.agent_messages import PoolTime
+from ...common.units import write_limit
+from ...jobs.store.words import write_moment
+from ..output.late_output import LateOutput
 
 _BEFORE = 300.0
 """Seconds before the end, or half of a shorter limit."""

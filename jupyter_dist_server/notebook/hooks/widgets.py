@@ -13,11 +13,11 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from ..client.client import PoolClient
-from ..client.comms import NobodyListens
-from ..client.ranks.subshells import forward
-from ..common.protocol.jupyter_messages import Content, Message
-from ..common.protocol.ranks.cell_messages import COMM_STATUS
+from ...client.client import PoolClient
+from ...client.comms import NobodyListens
+from ...client.ranks.subshells import forward
+from ...common.protocol.jupyter_messages import Content, Message
+from ...common.protocol.ranks.cell_messages import COMM_STATUS
 
 _LOOK_EVERY = 0.2
 """Seconds after which somebody who waits for a rank looks whether it is still there."""

@@ -6,11 +6,11 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from ..client.client import PoolClient
-from ..client.execution import Reply
-from ..client.values.variables import memory_of
-from ..common.errors import DistError
-from ..verdicts.out_of_memory import is_out_of_memory, out_of_memory_sentences
+from ...client.client import PoolClient
+from ...client.execution import Reply
+from ...client.values.variables import memory_of
+from ...common.errors import DistError
+from ...verdicts.out_of_memory import is_out_of_memory, out_of_memory_sentences
 
 _LOG = logging.getLogger(__name__)
 

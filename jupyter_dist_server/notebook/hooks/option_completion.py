@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any
 
-from ..common.protocol.jupyter_messages import Content
+from ...common.protocol.jupyter_messages import Content
 
 _MAGIC_LINE = re.compile(r"\s*%{1,2}(?P<name>\w+)\b(?:[^#\n]*\s)?(?P<word>-[\w-]*)$")
 

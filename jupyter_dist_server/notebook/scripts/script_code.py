@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from ..common.errors import DistError
+from ...common.errors import DistError
 
 _RUN_SCRIPT = "__import__('jupyter_dist_server.rank.script', fromlist=['']).run_script"
 

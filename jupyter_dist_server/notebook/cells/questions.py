@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..common.protocol.jupyter_messages import Content
+from ...common.protocol.jupyter_messages import Content
 
 
 class Questions:

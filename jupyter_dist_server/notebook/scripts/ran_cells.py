@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..common.protocol.jupyter_messages import Content
-from ..common.protocol.records import PoolRecord
-from .output.results import TakesOutputs
+from ...common.protocol.jupyter_messages import Content
+from ...common.protocol.records import PoolRecord
+from ..output.results import TakesOutputs
 
 MOST_CELLS = 1000
 MOST_CHARACTERS = 2_000_000

@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ..common.protocol.records import PoolRecord
-from ..common.rank_specs import format_ranks
+from ...common.protocol.records import PoolRecord
+from ...common.rank_specs import format_ranks
 from .ran_cells import RanCell, RanCells
 
 _MAGIC = re.compile(r"\s*([\w.,\s]+=\s*)?[%!]|\s*\?|[^#]*\?\s*$")
