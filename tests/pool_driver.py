@@ -18,7 +18,7 @@ from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.zygote_registry import ZygoteRegistry
+from jupyter_dist_server.pools.processes.zygote_registry import ZygoteRegistry
 
 from .network import this_network
 

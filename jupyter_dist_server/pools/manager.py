@@ -23,9 +23,9 @@ from ..placement.nodes import spread
 from ..placement.pool_record import new_record
 from ..placement.request import PoolRequest
 from .discovery import Found, find_pools
-from .launch import Launch
 from .pool import DEFAULT_TIMEOUT, Pool
-from .zygote_registry import ZygoteRegistry
+from .processes.launch import Launch
+from .processes.zygote_registry import ZygoteRegistry
 
 _LOG = logging.getLogger(__name__)
 

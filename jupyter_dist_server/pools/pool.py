@@ -22,14 +22,14 @@ from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord, PoolState, Progress
 from ..common.tasks import Tasks, any_of
 from .activity import Activity
-from .agent_process import AgentProcess
 from .discovery import Found, sweep
 from .end_reasons import agent_ended, broken, too_slow
 from .idleness import Idleness
-from .launch import Launch
 from .pool_agent import PoolAgent
+from .processes.agent_process import AgentProcess
+from .processes.launch import Launch
+from .processes.zygote_registry import ZygoteEnded
 from .rank_commands import RankCommands
-from .zygote_registry import ZygoteEnded
 
 _LOG = logging.getLogger(__name__)
 

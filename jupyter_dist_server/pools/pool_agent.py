@@ -17,8 +17,8 @@ from ..common.protocol.agents.attachment import Attachment, Owner
 from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord
 from ..common.tasks import any_of
-from .agent_process import AgentProcess
 from .end_reasons import agent_ended
+from .processes.agent_process import AgentProcess
 
 _END_PATIENCE = 5.0
 """Seconds for which an agent that has hung up may take to end."""

@@ -6,7 +6,7 @@ import msgspec
 
 from ..common.errors import DistError
 from ..common.protocol.ranks.profile_messages import LanesRequest
-from ..pools.cell_history import CellHistory
+from ..pools.reports.cell_history import CellHistory
 from .base import DistHandler, StatusHandler
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..common.errors import DistError
 from ..common.rank_specs import check_ranks
-from ..pools.rank_variables import RankVariables
+from ..pools.reports.rank_variables import RankVariables
 from .base import DistHandler, StatusHandler
 from .pools import check_rank_list
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..common.errors import DistError
-from ..pools.cell_history import CellHistory
+from ..pools.reports.cell_history import CellHistory
 from .bodies import read_json
 from .gpus.feed import GpuFeed
 

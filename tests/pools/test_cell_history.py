@@ -10,10 +10,10 @@ import pytest
 from jupyter_dist_server.common.protocol.agents.attachment import Owner
 from jupyter_dist_server.common.protocol.ranks.profile_messages import Lanes, RankLanes
 from jupyter_dist_server.common.protocol.records import GpuReference, PoolRecord, RankRecord
-from jupyter_dist_server.pools import cell_history
-from jupyter_dist_server.pools.cell_history import CellHistory
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.reports import cell_history
+from jupyter_dist_server.pools.reports.cell_history import CellHistory
 
 NOW = time.time()
 

@@ -21,7 +21,7 @@ from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.pools.discovery import find_pools, pools_of_other_versions, sweep
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.rank_usage import RankUsage
+from jupyter_dist_server.pools.reports.rank_usage import RankUsage
 
 from ..pool_driver import WarmManager, client_of, follow, request, running
 from ..waiting import PATIENCE

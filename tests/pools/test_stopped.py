@@ -19,8 +19,8 @@ from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.placement.pool_record import new_record
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools import pool_agent
-from jupyter_dist_server.pools.agent_process import AgentProcess
 from jupyter_dist_server.pools.pool_agent import PoolAgent
+from jupyter_dist_server.pools.processes.agent_process import AgentProcess
 
 from ..environment import environment, tagged
 from ..pool_driver import agent_of

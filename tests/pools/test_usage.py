@@ -19,7 +19,7 @@ from jupyter_dist_server.common.protocol.records import (
 )
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.pools.rank_usage import RankUsage, Usage
+from jupyter_dist_server.pools.reports.rank_usage import RankUsage, Usage
 from jupyter_dist_server.server.gpus.process_owners import Owner, with_owners
 
 from ..pool_driver import WarmManager, request

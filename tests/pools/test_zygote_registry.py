@@ -16,7 +16,7 @@ from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.common.tasks import Tasks
 from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
-from jupyter_dist_server.pools.zygote_process import ZygoteProcess
+from jupyter_dist_server.pools.processes.zygote_process import ZygoteProcess
 
 from ..environment import environment, tagged
 from ..notebook_driver import Notebook, plain_notebook

@@ -16,7 +16,7 @@ from ...placement.request import PoolRequest
 from ...pools.discovery import Found, find_pools
 from ...pools.manager import PoolManager
 from ...pools.pool import Pool
-from ...pools.zygote_registry import DEFAULT_KEEP_WARM
+from ...pools.processes.zygote_registry import DEFAULT_KEEP_WARM
 from ..loop_thread import LoopThread
 
 KEEP_WARM = "JUPYTER_DIST_KEEP_WARM"

@@ -22,7 +22,7 @@ from ...jobs.leases.lease import GpuLease, holders
 from ...placement.pool_record import allowed
 from ...placement.request import PoolRequest
 from ...pools.manager import PoolManager
-from ...pools.rank_usage import RankUsage
+from ...pools.reports.rank_usage import RankUsage
 from .history_json import history_pieces
 from .keep_alive import KeepAlive
 from .process_owners import OwnedProcess, with_owners

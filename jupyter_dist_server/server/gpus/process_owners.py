@@ -8,7 +8,7 @@ import msgspec
 
 from ...common.protocol.records import PoolRecord
 from ...common.protocol.sampler_messages import GpuProcess
-from ...pools.rank_usage import Usage
+from ...pools.reports.rank_usage import Usage
 
 
 class Owner(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -12,20 +12,20 @@ from pathlib import Path
 
 import psutil
 
-from ..client.ranks.evidence import gather_evidence
-from ..client.ranks.rank_connection import RankConnection, read_reply
-from ..client.ranks.standstill import Standstill
-from ..common.processes.process_memory import ProcessMemory
-from ..common.processes.process_ref import ProcessRef
-from ..common.protocol.jupyter_messages import Message
-from ..common.protocol.ranks.collectives import UNCOUNTED
-from ..common.protocol.ranks.rank_messages import RankStatus, StatusRequest, Whereabouts
-from ..common.protocol.records import PoolRecord, PoolState, RankRecord
-from ..common.tasks import Tasks
-from ..verdicts.explain import explain
-from ..verdicts.verdict import Verdict
-from .manager import PoolManager
-from .pool import Pool
+from ...client.ranks.evidence import gather_evidence
+from ...client.ranks.rank_connection import RankConnection, read_reply
+from ...client.ranks.standstill import Standstill
+from ...common.processes.process_memory import ProcessMemory
+from ...common.processes.process_ref import ProcessRef
+from ...common.protocol.jupyter_messages import Message
+from ...common.protocol.ranks.collectives import UNCOUNTED
+from ...common.protocol.ranks.rank_messages import RankStatus, StatusRequest, Whereabouts
+from ...common.protocol.records import PoolRecord, PoolState, RankRecord
+from ...common.tasks import Tasks
+from ...verdicts.explain import explain
+from ...verdicts.verdict import Verdict
+from ..manager import PoolManager
+from ..pool import Pool
 
 _LOG = logging.getLogger(__name__)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..common.protocol.agents.agent_messages import NodeGpus, WatchGpus
-from ..common.protocol.records import PoolState
-from ..common.protocol.sampler_messages import SamplerSettings
-from ..gpus.telemetry import Telemetry
-from .manager import PoolManager
-from .pool import Pool
+from ...common.protocol.agents.agent_messages import NodeGpus, WatchGpus
+from ...common.protocol.records import PoolState
+from ...common.protocol.sampler_messages import SamplerSettings
+from ...gpus.telemetry import Telemetry
+from ..manager import PoolManager
+from ..pool import Pool
 
 
 class OtherNodes:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from ..common.errors import DistError
-from ..common.processes.interpreter import python_command
-from ..common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, until_ended
-from ..common.protocol.agents.zygote_messages import (
+from ...common.errors import DistError
+from ...common.processes.interpreter import python_command
+from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, until_ended
+from ...common.protocol.agents.zygote_messages import (
     AgentExited,
     AgentStarted,
     ForkRefused,
@@ -24,7 +24,7 @@ from ..common.protocol.agents.zygote_messages import (
     ZygoteReady,
     decode_zygote_news,
 )
-from ..common.tasks import Tasks
+from ...common.tasks import Tasks
 from .agent_process import AgentProcess
 
 _LOG = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import psutil
 
-from ..common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, until_ended
+from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, until_ended
 
 _STATUS_PATIENCE = 3.0
 """Seconds within which a zygote says how an agent of its own ended."""

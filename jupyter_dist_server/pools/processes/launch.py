@@ -8,18 +8,18 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from ..common.folder import AGENT_SOCKET, ORDERS, new_key, write_private
-from ..common.network.curve import new_curve_keys
-from ..common.processes.process_ref import ProcessRef, boot_id
-from ..common.protocol.agents.attachment import Owner
-from ..common.protocol.agents.zygote_messages import AgentOrders
-from ..common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
-from ..common.protocol.records import PoolRecord
-from ..placement.allocation import Allocator, Tell
-from ..placement.environment import agent_environment, thread_limits
-from ..placement.nodes import Spread
-from ..placement.pool_record import Allocation
-from ..placement.request import PoolRequest
+from ...common.folder import AGENT_SOCKET, ORDERS, new_key, write_private
+from ...common.network.curve import new_curve_keys
+from ...common.processes.process_ref import ProcessRef, boot_id
+from ...common.protocol.agents.attachment import Owner
+from ...common.protocol.agents.zygote_messages import AgentOrders
+from ...common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
+from ...common.protocol.records import PoolRecord
+from ...placement.allocation import Allocator, Tell
+from ...placement.environment import agent_environment, thread_limits
+from ...placement.nodes import Spread
+from ...placement.pool_record import Allocation
+from ...placement.request import PoolRequest
 from .agent_process import AgentProcess
 from .zygote_registry import ZygoteRegistry
 

@@ -1,0 +1,1 @@
+"""Starts agents, and the zygotes they are forked from; runs in the owner of the pools."""

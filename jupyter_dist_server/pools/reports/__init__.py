@@ -1,0 +1,1 @@
+"""What is read of running pools for who looks at them; runs in the owner of the pools."""
