@@ -38,7 +38,6 @@ from .cells.cell_runner import run_cell
 from .cells.error_content import error_content, in_one_line
 from .cells.shell import RankShell
 from .comm_handlers import CommHandlers
-from .evidence import EvidenceHandlers
 from .group.process_group import GroupHandlers
 from .ipykernel_internals import BaseKernel
 from .output.capture import take_in_everything
@@ -46,10 +45,11 @@ from .output.limit import Budget
 from .profile.handlers import ProfileHandlers
 from .report import Reporter
 from .requests import Asked, hears, refusal
-from .stacks import StackHandlers
-from .value_handlers import ValueHandlers
 from .variables.handlers import VariableHandlers
-from .whereabouts import whereabouts
+from .variables.value_handlers import ValueHandlers
+from .waits.evidence import EvidenceHandlers
+from .waits.stacks import StackHandlers
+from .waits.whereabouts import whereabouts
 
 
 class RankKernel(

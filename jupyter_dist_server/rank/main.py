@@ -28,10 +28,11 @@ from ..common.folder import rank_connection, read_config
 from ..common.protocol.agents.rank_start import Failed, RankOrders, Ready
 from ..common.protocol.pool_file import PoolFile
 from ..common.protocol.reason import Reason
-from . import clock, recorder
+from . import clock
 from .curve_gate import RemotePlace
 from .group.process_group import ProcessGroup
 from .report import Reporter
+from .waits import recorder
 
 _KEPT: list[object] = []
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND

@@ -112,7 +112,7 @@ def test_without_shared_memory_values_come_within_messages(pool: Notebook) -> No
         pool.ok(there_and_back)
     finally:
         pool.ok("SharedMemory.possible = True")
-    patch = "import jupyter_dist_server.rank.value_handlers as handlers\n"
+    patch = "import jupyter_dist_server.rank.variables.value_handlers as handlers\n"
     pool.ok(f"%%rank 0\n{patch}real, handlers.open_shared = handlers.open_shared, lambda _: None")
     try:
         pool.ok(there_and_back)

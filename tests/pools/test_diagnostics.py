@@ -21,7 +21,7 @@ from jupyter_dist_server.common.folder import AGENT_SOCKET, create_folder, log_t
 from jupyter_dist_server.common.protocol.ranks.rank_messages import StackReply
 from jupyter_dist_server.common.protocol.records import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.pools import diagnostics
-from jupyter_dist_server.rank.stacks import stacks
+from jupyter_dist_server.rank.waits.stacks import stacks
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from ...common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
 from ...common.protocol.ranks.rank_messages import ProfileOptions
 from .. import clock
-from ..long_answers import LongAnswers
-from ..recorder import recorded_since
 from ..requests import Asked, hears
-from ..value_handlers import describe
+from ..variables.long_answers import LongAnswers
+from ..variables.value_handlers import describe
+from ..waits.recorder import recorded_since
 from .recording import Recording
 from .reduction import reduce
 from .trace import read_trace

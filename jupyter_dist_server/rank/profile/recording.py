@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...common.protocol.ranks.rank_messages import ProfileOptions
-from ..recorder import quiet_stderr
 from ..torch_internals import profiler_runs
+from ..waits.recorder import quiet_stderr
 from .sampler import Sampler
 
 

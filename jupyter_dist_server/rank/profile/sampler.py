@@ -15,8 +15,8 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 from ...common.flight_recorder import is_cell, place_at
-from ..evidence import called_at
 from ..script import run_code
+from ..waits.evidence import called_at
 
 _PERIOD = 0.005
 """Seconds from one look to the next."""

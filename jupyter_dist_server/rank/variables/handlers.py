@@ -18,14 +18,14 @@ from ...common.protocol.ranks.memory_messages import (
 )
 from ...common.protocol.ranks.rank_messages import Activity
 from ...common.protocol.ranks.variable_messages import VariablesReply, VariablesRequest
-from ..long_answers import LongAnswers
 from ..report import Reporter
 from ..requests import Asked, hears
-from ..value_handlers import Refusal, describe, evaluate
 from .describe import describe_variable
 from .digest import random_states
+from .long_answers import LongAnswers
 from .makers import Makers
 from .memory import estimate, held_by, torch_use
+from .value_handlers import Refusal, describe, evaluate
 
 
 class VariableHandlers(LongAnswers):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..common.protocol.ranks.rank_messages import RankReply, Request
-from .requests import Asked
+from ...common.protocol.ranks.rank_messages import RankReply, Request
+from ..requests import Asked
 from .value_handlers import current_device, describe, use_device
 
 

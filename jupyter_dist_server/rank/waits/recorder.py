@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..common.flight_recorder import SIZE, TorchDump, TorchEntry, is_undone, read_unpickled
-from ..common.folder import STACK_SIGNAL, recorder_socket, stack_file
-from .torch_internals import dump_recorded, serve_recorded
+from ...common.flight_recorder import SIZE, TorchDump, TorchEntry, is_undone, read_unpickled
+from ...common.folder import STACK_SIGNAL, recorder_socket, stack_file
+from ..torch_internals import dump_recorded, serve_recorded
 
 _SERVED: list[Any] = []
 """What serves it, for as long as the process lives."""

@@ -6,9 +6,9 @@ import sys
 import threading
 from types import FrameType
 
-from ..common.protocol.ranks.collectives import DDP
-from ..common.protocol.ranks.rank_messages import Whereabouts
-from .torch_internals import (
+from ...common.protocol.ranks.collectives import DDP
+from ...common.protocol.ranks.rank_messages import Whereabouts
+from ..torch_internals import (
     BACKWARD,
     DDP_INNER_MODULES,
     DDP_MODULE,

@@ -12,21 +12,21 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-from ..common.flight_recorder import collectives_of, place_at
-from ..common.protocol.ranks.evidence import (
+from ...common.flight_recorder import collectives_of, place_at
+from ...common.protocol.ranks.evidence import (
     EvidenceReply,
     EvidenceRequest,
     Frame,
     Group,
     Message,
 )
-from ..common.protocol.ranks.rank_messages import Activity
-from . import clock
-from .group.process_group import ProcessGroup
+from ...common.protocol.ranks.rank_messages import Activity
+from .. import clock
+from ..group.process_group import ProcessGroup
+from ..requests import Asked, hears
+from ..torch_internals import WAITING_MODULES, groups_by_name
 from .recorder import recorded
-from .requests import Asked, hears
 from .stacks import of_the_cell
-from .torch_internals import WAITING_MODULES, groups_by_name
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)

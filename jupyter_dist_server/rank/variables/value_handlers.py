@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ..common.pickling import (
+from ...common.pickling import (
     SHARED_FROM,
     Buffer,
     open_shared,
@@ -21,7 +21,7 @@ from ..common.pickling import (
     unpack,
     write_shared,
 )
-from ..common.protocol.ranks.rank_messages import (
+from ...common.protocol.ranks.rank_messages import (
     ForgetRequest,
     PullRequest,
     PushRequest,
@@ -29,7 +29,7 @@ from ..common.protocol.ranks.rank_messages import (
     ValueReply,
     ValueStatus,
 )
-from .requests import Asked, hears
+from ..requests import Asked, hears
 
 _Answer = tuple[ValueReply, list[memoryview]]
 
