@@ -15,7 +15,7 @@ import pytest
 
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.processes.zygote_registry import ZygoteRegistry

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
-from ..gpus.gpu_reader import read_gpus
+from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.launch.dispatcher_lock import take_lock
 from ..jobs.leases.held_file import name_of
 from ..jobs.store.store import Store

@@ -8,7 +8,7 @@ import json
 import msgspec
 
 from ..common.units import format_bytes
-from ..gpus.gpu_reader import read_gpus
+from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.schedule.overview import overview
 from ..jobs.store.store import Store

@@ -168,7 +168,7 @@ def _waits_for(row: Row) -> object:
 
 
 def _read_gpus() -> GpuState:
-    from ..gpus.gpu_reader import read_gpus  # not above: jobs on the CPU are shown without
+    from ..gpus.readers.gpu_reader import read_gpus  # not above: jobs on the CPU are shown without
 
     return read_gpus()
 

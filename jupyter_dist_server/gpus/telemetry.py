@@ -26,7 +26,7 @@ from .history import History
 from .inventory import Gpu, Inventory
 from .metrics import METRICS as METRICS
 from .metrics import Errors, Processes, Samples, Value
-from .sampling import Patience, Sampler
+from .readers.sampling import Patience, Sampler
 from .visible import MASK, narrow
 
 T = TypeVar("T")

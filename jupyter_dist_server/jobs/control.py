@@ -138,7 +138,7 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
 
 
 def _check_gpus(gpus: int) -> None:
-    from ..gpus.gpu_reader import read_gpus  # not above: most changes do without
+    from ..gpus.readers.gpu_reader import read_gpus  # not above: most changes do without
 
     there = len(read_gpus().inventory.gpus) if gpus else 0
     if not 0 <= gpus <= there:

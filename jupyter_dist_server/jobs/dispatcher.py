@@ -20,8 +20,8 @@ from ..common.files.own_files import own
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.processes.process_ref import boot_id
 from ..common.protocol.leaseholder import Leaseholder
-from ..gpus.gpu_reader import GpuReader
 from ..gpus.gpu_state import GpuState
+from ..gpus.readers.gpu_reader import GpuReader
 from .gpu_list import keep_gpus
 from .launch.start_sampler import ensure_sampler
 from .leases.lease import GpuTaken, Lease

@@ -28,7 +28,7 @@ def main() -> None:
     zygote = RunnerZygote()
     call_ourselves("dist-dispatcher")
     # Not above: each runner would carry what they import.
-    from ..gpus.gpu_reader import GpuReader
+    from ..gpus.readers.gpu_reader import GpuReader
     from .gpu_list import kept_gpus
 
     reader = GpuReader()

@@ -9,11 +9,11 @@ from typing import Any
 
 from ..common.errors import DistError
 from ..gpus.inventory import Gpu
-from ..gpus.read_gpu_state import read_gpu_state
+from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..placement.allocation import Allocator
 from ..placement.policies import find, free_memory
 from ..placement.pool_record import allowed, new_record
-from ..placement.request import GpuId, PoolRequest
+from ..placement.requests.request import GpuId, PoolRequest
 
 
 @dataclass(frozen=True)

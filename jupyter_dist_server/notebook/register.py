@@ -9,7 +9,7 @@ from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from ..common.errors import DistError
-from ..placement.request import PoolRequest
+from ..placement.requests.request import PoolRequest
 from .api import NotebookPool
 from .custom_placement import Place
 from .hooks.completion import Introspection

@@ -11,7 +11,7 @@ from ..client.profiles import profiles_of
 from ..client.values.moving import Mover
 from ..common.errors import DistError
 from ..common.protocol.ranks.rank_messages import ProfileOptions
-from ..placement.request import PoolRequest
+from ..placement.requests.request import PoolRequest
 from ..verdicts.slow.account import accounts, average
 from ..verdicts.slow.lateness import waiting
 from ..verdicts.slow.scaling import Run, Scaling

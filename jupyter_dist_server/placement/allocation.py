@@ -22,7 +22,7 @@ from ..common.protocol.records import PoolRecord
 from ..gpus.gpu_state import GpuState
 from ..gpus.inventory import Inventory
 from ..gpus.metrics import Processes
-from ..gpus.read_gpu_state import read_gpu_state
+from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..jobs.leases.held_file import name_of
 from ..jobs.leases.lease import GpuLease, GpuTaken, Lease, holders
 from ..jobs.schedule.board import POOL, Board, posted
@@ -36,7 +36,7 @@ from .conflicts import foreign, may_be_ending, unavailable
 from .offers import with_offers
 from .policies import candidates
 from .pool_record import Allocation, allowed, number_of_ranks, place_ranks
-from .request import PoolRequest
+from .requests.request import PoolRequest
 
 _READ_EVERY = 3.0
 """Seconds between two readings of NVML, while only processes outside of pools are waited for."""

@@ -15,7 +15,7 @@ from ..common.units import format_bytes
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
 from ..gpus.metrics import Samples
 from .policies import candidates, free_memory, order
-from .request import PoolRequest
+from .requests.request import PoolRequest
 
 CPU_RANKS = 2
 

@@ -13,7 +13,7 @@ from ..common.rank_specs import MAX_RANKS, format_ranks
 from ..engines.choice import LOCAL, engine_for
 from ..engines.engine import Node
 from .pool_record import environment_of
-from .request import GpuId, PoolRequest
+from .requests.request import GpuId, PoolRequest
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..gpus.metrics import Samples
 from ..jobs.store.words import write_place
 from .assignment import GpusTaken
 from .pool_record import number_of_ranks, place_ranks
-from .request import GpuId, PoolRequest
+from .requests.request import GpuId, PoolRequest
 
 Reasons = Callable[[PoolRequest], Mapping[str, str]]
 """Tells why GPUs can't be had, by UUID, see `conflicts.unavailable`."""

@@ -24,7 +24,7 @@ from ..jobs.leases.lease import holders
 from .allocation import Allocator
 from .assignment import GpusTaken
 from .pool_record import Allocation, gpu_reference
-from .request import PoolRequest
+from .requests.request import PoolRequest
 
 _PATIENCE = 20.0
 """Seconds within which an agent of the same pool has ended that was cut off."""

@@ -8,7 +8,7 @@ from ..common.errors import DistError
 from ..common.units import format_bytes
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
-from .request import GpuId, PoolRequest
+from .requests.request import GpuId, PoolRequest
 
 
 def find(gpu_id: GpuId, inventory: Inventory, field: str = "gpu_ids") -> Gpu:

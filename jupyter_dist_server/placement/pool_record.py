@@ -17,7 +17,7 @@ from ..gpus.visible import narrow
 from ..jobs.leases.lease import Lease
 from . import slurm
 from .assignment import Placement, place
-from .request import PoolRequest
+from .requests.request import PoolRequest
 
 
 def environment_of(request: PoolRequest) -> dict[str, str]:

@@ -14,7 +14,7 @@ from ..engines.engine import Node
 from ..gpus.inventory import Gpu, Inventory
 from .assignment import CPU_RANKS
 from .cluster import Cluster
-from .request import MAX_SECONDS, PoolRequest
+from .requests.request import MAX_SECONDS, PoolRequest
 
 NOT_OFFERED = {
     "ranks_per_node": "for magics and scripts only",

@@ -10,7 +10,7 @@ from ..common.protocol.reason import Reason
 from ..common.protocol.records import PoolRecord, PoolState
 from ..common.tasks import Tasks
 from ..common.units import write_limit
-from ..gpus.read_gpu_state import read_gpu_state
+from ..gpus.readers.read_gpu_state import read_gpu_state
 
 _AFTER = 60.0
 """Seconds after which a pool without a cell counts as idle."""

@@ -21,7 +21,7 @@ from ..placement.allocation import Allocator
 from ..placement.assignment import GpusTaken
 from ..placement.nodes import spread
 from ..placement.pool_record import new_record
-from ..placement.request import PoolRequest
+from ..placement.requests.request import PoolRequest
 from .discovery import Found, find_pools
 from .pool import DEFAULT_TIMEOUT, Pool
 from .processes.launch import Launch

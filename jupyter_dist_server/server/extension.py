@@ -24,11 +24,11 @@ from ..pools.reports.cell_history import CellHistory
 from ..pools.reports.other_nodes import OtherNodes
 from ..pools.reports.rank_usage import RankUsage
 from ..pools.reports.rank_variables import RankVariables
-from .clients import Clients
 from .gpus.feed import GpuFeed
 from .gpus.prometheus import GpuCollector
 from .jobs.job_feed import JobFeed
 from .kernels import end_orphans, follow_files, follow_kernels, kernel_processes
+from .pools.clients import Clients
 from .routes import ROUTES
 from .weak_points import weak_points
 

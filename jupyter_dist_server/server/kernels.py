@@ -19,7 +19,7 @@ from jupyter_core.utils import ensure_async
 from ..common.errors import DistError
 from ..common.protocol.agents.attachment import KERNEL
 from ..common.tasks import Tasks
-from ..placement.request import PoolRequest
+from ..placement.requests.request import PoolRequest
 from ..pools.end_reasons import abandoned
 from ..pools.manager import PoolManager
 from ..pools.pool import Pool

@@ -10,7 +10,7 @@ from typing import Any
 from tornado import web
 
 from ..common.errors import DistError
-from ..gpus.gpu_reader import read_gpus
+from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.schedule.overview import Row, overview
 from ..jobs.store.states import PENDING

@@ -7,8 +7,6 @@ from typing import Any
 
 from ..common.version import version
 from .base import DistHandler, StatusHandler
-from .cells import CellsHandler, LanesHandler
-from .execute import ExecuteHandler
 from .gpus.export_handlers import GpuCsvHandler, GpuLinesHandler
 from .gpus.handlers import GpuHistoryHandler, GpusHandler
 from .jobs.details import JobDetailsHandler, JobLinesHandler
@@ -26,7 +24,9 @@ from .jobs.job_handlers import (
 from .jobs.log_handlers import JobLogHandler
 from .kernels import KernelPoolHandler
 from .page import PageHandler
-from .pools import (
+from .pools.cells import CellsHandler, LanesHandler
+from .pools.execute import ExecuteHandler
+from .pools.pool_handlers import (
     ExtendHandler,
     InterruptHandler,
     KillHandler,
@@ -38,8 +38,8 @@ from .pools import (
     StartSchemaHandler,
     VerdictHandler,
 )
+from .pools.variables import CheckHandler, VariablesHandler
 from .stream import StreamHandler
-from .variables import CheckHandler, VariablesHandler
 
 
 class ServerStatusHandler(StatusHandler):

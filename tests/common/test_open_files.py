@@ -21,7 +21,7 @@ REFUSED = """
 import asyncio
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.pools.manager import PoolManager
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 
 async def start():
     manager = PoolManager(watch=True)

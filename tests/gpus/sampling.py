@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from jupyter_dist_server.gpus.sampling import Patience
+from jupyter_dist_server.gpus.readers.sampling import Patience
 from jupyter_dist_server.gpus.telemetry import Telemetry, Update
 
 from ..waiting import PATIENCE

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.gpus.inventory import Gpu
-from jupyter_dist_server.gpus.read_gpu_state import read_gpu_state
+from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..waiting import wait_for

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
-from jupyter_dist_server.gpus.read_gpu_state import read_gpu_state
+from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 
 from ..fake_nvml.build import LIBRARY, State
 from ..waiting import PATIENCE

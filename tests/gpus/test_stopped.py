@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.gpus.gpu_reader import GpuReader, read_gpus
-from jupyter_dist_server.gpus.read_gpu_state import read_gpu_state
+from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader, read_gpus
+from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for

@@ -14,7 +14,7 @@ import pytest
 
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.metrics import METRICS
-from jupyter_dist_server.gpus.read_gpu_state import read_gpu_state
+from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 from jupyter_dist_server.gpus.telemetry import Telemetry
 
 from ..fake_nvml.build import State

@@ -27,7 +27,7 @@ from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 from jupyter_dist_server.placement.allocation import Allocator
 from jupyter_dist_server.placement.pool_record import new_record
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 
 from ..waiting import PATIENCE, wait_for
 from .queue_driver import AS_OTHER, OTHER, UNTIL_GO, OtherQueue, Queue

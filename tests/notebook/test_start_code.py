@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from jupyter_dist_server.notebook.magics.pool_magics import PoolMagics
 from jupyter_dist_server.notebook.session.current_pool import CurrentPool
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 
 SAMPLES = json.loads(Path(__file__).with_name("start_code.json").read_text("utf-8"))
 

@@ -17,13 +17,13 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.offers import InLine, Offer
-from jupyter_dist_server.gpus.read_gpu_state import read_gpu_state
+from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
 from jupyter_dist_server.placement.allocation import Allocator
 from jupyter_dist_server.placement.assignment import GpusTaken
 from jupyter_dist_server.placement.pool_record import new_record
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 
 from ..fake_nvml.build import State
 from ..fake_nvml.four_gpus import MACHINE, NAMES

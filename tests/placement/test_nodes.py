@@ -17,7 +17,7 @@ from jupyter_dist_server.notebook.magics.options import read_node_map
 from jupyter_dist_server.notebook.reuse import can_reuse
 from jupyter_dist_server.placement.nodes import Spread, spread
 from jupyter_dist_server.placement.pool_record import assigned, new_record, place_ranks
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 
 CPU = Inventory(reason=NO_GPU)
 GPUS = Inventory(tuple(Gpu(index, f"GPU-{index}", "H100", 80 << 30, "", "9.0") for index in (0, 1)))

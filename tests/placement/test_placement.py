@@ -20,7 +20,7 @@ from jupyter_dist_server.placement.assignment import GpusTaken, Placement, place
 from jupyter_dist_server.placement.conflicts import unavailable
 from jupyter_dist_server.placement.environment import agent_environment
 from jupyter_dist_server.placement.pool_record import allowed, place_ranks
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 
 NO_GPUS = Inventory(reason=NO_GPU)
 GB = 2**30

@@ -11,10 +11,10 @@ import pytest
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.engines.engine import Node
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.placement import request
 from jupyter_dist_server.placement.cluster import Cluster, cluster_around
-from jupyter_dist_server.placement.request import PoolRequest
 from jupyter_dist_server.placement.request_schema import NOT_OFFERED, start_schema
+from jupyter_dist_server.placement.requests import request
+from jupyter_dist_server.placement.requests.request import PoolRequest
 
 from ..bad_fields import BAD_FIELDS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.gpus.read_gpu_state import read_gpu_state
+from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 
 from ..environment import environment
 from ..gpus.held_memory import on_gpu

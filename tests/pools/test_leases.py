@@ -17,7 +17,7 @@ from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.jobs.leases.lease import holders
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool
 
 from ..environment import tagged
@@ -140,7 +140,7 @@ async def test_ranks_on_mig_instances_see_one_each(gpus: State, tmp_path: Path) 
 OWNER = """
 import asyncio, sys
 from jupyter_dist_server.pools.manager import PoolManager
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 
 async def main():
     pool = await PoolManager().create(PoolRequest(num_ranks=2, cwd=sys.argv[1]))

@@ -12,7 +12,7 @@ from jupyter_dist_server.common.protocol.offers import InLine
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.jobs.schedule.board import posted
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool
 
 from ..fake_nvml.build import State

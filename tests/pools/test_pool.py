@@ -21,7 +21,7 @@ from jupyter_dist_server.client.client import Execution
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.folder import create_folder
 from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.discovery import sweep
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool

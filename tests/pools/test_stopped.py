@@ -17,7 +17,7 @@ from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.placement.pool_record import new_record
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools import pool_agent
 from jupyter_dist_server.pools.pool_agent import PoolAgent
 from jupyter_dist_server.pools.processes.agent_process import AgentProcess

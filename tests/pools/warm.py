@@ -13,7 +13,7 @@ import psutil
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
 from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 

@@ -14,7 +14,7 @@ from jupyter_dist_server.client.client import PoolClient
 from jupyter_dist_server.client.ranks.subshells import subshell_of
 from jupyter_dist_server.common.protocol.records import PoolState
 from jupyter_dist_server.notebook.loop_thread import LoopThread
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
 

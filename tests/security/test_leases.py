@@ -16,7 +16,7 @@ from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.leases.lease import GpuTaken, Lease, holders
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
 from jupyter_dist_server.placement.conflicts import unavailable
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 
 from ..fake_nvml.build import State
 from ..fake_nvml.four_gpus import MACHINE as MACHINE_OF_FOUR

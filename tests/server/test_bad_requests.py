@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.server.pools import check_rank_list
+from jupyter_dist_server.server.pools.pool_handlers import check_rank_list
 
 from ..bad_fields import BAD_FIELDS
 from ..server_driver import Server

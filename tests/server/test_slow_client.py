@@ -13,7 +13,7 @@ from traitlets.config import Config
 
 from jupyter_dist_server.common.protocol.agents.attachment import Owner
 from jupyter_dist_server.placement.pool_record import new_record
-from jupyter_dist_server.placement.request import PoolRequest
+from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.server.stream import StreamHandler
 

@@ -33,7 +33,7 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
     if kept:
         with contextlib.suppress(DistError):
             return _choose(request, kept)
-    from ...gpus.gpu_reader import read_gpus  # not above: most submissions do without
+    from ...gpus.readers.gpu_reader import read_gpus  # not above: most submissions do without
 
     there = read_gpus().inventory
     keep_gpus(store.folder, there)

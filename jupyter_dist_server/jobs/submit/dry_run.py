@@ -6,8 +6,8 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ...gpus.gpu_reader import read_gpus
 from ...gpus.gpu_state import GpuState
+from ...gpus.readers.gpu_reader import read_gpus
 from ..schedule.eligible import Obstacle, obstacles
 from ..schedule.plan import forecast
 from ..schedule.situation import Situation, situation_of

@@ -10,7 +10,7 @@ from ...common.rank_specs import format_ranks
 from ...common.units import format_bytes
 from ...gpus.inventory import Gpu
 from ...gpus.metrics import Value
-from ...gpus.read_gpu_state import read_gpu_state
+from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...jobs.leases.lease import GpuLease, holders
 from ...placement.conflicts import REAL_MEMORY, clock
 

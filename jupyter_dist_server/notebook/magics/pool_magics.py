@@ -15,7 +15,7 @@ from IPython.display import display
 from ...common.errors import DistError
 from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import format_ranks, name_ranks
-from ...placement.request import PoolRequest
+from ...placement.requests.request import PoolRequest
 from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
 from ..reuse import can_reuse

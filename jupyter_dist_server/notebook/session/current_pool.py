@@ -15,7 +15,7 @@ from ...common.protocol.ranks.profile_messages import RankLanes
 from ...common.protocol.ranks.rank_messages import RankStatus
 from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import parse_ranks
-from ...placement.request import PoolRequest
+from ...placement.requests.request import PoolRequest
 from ..cells.cell import Cell, Options
 from ..loop_thread import LoopThread
 from ..scripts.ran_cells import RanCells

@@ -12,7 +12,7 @@ from typing import Protocol
 from ...common.errors import DistError
 from ...common.protocol.ranks.profile_messages import RankLanes
 from ...common.protocol.records import PoolRecord, PoolState
-from ...placement.request import PoolRequest
+from ...placement.requests.request import PoolRequest
 from ...pools.discovery import Found, find_pools
 from ...pools.manager import PoolManager
 from ...pools.pool import Pool

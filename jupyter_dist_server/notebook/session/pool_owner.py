@@ -13,7 +13,7 @@ from ...common.errors import DistError
 from ...common.protocol.agents.attachment import KERNEL
 from ...common.protocol.ranks.profile_messages import RankLanes
 from ...common.protocol.records import PoolRecord
-from ...placement.request import PoolRequest
+from ...placement.requests.request import PoolRequest
 from ..loop_thread import LoopThread
 from .pool_control import Control, LocalControl
 from .server_control import find_server

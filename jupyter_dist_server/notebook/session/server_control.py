@@ -23,7 +23,7 @@ from ...common.protocol.ranks.profile_messages import LanesRequest, RankLanes
 from ...common.protocol.records import PoolRecord
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
 from ...jobs.store.job import JOB
-from ...placement.request import PoolRequest
+from ...placement.requests.request import PoolRequest
 from .pool_control import kernel_id
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from ...placement.allocation import Allocator, Tell
 from ...placement.environment import agent_environment, thread_limits
 from ...placement.nodes import Spread
 from ...placement.pool_record import Allocation
-from ...placement.request import PoolRequest
+from ...placement.requests.request import PoolRequest
 from .agent_process import AgentProcess
 from .zygote_registry import ZygoteRegistry
 

@@ -16,11 +16,11 @@ import psutil
 from ...common.errors import DistError
 from ...common.tasks import Tasks
 from ...gpus.inventory import Gpu, Inventory
-from ...gpus.read_gpu_state import read_gpu_state
+from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry, Update
 from ...jobs.leases.lease import GpuLease, holders
 from ...placement.pool_record import allowed
-from ...placement.request import PoolRequest
+from ...placement.requests.request import PoolRequest
 from ...pools.manager import PoolManager
 from ...pools.reports.rank_usage import RankUsage
 from .history_json import history_pieces

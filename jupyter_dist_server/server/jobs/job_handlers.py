@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ...common.errors import DistError
-from ...gpus.gpu_reader import read_gpus
+from ...gpus.readers.gpu_reader import read_gpus
 from ...jobs import control
 from ...jobs.launch.start_dispatcher import ensure
 from ...jobs.recovery import recover

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ..common.processes.interpreter import python_command
-from ..common.protocol.sampler_messages import NO_DRIVER, News, SamplerSettings
-from .gpu_state import read_news
+from ...common.processes.interpreter import python_command
+from ...common.protocol.sampler_messages import NO_DRIVER, News, SamplerSettings
+from ..gpu_state import read_news
 from .one_child import DriverHangsError, check_driver, note_killed
 
 _LOG = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from ..common.protocol.jupyter_messages import Content, write_json
-from ..common.units import format_bytes
+from ...common.protocol.jupyter_messages import Content, write_json
+from ...common.units import format_bytes
 
 BACKLOG = 1 << 24
 """Characters that may wait for a caller that reads slowly."""

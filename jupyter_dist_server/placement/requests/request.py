@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..common.errors import DistError
-from ..common.rank_specs import MAX_RANKS
+from ...common.errors import DistError
+from ...common.rank_specs import MAX_RANKS
 from .node_checks import check_engine, check_node_map, check_nodes, check_over_nodes
 
 BACKENDS = ("gloo", "nccl", "cpu:gloo,cuda:nccl", "none")

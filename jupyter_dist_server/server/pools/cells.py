@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ..common.errors import DistError
-from ..common.protocol.ranks.profile_messages import LanesRequest
-from ..pools.reports.cell_history import CellHistory
-from .base import DistHandler, StatusHandler
+from ...common.errors import DistError
+from ...common.protocol.ranks.profile_messages import LanesRequest
+from ...pools.reports.cell_history import CellHistory
+from ..base import DistHandler, StatusHandler
 
 
 class CellsHandler(StatusHandler):

@@ -12,10 +12,10 @@ from typing import ClassVar
 
 import msgspec
 
-from ..common.processes.interpreter import python_command
-from ..common.protocol.sampler_messages import Complete, News, SamplerNews, SamplerSettings
-from .gpu_state import GpuState, read_news, state_of
-from .inventory import Inventory
+from ...common.processes.interpreter import python_command
+from ...common.protocol.sampler_messages import Complete, News, SamplerNews, SamplerSettings
+from ..gpu_state import GpuState, read_news, state_of
+from ..inventory import Inventory
 
 _END = 2.0
 """Seconds within which a process that was killed has ended, unless it hangs in the driver."""

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ..client.client import PoolClient
-from ..common.errors import DistError
-from ..common.protocol.records import PoolState
-from ..common.tasks import Tasks
-from ..pools.pool import Pool
+from ...client.client import PoolClient
+from ...common.errors import DistError
+from ...common.protocol.records import PoolState
+from ...common.tasks import Tasks
+from ...pools.pool import Pool
 
 
 class _Shared:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from ..common.protocol.sampler_messages import SamplerSettings
-from .gpu_state import GpuState, read_news, state_of
-from .inventory import Inventory
+from ...common.protocol.sampler_messages import SamplerSettings
+from ..gpu_state import GpuState, read_news, state_of
+from ..inventory import Inventory
 from .one_child import DriverHangsError, asking_driver
 from .sampling import end_process, last_line, start_process
 

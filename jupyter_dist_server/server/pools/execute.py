@@ -9,14 +9,14 @@ from typing import Any
 
 from tornado.iostream import StreamClosedError
 
-from ..client.client import PoolClient
-from ..client.execution import Execution
-from ..common.errors import DistError
-from ..common.rank_specs import check_ranks
-from ..placement.request import MAX_SECONDS
-from .base import NDJSON, DistHandler
+from ...client.client import PoolClient
+from ...client.execution import Execution
+from ...common.errors import DistError
+from ...common.rank_specs import check_ranks
+from ...placement.requests.request import MAX_SECONDS
+from ..base import NDJSON, DistHandler
 from .outputs import LARGEST_DISPLAY, PORTION, Backlog, Collected, portions
-from .pools import check_rank_list
+from .pool_handlers import check_rank_list
 
 
 class ExecuteHandler(DistHandler):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..common.errors import DistError
-from ..common.rank_specs import check_ranks
-from ..pools.reports.rank_variables import RankVariables
-from .base import DistHandler, StatusHandler
-from .pools import check_rank_list
+from ...common.errors import DistError
+from ...common.rank_specs import check_ranks
+from ...pools.reports.rank_variables import RankVariables
+from ..base import DistHandler, StatusHandler
+from .pool_handlers import check_rank_list
 
 _MOST_NAMES = 1000
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import msgspec
 
-from ..common.errors import DistError
-from ..common.rank_specs import MAX_RANKS
-from ..jobs.leases.lease import holders
-from ..placement.cluster import Cluster, cluster_around
-from ..placement.conflicts import unavailable
-from ..placement.request import MAX_SECONDS, PoolRequest, as_integer
-from ..placement.request_schema import start_schema
-from ..pools.diagnostics import log_of, stack_of, verdict_of
-from ..pools.pool import Pool
-from .base import DistHandler, StatusHandler
-from .gpus.handlers import GpuHandler
-from .kernels import complete_request
+from ...common.errors import DistError
+from ...common.rank_specs import MAX_RANKS
+from ...jobs.leases.lease import holders
+from ...placement.cluster import Cluster, cluster_around
+from ...placement.conflicts import unavailable
+from ...placement.request_schema import start_schema
+from ...placement.requests.request import MAX_SECONDS, PoolRequest, as_integer
+from ...pools.diagnostics import log_of, stack_of, verdict_of
+from ...pools.pool import Pool
+from ..base import DistHandler, StatusHandler
+from ..gpus.handlers import GpuHandler
+from ..kernels import complete_request
 
 _CLUSTER_PATIENCE = 5.0
 """Seconds within which a cluster tells its nodes, for the start form."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..common.errors import DistError
-from ..common.rank_specs import MAX_RANKS
-from ..engines.choice import ENGINES, LOCAL
+from ...common.errors import DistError
+from ...common.rank_specs import MAX_RANKS
+from ...engines.choice import ENGINES, LOCAL
 
 
 def _bad(name: str, message: str, hint: str = "") -> DistError:
