@@ -64,8 +64,8 @@ class RankKernel(
 ):
     """A conforming kernel that also tells its status while the main thread is stuck.
 
-    What clients ask, and what it answers, is in `common.protocol.rank_messages`. Cells come by the
-    `CellChannel`.
+    What clients ask, and what it answers, is in `common.protocol.ranks.rank_messages`. Cells come
+    by the `CellChannel`.
     """
 
     control_msg_types = [  # noqa: RUF012

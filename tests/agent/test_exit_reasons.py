@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from jupyter_dist_server.common.processes.process_ref.memory_watch import MemoryWatch
 
 from jupyter_dist_server.agent.exit_reasons import exit_words
+from jupyter_dist_server.common.processes.memory_watch import MemoryWatch
 
 
 @pytest.mark.parametrize(

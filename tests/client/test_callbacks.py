@@ -9,8 +9,9 @@ import weakref
 from pathlib import Path
 
 import pytest
-from jupyter_dist_server.server.pools.pool_handlers.execute import run_limited
-from jupyter_dist_server.server.pools.pool_handlers.outputs import Collected
+
+from jupyter_dist_server.server.pools.execute import run_limited
+from jupyter_dist_server.server.pools.outputs import Collected
 
 from ..pool_driver import client_of, request, running
 from ..waiting import PATIENCE

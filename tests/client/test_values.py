@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from jupyter_dist_server.client.values.moving.splitting import concatenate, split
 from msgspec.structs import replace
 
+from jupyter_dist_server.client.values.splitting import concatenate, split
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.pickling import (
     Packed,

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
-from jupyter_dist_server.common.processes.process_ref.process_memory import ProcessMemory
+
+from jupyter_dist_server.common.processes.process_memory import ProcessMemory
 
 SIZE = 64 << 20
 

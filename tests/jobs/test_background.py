@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 import psutil
-from jupyter_dist_server.common.processes.process_ref.interpreter import python_command
 
+from jupyter_dist_server.common.processes.interpreter import python_command
 from jupyter_dist_server.common.protocol.sampler_messages import SamplerSettings
 from jupyter_dist_server.jobs import control
 from jupyter_dist_server.jobs.launch.background import start_in_background

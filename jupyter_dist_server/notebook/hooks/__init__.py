@@ -1,1 +1,1 @@
-"""What is hooked into the notebook's shell and kernel: completion, widgets, warnings; runs there."""
+"""What is hooked into the notebook's shell and kernel, as completion and widgets; runs there."""

@@ -1,1 +1,1 @@
-"""What variables hold, their digests and their memory; runs in a rank."""
+"""What variables hold, their digests and memory, and moving values; runs in a rank."""
