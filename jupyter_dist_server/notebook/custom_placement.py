@@ -13,7 +13,8 @@ from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..placement.allocation import Allocator
 from ..placement.policies import find, free_memory
 from ..placement.pool_record import allowed, new_record
-from ..placement.requests.request import GpuId, PoolRequest
+from ..placement.requests.field_checks import GpuId
+from ..placement.requests.request import PoolRequest
 
 
 @dataclass(frozen=True)

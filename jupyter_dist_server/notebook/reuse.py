@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ..common.protocol.records import GpuReference, PoolRecord
-from ..placement.requests.request import GpuId, PoolRequest
+from ..placement.requests.field_checks import GpuId
+from ..placement.requests.request import PoolRequest
 
 _NO_MATTER = ("wait", "timeout", "node_python")
 """What is asked of the start alone."""

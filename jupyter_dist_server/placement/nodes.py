@@ -13,7 +13,8 @@ from ..common.rank_specs import MAX_RANKS, format_ranks
 from ..engines.choice import LOCAL, engine_for
 from ..engines.engine import Node
 from .pool_record import environment_of
-from .requests.request import GpuId, PoolRequest
+from .requests.field_checks import GpuId
+from .requests.request import PoolRequest
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from ..gpus.metrics import Samples
 from ..jobs.store.words import write_place
 from .assignment import GpusTaken
 from .pool_record import number_of_ranks, place_ranks
-from .requests.request import GpuId, PoolRequest
+from .requests.field_checks import GpuId
+from .requests.request import PoolRequest
 
 Reasons = Callable[[PoolRequest], Mapping[str, str]]
 """Tells why GPUs can't be had, by UUID, see `conflicts.unavailable`."""

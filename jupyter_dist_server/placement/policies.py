@@ -8,7 +8,8 @@ from ..common.errors import DistError
 from ..common.units import format_bytes
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
-from .requests.request import GpuId, PoolRequest
+from .requests.field_checks import GpuId
+from .requests.request import PoolRequest
 
 
 def find(gpu_id: GpuId, inventory: Inventory, field: str = "gpu_ids") -> Gpu:

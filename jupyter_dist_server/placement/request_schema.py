@@ -14,7 +14,8 @@ from ..engines.engine import Node
 from ..gpus.inventory import Gpu, Inventory
 from .assignment import CPU_RANKS
 from .cluster import Cluster
-from .requests.request import MAX_SECONDS, PoolRequest
+from .requests.field_checks import MAX_SECONDS
+from .requests.request import PoolRequest
 
 NOT_OFFERED = {
     "ranks_per_node": "for magics and scripts only",

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...common.errors import DistError
-from ...common.rank_specs import MAX_RANKS
-from .node_checks import check_engine, check_node_map, check_nodes, check_over_nodes
+from .field_checks import CHECKS, INTEGERS, READ, GpuId, as_integer
+from .node_checks import bad_field, check_over_nodes
 
-BACKENDS = ("gloo", "nccl", "cpu:gloo,cuda:nccl", "none")
-START_METHODS = ("fork", "spawn")
-PLACEMENTS = ("cycle", "ids", "free-memory", "performance", "map")
-MAX_SECONDS = 1e9
-"""Of any time limit; event loops cannot count much further."""
 OLD_NAMES = {"exclusive": "one_rank_per_gpu", "share": "oversubscribe"}
 """Fields that had another name, and are still accepted by it."""
 _CHECKED = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
 """Has torch compare collectives."""
-_MAX_INTEGER = 2**63 - 1
-
-GpuId = int | str
-"""A physical index, as in ``nvidia-smi``; ``"3:1"`` for MIG instance 1 of GPU 3; or a UUID, or
-the beginning of one."""
 
 
 @dataclass(frozen=True)
@@ -115,17 +102,17 @@ class PoolRequest:
             With the `field` that is wrong.
         """
         if not isinstance(body, dict):
-            raise _bad("body", "The body must be a JSON object.")
+            raise bad_field("body", "The body must be a JSON object.")
         body = _with_new_names(body)
         unknown = sorted(set(body) - set(cls.__dataclass_fields__))
         if unknown:
             known = ", ".join(cls.__dataclass_fields__)
-            raise _bad(unknown[0], f"“{unknown[0]}” is not a field of a pool request.", known)
+            raise bad_field(unknown[0], f"“{unknown[0]}” is not a field of a pool request.", known)
         given = {name: value for name, value in body.items() if value is not None}
-        given |= {name: as_integer(given[name]) for name in _INTEGERS if name in given}
+        given |= {name: as_integer(given[name]) for name in INTEGERS if name in given}
         for name, value in given.items():
-            _CHECKS[name](name, value)
-        for name, read in _READ.items():
+            CHECKS[name](name, value)
+        for name, read in READ.items():
             if name in given:
                 given[name] = read(given[name])
         request = cls(**given)
@@ -144,205 +131,26 @@ def _with_new_names(body: dict[str, Any]) -> dict[str, Any]:
         if (value := given.pop(old, None)) is not None:
             if given.get(new) is not None:
                 message = f"“{old}” is the old name of “{new}”."
-                raise _bad(old, message, "Leave one of them out.")
+                raise bad_field(old, message, "Leave one of them out.")
             given[new] = value
     return given
-
-
-def as_integer(value: Any) -> Any:
-    """Return what JSON calls an integer as one, such as 2.0; anything else as it is."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _bad(name: str, message: str, hint: str = "") -> DistError:
-    return DistError("bad_request", message, hint, field=name)
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not _is_from_one(value, MAX_RANKS):
-        raise _bad(name, f"The number of ranks must be from 1 to {MAX_RANKS}, not {value!r}.")
-
-
-def _check_gpu_ids(name: str, value: Any) -> None:
-    if not isinstance(value, list | tuple) or not value:
-        raise _bad(name, "GPU IDs must be a list such as [0, 3].")
-    for item in value:
-        _check_gpu_id(name, item)
-
-
-def _check_gpu_id(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(as_integer(value), int | str):
-        raise _bad(name, f"A GPU ID must be an integer or a UUID, not {value!r}.")
-
-
-def _check_placement(name: str, value: Any) -> None:
-    if value not in PLACEMENTS:
-        known = ", ".join(PLACEMENTS)
-        raise _bad(name, f"“{value}” is not a placement.", f"Use one of: {known}.")
-
-
-def _check_bytes(name: str, value: Any) -> None:
-    if not _is_from_one(value, _MAX_INTEGER):
-        raise _bad(name, f"The minimum free memory must be a number of bytes, not {value!r}.")
-
-
-def _check_performance(name: str, value: Any) -> None:
-    if not isinstance(value, dict) or not value:
-        raise _bad(name, 'Performance must map GPUs to scores, such as {"0": 100, "3": 110}.')
-    for gpu, score in value.items():
-        if not _is_number(score) or not abs(score) <= sys.float_info.max:
-            raise _bad(name, f"The score of GPU {gpu} must be a number, not {score!r}.")
-
-
-def _check_map(name: str, value: Any) -> None:
-    if not isinstance(value, dict) or not value:
-        raise _bad(name, 'The map must give ranks their GPUs, such as {"0": 3, "1": 0}.')
-    for rank, gpu in value.items():
-        if not re.fullmatch("[0-9]{1,4}", str(rank)):
-            raise _bad(name, f"“{rank}” is not a valid rank.")
-        _check_gpu_id(name, gpu)
-    ranks = sorted(map(int, value))
-    if ranks != list(range(len(ranks))):
-        missing = min(set(range(len(ranks))) - set(ranks))
-        raise _bad(name, f"The map has a GPU for rank {ranks[-1]}, but none for rank {missing}.")
-
-
-def _check_flag(name: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise _bad(name, f"“{name}” must be true or false, not {value!r}.")
-
-
-def _check_wait(name: str, value: Any) -> None:
-    if not isinstance(value, bool) and not _is_time(value):
-        raise _bad(
-            name,
-            f"“wait” must be a number of seconds up to {MAX_SECONDS:.0e}, or true for no limit, "
-            f"not {value!r}.",
-        )
-
-
-def _check_pid(name: str, value: Any) -> None:
-    if not _is_from_one(value, 2**31 - 1):
-        raise _bad(name, f"A process ID must be a positive integer, not {value!r}.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_from_one(value: Any, to: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= to
-
-
-def _is_time(value: Any) -> bool:
-    return _is_number(value) and 0 < value <= MAX_SECONDS
 
 
 def _check_together(request: PoolRequest) -> None:
     """Refuse what makes sense alone only."""
     if request.one_rank_per_gpu and request.oversubscribe:
-        raise _bad("oversubscribe", "A pool cannot both refuse to share GPUs and share them.")
+        raise bad_field("oversubscribe", "A pool cannot both refuse to share GPUs and share them.")
     if request.policy == "ids" and not request.gpu_ids:
-        raise _bad("gpu_ids", "Placement by ids needs GPU IDs, such as 0,3.")
+        raise bad_field("gpu_ids", "Placement by ids needs GPU IDs, such as 0,3.")
     if request.policy == "map" and not request.map:
-        raise _bad("map", "Placement by map needs a map, such as 0:3,1:0.")
+        raise bad_field("map", "Placement by map needs a map, such as 0:3,1:0.")
     for name in ("map", "performance"):
         if getattr(request, name) and request.policy != name:
             message = f"“{name}” requires placement {name}, not {request.policy}."
-            raise _bad(name, message, "Omit one of them.")
+            raise bad_field(name, message, "Omit one of them.")
     if request.map and request.gpu_ids:
-        raise _bad("gpu_ids", "The map already chooses the GPUs.", "Omit one of them.")
+        raise bad_field("gpu_ids", "The map already chooses the GPUs.", "Omit one of them.")
     check_over_nodes(vars(request))
     if request.map and request.num_ranks not in (None, len(request.map)):
         have = f"{len(request.map)} rank{'s' if len(request.map) > 1 else ''}"
-        raise _bad("map", f"The map has {have}, but the pool has {request.num_ranks}.")
-
-
-def _check_backend(name: str, value: Any) -> None:
-    if value not in BACKENDS:
-        known = ", ".join(BACKENDS)
-        raise _bad(name, f"“{value}” is not a supported backend.", f"Use one of: {known}.")
-
-
-def _check_start_method(name: str, value: Any) -> None:
-    if value not in START_METHODS:
-        raise _bad(name, f"“{value}” is not a start method.", "Use fork or spawn.")
-
-
-def _check_env(name: str, value: Any) -> None:
-    if not isinstance(value, dict) or not all(
-        isinstance(part, str) for pair in value.items() for part in pair
-    ):
-        raise _bad(name, "Environment variables must be a mapping from strings to strings.")
-    for variable, text in value.items():
-        if not variable or "=" in variable or "\0" in variable + text:
-            raise _bad(name, f"“{variable}” is not a valid name of an environment variable.")
-
-
-def _check_timeout(name: str, value: Any) -> None:
-    if not _is_time(value):
-        raise _bad(
-            name,
-            f"The time limit must be a positive number of seconds, at most {MAX_SECONDS:.0e}, "
-            f"not {value!r}.",
-        )
-
-
-def _check_limit(name: str, value: Any) -> None:
-    if not _is_time(value):
-        message = f"“{name}” must be a positive number of seconds, at most {MAX_SECONDS:.0e}"
-        raise _bad(name, f"{message}, not {value!r}.")
-
-
-def _check_text(name: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise _bad(name, f"“{name}” must be a string, not {value!r}.")
-
-
-def _check_paths(name: str, value: Any) -> None:
-    if not isinstance(value, list | tuple) or not all(isinstance(path, str) for path in value):
-        raise _bad(name, f"“{name}” must be a list of strings.")
-
-
-_CHECKS: dict[str, Callable[[str, Any], None]] = {
-    "num_ranks": _check_count,
-    "nodes": check_nodes,
-    "engine": check_engine,
-    "ranks_per_node": check_nodes,
-    "node_map": check_node_map,
-    "node_python": _check_text,
-    "gpu_ids": _check_gpu_ids,
-    "placement": _check_placement,
-    "min_free_memory": _check_bytes,
-    "performance": _check_performance,
-    "map": _check_map,
-    "one_rank_per_gpu": _check_flag,
-    "oversubscribe": _check_flag,
-    "force": _check_flag,
-    "wait": _check_wait,
-    "backend": _check_backend,
-    "check": _check_flag,
-    "env": _check_env,
-    "timeout": _check_timeout,
-    "time_limit": _check_limit,
-    "idle_limit": _check_limit,
-    "start_method": _check_start_method,
-    "kernel_id": _check_text,
-    "name": _check_text,
-    "python": _check_text,
-    "cwd": _check_text,
-    "sys_path": _check_paths,
-    "base_env": _check_env,
-    "kernel_pid": _check_pid,
-}
-
-_INTEGERS = ("num_ranks", "nodes", "ranks_per_node", "min_free_memory", "kernel_pid")
-
-_READ: dict[str, Callable[[Any], Any]] = {
-    "gpu_ids": lambda value: tuple(map(as_integer, value)),
-    "sys_path": tuple,
-    "node_map": lambda value: tuple((node, as_integer(gpu)) for node, gpu in value),
-    "map": lambda value: {int(rank): as_integer(gpu) for rank, gpu in value.items()},
-    "wait": lambda value: (math.inf if value else None) if isinstance(value, bool) else value,
-}
-"""How JSON becomes a field's type."""
+        raise bad_field("map", f"The map has {have}, but the pool has {request.num_ranks}.")

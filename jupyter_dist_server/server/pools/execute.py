@@ -13,7 +13,7 @@ from ...client.client import PoolClient
 from ...client.execution import Execution
 from ...common.errors import DistError
 from ...common.rank_specs import check_ranks
-from ...placement.requests.request import MAX_SECONDS
+from ...placement.requests.field_checks import MAX_SECONDS
 from ..base import NDJSON, DistHandler
 from .outputs import LARGEST_DISPLAY, PORTION, Backlog, Collected, portions
 from .pool_handlers import check_rank_list

@@ -15,7 +15,8 @@ from ...jobs.leases.lease import holders
 from ...placement.cluster import Cluster, cluster_around
 from ...placement.conflicts import unavailable
 from ...placement.request_schema import start_schema
-from ...placement.requests.request import MAX_SECONDS, PoolRequest, as_integer
+from ...placement.requests.field_checks import MAX_SECONDS, as_integer
+from ...placement.requests.request import PoolRequest
 from ...pools.diagnostics import log_of, stack_of, verdict_of
 from ...pools.pool import Pool
 from ..base import DistHandler, StatusHandler
