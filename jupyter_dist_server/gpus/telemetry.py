@@ -6,12 +6,10 @@ One process samples, see `sampler`; it runs while somebody is interested, and so
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from ..common.protocol.sampler_messages import (
@@ -24,31 +22,18 @@ from ..common.protocol.sampler_messages import (
 )
 from .history import History
 from .inventory import Gpu, Inventory
-from .metrics import METRICS as METRICS
 from .metrics import Errors, Processes, Samples, Value
 from .readers.sampling import Patience, Sampler
+from .updates import Update, Updates
 from .visible import MASK, narrow
 
 T = TypeVar("T")
-_LOG = logging.getLogger(__name__)
 
 FASTEST, SLOWEST = 0.25, 60.0
 """Bounds of the interval between two samples, in seconds."""
 
 
-@dataclass(frozen=True)
-class Update:
-    """What has changed."""
-
-    kind: str
-    """``"sample"``, ``"inventory"``, ``"processes"``, ``"errors"`` or ``"stale"``."""
-    time: float
-    """Seconds since 1970."""
-    values: dict[str, dict[str, Value]] = field(default_factory=dict)
-    """Of a sample: by metric and UUID, only what was read just now."""
-
-
-class Telemetry:
+class Telemetry(Updates):
     """The newest samples of all GPUs, and their history.
 
     Parameters
@@ -76,6 +61,7 @@ class Telemetry:
         host_pids: bool | None = None,
         patience: Patience | None = None,
     ) -> None:
+        super().__init__()
         _check(interval)
         self.inventory: Inventory | None = None
         """As the sampler listed the GPUs last."""
@@ -97,8 +83,6 @@ class Telemetry:
         self._interval = interval
         self._host_pids = host_pids
         self._wanted: Counter[str] = Counter()
-        self._listeners: list[Callable[[Update], None]] = []
-        self._followers: list[Callable[[SamplerSettings | None], None]] = []
         self._stopping: asyncio.TimerHandle | None = None
         self._sampled: float | None = None
         self.sampler = Sampler(
@@ -166,25 +150,7 @@ class Telemetry:
     def _tell_settings(self) -> None:
         self.sampler.tell(self._settings)
         if self._wanted or self._stopping:
-            for follow in self._followers:
-                follow(self._settings)
-
-    def follow_settings(
-        self, callback: Callable[[SamplerSettings | None], None]
-    ) -> Callable[[], None]:
-        """Have a function called with how GPUs are sampled, `None` for not at all."""
-        self._followers.append(callback)
-        return lambda: self._followers.remove(callback)
-
-    def listen(self, callback: Callable[[Update], None]) -> Callable[[], None]:
-        """Have a function called with every update; return what ends that. It is no interest."""
-        self._listeners.append(callback)
-
-        def stop() -> None:
-            with suppress(ValueError):
-                self._listeners.remove(callback)
-
-        return stop
+            self.notify_settings(self._settings)
 
     async def close(self) -> None:
         """End the sampler's process, now."""
@@ -196,8 +162,7 @@ class Telemetry:
             self._stopping.cancel()
             self._stopping = None
         self.sampler.stop()
-        for follow in self._followers:
-            follow(None)
+        self.notify_settings(None)
         self.nodes = {}
         self.latest, self.processes, self.errors = {}, {}, {}  # soon they would be wrong
         self._sampled = self.stale_since = self.trouble = None
@@ -211,10 +176,10 @@ class Telemetry:
             self._on_sample(news.time, news.values)
         elif isinstance(news, ProcessesNews):
             self.processes = self._of_nodes(self.processes) | news.processes
-            self._notify(Update("processes", news.time))
+            self.notify(Update("processes", news.time))
         elif isinstance(news, ErrorsNews):
             self.errors = self._of_nodes(self.errors) | news.errors
-            self._notify(Update("errors", news.time))
+            self.notify(Update("errors", news.time))
 
     def _on_inventory(self, moment: float, found: Inventory) -> None:
         if not found.gpus and self.inventory and self.inventory.gpus:
@@ -227,7 +192,7 @@ class Telemetry:
         self._keep({gpu.uuid for gpu in found.gpus} | self._of_nodes(self.all_gpus).keys())
         if not found.gpus:  # which is no trouble, and there will be no sample to end one
             self._end_trouble(moment)
-        self._notify(Update("inventory", moment))
+        self.notify(Update("inventory", moment))
 
     # -- other machines ------------------------------------------------------------------------
 
@@ -250,7 +215,7 @@ class Telemetry:
             self._forget_node(node)
             self.nodes[node] = replace(found, gpus=gpus)
             self.all_gpus |= {gpu.uuid: gpu for gpu in gpus}
-            self._notify(Update("inventory", now))
+            self.notify(Update("inventory", now))
             return
         there = {gpu.uuid for gpu in self.nodes.get(node, Inventory()).gpus}
         if isinstance(news, SampleNews):
@@ -258,16 +223,16 @@ class Telemetry:
             self._note_values(now, values, there)
         elif isinstance(news, ProcessesNews):
             self.processes |= _only(news.processes, there)
-            self._notify(Update("processes", now))
+            self.notify(Update("processes", now))
         elif isinstance(news, ErrorsNews):
             self.errors |= _only(news.errors, there)
-            self._notify(Update("errors", now))
+            self.notify(Update("errors", now))
 
     def lose_node(self, node: str, why: str) -> None:
         """Note that nothing is heard of a machine, and why."""
         self._forget_node(node)
         self.nodes[node] = Inventory(reason=why)
-        self._notify(Update("inventory", time.time()))
+        self.notify(Update("inventory", time.time()))
 
     def keep_nodes(self, nodes: Collection[str]) -> None:
         """Forget all machines but some."""
@@ -275,7 +240,7 @@ class Telemetry:
         for node in gone:
             self._forget_node(node)
         if gone:
-            self._notify(Update("inventory", time.time()))
+            self.notify(Update("inventory", time.time()))
 
     def _forget_node(self, node: str) -> None:
         gone = {gpu.uuid for gpu in self.nodes.pop(node, Inventory()).gpus}
@@ -307,25 +272,18 @@ class Telemetry:
             for uuid, value in of_metric.items():
                 self.latest.setdefault(uuid, {})[name] = value
         self.history.add(moment, _only(self.latest, uuids))
-        self._notify(Update("sample", moment, values))
+        self.notify(Update("sample", moment, values))
 
     def _on_trouble(self, sentence: str) -> None:
         now = time.time()
         self.stale_since = self.stale_since or self._sampled or now
         self.trouble = sentence
-        self._notify(Update("stale", now))
+        self.notify(Update("stale", now))
 
     def _end_trouble(self, moment: float) -> None:
         if self.trouble:
             self.stale_since = self.trouble = None
-            self._notify(Update("stale", moment))
-
-    def _notify(self, update: Update) -> None:
-        for callback in list(self._listeners):
-            try:
-                callback(update)
-            except Exception:
-                _LOG.exception("A listener of the sampler failed")
+            self.notify(Update("stale", moment))
 
 
 def _only(by_uuid: Mapping[str, T], uuids: Collection[str]) -> dict[str, T]:

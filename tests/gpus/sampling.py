@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 
 from jupyter_dist_server.gpus.readers.sampling import Patience
-from jupyter_dist_server.gpus.telemetry import Telemetry, Update
+from jupyter_dist_server.gpus.telemetry import Telemetry
+from jupyter_dist_server.gpus.updates import Update
 
 from ..waiting import PATIENCE
 

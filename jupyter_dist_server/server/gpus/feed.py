@@ -17,7 +17,8 @@ from ...common.errors import DistError
 from ...common.tasks import Tasks
 from ...gpus.inventory import Gpu, Inventory
 from ...gpus.readers.read_gpu_state import read_gpu_state
-from ...gpus.telemetry import Telemetry, Update
+from ...gpus.telemetry import Telemetry
+from ...gpus.updates import Update
 from ...jobs.leases.lease import GpuLease, holders
 from ...placement.pool_record import allowed
 from ...placement.requests.request import PoolRequest
