@@ -17,7 +17,7 @@ from ..verdicts.slow.lateness import waiting
 from ..verdicts.slow.scaling import Run, Scaling
 from .api import send_function
 from .call import call_code
-from .cells.cell import Options
+from .cells.options import Options
 from .session.current_pool import CurrentPool
 
 Work = str | Callable[..., Any]

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import gc
+import math
 import queue
-import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from ...client.client import OUTPUT_LIMIT, PoolClient
+from ...client.client import PoolClient
 from ...client.execution import Execution
 from ...common.protocol.jupyter_messages import Content
-from ...common.protocol.ranks.rank_messages import ProfileOptions
 from ..loop_thread import LoopThread
-from ..output.cell_outcome import Outcome, as_shown
+from ..output.cell_outcome import Outcome
 from ..output.early_failures import EarlyFailures, what_failed
 from ..output.late_output import LateOutput
 from ..output.merge import WINDOW, Merger
 from ..output.per_rank import PerRank
 from ..output.publication import Publication, publish
 from ..output.rank_tabs import RankTabs
-from ..output.results import TakesOutputs
+from .events import LOOKED, CellEvents, Event
+from .options import Options
 from .out_of_memory import explain_out_of_memory, ran_out
 from .questions import Questions, ask, on_sigint
 from .wait_watch import WaitWatch
@@ -32,29 +30,6 @@ MAX_DRAIN = 0.1
 """Seconds for which outputs are taken in before they are shown."""
 
 _STOPPED = "KeyboardInterrupt"
-
-_LOOKED = "looked"
-"""The event that says that somebody has looked why ranks wait."""
-
-_Event = tuple[int, str, Content]
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a cell is run and shown."""
-
-    per_rank: bool = False
-    """Show rank after rank, and merge nothing."""
-    quiet: bool = False
-    """Show nothing but errors."""
-    timeout: float | None = None
-    """Seconds after which the cell is stopped."""
-    limit: int = OUTPUT_LIMIT
-    """Characters that all ranks together may show; the rest goes to files."""
-    results: TakesOutputs | None = None
-    """Takes what the ranks show."""
-    profile: ProfileOptions | None = None
-    """How it is profiled; `None` is not at all."""
 
 
 class Cell:
@@ -95,22 +70,17 @@ class Cell:
         self._tabs: RankTabs | None = None
         if self._late.cell_id and len(ranks) > 1 and not (options.per_rank or options.quiet):
             self._tabs = RankTabs(ranks, client.world_size, f"{name}-tabs")
-        self._over = False
-        self._event_lock = threading.Lock()
-        """Held while an event is taken: late output comes after that of the cell."""
+        self._events = CellEvents(self._late, as_they_are=options.quiet)
         self._late_at: float | None = None
-        self._events: queue.SimpleQueue[_Event | None] = queue.SimpleQueue()
-        self._quiet: deque[_Event] = deque()
-        self._spoken = False
+        """When it is stopped, as it takes too long."""
+        self._took_too_long = False
         self._execution: Execution | None = None
         self._stops = 0
         """How often a stop was asked for before the loop had begun to execute."""
         self._interrupts = 0
         self._failures = EarlyFailures(ranks)
         self._questions = Questions()
-        self._watch = WaitWatch(
-            client, loop, f"{name}-why", lambda: self._events.put((0, _LOOKED, {}))
-        )
+        self._watch = WaitWatch(client, loop, f"{name}-why", self._events.note_look)
 
     def run(self, code: str, execution_count: int | None, allow_stdin: bool) -> None:
         """Run the code.
@@ -132,7 +102,7 @@ class Cell:
         work = self._client.execute(
             code,
             self._ranks,
-            self._on_event,
+            self._events.hear,
             execution_count=execution_count,
             cell_id=self._late.cell_id,
             allow_stdin=allow_stdin,
@@ -145,19 +115,19 @@ class Cell:
                 future = self._loop.submit(work)
                 if self._options.timeout:
                     self._late_at = time.monotonic() + self._options.timeout
-                future.add_done_callback(self._on_done)
+                future.add_done_callback(self._events.end)
                 self._show_until_done()
             self._publish(self._view.take(time.monotonic(), last=True))
             if not self._interrupts:  # or it shows why somebody pressed Stop
                 publish(self._watch.end())
         finally:
-            self._hand_over_late_output()
+            self._events.leave_to_late_output()
         replies = future.result()
         bad = {r: reply for r, reply in replies.items() if reply.status not in ("ok", "aborted")}
         memory = ran_out(bad)
         causes = self._explain(memory) if memory else []
         assert self._execution
-        limit = self._options.timeout if self._late_at == float("inf") else None
+        limit = self._options.timeout if self._took_too_long else None
         outcome = Outcome(
             self._ranks,
             replies,
@@ -193,35 +163,6 @@ class Cell:
         if self._tabs:
             publish(self._tabs.fail(failed))
 
-    def _on_done(self, _: object) -> None:
-        self._events.put(None)
-
-    def _hand_over_late_output(self) -> None:
-        with self._event_lock:
-            self._over = True
-            while not self._events.empty():
-                if (event := self._events.get()) and event[1] != _LOOKED:
-                    self._late.show(*event)
-
-    def _on_event(self, rank: int, kind: str, content: Content) -> None:
-        if not self._options.quiet:  # which shows errors with the cell's end
-            kind, content = as_shown(kind, content)
-        with self._event_lock:
-            if self._over:
-                self._late.show(rank, kind, content)
-            else:
-                self._hand_over(rank, kind, content)
-
-    def _hand_over(self, rank: int, kind: str, content: Content) -> None:
-        """Let the main thread show it; waking it for each rank of a silent cell is dear."""
-        if kind == "finished" and content["status"] == "ok" and not self._spoken:
-            self._quiet.append((rank, kind, content))
-            return
-        self._spoken = True
-        while self._quiet:
-            self._events.put(self._quiet.popleft())
-        self._events.put((rank, kind, content))
-
     def _on_started(self, execution: Execution) -> None:
         self._execution = execution
         for _ in range(self._stops):
@@ -243,23 +184,24 @@ class Cell:
                 self._questions.due,
                 None if self._interrupts else self._watch.due,
             ]
-            wake = min((t for t in times if t is not None and t < float("inf")), default=None)
+            # A limit that the user has set may be infinite; queues cannot wait for that.
+            wake = min((t for t in times if t is not None and t < math.inf), default=None)
             try:
-                event = self._events.get(timeout=None if wake is None else max(0.0, wake - now))
+                event = self._events.next(None if wake is None else max(0.0, wake - now))
             except queue.Empty:
                 continue
             with _without_collections():
                 if self._drain(event, now):
                     return
 
-    def _drain(self, event: _Event | None, now: float) -> bool:
+    def _drain(self, event: Event | None, now: float) -> bool:
         """Take what has come; tell whether that was all of the cell's."""
         while event is not None:
             self._take(*event)
             if time.monotonic() - now > MAX_DRAIN:
                 return False  # ranks that print without pause must not keep us from showing it
             try:
-                event = self._events.get_nowait()
+                event = self._events.next(0)
             except queue.Empty:
                 return False
         return True
@@ -267,11 +209,11 @@ class Cell:
     def _check_limit(self, now: float) -> None:
         """Stop a cell that takes too long."""
         if self._late_at is not None and now >= self._late_at:
-            self._late_at = float("inf")
+            self._late_at, self._took_too_long = None, True
             self._loop.call(self._stop)
 
     def _take(self, rank: int, kind: str, content: Content) -> None:
-        if kind == _LOOKED:
+        if kind == LOOKED:
             if not self._interrupts:
                 publish(self._watch.take())
             return

@@ -18,7 +18,7 @@ from ...client.client import OUTPUT_LIMIT
 from ...client.values.moving import Mover
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
-from ..cells.cell import Options
+from ..cells.options import Options
 from ..output.results import CellResults
 from ..scripts.ran_cells import RanCell
 from ..scripts.script_code import script_code

@@ -13,7 +13,7 @@ from IPython.display import Image, display
 from ...common.errors import DistError
 from ...verdicts.slow.links import LinkTime, link_rows, link_sentence
 from ...verdicts.slow.scaling import Run, Scaling, scaling_notices, scaling_rows, scaling_sentence
-from ..cells.cell import Options
+from ..cells.options import Options
 from ..output.results import CellResults
 from ..scaling import Work, figure, measured
 from ..scripts.script_code import script_code

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import groupby, zip_longest
+from math import inf
 from operator import attrgetter
 
 from ...common.protocol.jupyter_messages import Content
@@ -63,8 +64,7 @@ class Merger:
         self._unfinished = UnfinishedLines()
         self._bars: tuple[Bars, Entry] | None = None
         self._clear_before_next: set[int] = set()
-        self._redraw = False
-        self._last_redraw = -1.0
+        self._redraw, self._last_redraw = False, -1.0
         self._names = 0
         self._out: list[Publication] = []
 
@@ -158,7 +158,7 @@ class Merger:
     def _clear(self, rank: int) -> None:
         self._clear_before_next.discard(rank)
         self._unfinished.forget(rank)
-        self._draw_new(float("inf"))  # what is not drawn yet is cleared like the rest
+        self._draw_new(inf)  # what is not drawn yet is cleared like the rest
         self._log.close(len(self._log.entries))
         self._bars = None
         self._pieces = [piece for piece in self._pieces if piece.remove(rank)]
@@ -180,7 +180,7 @@ class Merger:
         return self._take(now, everything=True)
 
     def _take(self, now: float, everything: bool) -> list[Publication]:
-        self._draw_new(float("inf") if everything else now)
+        self._draw_new(inf if everything else now)
         self._show_unfinished(now, everything)
         if self._redraw and (everything or now - self._last_redraw >= REDRAW_EVERY):
             self._draw_again(now)
@@ -194,8 +194,7 @@ class Merger:
 
     def next_time(self, now: float) -> float | None:
         """Return when `take` should be called again if nothing arrives; `None` is never."""
-        times = [*self._unfinished.due()]
-        times += [piece.drawn + REDRAW_EVERY for piece in self._changed]
+        times = [*self._unfinished.due(), *(piece.drawn + REDRAW_EVERY for piece in self._changed)]
         if self._redraw:
             times.append(self._last_redraw + REDRAW_EVERY)
         if self._log.drawn < len(self._log.entries):

@@ -16,7 +16,8 @@ from ...common.protocol.ranks.rank_messages import RankStatus
 from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import parse_ranks
 from ...placement.requests.request import PoolRequest
-from ..cells.cell import Cell, Options
+from ..cells.cell import Cell
+from ..cells.options import Options
 from ..loop_thread import LoopThread
 from ..scripts.ran_cells import RanCells
 from .pool_connection import PoolConnection, group_repaired

@@ -1,0 +1,85 @@
+"""What a cell's ranks show, on its way from the client's thread to the kernel's main thread."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+
+from ...common.protocol.jupyter_messages import Content
+from ..output.cell_outcome import as_shown
+from ..output.late_output import LateOutput
+
+LOOKED = "looked"
+"""The event that says that somebody has looked why ranks wait."""
+
+Event = tuple[int, str, Content]
+"""Rank, message type, content."""
+
+
+class CellEvents:
+    """The events of one cell: taken by its end, or shown below it by `LateOutput`.
+
+    Parameters
+    ----------
+    late : LateOutput
+        Shows what comes after the cell's end.
+    as_they_are : bool
+        Whether errors are left as they came: those of a quiet cell are shown with its end.
+    """
+
+    def __init__(self, late: LateOutput, as_they_are: bool) -> None:
+        self._late = late
+        self._as_they_are = as_they_are
+        self._over = False
+        self._lock = threading.Lock()
+        """Held while an event is taken: late output comes after that of the cell."""
+        self._waiting: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._quiet: deque[Event] = deque()
+        self._spoken = False
+
+    def hear(self, rank: int, kind: str, content: Content) -> None:
+        """Take what a rank shows; runs in the client's thread."""
+        if not self._as_they_are:
+            kind, content = as_shown(kind, content)
+        with self._lock:
+            if self._over:
+                self._late.show(rank, kind, content)
+            else:
+                self._hand_over(rank, kind, content)
+
+    def _hand_over(self, rank: int, kind: str, content: Content) -> None:
+        """Let the main thread show it; waking it for each rank of a silent cell is dear."""
+        if kind == "finished" and content["status"] == "ok" and not self._spoken:
+            self._quiet.append((rank, kind, content))
+            return
+        self._spoken = True
+        while self._quiet:
+            self._waiting.put(self._quiet.popleft())
+        self._waiting.put((rank, kind, content))
+
+    def note_look(self) -> None:
+        """Note that somebody has looked why ranks wait."""
+        self._waiting.put((0, LOOKED, {}))
+
+    def end(self, _: object) -> None:
+        """Note that all ranks are done."""
+        self._waiting.put(None)
+
+    def next(self, seconds: float | None) -> Event | None:
+        """Return the next event, `None` if that was all of the cell's.
+
+        Raises
+        ------
+        queue.Empty
+            If none comes in time.
+        """
+        return self._waiting.get(timeout=seconds) if seconds != 0 else self._waiting.get_nowait()
+
+    def leave_to_late_output(self) -> None:
+        """Let `LateOutput` show what is left, and what comes from now on."""
+        with self._lock:
+            self._over = True
+            while not self._waiting.empty():
+                if (event := self._waiting.get()) and event[1] != LOOKED:
+                    self._late.show(*event)
