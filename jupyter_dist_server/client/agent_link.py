@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ..common.errors import DistError
 from ..common.folder import AGENT_SOCKET
 from ..common.network.peers import check_unix_peer
 from ..common.processes.process_ref import ProcessRef, is_stopped
@@ -34,6 +35,8 @@ _LOG = logging.getLogger(__name__)
 
 PATIENCE = 10.0
 """Seconds within which a living agent answers, on a busy machine too."""
+_CHECK_AGENT = 2.0
+"""Seconds after which a cell that waits for the execution lock asks whether the agent is there."""
 
 
 def connect_to_agent(folder: Path, patience: float) -> socket.socket:
@@ -180,6 +183,25 @@ class AgentLink:
     async def is_silent(self) -> bool:
         """Ask the agent for an answer; tell whether it is there, but none came."""
         return not await self.answers() and not self.closed.is_set()
+
+    def silent_error(self) -> DistError:
+        """Return what to raise if the agent does not answer."""
+        return agent_silent(self.snapshot.process.pid if self.snapshot else None).error()
+
+    async def acquire_lock(self, unless: asyncio.Event) -> bool:
+        """Wait for the execution lock, however long others keep it, but not for a silent agent."""
+        if self.lock.is_held:
+            return await self.lock.acquire(unless=unless)
+        taking = asyncio.create_task(self.lock.acquire(unless=unless))
+        try:
+            while not (await asyncio.wait({taking}, timeout=_CHECK_AGENT))[0]:
+                if await self.is_silent() and not taking.done():
+                    raise self.silent_error()
+        except BaseException:
+            if not taking.cancel() and taking.result():
+                self.lock.release()
+            raise
+        return taking.result()
 
     @property
     def generation(self) -> int:

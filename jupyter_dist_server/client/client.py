@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
@@ -16,28 +15,22 @@ from ..common.protocol.agents.agent_messages import NoteCell, PoolTime, Snapshot
 from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.ranks.rank_messages import CellRequest, ProfileOptions
 from ..common.tasks import Tasks
-from .agent_link import AgentLink, agent_silent
+from .agent_link import AgentLink
 from .comms import CommListener, NobodyListens, is_of_comms
 from .execution import Execution, OnOutput, Reply
+from .executions import Executions
 from .group_recovery import GroupRecovery
 from .interrupt import Interrupter
 from .ranks.rank_connection import RankConnection, rank_silent
 
-_OUTPUTS = frozenset(
-    ["stream", "display_data", "update_display_data", "execute_result", "error", "clear_output"]
-)
 OUTPUT_LIMIT = 10_000_000
 """Characters that one cell may show, all its ranks together; the rest goes to files."""
 LARGEST_DISPLAY = 32 << 20
 """Bytes that one display may take."""
-_REMEMBERED = 64
-"""Cells whose threads may still print."""
 _SUBSCRIBING = 3.0
 """Seconds within which ranks confirm our subscription, unless one is stopped or holds the GIL."""
 _ANSWER = 5.0
 """The same for one that a cell is to run on."""
-_CHECK_AGENT = 2.0
-"""Seconds after which a cell that waits for the execution lock asks whether the agent is there."""
 _LAST_WORDS = 0.05
 """Seconds for which outputs of a dead rank, already on their way, are waited for."""
 
@@ -64,7 +57,7 @@ class PoolClient(RankConnection):
         self.group = GroupRecovery(self, self.link)
         self._interrupter = Interrupter(self, self.link, self.group)
         self._tasks = Tasks()
-        self._executions: OrderedDict[str, Execution] = OrderedDict()
+        self.executions = Executions()
 
     async def connect(self, timeout: float = 10.0, *, outputs: bool = True) -> None:
         """Connect to the agent and every living rank, until no output can be missed any more.
@@ -96,7 +89,7 @@ class PoolClient(RankConnection):
             ) from error
         except asyncio.TimeoutError:
             await self.close()
-            raise self.agent_silent() from None
+            raise self.link.silent_error() from None
         self._tasks.add(self._end_queries_when_closed())
         self.open()
         if outputs:
@@ -105,24 +98,12 @@ class PoolClient(RankConnection):
         if self.dead:
             self.group.break_up()  # perhaps nobody was there to do so when they died
 
-    def agent_silent(self) -> DistError:
-        """Return what to raise if the agent does not answer."""
-        snapshot = self.link.snapshot
-        return agent_silent(snapshot.process.pid if snapshot else None).error()
-
     def on_news(self, rank: int, channel: str, message: Message) -> None:
         """Take what a rank shows, says over comms, or how a cell ended."""
-        kind, content = message["header"]["msg_type"], message["content"]
-        parent = message["parent_header"].get("msg_id", "")
         if channel == "iopub" and is_of_comms(message):
             self.comm_listener.heard(self, rank, message)
-        elif execution := self._executions.get(parent):
-            if kind == "execute_reply":
-                execution.finish(rank, content)
-            elif kind in _OUTPUTS:
-                execution.output(rank, kind, content)
-            elif kind == "input_request":
-                execution.output(rank, kind, content | {"parent": message["header"]})
+        else:
+            self.executions.hear(rank, message)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         for listener in self.time_listeners:
@@ -141,7 +122,7 @@ class PoolClient(RankConnection):
     def _lose(self, rank: int, why: str) -> None:
         self.comm_listener.lost(self, rank)
         self.subshells.pop(rank, None)
-        for execution in self._executions.values():
+        for execution in self.executions:
             if execution.cell_id and rank in execution.outstanding:
                 self.link.send(NoteCell([rank], execution.cell_id))
             execution.lose(rank, why)
@@ -214,13 +195,11 @@ class PoolClient(RankConnection):
             file=f"{self.folder.name}-{self.session.session[:4]}-cell-{cell}",
             profile=profile,
         ).content
-        self._executions[execution.id] = execution
-        if len(self._executions) > _REMEMBERED:
-            self._forget_a_finished_one()
+        self.executions.add(execution)
         closed = asyncio.create_task(self._lose_all_when_closed(execution))
         try:
             started(execution)
-            if await self._acquire_lock(execution.done):
+            if await self.link.acquire_lock(execution.done):
                 try:
                     await self._run_with_lock(message, execution)
                 finally:
@@ -228,21 +207,6 @@ class PoolClient(RankConnection):
         finally:
             closed.cancel()
         return execution.replies
-
-    async def _acquire_lock(self, unless: asyncio.Event) -> bool:
-        """Wait for the execution lock, however long others keep it, but not for a silent agent."""
-        if self.link.lock.is_held:
-            return await self.link.lock.acquire(unless=unless)
-        taking = asyncio.create_task(self.link.lock.acquire(unless=unless))
-        try:
-            while not (await asyncio.wait({taking}, timeout=_CHECK_AGENT))[0]:
-                if await self.link.is_silent() and not taking.done():
-                    raise self.agent_silent()
-        except BaseException:
-            if not taking.cancel() and taking.result():
-                self.link.lock.release()
-            raise
-        return taking.result()
 
     async def _check_that_they_answer(self, execution: Execution) -> None:
         """Wait for ranks that have been silent so far; sending them a cell could lose outputs."""
@@ -259,7 +223,7 @@ class PoolClient(RankConnection):
 
     async def repair_group(self) -> bool:
         """Make the process group whole, if it is not; tell whether it is."""
-        if await self._acquire_lock(self.link.closed):
+        if await self.link.acquire_lock(self.link.closed):
             try:
                 await self.group.repair()
             finally:
@@ -277,17 +241,6 @@ class PoolClient(RankConnection):
                 execution.lose(rank, self.dead[rank])
         await execution.done.wait()
         await self.group.check(execution.replies)
-
-    def forget(self, executions: Iterable[Execution]) -> None:
-        """Take in nothing more of executions, which are otherwise remembered for their threads."""
-        for execution in executions:
-            self._executions.pop(execution.id, None)
-
-    def _forget_a_finished_one(self) -> None:
-        for request, execution in self._executions.items():
-            if execution.done.is_set():
-                del self._executions[request]
-                return
 
     async def _end_queries_when_closed(self) -> None:
         await self.link.closed.wait()

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
-from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
-from IPython.display import display
 
-from ...common.errors import DistError
-from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import format_ranks, name_ranks
 from ...placement.requests.request import PoolRequest
 from ...pools.discovery import find_pools, pools_of_other_versions
@@ -34,7 +28,8 @@ from .options import (
     read_variable,
     read_wait,
 )
-from .status import describe_limits, describe_start, pids, pools_table
+from .start_line import with_progress
+from .status import describe_limits, pids, pools_table
 
 
 @magics_class
@@ -174,37 +169,12 @@ class PoolMagics(DistMagics):
         """
         if place:
             request = self.pool.loop.run(custom_map(place, request))
-        self._with_progress(lambda progress: self.pool.start(request, progress))
+        with_progress(self.shell, lambda progress: self.pool.start(request, progress))
         if variables := ", ".join(request.env):
             self.pool.ran.note(
                 self.pool.require()[0],
                 f"The pool was started with --env {variables}: set these variables for torchrun.",
             )
-
-    def _with_progress(self, work: Callable[[Callable[[PoolRecord], None]], PoolRecord]) -> None:
-        """Show one line that follows the start of a pool."""
-        handle: Any = None
-        begun = time.monotonic()
-        in_place = hasattr(self.shell, "kernel")  # a terminal would print each state anew
-        why = None
-
-        def show(record: PoolRecord) -> None:
-            nonlocal handle, why
-            before, why = why, record.progress.reason or None
-            if not in_place and record.state != "RUNNING" and why in (before, None):
-                return
-            line = {"text/plain": describe_start(record, time.monotonic() - begun)}
-            if handle is None:
-                handle = display(line, raw=True, display_id=True)
-            else:
-                handle.update(line, raw=True)
-
-        try:
-            work(show)
-        except DistError:
-            if handle:
-                handle.update({"text/plain": "The ranks were not started."}, raw=True)
-            raise
 
     @plain_usage
     @line_magic
@@ -257,7 +227,7 @@ class PoolMagics(DistMagics):
             %dist_restart --ranks 1
         """
         options = parse(self.dist_restart, line)
-        self._with_progress(lambda progress: self.pool.restart(options.ranks, progress))
+        with_progress(self.shell, lambda progress: self.pool.restart(options.ranks, progress))
         if not self.pool.repair_group():
             print("The process group will be re-created when all ranks are running and idle.")
 

@@ -132,7 +132,7 @@ class CurrentPool:
             if client.link.closed.is_set():
                 return self.attach()
             if not answers:
-                raise client.agent_silent()
+                raise client.link.silent_error()
             self._end(record)
             return None
         if record and self._unreachable:

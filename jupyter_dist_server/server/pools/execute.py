@@ -125,5 +125,5 @@ async def run_limited(
     try:
         replies = await running
     finally:
-        client.forget(executions)  # nobody reads what its threads print from now on
+        client.executions.forget(executions)  # nobody reads what its threads print from now on
     return {rank: "timeout" if rank in late else replies[rank].status for rank in ranks}
