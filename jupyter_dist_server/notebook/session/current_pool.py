@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -21,7 +20,7 @@ from ..cells.options import Options
 from ..loop_thread import LoopThread
 from ..scripts.ran_cells import RanCells
 from .pool_connection import PoolConnection, group_repaired
-from .pool_owner import PoolOwner, why_it_ended
+from .pool_owner import PoolOwner, no_pool, why_it_ended
 
 
 class CurrentPool:
@@ -61,8 +60,6 @@ class CurrentPool:
     @all_cells.setter
     def all_cells(self, on: bool) -> None:
         self._connection.all_cells = on
-
-    # -- life -------------------------------------------------------------------------------
 
     def start(self, request: PoolRequest, progress: Callable[[PoolRecord], None]) -> PoolRecord:
         """Start a pool and wait until it runs.
@@ -202,7 +199,7 @@ class CurrentPool:
             raise self._unreachable
         if self._record is None or self._connection.client is None:
             self._connection.all_cells = False  # the next cell runs where the toolbar says
-            raise self._failure or _no_pool()
+            raise self._failure or no_pool()
         return self._record, self._connection.client
 
     def stop(self) -> tuple[PoolRecord, bool]:
@@ -220,7 +217,7 @@ class CurrentPool:
         """
         record = self.attach()
         if record is None:
-            raise _no_pool()
+            raise no_pool()
         return record, self._end(record)
 
     def _end(self, record: PoolRecord) -> bool:
@@ -230,8 +227,7 @@ class CurrentPool:
     def restart(self, ranks: str, progress: Callable[[PoolRecord], None]) -> PoolRecord:
         """Replace ranks, all if none is named, and wait until they are ready."""
         record, _ = self.require()
-        size = record.world_size
-        chosen = parse_ranks(ranks, size) if ranks.strip() else list(range(size))
+        chosen = self.choose(ranks)
         self.attach()  # its server may have gone meanwhile
         with self._connection.replaced():
             return self._follow(self._owner.restart(record.id, chosen), progress)
@@ -253,13 +249,11 @@ class CurrentPool:
 
     def repair_group(self) -> bool:
         """Make the process group whole, if it is not; tell whether it is."""
-        _, client = self.require()
-        return self._loop.run(group_repaired(client))
+        return self._loop.run(group_repaired(self.require()[1]))
 
     def interrupt(self) -> list[int]:
         """Stop whatever the ranks run; return those that did not stop."""
-        _, client = self.require()
-        return self._loop.run(client.stop_all())
+        return self._loop.run(self.require()[1].stop_all())
 
     def reset(self) -> None:
         """Stop the pool, if any, and forget everything."""
@@ -271,8 +265,6 @@ class CurrentPool:
             self._disconnect()
             self._owner.leave()
             self._failure = None
-
-    # -- use --------------------------------------------------------------------------------
 
     def run(
         self,
@@ -292,10 +284,9 @@ class CurrentPool:
             If the code failed on a rank.
         """
         record, client = self.require()
-        chosen = self.choose(ranks)
         self._cells += 1
         name = f"{record.id}-{os.getpid()}-{self._cells}"
-        cell = Cell(client, self._loop, chosen, name, options or Options())
+        cell = Cell(client, self._loop, self.choose(ranks), name, options or Options())
         cell.run(code, execution_count, allow_stdin)
 
     def choose(self, ranks: str) -> list[int]:
@@ -307,13 +298,3 @@ class CurrentPool:
         """Return the pool, what each rank says of itself, and why dead ones are dead."""
         record, client = self.require()
         return record, self._loop.run(client.status()), client.dead
-
-    def barrier(self, timeout: float) -> float:
-        """Let all ranks meet, within some seconds; return how many it took."""
-        begun = time.perf_counter()
-        self.run("get_ipython().kernel.group.meet()", "", None, False, Options(timeout=timeout))
-        return time.perf_counter() - begun
-
-
-def _no_pool() -> DistError:
-    return DistError("no_pool", "No pool is running.", "Start one with %dist_init.")

@@ -162,6 +162,11 @@ def _place_lost(error: DistError) -> DistError:
     )
 
 
+def no_pool() -> DistError:
+    """Return what to raise where a pool is needed."""
+    return DistError("no_pool", "No pool is running.", "Start one with %dist_init.")
+
+
 def why_it_ended(record: PoolRecord) -> DistError:
     """Return the reason for which a pool ended, as an error."""
     reason = record.reason
