@@ -8,14 +8,13 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
 from ..client.agent_link import AgentLink, agent_silent
 from ..common.errors import DistError
 from ..common.folder import create_folder
-from ..common.protocol.agents.agent_messages import NodeGpus, NoteIdle, Rename, Snapshot, WatchGpus
+from ..common.protocol.agents.agent_messages import NoteIdle, Rename, Snapshot
 from ..common.protocol.agents.attachment import Owner
 from ..common.protocol.offers import InLine
 from ..common.protocol.reason import Reason
@@ -25,6 +24,7 @@ from .activity import Activity
 from .discovery import Found, sweep
 from .end_reasons import agent_ended, broken, too_slow
 from .idleness import Idleness
+from .live_record import LiveRecord
 from .pool_agent import PoolAgent
 from .processes.agent_process import AgentProcess
 from .processes.launch import Launch
@@ -37,7 +37,7 @@ DEFAULT_TIMEOUT = 120.0
 """Seconds that a start may take; importing torch from a cold disk takes most of it."""
 
 
-class Pool:
+class Pool(LiveRecord):
     """One pool and the agent that holds its ranks.
 
     Parameters
@@ -55,6 +55,8 @@ class Pool:
 
     Attributes
     ----------
+    agent : PoolAgent
+        Its agent.
     commands : RankCommands
         To its ranks.
     """
@@ -67,7 +69,7 @@ class Pool:
         watch: bool = False,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
-        self.record = record
+        super().__init__(record)
         self._timeout = timeout
         self.ended = asyncio.Event()
         self._on_change = on_change
@@ -77,13 +79,12 @@ class Pool:
         self._idleness = (
             Idleness(record, self._note_idle, self._end_idle, self._tasks) if watch else None
         )
-        self._agent = PoolAgent(record, self._on_snapshot)
+        self.agent = PoolAgent(record, self._on_snapshot)
         self._launch: Launch | None = None
-        self._changed = asyncio.Event()
         self._ending = asyncio.Event()
         """Set when its agent is not waited for any more, whether or not that hears of it."""
         self.commands = RankCommands(
-            record, self._agent, self._tasks, timeout, self.change, self._give_up
+            record, self.agent, self._tasks, timeout, self.change, self._give_up
         )
         self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
@@ -100,12 +101,18 @@ class Pool:
         record = msgspec.structs.replace(found.config.record, folder=str(found.folder))
         watch = watch or record.idle_limit is not None
         pool = cls(record, on_change, owner, watch, found.config.timeout)
-        pool._agent.process = AgentProcess(found.snapshot.process)
+        pool.agent.process = AgentProcess(found.snapshot.process)
         return pool
+
+    def tell(self) -> None:
+        """Tell everybody that the record has changed."""
+        self._on_change(self)
+        if self._idleness:
+            self._idleness.look()
 
     @property
     def _link(self) -> AgentLink:
-        return self._agent.link
+        return self.agent.link
 
     def start(self, launch: Launch) -> None:
         """Begin to start; `record` tells how it goes."""
@@ -117,24 +124,6 @@ class Pool:
         """Attach to a pool that runs already."""
         self._life = self._tasks.add(self._live())
 
-    def change(self, **fields: Any) -> None:
-        """Change the record and tell everybody."""
-        for name, value in fields.items():
-            setattr(self.record, name, value)
-        self.record.version += 1
-        self._changed.set()
-        self._changed = asyncio.Event()
-        self._on_change(self)
-        if self._idleness:
-            self._idleness.look()
-
-    async def changed_since(self, version: int, wait: float) -> None:
-        """Return when the record is newer than `version`, at the latest after `wait` seconds."""
-        deadline = time.monotonic() + wait
-        while self.record.version <= version and (left := deadline - time.monotonic()) > 0:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), left)
-
     def rename(self, moved: Callable[[str], str]) -> None:
         """Call its notebooks by the names that their files have now."""
         known = {self.record.name, *(one.name for one in self.record.attachments)}
@@ -142,18 +131,6 @@ class Pool:
         if names:
             self._link.send(Rename(names))
             self.change(name=names.get(self.record.name, self.record.name))
-
-    def forget_cells(self) -> None:
-        """Forget the numbers of cells: the notebook's kernel counts anew."""
-        for rank in self.record.ranks:
-            rank.cell = None
-        self.change()
-
-    def watch_gpus(self, wanted: WatchGpus, heard: Callable[[NodeGpus], None]) -> None:
-        """Have GPUs of its other nodes sampled, and be called with what is said of them."""
-        self._agent.watch_gpus(wanted, heard)
-
-    # -- commands ---------------------------------------------------------------------------
 
     async def stop(self, why: Reason | None = None) -> None:
         """Stop the pool, or cancel its start, and wait until nothing of it is left."""
@@ -186,10 +163,8 @@ class Pool:
         self._end()
 
     def _end(self) -> None:
-        self._agent.end()
+        self.agent.end()
         self._ending.set()
-
-    # -- life -------------------------------------------------------------------------------
 
     async def _live(self) -> None:
         reason: Reason | None = None
@@ -200,7 +175,7 @@ class Pool:
                 if not self._launch and not reason and self._activity:
                     await self._activity.catch_up()
             if not reason and not self._cancelled:
-                await self._agent.until_ended(self._owner, self._ending, self._note_silence)
+                await self.agent.until_ended(self._owner, self._ending, self._note_silence)
                 if not self._cancelled:
                     self.change(state=PoolState.COMPLETING)
                 reason = self._late or await self._unexpected_end()
@@ -210,7 +185,9 @@ class Pool:
             _LOG.exception("Pool %s is ended by an unexpected error", self.record.id)
             reason = broken(error, started=self.record.started is not None)
         try:
-            await self._clean_up(unexpected=reason is not None and not self._cancelled)
+            await self._stop_watching()
+            await self.agent.leave_nothing(reason is not None and not self._cancelled)
+            self.record.all_dead()
         finally:
             done = PoolState.COMPLETED if self.record.started else PoolState.CANCELLED
             state = done if self._cancelled else PoolState.FAILED
@@ -234,17 +211,17 @@ class Pool:
             )
             try:
                 work = launch(folder, self.record, self._timeout, allocation)
-                await self._agent.start(work, self._ending, self._timeout)
+                await self.agent.start(work, self._ending, self._timeout)
             except ZygoteEnded as error:
                 return agent_ended(self.record, error.code)
         if self._ending.is_set():
             return None
-        if not self._agent.process:
+        if not self.agent.process:
             return too_slow(self.record, self._timeout)
         try:
-            await self._agent.connect(self._owner)
+            await self.agent.connect(self._owner)
         except OSError:
-            return await self._agent.why_ended()
+            return await self.agent.why_ended()
         return None
 
     def _on_waiting(self, reason: str, line: InLine | None) -> None:
@@ -254,21 +231,17 @@ class Pool:
         self._deadline = time.monotonic() + self._timeout
         self.change(state=PoolState.CONFIGURING, progress=Progress("connecting"))
         try:
-            await self._agent.connect(self._owner)
+            await self.agent.connect(self._owner)
         except OSError:
             self._cancelled = True  # it has just been stopped by somebody else
 
     def _note_silence(self, silent: bool) -> None:
         """Tell of an agent that does not answer, for as long as that is so."""
-        notice = agent_silent(self._agent.pid).message
-        others = [other for other in self.record.notices if other != notice]
-        notices = [*others, notice] if silent else others
-        if notices != self.record.notices:
-            self.change(notices=notices)
+        self.set_notice(agent_silent(self.agent.pid).message, silent)
 
     async def _wait_until_running(self) -> Reason | None:
         closed, ending = self._link.closed, self._ending
-        while not self._all_settled():
+        while not self.agent.ranks_have_started():
             left = self._deadline - time.monotonic()
             if left <= 0:
                 return too_slow(self.record, self._timeout)
@@ -278,16 +251,9 @@ class Pool:
         await self._begin_to_watch()
         if not self._cancelled:
             # One that is adopted has run for as long as its agent.
-            age = self._agent.process.age if self._agent.process and not self._launch else 0.0
+            age = self.agent.process.age if self.agent.process and not self._launch else 0.0
             self.change(state=PoolState.RUNNING, started=time.time() - age)
         return None
-
-    def _all_settled(self) -> bool:
-        """Tell whether no rank is still starting; one that has died later stays dead."""
-        said = self._link.snapshot
-        if not said or said.failure or said.stopping:
-            return False
-        return all(rank.state != "starting" for rank in self.record.ranks)
 
     async def _begin_to_watch(self) -> None:
         if self._activity and not self._cancelled:
@@ -309,19 +275,12 @@ class Pool:
             # By another client, as nobody was attached, or at its time limit.
             self._cancelled, self._why_stopped = True, said.time.over
             return None
-        return await self._agent.why_ended()
-
-    async def _clean_up(self, unexpected: bool) -> None:
-        await self._stop_watching()
-        await self._agent.leave_nothing(unexpected)
-        self.record.all_dead()
-
-    # -- what the ranks do ------------------------------------------------------------------
+        return await self.agent.why_ended()
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         new_generation = snapshot.generation != self.record.generation
         self.record.take(snapshot)
-        self._agent.note_ranks()
+        self.agent.note_ranks()
         if self._idleness and snapshot.time.extended:
             self._idleness.note_use(snapshot.time.extended)
         if new_generation and self.record.state is PoolState.RUNNING:
@@ -333,8 +292,9 @@ class Pool:
         if snapshot.stopping and self.record.state is PoolState.RUNNING:
             self.change(state=PoolState.COMPLETING)
         restarting = self.record.started and self.record.state is PoolState.CONFIGURING
-        if restarting and self._all_settled() and self.record.progress.phase == "starting ranks":
-            self.record.progress.phase = "connecting"
+        progress = self.record.progress
+        if restarting and progress.phase == "starting ranks" and self.agent.ranks_have_started():
+            progress.phase = "connecting"
             self._tasks.add(self._finish_restart())
 
     async def _finish_restart(self) -> None:

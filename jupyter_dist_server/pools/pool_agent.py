@@ -147,6 +147,13 @@ class PoolAgent:
             if rank.pid and rank.start_ticks
         )
 
+    def ranks_have_started(self) -> bool:
+        """Tell whether no rank is still starting; one that has died later stays dead."""
+        said = self.link.snapshot
+        if not said or said.failure or said.stopping:
+            return False
+        return all(rank.state != "starting" for rank in self._record.ranks)
+
     @property
     def pid(self) -> int | None:
         """Its process, if it is known."""

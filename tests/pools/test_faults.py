@@ -184,7 +184,7 @@ async def test_one_look_that_fails_is_not_the_last(tmp_path: Path) -> None:
 async def test_an_error_after_the_start_is_not_called_a_failed_start(tmp_path: Path) -> None:
     pool = await WarmManager().create(request(tmp_path))
     await follow(pool)
-    pool._agent.process, agent = None, pool._agent.process  # nothing else makes it fail now
+    pool.agent.process, agent = None, pool.agent.process  # nothing else makes it fail now
     pool._link.closed.set()
     await asyncio.wait_for(pool.ended.wait(), PATIENCE)
     assert pool.record.reason

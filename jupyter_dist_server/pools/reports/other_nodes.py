@@ -51,7 +51,7 @@ class OtherNodes:
                 new = [node for node in pool.record.other_nodes if node not in sampled]
                 sampled += new
                 settings = self._settings if new else None
-                pool.watch_gpus(WatchGpus(settings, new if settings else []), self._hear)
+                pool.agent.watch_gpus(WatchGpus(settings, new if settings else []), self._hear)
         self._telemetry.keep_nodes(sampled)
 
     def _hear(self, told: NodeGpus) -> None:

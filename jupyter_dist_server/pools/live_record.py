@@ -1,0 +1,58 @@
+"""The record of a pool, which changes, and for whose changes others wait."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+from ..common.protocol.records import PoolRecord
+
+
+class LiveRecord:
+    """A record that its owner changes.
+
+    Parameters
+    ----------
+    record : PoolRecord
+        As it is at first.
+    """
+
+    def __init__(self, record: PoolRecord) -> None:
+        self.record = record
+        self._changed = asyncio.Event()
+        """Set at the next change."""
+
+    def tell(self) -> None:
+        """Tell everybody that the record has changed."""
+        raise NotImplementedError
+
+    def change(self, **fields: Any) -> None:
+        """Change the record and tell everybody."""
+        for name, value in fields.items():
+            setattr(self.record, name, value)
+        self.record.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+        self.tell()
+
+    async def changed_since(self, version: int, wait: float) -> None:
+        """Return when the record is newer than `version`, at the latest after `wait` seconds."""
+        deadline = time.monotonic() + wait
+        while self.record.version <= version and (left := deadline - time.monotonic()) > 0:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), left)
+
+    def set_notice(self, notice: str, holds: bool) -> None:
+        """Have a notice in the record, or not any more."""
+        others = [other for other in self.record.notices if other != notice]
+        notices = [*others, notice] if holds else others
+        if notices != self.record.notices:
+            self.change(notices=notices)
+
+    def forget_cells(self) -> None:
+        """Forget the numbers of cells: the notebook's kernel counts anew."""
+        for rank in self.record.ranks:
+            rank.cell = None
+        self.change()
