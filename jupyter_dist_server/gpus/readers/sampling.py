@@ -17,6 +17,7 @@ from ...common.protocol.sampler_messages import NO_DRIVER, News, SamplerSettings
 from ..gpu_state import read_news
 from .one_child import DriverHangsError, check_driver, note_killed
 
+_MODULE = "jupyter_dist_server.gpus.sampler.process"
 _LOG = logging.getLogger(__name__)
 
 _LINE_LIMIT = 2**24
@@ -210,7 +211,7 @@ async def start_process(
 ) -> asyncio.subprocess.Process:
     """Start a process that samples, in a session of its own, where Ctrl-C does not reach it."""
     return await asyncio.create_subprocess_exec(
-        *python_command(sys.executable, f"{__package__}.sampler.process"),
+        *python_command(sys.executable, _MODULE),
         msgspec.json.encode(settings).decode(),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

@@ -34,7 +34,7 @@ def complete_option(shell: Any, code: str, position: int) -> Content | None:
         return None
     name, word = match["name"], match["word"]
     magic = shell.find_cell_magic(name) if "%%" in line else shell.find_line_magic(name)
-    if not getattr(magic, "__module__", "").startswith(__package__):
+    if not getattr(magic, "__module__", "").startswith("jupyter_dist_server."):
         return None
     options = sorted(filter(lambda option: option.startswith(word), _options(magic)), key=_order)
     begin = position - len(word)
