@@ -11,11 +11,9 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 
 import msgspec
-import psutil
 
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder, owner_notice
-from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.leaseholder import Leaseholder
 from ..common.protocol.offers import InLine
 from ..common.protocol.records import PoolRecord
@@ -33,6 +31,7 @@ from ..jobs.schedule.wants import Want
 from ..jobs.wake import Wake
 from .assignment import GpusTaken, counts_differ
 from .conflicts import foreign, may_be_ending, unavailable
+from .kernel_life import while_kernel_lives
 from .offers import with_offers
 from .policies import candidates
 from .pool_record import Allocation, allowed, number_of_ranks, place_ranks
@@ -139,20 +138,7 @@ class Allocator:
         DistError
             If the request can never be met, or the kernel has ended.
         """
-        waiting = asyncio.create_task(self._wait(tell))
-        ended = asyncio.create_task(_until_ended(self._request.kernel_pid))
-        try:
-            await asyncio.wait((waiting, ended), return_when=asyncio.FIRST_COMPLETED)
-            if not waiting.done():
-                raise DistError(
-                    "start_cancelled", "The notebook's kernel ended while its pool waited for GPUs."
-                )
-            return waiting.result()
-        finally:
-            ended.cancel()
-            if not waiting.done():
-                waiting.cancel()
-                await asyncio.wait((waiting,))
+        return await while_kernel_lives(self._request.kernel_pid, self._wait(tell))
 
     async def _wait(self, tell: Tell) -> Allocation:
         assert self._request.wait is not None
@@ -292,18 +278,6 @@ class Allocator:
         raise GpusTaken(
             "Lost a race for these GPUs: other pools lease and release them.", "Try again."
         )
-
-
-async def _until_ended(pid: int | None) -> None:
-    """Return when the notebook's kernel has ended; without one, never."""
-    if pid is None:
-        await asyncio.Event().wait()
-    else:
-        try:
-            process = ProcessRef.of(pid)
-        except psutil.NoSuchProcess:
-            return
-        await until_ended(process)
 
 
 def _give_back(taking: asyncio.Future[Allocation]) -> None:

@@ -240,13 +240,12 @@ class Pool(LiveRecord):
         self.set_notice(agent_silent(self.agent.pid).message, silent)
 
     async def _wait_until_running(self) -> Reason | None:
-        closed, ending = self._link.closed, self._ending
         while not self.agent.ranks_have_started():
             left = self._deadline - time.monotonic()
             if left <= 0:
                 return too_slow(self.record, self._timeout)
-            await any_of(self._changed, closed, ending, within=left)
-            if closed.is_set() or ending.is_set():
+            await any_of(self._changed, self._link.closed, self._ending, within=left)
+            if self._link.closed.is_set() or self._ending.is_set():
                 return await self._unexpected_end()
         await self._begin_to_watch()
         if not self._cancelled:
