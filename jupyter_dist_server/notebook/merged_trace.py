@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 
+TraceEvent = dict[str, Any]
+"""An event in the format of Chrome's traces: what is in it depends on who wrote it."""
+
 _SAME: Mapping[int, float] = MappingProxyType({})
 _PER_RANK = 1000
 """Numbers of processes that a rank has in the trace: its own, and one for each GPU."""
@@ -37,7 +40,7 @@ def merge(traces: dict[int, bytes], file: Path, ahead: Mapping[int, float] = _SA
     OSError
         If the file cannot be written.
     """
-    events: list[dict[str, Any]] = []
+    events: list[TraceEvent] = []
     base: int | None = None
     for rank, trace in sorted(traces.items()):
         content: dict[str, Any] = msgspec.json.decode(gzip.decompress(trace))
@@ -49,7 +52,7 @@ def merge(traces: dict[int, bytes], file: Path, ahead: Mapping[int, float] = _SA
         out.write(msgspec.json.encode(whole))
 
 
-def _of_rank(rank: int, events: list[dict[str, Any]], later: float) -> list[dict[str, Any]]:
+def _of_rank(rank: int, events: list[TraceEvent], later: float) -> list[TraceEvent]:
     """Return the events of a rank, `later` by some microseconds, as those of its processes."""
     main = next((e["pid"] for e in events if e.get("cat") == "cpu_op"), None)
     found, used = [], set()
@@ -75,14 +78,14 @@ def _of_rank(rank: int, events: list[dict[str, Any]], later: float) -> list[dict
     return names + found
 
 
-def _in_lanes(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _in_lanes(events: list[TraceEvent]) -> list[TraceEvent]:
     """Move events that overlap another one of their thread to a lane beside it; name these.
 
     Perfetto drops what is neither within the event before it nor after it. A message of gloo
     (``gloo:recv``) begins within an operation and ends after it.
     """
     lanes: dict[tuple[Any, Any], list[tuple[Any, list[int]]]] = {}
-    names: list[dict[str, Any]] = []
+    names: list[TraceEvent] = []
     whole = [event for event in events if event["ph"] == "X"]
     for event in sorted(whole, key=lambda event: (event["ts"], -event["dur"])):
         thread = (event["pid"], event["tid"])

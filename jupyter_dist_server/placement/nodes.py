@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
 
 from ..common.errors import DistError
 from ..common.protocol.nodes import PoolNode
@@ -12,7 +11,7 @@ from ..common.protocol.records import RankRecord
 from ..common.rank_specs import MAX_RANKS, format_ranks
 from ..engines.choice import LOCAL, engine_for
 from ..engines.engine import Node
-from .pool_record import environment_of
+from .pool_record import AssignedFields, environment_of
 from .requests.field_checks import GpuId
 from .requests.request import PoolRequest
 
@@ -92,9 +91,9 @@ class Spread:
         whole = dict.fromkeys(gpu for gpu in chosen if not gpu.startswith("MIG-"))
         return ",".join(whole) if own in whole else own  # CUDA sees one MIG instance at most
 
-    def fields(self, first: dict[str, Any]) -> dict[str, Any]:
+    def fields(self, first: AssignedFields) -> AssignedFields:
         """Return what a pool's record says, given what it says of the ranks on the first node."""
-        placed: list[RankRecord] = first["ranks"]
+        placed = first["ranks"]
         nodes = self.pool_nodes(len(placed))
         ranks = []
         for node in nodes:

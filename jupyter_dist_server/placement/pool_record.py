@@ -7,7 +7,7 @@ import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 from ..common.protocol.records import GpuReference, PoolRecord, RankRecord
 from ..gpus import slurm_job
@@ -83,7 +83,20 @@ def new_record(request: PoolRequest) -> PoolRecord:
     )
 
 
-def assigned(placement: Placement, leased: str | None) -> dict[str, Any]:
+class AssignedFields(TypedDict, total=False):
+    """The fields of a pool's record that are known when its GPUs are."""
+
+    world_size: int
+    backend: str
+    placement: str
+    leases: str | None
+    notices: list[str]
+    ranks: list[RankRecord]
+    engine: str
+    engine_job: str
+
+
+def assigned(placement: Placement, leased: str | None) -> AssignedFields:
     """Return what a pool's record says once its GPUs are known, and how they are leased."""
     return {
         "world_size": len(placement.gpus),
@@ -115,7 +128,7 @@ class Allocation:
     """``exclusive`` or ``shared``, if it is."""
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> AssignedFields:
         """What the pool's record says of it."""
         return assigned(self.placement, self.leased)
 

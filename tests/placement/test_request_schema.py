@@ -13,7 +13,7 @@ from jupyter_dist_server.engines.engine import Node
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.placement.cluster import Cluster, cluster_around
 from jupyter_dist_server.placement.request_schema import NOT_OFFERED, start_schema
-from jupyter_dist_server.placement.requests import request
+from jupyter_dist_server.placement.requests import field_checks
 from jupyter_dist_server.placement.requests.request import PoolRequest
 
 from ..bad_fields import BAD_FIELDS
@@ -39,8 +39,8 @@ on_every_machine = pytest.mark.parametrize("machine", MACHINES)
 ANYTHING: list[Any] = [
     *(0, 1, 2, 5, -1, 0.5, 10**30, True, False, "", "gloo", "0", "2:1", "best", "A=B", "x\0y"),
     *([], [0], [1, 0], ["2:1"], [0, 0], [None], [7], {}, {"A": "b"}, {"": "b"}, {"A": 1}),
-    *({"A=B": "c"}, {"A": "b\0"}, {"0": 1}, *request.BACKENDS, *request.PLACEMENTS),
-    *request.START_METHODS,
+    *({"A=B": "c"}, {"A": "b\0"}, {"0": 1}, *field_checks.BACKENDS, *field_checks.PLACEMENTS),
+    *field_checks.START_METHODS,
     *("local", "slurm", 3),
 ]
 
@@ -90,11 +90,11 @@ def choices(schema: dict[str, Any], name: str) -> list[str]:
 
 def test_every_choice_that_makes_sense_is_offered() -> None:
     schema = schema_of("gpus")
-    assert choices(schema, "backend") == list(request.BACKENDS)
-    assert choices(schema, "start_method") == list(request.START_METHODS)
+    assert choices(schema, "backend") == list(field_checks.BACKENDS)
+    assert choices(schema, "start_method") == list(field_checks.START_METHODS)
     # The others need a list beside them: of GPUs, which says enough, or a map.
     assert choices(schema, "placement") == [
-        name for name in request.PLACEMENTS if name not in ("ids", "map")
+        name for name in field_checks.PLACEMENTS if name not in ("ids", "map")
     ]
     assert schema_of("mig")["properties"]["gpu_ids"]["items"] == {"enum": [0, 1, "2:1"]}
     slow = Inventory((Gpu(0, "GPU-0", "T", 1 << 30, "", "9.0"),))

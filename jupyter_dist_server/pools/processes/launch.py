@@ -6,7 +6,6 @@ import asyncio
 import os
 import socket
 from pathlib import Path
-from typing import Any
 
 from ...common.folder import AGENT_SOCKET, ORDERS, new_key, write_private
 from ...common.network.curve import new_curve_keys
@@ -18,7 +17,7 @@ from ...common.protocol.records import PoolRecord
 from ...placement.allocation import Allocator, Tell
 from ...placement.environment import agent_environment, thread_limits
 from ...placement.nodes import Spread
-from ...placement.pool_record import Allocation
+from ...placement.pool_record import Allocation, AssignedFields
 from ...placement.requests.request import PoolRequest
 from .agent_process import AgentProcess
 from .zygote_registry import ZygoteRegistry
@@ -93,7 +92,7 @@ class Launch:
             return None
         return allocation
 
-    def fields(self, allocation: Allocation) -> dict[str, Any]:
+    def fields(self, allocation: Allocation) -> AssignedFields:
         """Return what the pool's record says once its GPUs are known."""
         fields = allocation.fields
         return self._spread.fields(fields) if self._spread else fields

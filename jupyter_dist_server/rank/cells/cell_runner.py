@@ -17,15 +17,14 @@ from typing import Any
 
 from IPython.core.compilerop import code_name
 
+from ...common.protocol.jupyter_messages import Content
 from ..ipykernel_internals import BaseKernel, json_clean
 from .error_content import error_content
 from .shell import RankShell
 from .tracebacks import note_cell
 
 
-async def run_cell(
-    kernel: BaseKernel, shell: RankShell, code: str, allow_stdin: bool
-) -> dict[str, Any]:
+async def run_cell(kernel: BaseKernel, shell: RankShell, code: str, allow_stdin: bool) -> Content:
     """Run a cell, and return the content of its ``execute_reply``.
 
     Parameters
@@ -59,7 +58,7 @@ async def run_cell(
     reply = {"status": "error" if error else "ok", "execution_count": shell.execution_count - 1}
     if error:
         reply |= error_content(type(error).__name__, error, shown or [])
-    clean: dict[str, Any] = json_clean(reply)
+    clean: Content = json_clean(reply)
     return clean
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ...common.protocol.jupyter_messages import Content
 
@@ -13,7 +12,7 @@ _LONGEST_LINE = 200
 """The same where others wait for the rank that the error ended."""
 
 
-def error_content(kind: str, error: BaseException, traceback: Iterable[str]) -> dict[str, Any]:
+def error_content(kind: str, error: BaseException, traceback: Iterable[str]) -> Content:
     """Return ``{ename, evalue, traceback}``, as Jupyter's messages have it."""
     parts = [_bounded(part) for part in traceback]
     return {"ename": kind, "evalue": _bounded(str(error)), "traceback": parts}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import msgspec
+
+from ..jupyter_messages import Content
 
 
 class RankRequest(msgspec.Struct, frozen=True):
@@ -13,9 +15,9 @@ class RankRequest(msgspec.Struct, frozen=True):
     kind: ClassVar[str]
 
     @property
-    def content(self) -> dict[str, Any]:
+    def content(self) -> Content:
         """What goes into the Jupyter message."""
-        content: dict[str, Any] = msgspec.to_builtins(self, str_keys=True)
+        content: Content = msgspec.to_builtins(self, str_keys=True)
         return content
 
 
