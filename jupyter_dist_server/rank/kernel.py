@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import traceback
-from contextvars import copy_context
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -42,6 +39,7 @@ from .group.process_group import GroupHandlers
 from .ipykernel_internals import BaseKernel
 from .output.capture import take_in_everything
 from .output.limit import Budget
+from .output.threads import let_threads_inherit_context
 from .profile.handlers import ProfileHandlers
 from .report import Reporter
 from .requests import Asked, hears, refusal
@@ -93,7 +91,7 @@ class RankKernel(
     def start(self) -> None:
         """Begin to serve."""
         super().start()
-        _let_threads_inherit_context()
+        let_threads_inherit_context()
         app: Any = self.parent
         self.cells = CellChannel(app.cell_socket, self._run_cell_request)
         self.cells.start()
@@ -288,14 +286,3 @@ class RankKernel(
 
 def _ignore(number: int, frame: Any) -> None:
     """Ignore a signal; unlike `SIG_IGN`, programs that the rank starts do not inherit this."""
-
-
-def _let_threads_inherit_context() -> None:
-    """Give each new thread the context of its maker: it holds the cell that output belongs to."""
-    start = threading.Thread.start
-
-    def start_in_context(thread: threading.Thread) -> None:
-        thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]
-        start(thread)
-
-    threading.Thread.start = start_in_context  # type: ignore[method-assign,assignment]

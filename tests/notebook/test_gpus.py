@@ -233,7 +233,6 @@ print(seen[0], [rank.gpu.index for rank in pool._record.ranks])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--gpu-ids abc,def", "--gpu-ids must be indices such as 0,3, or UUIDs, not “abc”."),
         ("-n 2 --gpu-ids 0,5", "There is no GPU 5."),
         ("-n 4 --gpu-ids 0,1 --one-rank-per-gpu", "need 4 ranks, only 2 GPUs"),
         ("--map 0:3,0:1", "--map has a rank twice"),

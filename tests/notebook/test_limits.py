@@ -11,7 +11,7 @@ def test_a_message_asks_before_an_idle_pool_ends(notebook: Notebook) -> None:
     status = notebook.ok("%dist_status").text
     assert "(time limit 2:00:00)" in status and "no cell has run for 0:08" in status
     assert "(time limit 3:00:00)" in notebook.ok("%dist_extend 1:00:00").text
-    assert "not a time limit" in notebook.fails("%dist_extend soon")
+    assert notebook.refused("%dist_extend soon") == "bad_time"
     notebook.ok("%%rank 0\n1 + 1")
     below = notebook.send("'the newest'")
     said = ""

@@ -30,7 +30,7 @@ def test_a_function(no_pool: Notebook) -> None:
     assert [row[0] for row in rows[1:]] == ["1", "2"]
     assert len(result.mime("image/png")) == 1
     assert "hidden" not in result.shown
-    assert "No pool is running." in no_pool.fails("%dist_status")
+    assert no_pool.refused("%dist_status") == "no_pool"
 
 
 def test_work_that_fails(no_pool: Notebook) -> None:
@@ -40,7 +40,7 @@ def test_work_that_fails(no_pool: Notebook) -> None:
     )
     assert result.status == "error" and "AssertionError" in result.error
     assert result.lines[1].split()[0] == "1", result.shown
-    assert "No pool is running." in no_pool.fails("%dist_status")
+    assert no_pool.refused("%dist_status") == "no_pool"
 
 
 def test_a_script(no_pool: Notebook) -> None:
