@@ -1,1 +1,1 @@
-"""Errors, paths, process identity, rank specs and pickling; runs in every process of ours."""
+"""Errors, paths, rank specs, units and pickling; runs in every process of ours."""
