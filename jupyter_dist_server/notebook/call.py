@@ -19,7 +19,7 @@ from ..common.protocol.jupyter_messages import Content
 from ..common.rank_specs import format_ranks
 from .loop_thread import LoopThread
 from .output.cell_outcome import CellFailed, as_shown
-from .output.merge import Merger
+from .output.merged.merge import Merger
 from .output.publication import publish
 
 _Event = tuple[int, str, Content]

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from jupyter_dist_server.notebook.output.merge import REDRAW_EVERY, WINDOW, Merger
+from jupyter_dist_server.notebook.output.merged.merge import REDRAW_EVERY, WINDOW, Merger
+from jupyter_dist_server.notebook.output.merged.unfinished import PROMPT_AFTER
 from jupyter_dist_server.notebook.output.publication import (
     Clear,
     Display,
@@ -15,7 +16,6 @@ from jupyter_dist_server.notebook.output.publication import (
     Text,
     overwrite,
 )
-from jupyter_dist_server.notebook.output.unfinished import PROMPT_AFTER
 
 
 class Screen:

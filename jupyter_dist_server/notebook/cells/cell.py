@@ -16,7 +16,7 @@ from ..loop_thread import LoopThread
 from ..output.cell_outcome import Outcome
 from ..output.early_failures import EarlyFailures, what_failed
 from ..output.late_output import LateOutput
-from ..output.merge import WINDOW, Merger
+from ..output.merged.merge import WINDOW, Merger
 from ..output.per_rank import PerRank
 from ..output.publication import Publication, publish
 from ..output.rank_tabs import RankTabs

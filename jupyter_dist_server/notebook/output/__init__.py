@@ -1,1 +1,1 @@
-"""Merging the outputs of ranks for the notebook; runs in the notebook's kernel."""
+"""What is shown of a cell on ranks, and as which outputs; runs in the notebook's kernel."""

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from ...common.protocol.jupyter_messages import NO_REDRAW, Content
-from .pieces import KIND
+from .merged.pieces import KIND
 from .publication import display_id_of, own_id
 
 _CELL_ID = re.compile(r"[\w-]+")

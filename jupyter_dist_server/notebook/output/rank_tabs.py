@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import format_ranks
-from .pieces import STREAM
+from .merged.pieces import STREAM
 from .publication import Clear, Display, Publication, Text
 
 MIME = "application/vnd.jupyter-dist.ranks+json"

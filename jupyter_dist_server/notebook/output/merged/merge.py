@@ -16,10 +16,10 @@ from itertools import groupby, zip_longest
 from math import inf
 from operator import attrgetter
 
-from ...common.protocol.jupyter_messages import Content
+from ....common.protocol.jupyter_messages import Content
+from ..publication import Clear, Display, Publication, display_id_of, join_texts, overwrite, own_id
 from .merged_log import OPEN, Entry, MergedLog
 from .pieces import LARGE, Bars, Labels, Piece, RichPiece, TextPiece, portions
-from .publication import Clear, Display, Publication, display_id_of, join_texts, overwrite, own_id
 from .unfinished import UnfinishedLines
 
 WINDOW = 0.04

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..publication import overwrite
 from .pieces import Bars
-from .publication import overwrite
 
 _BAR_AFTER = 0.15
 """Seconds after which an unfinished line that is being redrawn (a progress bar) is shown."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 
-from ...common.protocol.jupyter_messages import Content
-from ...common.rank_specs import format_ranks
+from ....common.protocol.jupyter_messages import Content
+from ....common.rank_specs import format_ranks
+from ..publication import Display, Publication, Text
 from .merged_log import Entry
-from .publication import Display, Publication, Text
 
 SMALL = 20
 """Lines up to which a piece of text grows, being drawn again each time."""
