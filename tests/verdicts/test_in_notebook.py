@@ -22,7 +22,9 @@ def two(notebook: Notebook) -> Notebook:
     if notebook.run("%dist_status").text.count(" idle for ") != 2:
         notebook.run("%dist_shutdown")  # which keeps torch imported
         notebook.ok("%dist_init -n 2")
-        notebook.ok("from jupyter_dist_server.notebook import wait_watch\nwait_watch.LIMIT = 1")
+        notebook.ok(
+            "from jupyter_dist_server.notebook.cells import wait_watch\nwait_watch.LIMIT = 1"
+        )
     return notebook
 
 
@@ -74,7 +76,7 @@ def test_evidence_that_contradicts_itself_is_kept(two: Notebook, tmp_path: Path)
     two.ok(f"import os\nhere = os.getcwd()\nos.chdir({str(tmp_path)!r})")
     two.ok(
         "%%distributed\nfor _ in range(3):\n    dist.all_reduce(torch.ones(20))\nif rank == 1:\n"
-        "    from jupyter_dist_server.rank import evidence\n    kept = evidence.collectives_of\n"
+        "    from jupyter_dist_server.rank.waits import evidence\n    kept = evidence.collectives_of\n"
         "    evidence.collectives_of = lambda *all: kept(*all)[::-1]"
     )
     try:
