@@ -48,6 +48,23 @@ describe('an output area with a header', () => {
     expect(seen()).toEqual(['0|out\n1–2|drawn\n2|new\n2|err']);
   });
 
+  it('reads text without a stream, as JupyterLab 4.2 has it, and goes on as it grows', async () => {
+    const out = (text: string) =>
+      display(
+        text,
+        { jupyter_dist_stream: 'stdout' },
+        'application/vnd.jupyter.stdout'
+      );
+    make([header(), out('[0-2] all\n[0]   mi')]);
+    await drawn();
+    expect(seen()).toEqual(['0–2|all\n0|mi']);
+    const row = area.node.querySelector('.jp-dist-Row');
+    area.model.set(1, out('[0-2] all\n[0]   mine\n[1]   new\n') as never);
+    await drawn();
+    expect(seen()).toEqual(['0–2|all\n0|mine\n1|new']);
+    expect(area.node.querySelector('.jp-dist-Row')).toBe(row);
+  });
+
   it('keeps what is drawn and has not changed, as it may be selected', async () => {
     make([header(), stream('[0]   first\n[1]   second\n')]);
     await drawn();

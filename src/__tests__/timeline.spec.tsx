@@ -71,7 +71,8 @@ let stream: FakeStream;
 async function open(
   changes: Partial<IFakeModel> = {},
   args: { metric?: string; minutes?: number } = {},
-  labShell: object | null = {}
+  labShell: object | null = {},
+  isThere: (area: string) => boolean = () => true
 ) {
   stream = new FakeStream();
   const pools = makeModel({
@@ -94,7 +95,9 @@ async function open(
   const shell = {
     add: (widget: Widget, area: string) => {
       areas.push(area);
-      Widget.attach(widget, document.body);
+      if (isThere(area)) {
+        Widget.attach(widget, document.body);
+      }
     },
     activateById: nothing
   };
@@ -141,6 +144,12 @@ describe('the GPU timeline', () => {
     expect((await open()).areas).toEqual(['main']);
     act(() => opened?.dispose());
     expect((await open({}, {}, null)).areas).toEqual(['down']);
+  });
+
+  it('stands beside the notebook in Notebook 7.2, which has nothing below it', async () => {
+    const { areas } = await open({}, {}, null, area => area !== 'down');
+    expect(areas).toEqual(['down', 'right']);
+    expect(opened?.isAttached).toBe(true);
   });
 
   it('says of each GPU who has it, and its newest value', async () => {

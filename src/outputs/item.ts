@@ -10,6 +10,8 @@ export const HEADER = 'application/vnd.jupyter-dist.ranks+json';
 const STREAM = 'jupyter_dist_stream';
 const KIND = 'jupyter_dist_kind';
 
+/** What JupyterLab makes of streams. */
+const STDOUT = 'application/vnd.jupyter.stdout';
 const STDERR = 'application/vnd.jupyter.stderr';
 
 /** The content of the header. */
@@ -87,11 +89,11 @@ export function makeItem(
   return { kind, model, lines };
 }
 
-/** The labelled text of an output. */
-export function textOf(model: IOutputModel): string {
-  const { data } = model;
+/** The labelled text of an output; streams have a text of their own from JupyterLab 4.3 on. */
+export function textOf({ data, streamText }: IOutputModel): string {
   return (
-    model.streamText?.text ?? String(data['text/plain'] ?? data[STDERR] ?? '')
+    streamText?.text ??
+    String(data['text/plain'] ?? data[STDOUT] ?? data[STDERR] ?? '')
   );
 }
 

@@ -155,7 +155,7 @@ export class OutputView {
     this._changed();
   }
 
-  /** Text that is drawn again keeps its place in the page. */
+  /** Text that is drawn again keeps its place in the page; JupyterLab 4.2 draws a stream again as it grows. */
   private _set(index: number, model: IOutputModel): void {
     const item = this._items[index];
     const isStream = model.streamText !== undefined;
@@ -163,7 +163,12 @@ export class OutputView {
       return; // we are told what is appended
     }
     if (item?.kind === 'text' && !isStream && kindOf(model) === 'text') {
-      item.lines.set(textOf(model));
+      const [before, text] = [textOf(item.model), textOf(model)];
+      if (text.startsWith(before)) {
+        item.lines.append(text.slice(before.length));
+      } else {
+        item.lines.set(text);
+      }
       item.model = model;
     } else {
       this._items[index] = this._follow(model);

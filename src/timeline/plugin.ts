@@ -38,8 +38,8 @@ const timelineIcon = new LabIcon({
 });
 
 /**
- * Offers the timeline of the GPUs in the main area, or below a notebook that has a page of its own;
- * one at a time.
+ * Offers the timeline of the GPUs in the main area, or below or beside a notebook that has a page of
+ * its own; one at a time.
  */
 export const timelinePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:timeline',
@@ -116,10 +116,11 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
             }
           });
         }
-        if (!widget.isAttached) {
-          // The main area of Notebook 7 has room for the notebook alone.
-          const area = labShell ? 'main' : 'down';
-          app.shell.add(widget, area, { type: 'Distributed' });
+        // The main area of Notebook 7 has room for the notebook alone, and 7.2 has none below it.
+        for (const area of labShell ? ['main'] : ['down', 'right']) {
+          if (!widget.isAttached) {
+            app.shell.add(widget, area, { type: 'Distributed' });
+          }
         }
         app.shell.activateById(widget.id);
         return widget;
