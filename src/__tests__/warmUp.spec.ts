@@ -68,9 +68,14 @@ it('asks where all cells run on ranks', () => {
   expect(asked).toEqual(['torch.']);
 });
 
-it('asks nobody where no ranks run, or the magics are not loaded', () => {
-  const starting = makePool({ state: 'CONFIGURING' });
-  for (const pool of [null, starting, makePool({ attachments: [] })]) {
+it('asks before the first cell has run on ranks that the panel has started', () => {
+  const { asked, edit } = setUp(makePool({ attachments: [] }));
+  edit('%%distributed\nx');
+  expect(asked).toEqual(['%%distributed\ntorch.']);
+});
+
+it('asks nobody where no ranks run', () => {
+  for (const pool of [null, makePool({ state: 'CONFIGURING' })]) {
     const { asked, edit } = setUp(pool);
     edit('%%distributed\nx');
     expect(asked).toEqual([]);

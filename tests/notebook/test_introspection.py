@@ -12,6 +12,7 @@ import pytest
 
 from ..notebook_driver import Notebook
 from ..result import ANSI
+from ..server_driver import Server
 from ..waiting import PATIENCE, wait_for
 
 SERVED_ONLY = True
@@ -185,6 +186,17 @@ def test_a_dead_rank_is_passed_over(values: Notebook) -> None:
 def test_without_a_pool_ipython_answers(values: Notebook) -> None:
     values.ok("%dist_shutdown")
     assert complete(values, "%%distributed\nwheels|") == ["%%distributed\nwheels_of_notebook"]
+
+
+def test_a_rank_answers_before_the_first_cell(new_notebook: Notebook, server: Server) -> None:
+    new_notebook.ok("%load_ext jupyter_dist_server\nworld_of_notebook = 1")
+    started = {"num_ranks": 2, "kernel_id": new_notebook.kernel_id}
+    pool = server.api("POST", "jupyter-dist/pools", started)["id"]
+    running = (pool, "RUNNING")
+    wait_for(lambda: running in [(p["id"], p["state"]) for p in server.pools()], "the pool")
+    # A rank on a busy machine may answer too late the first time.
+    whole = ["%%distributed\nworld_size"]
+    wait_for(lambda: complete(new_notebook, "%%distributed\nworld_|") == whole, "a rank's answer")
 
 
 def test_unloading_gives_completion_back_to_ipython(values: Notebook) -> None:

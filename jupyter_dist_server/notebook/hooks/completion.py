@@ -103,13 +103,14 @@ class Introspection:
 
     def _place(self, code: str, position: int) -> tuple[PoolClient, int, int] | None:
         """Return who answers, and where the code for the ranks begins; `None` if it is IPython."""
-        client = self._cells.pool.client
+        match = _CELL_MAGIC.match(code)
+        if match and position < match.end():
+            return None  # options are IPython's to complete
+        client = self._cells.pool.found() if match else self._cells.pool.client
         if client is None:
             return None
-        if match := _CELL_MAGIC.match(code):
+        if match:
             begin, ranks = match.end(), _chosen(match["name"], match["line"], client.world_size)
-            if position < begin:
-                return None  # options are IPython's to complete
         else:
             lines = code.splitlines(keepends=True)
             if len(self._cells.send_all(lines)) == len(lines):

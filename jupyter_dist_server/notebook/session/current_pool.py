@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -47,6 +48,19 @@ class CurrentPool:
         """The connection to the ranks, if there is one."""
         client = self._connection.client
         return None if client is None or client.link.closed.is_set() else client
+
+    def found(self) -> PoolClient | None:
+        """Return the connection to the ranks, also where the panel has started them meanwhile.
+
+        Connections are made in the main thread alone, in which cells run: none is made beside one.
+        """
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and self._connection.client is None:
+            with contextlib.suppress(DistError):
+                record = self._owner.find(self._record)
+                if record and record.state == "RUNNING":
+                    self._connect(record)
+        return self.client
 
     @property
     def all_cells(self) -> bool:

@@ -1,6 +1,6 @@
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 
-import { hasMode, isKernelAttached, poolOf } from '../../model/contract';
+import { hasMode, poolOf } from '../../model/contract';
 import type { IPoolsModel } from '../../model/tokens';
 import { headLength, whereRuns } from './magic';
 
@@ -19,12 +19,7 @@ export function warmUpCompletion(
     }
     const kernel = sessionContext.session?.kernel;
     const pool = poolOf(kernel?.id, model.pools.values());
-    // A kernel that has not loaded the magics yet would answer itself.
-    if (
-      !kernel ||
-      pool?.state !== 'RUNNING' ||
-      !isKernelAttached(pool, kernel.id)
-    ) {
+    if (!kernel || pool?.state !== 'RUNNING') {
       return;
     }
     const source = activeCell.model.sharedModel.getSource();
