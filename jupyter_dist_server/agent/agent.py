@@ -15,7 +15,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -24,9 +24,7 @@ from ..common.files.inherited_lease import InheritedLease
 from ..common.files.open_files import raise_limit
 from ..common.folder import read_config
 from ..common.node_clock import write_ahead
-from ..common.processes.pool_processes import ended_now, reap_orphans
 from ..common.processes.process_ref import (
-    KILLED,
     RESTARTED,
     STOPPED,
     ProcessRef,
@@ -34,48 +32,27 @@ from ..common.processes.process_ref import (
     call_ourselves,
 )
 from ..common.protocol.agents.agent_messages import (
-    AcquireLock,
-    Attach,
     Commands,
-    Extend,
-    Interrupt,
-    Kill,
-    Log,
-    LogLines,
-    NoteCell,
-    NoteIdle,
+    DescribeLease,
     Ping,
     Pong,
-    RankState,
-    Refused,
-    ReleaseLock,
-    Rename,
-    Restart,
     Snapshot,
     StartRanks,
-    Stop,
-    WatchGpus,
 )
-from ..common.protocol.agents.rank_start import Failed, Ready, decode_report
 from ..common.protocol.nodes import PoolNode
 from ..common.protocol.reason import Reason
 from ..common.tasks import Tasks
 from .attachments import Attachments
+from .commands import CommandHandler
 from .control_socket import Client, ControlSocket
-from .exit_reasons import Deaths
-from .first_node import FirstNode, stream_of
-from .gpu_watchers import GpuWatchers
 from .lock_queue import LockQueue
-from .merging import merge, note_lost
-from .node_sampler import NodeSampler
-from .nodes import Nodes
-from .rank_log import RankLogs
-from .rank_processes import left_behind, read_report, signal_rank
-from .starting import Starter
+from .nodes.first_node import FirstNode, stream_of
+from .nodes.gpu_watchers import GpuWatchers
+from .nodes.merging import merge, note_lost
+from .nodes.node_sampler import NodeSampler
+from .nodes.nodes import Nodes
+from .ranks import Ranks
 from .time_limit import TimeLimit
-
-GRACE = 2.0
-"""Seconds between SIGTERM and SIGKILL."""
 
 
 class Agent:
@@ -105,22 +82,20 @@ class Agent:
         self.config = read_config(folder)
         self.listener = listener
         self._process = ProcessRef.of(os.getpid())
-        self.world_size = self.config.world_size
         self._name = self.config.record.name
-        self.starter = Starter(folder, self.config, self._on_report)
         self.failure: Reason | None = None
         self.stopping = False
         self._stopped = False
-        self._endings: dict[int, str] = {}
         self._restarting = asyncio.Lock()
         self._wake = asyncio.Event()
-        self._death = asyncio.Event()
-        self._logs = RankLogs(folder)
-        self._deaths = Deaths(self._logs)
         self._last_cells: dict[int, str] = {}
-        self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
-        self._lock = LockQueue(self._control.tell)
         self._tasks = Tasks()
+        self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
+        self._ranks = Ranks(
+            folder, self.config, self._control.broadcast, self._give_up, lambda: self._helpers
+        )
+        self.starter = self._ranks.starter
+        self._lock = LockQueue(self._control.tell)
         self._gpus = GpuWatchers(self._control.tell)
         self._nodes = Nodes(
             folder, self.config, self._on_node, self._on_node_lost, self._control.tell, self._gpus
@@ -137,66 +112,25 @@ class Agent:
         )
         self._limit = TimeLimit(
             self.config.record.time_limit,
-            lease,
-            changed=self._control.broadcast,
+            changed=self._on_time,
             over=lambda: self._tasks.add(self.stop()),
         )
-
-    @property
-    def ranks(self) -> list[RankState]:
-        """What is known of each rank."""
-        return self.starter.ranks
-
-    # -- what ranks say ---------------------------------------------------------------------
-
-    def _on_report(self, rank: int) -> None:
-        """Read a rank's only message: ready, or why not. Its end is SIGCHLD's to tell."""
-        reports = self.starter.reports
-        line, descriptors = read_report(reports[rank])
-        if line is None:
-            return
-        report = decode_report(line) if line else None
-        record = self.ranks[rank]
-        asyncio.get_running_loop().remove_reader(reports[rank])
-        reports.pop(rank).close()
-        self._logs.keep(rank, descriptors)
-        if isinstance(report, Failed) and self.starter.whole:
-            self._fail(rank, report)
-        elif isinstance(report, Failed):
-            record.exit = f"did not start: {report.message}"
-        elif isinstance(report, Ready) and record.state == "starting":
-            record.state, record.since = "idle", time.time()
-        self._control.broadcast()
-
-    def _on_child_end(self) -> None:
-        """Reap every child that has ended; called on SIGCHLD."""
-        changed = False
-        for record in self._own(self.ranks):
-            if record.pid is None or record.state == "dead":
-                continue
-            pid, status = os.waitpid(record.pid, os.WNOHANG)
-            if not pid:
-                continue
-            was_starting = self.starter.whole and self.starter.is_starting
-            wanted = self._endings.get(record.rank) or record.exit
-            self._deaths.explain(record, status, wanted)
-            changed = True
-            if record.rank in self.starter.reports:
-                self._on_report(record.rank)  # its last words may still be in the socket
-            if was_starting and not self.stopping and not self.failure:
-                self._fail(record.rank, Failed(record.exit or ""))
-        reap_orphans({record.pid for record in self._own(self.ranks)} | self._helpers)
-        if changed:
-            self._death.set()
-            self._control.broadcast()
-
-    def _fail(self, rank: int, failure: Failed) -> None:
-        self.failure = self._deaths.explain_failure(rank, failure)
-        self._tasks.add(self.stop())
-
-    def _own(self, ranks: Iterable[RankState]) -> list[RankState]:
-        """Return those of some ranks that are on this node: only here, their pids are theirs."""
-        return [record for record in ranks if record.rank in self.starter.own]
+        self._handler = CommandHandler(
+            control=self._control,
+            ranks=self._ranks,
+            nodes=self._nodes,
+            attachments=self._attachments,
+            lock=self._lock,
+            limit=self._limit,
+            gpus=self._gpus,
+            sample=self._sample,
+            answer=self._answer,
+            rename=self._rename,
+            describe=self._describe,
+            note_cell=self._note_cell,
+            restart=lambda *order: self._tasks.add(self._restart(*order)),
+            stop=lambda: self._tasks.add(self.stop()),
+        )
 
     # -- other nodes ------------------------------------------------------------------------
 
@@ -205,7 +139,6 @@ class Agent:
             where = f"On node {node.name}: {said.failure.message}"
             self._give_up(msgspec.structs.replace(said.failure, message=where))
         merge(self.starter, node, said)
-        self._death.set()
         self._control.broadcast()
 
     @property
@@ -221,15 +154,15 @@ class Agent:
             self._nodes.sample()
 
     def _on_node_lost(self, why: Reason) -> None:
-        if self.starter.whole and self.starter.is_starting and not self.stopping:
+        if self._ranks.are_all_starting:
             self._give_up(why)  # as the other ranks would wait for those to meet them
-        note_lost(self.ranks, self._nodes.why_lost)
-        self._death.set()
+        note_lost(self._ranks.all, self._nodes.why_lost)
         self._control.broadcast()
 
     def _give_up(self, why: Reason) -> None:
-        self.failure = self.failure or why
-        self._tasks.add(self.stop())
+        if not self.stopping:
+            self.failure = self.failure or why
+            self._tasks.add(self.stop())
 
     # -- talking to owners and clients ------------------------------------------------------
 
@@ -244,7 +177,7 @@ class Agent:
             failure=self.failure,
             stopping=self.stopping,
             attachments=self._attachments.all(),
-            ranks=self.ranks,
+            ranks=self._ranks.all,
             time=self._limit.state,
             addresses=self.starter.addresses(),
             name=self._name,
@@ -258,82 +191,52 @@ class Agent:
         self._gpus.remove(client)
         self._sample()
 
+    def _on_time(self) -> None:
+        self._tell_users()
+        self._control.broadcast()
+
+    def _tell_users(self) -> None:
+        """Tell the users of all nodes what the pool is called, and when it ends."""
+        limit = self._limit.state
+        self._describe(DescribeLease(self._name, limit.ends_by, limit.idle_since))
+
+    def _describe(self, said: DescribeLease) -> None:
+        if self._lease:
+            self._lease.tell(**msgspec.structs.asdict(said))
+        self._nodes.describe(said)
+
+    # -- what clients command, see `CommandHandler` -----------------------------------------
+
     def _obey(self, client: Client, command: Commands) -> None:
         self._first_node.note()
-        if isinstance(command, Attach):
-            self._attachments.add(client, command.attachment)
-        elif isinstance(command, AcquireLock):
-            self._lock.acquire(client)
-        elif isinstance(command, ReleaseLock):
-            self._lock.release(client)
-        elif isinstance(command, Kill):
-            self._kill(command)
-        elif isinstance(command, Stop):
-            self._tasks.add(self.stop())
-        elif isinstance(command, Extend):
-            self._limit.extend(command.seconds)
-        elif isinstance(command, NoteIdle):
-            self._limit.note_idle(client, command.since)
-        elif isinstance(command, Rename):
-            self._rename(command.names)
-        elif isinstance(command, WatchGpus):
-            self._gpus.note(client, command)
-            self._sample()
-        elif isinstance(command, Ping):
-            if self._orders and command.ahead is not None:
-                with contextlib.suppress(OSError):  # the disk is full: the last value stays
-                    write_ahead(self.folder, command.ahead)
-            self._control.tell(client, Pong(command.sent, time.time()))
-        elif unknown := set(_ranks_of(command)) - set(range(self.world_size)):
-            self._control.tell(client, Refused(f"there is no rank {min(unknown)}"))
-        elif isinstance(command, Interrupt):
-            for record in self._own(self.ranks[rank] for rank in command.ranks):
-                signal_rank(record, signal.SIGINT)
-            self._nodes.send(command.ranks, Interrupt)
-        elif isinstance(command, NoteCell):
-            dead = [rank for rank in command.ranks if self.ranks[rank].state == "dead"]
-            self._last_cells |= dict.fromkeys(dead, command.cell_id)
-            self._control.broadcast()
-        elif isinstance(command, Log):
-            if command.rank in self.starter.own:
-                self._control.tell(client, LogLines(self._logs.lines(command.rank)))
-            else:
-                self._nodes.ask_log(client, command.rank)
-        elif self.stopping:
-            pass  # nothing is started any more
-        elif isinstance(command, StartRanks):
-            self._tasks.add(self._restart(command.ranks, command))
-        else:
-            self._tasks.add(self._restart(command.ranks or range(self.world_size)))
+        self._handler.obey(client, command)
+
+    def _answer(self, client: Client, question: Ping) -> None:
+        if self._orders and question.ahead is not None:
+            with contextlib.suppress(OSError):  # the disk is full: the last value stays
+                write_ahead(self.folder, question.ahead)
+        self._control.tell(client, Pong(question.sent, time.time()))
+
+    def _note_cell(self, ranks: list[int], cell_id: str) -> None:
+        dead = [rank for rank in ranks if self._ranks.all[rank].state == "dead"]
+        self._last_cells |= dict.fromkeys(dead, cell_id)
+        self._control.broadcast()
 
     def _rename(self, names: dict[str, str]) -> None:
         self._name = names.get(self._name, self._name)
-        if self._lease:
-            self._lease.tell(notebook=self._name)
+        self._tell_users()
         self._attachments.rename(names)
-
-    # -- ending -----------------------------------------------------------------------------
-
-    def _kill(self, asked: Kill) -> None:
-        """Kill ranks at once; until it is reaped by us, nobody else can have a rank's pid."""
-        ranks = asked.ranks or range(self.world_size)
-        self._nodes.send(ranks, lambda mine: Kill(asked.pids, mine))
-        for record in self._own(self.ranks):
-            if record.rank in ranks and record.pid in asked.pids and record.state != "dead":
-                self._endings[record.rank] = KILLED
-                signal_rank(record, signal.SIGKILL)
 
     async def _restart(self, chosen: Collection[int], order: StartRanks | None = None) -> None:
         """Replace ranks, as the first node's agent has ordered if this is another one."""
         async with self._restarting:  # two notebooks may ask for the same rank
-            if not order and self.starter.whole and self.starter.is_starting:
-                chosen = range(self.world_size)  # as the others would wait for those to meet them
-            self.starter.cancel(chosen)
-            self._endings = dict.fromkeys(chosen, RESTARTED)
+            if self.stopping:
+                return  # nothing is started any more
+            if not order and self._ranks.are_all_starting:
+                chosen = self._ranks.everybody  # as the others would wait for those to meet them
             self._last_cells = {r: id for r, id in self._last_cells.items() if r not in chosen}
-            await self._end_ranks(chosen)
+            await self._ranks.end(chosen, RESTARTED)
             if not self.stopping:
-                self._endings = {}
                 self._order(chosen, order)
                 self._control.broadcast()
 
@@ -342,39 +245,19 @@ class Agent:
         if self.stopping:
             return
         self.stopping = True
-        everybody = range(self.world_size)
-        self._endings = {} if self.failure else dict.fromkeys(everybody, STOPPED)
-        self.starter.cancel(everybody)
         self._control.broadcast()
-        await asyncio.gather(self._end_ranks(everybody), self._nodes.close(), self._sampler.close())
+        why = None if self.failure else STOPPED
+        ending = self._ranks.end(self._ranks.everybody, why)
+        await asyncio.gather(ending, self._nodes.close(), self._sampler.close())
         self._control.broadcast()
         self._stopped = True
         self._wake.set()
-
-    async def _end_ranks(self, chosen: Collection[int]) -> None:
-        own = self._own(self.ranks)
-        ending = [record for record in own if record.rank in chosen]
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            for record in ending:
-                signal_rank(record, number)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._all_dead(ending), GRACE)
-        # The ranks themselves are reaped by `_on_child_end` alone.
-        left = left_behind(
-            ending, self.config.id, by_all=len(ending) == len(own), spared=self._helpers
-        )
-        await ended_now(left)
-
-    async def _all_dead(self, ending: list[RankState]) -> None:
-        while any(record.pid and record.state != "dead" for record in ending):
-            self._death.clear()
-            await self._death.wait()
 
     # -- the main loop ----------------------------------------------------------------------
 
     async def _open(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGCHLD, self._on_child_end)
+        loop.add_signal_handler(signal.SIGCHLD, self._ranks.on_child_end)
         loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
         await self._control.open()
         if not self._orders:
@@ -387,15 +270,16 @@ class Agent:
             self._tasks.add(self.stop())
         elif not self._orders:
             self._nodes.open()
-            self._order(range(self.world_size))
+            self._order(self._ranks.everybody)
 
     def _order(self, chosen: Collection[int], order: StartRanks | None = None) -> None:
+        self._ranks.forget_endings()
         if order:
             self.starter.follow(order)
         else:
             self.starter.order(chosen)
             self._nodes.start(self.starter.as_order(chosen))
-            note_lost(self.ranks, self._nodes.why_lost)
+            note_lost(self._ranks.all, self._nodes.why_lost)
         self._wake.set()
 
     async def _has_next(self) -> bool:
@@ -423,10 +307,6 @@ class Agent:
                 self._control.broadcast()
         shutil.rmtree(self.folder, ignore_errors=True)
         loop.run_until_complete(self._control.close())
-
-
-def _ranks_of(command: Interrupt | Log | NoteCell | Restart | StartRanks) -> list[int]:
-    return [command.rank] if isinstance(command, Log) else command.ranks
 
 
 def serve(

@@ -36,7 +36,7 @@ def main() -> NoReturn:
     # So that what is left if this process is killed is removed here, as any pool's is.
     pool = msgspec.structs.replace(orders, host=socket.gethostname(), boot=boot_id())
     from .agent import serve
-    from .node_lease import LeaseRequest
+    from .nodes.node_lease import LeaseRequest
     from .starting import preload
 
     asked = LeaseRequest(pool)  # meanwhile

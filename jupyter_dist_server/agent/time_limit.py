@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from ..common.files.inherited_lease import InheritedLease
 from ..common.protocol.agents.agent_messages import PoolTime
 from ..common.protocol.reason import Reason
 from ..common.units import write_limit
@@ -20,8 +19,6 @@ class TimeLimit:
     ----------
     seconds : float or None
         For which the pool runs at most.
-    lease : InheritedLease or None
-        Of the pool's GPUs; says to all users when these will be free.
     changed : callable
         Called when `state` has changed.
     over : callable
@@ -36,12 +33,10 @@ class TimeLimit:
     def __init__(
         self,
         seconds: float | None,
-        lease: InheritedLease | None,
         changed: Callable[[], None],
         over: Callable[[], object],
     ) -> None:
         self.state = PoolTime(seconds)
-        self._lease = lease
         self._changed = changed
         self._over = over
         self._timer: asyncio.TimerHandle | None = None
@@ -53,7 +48,7 @@ class TimeLimit:
         """Begin to count; called in the event loop."""
         self._begun = asyncio.get_running_loop().time()
         self._set_timer()
-        self._tell()
+        self._changed()
 
     def extend(self, seconds: float) -> None:
         """Add to the limit, if there is one."""
@@ -61,12 +56,12 @@ class TimeLimit:
         if self.state.limit is not None:
             self.state.limit += seconds
             self._set_timer()
-        self._tell()
+        self._changed()
 
     def note_idle(self, client: Client, since: float | None) -> None:
         """Note what a client says of the pool's ranks; it is believed until it goes away."""
         self._watcher, self.state.idle_since = client, since
-        self._tell()
+        self._changed()
 
     def remove(self, client: Client) -> None:
         """Forget what a client has said."""
@@ -90,8 +85,3 @@ class TimeLimit:
             "Start a new one with %dist_init and a longer --time.",
         )
         self._over()
-
-    def _tell(self) -> None:
-        if self._lease:
-            self._lease.tell(ends_by=self.state.ends_by, idle_since=self.state.idle_since)
-        self._changed()

@@ -99,6 +99,17 @@ class Rename(Command, frozen=True):
     """The new names by the old ones."""
 
 
+class DescribeLease(Command, frozen=True, tag="describe_lease"):
+    """Say this of the pool to all users of the node: from the first node's agent to another's.
+
+    Times are by the clock of who is told.
+    """
+
+    notebook: str
+    ends_by: float | None
+    idle_since: float | None
+
+
 class WatchGpus(Command, frozen=True, tag="watch_gpus"):
     """Have the GPUs of other nodes sampled, and tell this connection of them, until it ends."""
 
@@ -134,6 +145,7 @@ Commands = (
     | NoteCell
     | StartRanks
     | Rename
+    | DescribeLease
     | WatchGpus
     | Stop
     | Ping

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..common.protocol.agents.agent_messages import RankState, Snapshot
-from ..common.protocol.nodes import PoolNode
-from .starting import Starter
+from ...common.protocol.agents.agent_messages import RankState, Snapshot
+from ...common.protocol.nodes import PoolNode
+from ..starting import Starter
 
 
 def merge(starter: Starter, node: PoolNode, said: Snapshot) -> None:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ..common.processes.interpreter import python_command
-from ..common.protocol.node_agents.node_allocation import NodeRequest, read_node_allocation
-from ..common.protocol.pool_file import PoolFile
-from ..common.protocol.reason import Reason
+from ...common.processes.interpreter import python_command
+from ...common.protocol.node_agents.node_allocation import NodeRequest, read_node_allocation
+from ...common.protocol.pool_file import PoolFile
+from ...common.protocol.reason import Reason
 
 _MODULE = "jupyter_dist_server.placement.on_node"
 _PATIENCE = 60.0

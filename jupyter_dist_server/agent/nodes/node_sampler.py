@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..common.processes.interpreter import python_command
-from ..common.protocol.agents.agent_messages import NodeGpus
-from ..common.protocol.sampler_messages import NO_DRIVER, SamplerSettings, decode_sampler_news
-from ..common.tasks import Tasks
+from ...common.processes.interpreter import python_command
+from ...common.protocol.agents.agent_messages import NodeGpus
+from ...common.protocol.sampler_messages import NO_DRIVER, SamplerSettings, decode_sampler_news
+from ...common.tasks import Tasks
 
 _MODULE = "jupyter_dist_server.gpus.sampler.process"
 _START, _SILENCE = 30.0, 10.0

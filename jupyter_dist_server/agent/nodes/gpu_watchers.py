@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..common.protocol.agents.agent_messages import NodeGpus, WatchGpus
-from ..common.protocol.sampler_messages import InventoryNews, SampleNews, SamplerSettings
-from .control_socket import Client
+from ...common.protocol.agents.agent_messages import NodeGpus, WatchGpus
+from ...common.protocol.sampler_messages import InventoryNews, SampleNews, SamplerSettings
+from ..control_socket import Client
 
 
 class GpuWatchers:

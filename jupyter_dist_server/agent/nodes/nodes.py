@@ -10,19 +10,18 @@ import asyncio
 import contextlib
 import os
 import socket
-import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 import msgspec
 
-from ..common.folder import log_tail, write_addresses
-from ..common.processes.interpreter import python_command
-from ..common.protocol.agents.agent_messages import (
+from ...common.folder import log_tail, write_addresses
+from ...common.processes.interpreter import python_command
+from ...common.protocol.agents.agent_messages import (
     Command,
+    DescribeLease,
     Log,
     LogLines,
     NodeGpus,
@@ -33,27 +32,23 @@ from ..common.protocol.agents.agent_messages import (
     Stop,
     WatchGpus,
     decode_news,
-    encode,
 )
-from ..common.protocol.node_agents.node_orders import NodeOrders
-from ..common.protocol.nodes import PoolNode, RankAddress
-from ..common.protocol.pool_file import PoolFile
-from ..common.protocol.reason import Reason
-from ..common.protocol.sampler_messages import SamplerSettings
-from ..common.tasks import Tasks
-from ..common.version import version
-from ..engines.choice import named
-from ..engines.complaints import why_not_started
-from .clock_offset import ClockOffset
-from .control_socket import Client
+from ...common.protocol.node_agents.node_orders import NodeOrders
+from ...common.protocol.nodes import PoolNode, RankAddress
+from ...common.protocol.pool_file import PoolFile
+from ...common.protocol.reason import Reason
+from ...common.tasks import Tasks
+from ...common.version import version
+from ...engines.choice import named
+from ...engines.complaints import why_not_started
+from ..control_socket import Client
 from .gpu_watchers import GpuWatchers
+from .link import FIRST_TRIPS, NodeLink
 
 _HINT = "See %dist_status, and whether the node can be reached; then start again."
 _MODULE = "jupyter_dist_server.agent.remote"
 _BEAT = 1.0
 """Seconds between two questions whether a node is there."""
-_FIRST_TRIPS = 5
-"""Questions that follow each other at once, to compare clocks."""
 _MOST_MISSED = 4
 """Questions that a node may leave without an answer."""
 _START_PATIENCE = 90.0
@@ -62,31 +57,6 @@ _WORDS_PATIENCE = 1.0
 """Seconds within which an engine ends after its agent has."""
 _END_PATIENCE = 6.0
 """Seconds within which agents on other nodes end their ranks, and themselves."""
-
-
-class _Link:
-    """The connection to the agent on one node."""
-
-    def __init__(self, number: int, node: PoolNode) -> None:
-        self.number = number
-        self.node = node
-        self.process: subprocess.Popen[bytes] | None = None
-        self.writer: asyncio.StreamWriter | None = None
-        self.order: StartRanks | None = None
-        """What it is to start once it is there."""
-        self.is_up = False
-        self.begun = time.monotonic()
-        self.missed = 0
-        self.why_lost = ""
-        self.asked: deque[Client] = deque()
-        """Who waits for the log of one of its ranks."""
-        self.clock = ClockOffset()
-        self.sampled: SamplerSettings | None = None
-        """How its GPUs are sampled, while somebody looks."""
-
-    def send(self, command: Command) -> None:
-        if self.writer and not self.why_lost:
-            self.writer.write(encode(command))
 
 
 class Nodes:
@@ -124,10 +94,11 @@ class Nodes:
         self._tell = tell
         self._gpus = gpus
         others = list(enumerate(config.nodes))[1:] if config.node == 0 else []
-        self._links = [_Link(number, node) for number, node in others]
+        self._links = [NodeLink(number, node) for number, node in others]
         self._addresses: dict[int, RankAddress] = {}
         self._tasks = Tasks()
         self._closing = False
+        self._described: DescribeLease | None = None
 
     def open(self) -> None:
         """Start the agents."""
@@ -150,7 +121,7 @@ class Nodes:
         for place, link in enumerate(self._links):
             mine = [rank for rank in order.ranks if rank in link.node.ranks]
             if mine and link.why_lost:
-                link = self._links[place] = _Link(link.number, link.node)
+                link = self._links[place] = NodeLink(link.number, link.node)
                 self._tasks.add(self._follow(link))
             if link.order and not link.is_up:  # it has not had that one yet
                 mine = sorted({*mine, *link.order.ranks})
@@ -182,9 +153,16 @@ class Nodes:
                 link.sampled = settings
                 link.send(WatchGpus(settings, [link.node.name]))
 
+    def describe(self, said: DescribeLease) -> None:
+        """Have the agents there say something of the pool to the users of their nodes."""
+        self._described = said
+        for link in self._links:
+            if link.is_compared:
+                self._describe(link)
+
     # -- one node ---------------------------------------------------------------------------
 
-    async def _follow(self, link: _Link) -> None:
+    async def _follow(self, link: NodeLink) -> None:
         log = self._folder / f"node-{link.number}.log"
         ours, theirs = socket.socketpair()
         with theirs, log.open("wb") as file:
@@ -227,7 +205,7 @@ class Nodes:
         visible = self._config.visible
         return environment | ({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
 
-    def _take(self, link: _Link, line: bytes) -> None:
+    def _take(self, link: NodeLink, line: bytes) -> None:
         try:
             news = decode_news(line)
         except ValueError:  # a line that something else printed
@@ -236,8 +214,10 @@ class Nodes:
             self._tell(link.asked.popleft(), news)
         elif isinstance(news, Pong):
             link.clock.add(news.sent, news.answered, time.time())
-            if link.clock.count < _FIRST_TRIPS:  # it is to be known before ranks tell of times
+            if not link.is_compared:  # it is to be known before ranks tell of times
                 self._ask(link)
+            elif link.clock.count == FIRST_TRIPS:
+                self._describe(link)
         elif isinstance(news, NodeGpus):
             self._gpus.tell(news)
         elif isinstance(news, Snapshot):
@@ -251,7 +231,12 @@ class Nodes:
                 self.sample()
             self._heard(link.node, _on_our_clock(news, link.clock.ahead or 0.0))
 
-    def _ask(self, link: _Link) -> None:
+    def _describe(self, link: NodeLink) -> None:
+        if said := self._described:
+            ends_by, idle_since = map(link.on_its_clock, (said.ends_by, said.idle_since))
+            link.send(msgspec.structs.replace(said, ends_by=ends_by, idle_since=idle_since))
+
+    def _ask(self, link: NodeLink) -> None:
         """Ask for an answer, and tell the node how wrong its clock is."""
         link.send(Ping(time.time(), link.clock.ahead))
 
@@ -270,7 +255,7 @@ class Nodes:
                         since = time.strftime("%H:%M:%S", time.localtime(time.time() - link.missed))
                         self._lose(link, f"{{node}} has been unreachable since {since}")
 
-    def _lose(self, link: _Link, why: str, reason: Reason | None = None) -> None:
+    def _lose(self, link: NodeLink, why: str, reason: Reason | None = None) -> None:
         """Use a node no more; `why` has a place for the node."""
         if self._closing or link.why_lost:
             return
@@ -278,18 +263,12 @@ class Nodes:
         for client in link.asked:
             self._tell(client, LogLines([]))
         link.asked.clear()
-        self._end(link)
+        link.end()
         said = why.format(node=f"node {link.node.name}")
         said = f"{said[0].upper()}{said[1:]}."
         self._gpus.forget(link.node.name)
         self._gpus.tell(NodeGpus(link.node.name, trouble=said))
         self._lost(reason or Reason("node_failed", said, _HINT))
-
-    def _end(self, link: _Link) -> None:
-        if link.writer:
-            link.writer.transport.abort()
-        if link.process and link.process.poll() is None:
-            link.process.kill()  # what it stands for ends by itself, as it hears nothing any more
 
     async def close(self) -> None:
         """Stop the agents, and wait until they have ended."""
@@ -298,7 +277,7 @@ class Nodes:
             link.send(Stop())
         await _until_ended(self._links, _END_PATIENCE)
         for link in self._links:
-            self._end(link)
+            link.end()
         await self._tasks.cancel()
 
 
@@ -308,7 +287,7 @@ def _on_our_clock(said: Snapshot, ahead: float) -> Snapshot:
     return msgspec.structs.replace(said, ranks=ranks)
 
 
-async def _until_ended(links: list[_Link], patience: float) -> None:
+async def _until_ended(links: list[NodeLink], patience: float) -> None:
     """Wait for the local processes that stand for agents; the agent's loop has no child watcher."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline and any(
