@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from typing import Any
 
+from ..waiting import wait_for
 from .hosts import Hosts
 
 
@@ -22,6 +25,7 @@ class Lab:
     """
 
     def __init__(self, hosts: Hosts, *within: str) -> None:
+        self._hosts = hosts
         shell = [*within, sys.executable, "-m", f"{__package__}.shell"]
         self._process = subprocess.Popen(
             hosts.command(1, *shell),
@@ -55,6 +59,19 @@ class Lab:
         assert not answer["error"], answer
         text: str = answer["text"]
         return text
+
+    def stop_endless_cell(self, rank: int) -> dict[str, Any]:
+        """Have one rank run for ever and the others wait for it; stop them; return how it ended."""
+        pid = int(self.ok("import os; print(os.getpid())"))
+        begun = self._hosts.base / "begun"
+        self.begin(
+            f"%%distributed\nif rank == {rank}:\n    open('{begun}', 'w').close()\n"
+            "    while True: pass\ndist.barrier()"
+        )
+        wait_for(begun.exists, "the cell's begin")
+        begun.unlink()
+        os.kill(pid, signal.SIGINT)
+        return self.end()
 
     def close(self) -> None:
         """End the shell."""
