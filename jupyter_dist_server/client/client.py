@@ -111,6 +111,7 @@ class PoolClient(RankConnection):
         died = False
         for said in snapshot.ranks:
             rank, why = said.rank, said.exit or ""
+            self.gpus[rank] = said.gpu or self.gpus[rank]
             if said.state == "dead" and rank not in self.dead:
                 self.note_death(rank, why)
                 self.last_words[rank] = said.stderr

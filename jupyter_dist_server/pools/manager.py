@@ -129,8 +129,10 @@ class PoolManager:
             allocation = await allocator.now()
             fields = nodes.fields(allocation.fields) if nodes else allocation.fields
             record = msgspec.structs.replace(record, **fields)
-        except GpusTaken:
+        except GpusTaken as error:
             if request.wait is None:
+                if nodes:
+                    error.message = f"On node {nodes.nodes[0].name}: {error.message}"
                 raise
         finally:
             cancelled = kernel and kernel not in self._starting  # it was shut down meanwhile

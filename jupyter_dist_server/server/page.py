@@ -40,6 +40,7 @@ class PageHandler(KernelAuthMixin):
         leases: dict[str, GpuLease] = {}
         with suppress(DistError):  # nobody can lease anything here
             leases = await asyncio.to_thread(holders, gpus)
+        leases |= feed.leased_elsewhere()
         live = {pool.record.id for pool in self.manager.live()}  # one may end meanwhile
         rows: list[Row] = []
         trouble = ""
@@ -54,7 +55,8 @@ class PageHandler(KernelAuthMixin):
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Cache-Control", "no-store")
         samples = feed.telemetry.latest
-        self.finish(html(socket.gethostname(), pools, gpus, samples, leases, queue, trouble))
+        nodes = feed.telemetry.nodes
+        self.finish(html(socket.gethostname(), pools, gpus, nodes, samples, leases, queue, trouble))
 
     def write_error(self, status_code: int, **options: Any) -> None:
         """Answer people with Jupyter's own page of errors."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import PurePosixPath
 
+from ..common.gpu_words import gpus_of, name_gpus
 from ..common.protocol.records import PoolRecord
 from ..common.rank_specs import format_ranks
 from ..common.units import format_bytes
@@ -45,6 +46,7 @@ def html(
     host: str,
     pools: Sequence[PoolRecord],
     gpus: Inventory,
+    nodes: Mapping[str, Inventory],
     samples: Samples | None,
     leases: Mapping[str, GpuLease],
     queue: Sequence[Row],
@@ -59,7 +61,9 @@ def html(
     pools : sequence of PoolRecord
         Of this server.
     gpus : Inventory
-        The GPUs.
+        Its GPUs.
+    nodes : mapping
+        The GPUs of other machines, by node.
     samples : mapping or None
         The newest values; `None` if nobody has looked yet.
     leases : mapping
@@ -70,8 +74,9 @@ def html(
         Why that is not known; empty if it is.
     """
     labels = {gpu.uuid: gpu.label for gpu in gpus.gpus}
+    everywhere = [*gpus.gpus, *(gpu for found in nodes.values() for gpu in found.gpus)]
     listed = (
-        _gpu(gpu, (samples or {}).get(gpu.uuid, {}), leases.get(gpu.uuid)) for gpu in gpus.gpus
+        _gpu(gpu, (samples or {}).get(gpu.uuid, {}), leases.get(gpu.uuid)) for gpu in everywhere
     )
     parts = [
         _section("Pools", map(_pool, pools), "No pool is running."),
@@ -116,11 +121,10 @@ def _pool(pool: PoolRecord) -> str:
         state = f"rank{'s' * (len(dead) > 1)} {format_ranks(dead)} died"
     elif pool.state == "RUNNING":
         state = "busy" if busy else f"idle since {write_moment(max(r.since for r in pool.ranks))}"
-    gpus = list(dict.fromkeys(rank.gpu.label for rank in pool.ranks if rank.gpu))
     cells = sorted({rank.cell for rank in busy if rank.cell is not None})
     facts = [
         f"{pool.world_size} rank{'s' * (pool.world_size != 1)}" if pool.world_size else "",
-        f"GPU{'s' * (len(gpus) > 1)} {', '.join(gpus)}" if gpus else "",
+        gpus_of(pool.ranks),
         f"cell {', '.join(f'[{cell}]' for cell in cells)}" if cells else "",
         f"started {write_moment(pool.started)}" if pool.started else "",
         pool.progress.reason or "",
@@ -130,7 +134,8 @@ def _pool(pool: PoolRecord) -> str:
 
 def _gpu(gpu: Gpu, sample: Mapping[str, Value], lease: GpuLease | None) -> str:
     load, used = sample.get("utilization"), sample.get("memory_used")
-    label, memory = f"GPU {gpu.label}", format_bytes(gpu.memory_total)
+    node = f"{gpu.node}: " if gpu.node else ""
+    label, memory = f"{node}GPU {gpu.label}", format_bytes(gpu.memory_total)
     facts = [
         gpu.name,
         f"{format_bytes(used)} of {memory}" if isinstance(used, int | float) else memory,
@@ -159,7 +164,7 @@ def _row(row: Row, labels: dict[str, str]) -> str:
         when = f"by {moment}" if row.expected.certain else f"about {moment}"
     facts = [
         row.user,
-        f"GPU{'s' * (len(names) > 1)} {', '.join(names)}" if names else f"{row.gpus} GPUs",
+        name_gpus(names) if names else f"{row.gpus} GPUs",
         when,
         "" if waits or row.since is None else f"since {write_moment(row.since)}",
         f"idle since {write_moment(row.idle_since)}" if row.idle_since else "",

@@ -61,8 +61,15 @@ class HostServer:
 
     def api(self, method: str, route: str, body: Any = None) -> Any:
         """Call one of our routes."""
+        return self._ask(method, f"jupyter-dist/{route}", body)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file in the root folder another name, as JupyterLab does."""
+        self._ask("PATCH", f"api/contents/{old}", {"path": new})
+
+    def _ask(self, method: str, path: str, body: Any) -> Any:
         request = urllib.request.Request(
-            f"http://{self._address}/jupyter-dist/{route}",
+            f"http://{self._address}/{path}",
             data=None if body is None else json.dumps(body).encode(),
             method=method,
             headers=HEADERS,
@@ -70,6 +77,13 @@ class HostServer:
         with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             content = response.read()
         return json.loads(content) if content else None
+
+    def page(self) -> str:
+        """Return the small page."""
+        request = urllib.request.Request(f"http://{self._address}/jupyter-dist/", headers=HEADERS)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+            page: str = response.read().decode()
+        return page
 
     def start(self, **request: Any) -> dict[str, Any]:
         """Start a pool, and return it when it runs."""

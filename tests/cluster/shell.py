@@ -18,7 +18,8 @@ def main() -> None:
         with capture_output() as shown:
             result = shell.run_cell(json.loads(line))
         error = result.error_before_exec or result.error_in_exec
-        answer = {"text": shown.stdout, "error": str(error) if error else None}
+        displays = "".join(f"{output.data.get('text/plain')}\n" for output in shown.outputs)
+        answer = {"text": shown.stdout + displays, "error": str(error) if error else None}
         print(json.dumps(answer), file=said, flush=True)
 
 

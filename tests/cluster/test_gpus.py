@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
+import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,12 @@ from jupyter_dist_server.common.files.shared_folder import FOLDER
 from ..waiting import wait_for
 from .host_server import HostServer, read_until
 from .hosts import Hosts
+from .lab import Lab
 from .slurm_hosts import start_slurm, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
+EMPTY = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 MACHINE = "gpus=2\nname=NVIDIA H100 80GB HBM3\nmemory=85899345920\nuuid=GPU-n{number}\n"
 
 
@@ -66,6 +70,28 @@ def samplers(hosts: Hosts) -> int:
         with contextlib.suppress(psutil.NoSuchProcess):
             commands.append(" ".join(process.cmdline()))
     return sum("gpus.sampler.process" in command for command in commands)
+
+
+@contextlib.contextmanager
+def held(hosts: Hosts, number: int, uuid: str) -> Iterator[None]:
+    """Have another program lock a GPU of a host."""
+    lock = Path(hosts.variables[FOLDER]) / f"{uuid}.lease"
+    with subprocess.Popen(
+        hosts.command(number, "flock", str(lock), "sh", "-c", "echo locked && exec cat"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout and other.stdout.readline() == b"locked\n"
+        yield
+        assert other.stdin
+        other.stdin.close()
+
+
+def told(hosts: Hosts, number: int) -> dict[str, Any]:
+    """Return what the one lease on a host tells all users."""
+    found = hosts.run(number, "sh", "-c", f"cat {hosts.variables[FOLDER]}/*.holder")
+    holder: dict[str, Any] = json.loads(found)
+    return holder
 
 
 def is_leased(hosts: Hosts, uuid: str) -> bool:
@@ -119,13 +145,7 @@ async def test_gpus_of_other_nodes_are_sampled_while_somebody_looks(
 def test_gpus_that_others_have_on_another_node_are_not_taken(
     server: HostServer, hosts: Hosts
 ) -> None:
-    lock = Path(hosts.variables[FOLDER]) / "GPU-n2-0.lease"
-    with subprocess.Popen(
-        hosts.command(2, "flock", str(lock), "sh", "-c", "echo locked && exec cat"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as other:
-        assert other.stdout and other.stdout.readline() == b"locked\n"
+    with held(hosts, 2, "GPU-n2-0"):
         pool = server.start(nodes=2, num_ranks=2)
         assert pool["ranks"][1]["gpu"]["uuid"] == "GPU-n2-1"
         server.api("DELETE", f"pools/{pool['id']}?wait=1")
@@ -134,3 +154,56 @@ def test_gpus_that_others_have_on_another_node_are_not_taken(
         assert failed["reason"]["code"] == "gpus_taken"
         assert failed["reason"]["message"].startswith("On node n2: ")
         assert "GPU 0" in failed["reason"]["message"]
+    with held(hosts, 1, "GPU-n1-0"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            server.start(nodes=2, num_ranks=4, one_rank_per_gpu=True)
+        said = json.loads(refused.value.read())
+        assert said["message"].startswith("On node n1: ") and "GPU 0" in said["message"], said
+
+
+def test_leases_of_all_nodes_tell_when_the_pool_ends_and_what_it_is_called(
+    server: HostServer, hosts: Hosts
+) -> None:
+    pool = server.start(nodes=2, num_ranks=4, time_limit=3600, name="first.ipynb")
+    server.api("POST", f"pools/{pool['id']}/extend", {"time": 7200})
+    begun = pool["ends_by"]
+    (hosts.base / "first.ipynb").write_text(json.dumps(EMPTY))
+    server.rename("first.ipynb", "second.ipynb")
+
+    def is_told(number: int) -> bool:
+        with contextlib.suppress(KeyError, ValueError):  # it is just being written
+            said = told(hosts, number)
+            return said["notebook"] == "second.ipynb" and abs(said["ends_by"] - begun - 7200) < 60
+        return False
+
+    wait_for(lambda: all(map(is_told, hosts.numbers)), "the news in the leases")
+    server.api("DELETE", f"pools/{pool['id']}?wait=1")
+
+
+def test_the_status_has_the_gpus_of_all_nodes(hosts: Hosts) -> None:
+    lab = Lab(hosts, "salloc", "--nodes=2", "--quiet")
+    try:
+        lab.ok("%load_ext jupyter_dist_server")
+        said = lab.ok("%dist_init --nodes 2 -n 4")
+        assert "4 ranks ready on n1: GPUs 0, 1; n2: GPUs 0, 1 (" in said, said
+        tell(hosts, 2, "0.utilization=31\n1.utilization=77\n")
+        gpus = lab.ok("%dist_status").split("\n\n")[1].splitlines()
+        assert gpus[0].split() == ["node", "GPU", "name", "busy", "memory", *gpus[0].split()[5:]]
+        rows = [(row.split()[0], row.split()[1], row.split()[-1]) for row in gpus[1:]]
+        assert rows == [("n1", "0", "0"), ("n1", "1", "1"), ("n2", "0", "2"), ("n2", "1", "3")]
+        assert "77 %" in gpus[4] and "this pool, rank 3" in gpus[4], gpus
+        answer = lab.run("%%rank [3]\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+        assert "GPU 1 NVIDIA H100 80GB HBM3 of node n2" in answer["error"], answer
+        lab.ok("%dist_shutdown")
+        wait_for(lambda: samplers(hosts) == 0, "the end of the sampler")
+    finally:
+        lab.close()
+
+
+def test_the_page_names_the_nodes_of_gpus(server: HostServer, hosts: Hosts) -> None:
+    """The last test: the page keeps GPUs being sampled."""
+    tell(hosts, 2, "0.utilization=31\n1.utilization=77\n")
+    pool = server.start(nodes=2, num_ranks=4)
+    assert "n1: GPUs 0, 1; n2: GPUs 0, 1" in server.page()
+    wait_for(lambda: '77" aria-label="n2: GPU 1: utilization"' in server.page(), "its utilization")
+    server.api("DELETE", f"pools/{pool['id']}?wait=1")

@@ -82,6 +82,6 @@ def test_the_page_says_why_there_is_no_gpu(client: Client) -> None:
 
 
 def test_the_page_shows_the_rest_where_the_queue_cannot_be_read() -> None:
-    page = html("host", [], Inventory(reason="No driver."), None, {}, [], "The disk <is> full.")
+    page = html("host", [], Inventory(reason="No driver."), {}, None, {}, [], "The disk <is> full.")
     assert "The disk &lt;is&gt; full." in page and "Nothing else runs" not in page
     assert "No pool is running." in page and "No driver." in page

@@ -89,6 +89,9 @@ class RankSockets:
         """As it was before the start."""
         self.world_size = config.world_size
         self.gpus = [rank.gpu for rank in config.ranks]
+        """As far as that was known before the start: other nodes choose theirs."""
+        self.nodes = {rank: node.name for node in config.nodes for rank in node.ranks}
+        """On which node each rank is, if there are several."""
         self.session = Session(key=config.key.encode(), username="jupyter-dist")
         self.session.unpack = read_json
         self.elsewhere = frozenset(range(self.world_size)) - frozenset(config.own)

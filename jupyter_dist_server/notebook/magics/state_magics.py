@@ -33,9 +33,10 @@ class StateMagics(DistMagics):
         """
         no_options("dist_status", line)
         record, said, dead = self.pool.status()
-        gpus = self.pool.loop.run(gpu_rows(record))
+        client = self.pool.require()[1]
+        gpus = self.pool.loop.run(gpu_rows(record, client.link))
         print(status_table(record, said, dead, gpus))
-        if verdict := explain_wait(self.pool.require()[1], self.pool.loop):
+        if verdict := explain_wait(client, self.pool.loop):
             print(f"\n{verdict.text}")
 
     @plain_usage

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from ...common.gpu_words import gpus_of
 from ...common.protocol.ranks.rank_messages import RankStatus
 from ...common.protocol.records import PoolRecord
 from ...common.units import format_bytes, write_limit
@@ -24,10 +25,14 @@ def describe_start(record: PoolRecord, seconds: float) -> str:
             return f"{phase[0].upper()}{phase[1:]} for {seconds:.0f} s. {reason}{line}"
         ready = f", {progress.ready} of {size} ready" if phase == "starting ranks" else ""
         return f"Starting {ranks}: {phase}{ready}…"
-    gpus = [rank.gpu.label for rank in record.ranks if rank.gpu]
-    where = f"GPU{'s' * (len(gpus) > 1)} {', '.join(gpus)}" if gpus else "the CPU"
+    where = gpus_of(record.ranks) or _cpus(record)
     line = f"{ranks} ready on {where} ({record.backend}) in {seconds:.1f} s."
     return "\n".join([line, *record.notices])
+
+
+def _cpus(record: PoolRecord) -> str:
+    nodes = list(dict.fromkeys(rank.node for rank in record.ranks))
+    return f"the CPUs of {', '.join(nodes)}" if len(nodes) > 1 else "the CPU"
 
 
 def describe_limits(record: PoolRecord) -> str:

@@ -92,6 +92,7 @@ class Outcome:
         self._dead = client.dead
         self._last_words = client.last_words
         self._gpus = client.gpus
+        self._nodes = {rank: f" of node {name}" for rank, name in client.nodes.items()}
         self._interrupted = interrupted
         self._limit = limit
         self._causes = causes
@@ -209,8 +210,11 @@ class Outcome:
 
     def _where(self, ranks: list[int]) -> str:
         """Name the GPUs of ranks that died: one of them may be the cause."""
-        gpus = [gpu for rank in ranks if (gpu := self._gpus[rank])]
-        names = {f"GPU {gpu.index} {gpu.name}": None for gpu in gpus}
+        names = {
+            f"GPU {gpu.index} {gpu.name}{self._nodes.get(rank, '')}": None
+            for rank in ranks
+            if (gpu := self._gpus[rank])
+        }
         return f" ({', '.join(names)})" if names else ""
 
     def _was_stopped(self, reply: Reply) -> bool:

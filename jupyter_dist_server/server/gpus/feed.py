@@ -105,7 +105,7 @@ class GpuFeed:
             "nodes": self._nodes(),
             "errors": telemetry.errors,
             "processes": msgspec.to_builtins(await self.processes()),
-            "leases": msgspec.to_builtins(leases | self._leased_elsewhere()),
+            "leases": msgspec.to_builtins(leases | self.leased_elsewhere()),
             "stale_since": telemetry.stale_since,
             "trouble": telemetry.trouble or trouble,
         }
@@ -143,7 +143,7 @@ class GpuFeed:
         """Return the GPUs of other machines, by node."""
         return {node: found.to_json() for node, found in self.telemetry.nodes.items()}
 
-    def _leased_elsewhere(self) -> dict[str, GpuLease]:
+    def leased_elsewhere(self) -> dict[str, GpuLease]:
         """Return who has which GPUs of other machines, as far as our own pools tell."""
         return {
             rank.gpu.uuid: GpuLease(
@@ -225,7 +225,7 @@ class GpuFeed:
                 "stale_since": telemetry.stale_since,
                 "trouble": telemetry.trouble or self._lease_trouble,
                 "errors": telemetry.errors,
-                "leases": self._leases | self._leased_elsewhere(),
+                "leases": self._leases | self.leased_elsewhere(),
             },
         )
 

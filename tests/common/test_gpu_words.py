@@ -1,0 +1,30 @@
+"""GPUs in sentences."""
+
+from __future__ import annotations
+
+from jupyter_dist_server.common.gpu_words import gpus_of
+from jupyter_dist_server.common.protocol.agents.gpu_reference import GpuReference
+from jupyter_dist_server.common.protocol.records import RankRecord
+
+
+def ranks(*places: tuple[str, int | None]) -> list[RankRecord]:
+    """Return ranks by their node and GPU."""
+    return [
+        RankRecord(
+            number,
+            0,
+            "cpu",
+            None if gpu is None else GpuReference(gpu, str(gpu), f"GPU-{gpu}", "H100"),
+            node=node,
+        )
+        for number, (node, gpu) in enumerate(places)
+    ]
+
+
+def test_gpus_are_named_once_and_with_their_node_if_there_are_several() -> None:
+    assert gpus_of(ranks(("", None))) == ""
+    assert gpus_of(ranks(("", 3))) == "GPU 3"
+    assert gpus_of(ranks(("", 3), ("", 0), ("", 3))) == "GPUs 3, 0"
+    both = ranks(("n1", 0), ("n1", 1), ("n2", 0), ("n2", None))
+    assert gpus_of(both) == "n1: GPUs 0, 1; n2: GPU 0"
+    assert gpus_of(ranks(("n1", None), ("n2", None))) == ""
