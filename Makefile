@@ -12,6 +12,7 @@
 #   make bench-peers   compares them with other packages too, each in an environment of its own in .bench
 #   make bench-telemetry   measures what it costs to watch eight GPUs, which are pretended
 #   make bench-front-end   measures in a browser what the timeline and long outputs cost
+#   make bench-cluster   measures ranks on one node and on two, beside Ray and ipyparallel; needs root and Slurm
 #   make bench-queue   measures the queue of batch jobs, beside those peers that are installed
 #   make demo-queue   shows the queue on four pretend GPUs, in a minute
 #   make demo-cluster   runs the quickstart on two hosts with Slurm and Ray; needs root, and what is installed of them
@@ -50,7 +51,7 @@ UI_MODULES := ui-tests/node_modules/.yarn-state.yml
 FRONT_END := jupyter_dist_server/labextension/package.json
 FRONT_END_SOURCES := $(shell find src style schema -type f -not -path '*/__tests__/*')
 
-.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
+.PHONY: help demo lab lab-fake fuzz gpu-test test-libraries bench bench-peers bench-telemetry bench-front-end bench-cluster bench-queue demo-queue demo-cluster screenshots test test-under-load chaos soak test-oldest ui-test-oldest lint types py-test ts-test ui-test wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -129,6 +130,9 @@ bench-peers: $(INSTALLED)
 
 bench-telemetry: $(INSTALLED)
 	python -m benchmarks.telemetry $(BENCH_OPTIONS)
+
+bench-cluster: $(INSTALLED)
+	python -m benchmarks.cluster $(BENCH_OPTIONS)
 
 bench-queue: $(INSTALLED)
 	python -m benchmarks.queue_speed $(BENCH_OPTIONS)
