@@ -24,6 +24,8 @@ Buffer = memoryview | bytearray
 
 SHARED_FROM = 64 << 10
 """Bytes from which a value goes through shared memory."""
+PARCEL_FROM = 1 << 20
+"""Bytes from which a value goes to another node, or comes from there, in pieces."""
 _APART_FROM = 4 << 10
 """Bytes from which an array leaves the pickle."""
 _MAPPED_FROM = 16 << 20
@@ -190,6 +192,10 @@ class SharedMemory:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Have it open no longer."""
         os.close(self.descriptor)
 
     @property
@@ -213,27 +219,44 @@ def open_shared(address: SharedAddress) -> int | None:
 def write_shared(descriptor: int, buffers: Iterable[memoryview]) -> None:
     """Write buffers one after another, as `read_shared` reads them."""
     buffers = list(buffers)
-    os.ftruncate(descriptor, sum(_padded(buffer.nbytes) for buffer in buffers))
+    os.ftruncate(descriptor, shared_size(buffer.nbytes for buffer in buffers))
+    for offset, piece in pieces(buffers, _CHUNK):
+        write_piece(descriptor, piece, offset)
+
+
+def write_piece(descriptor: int, piece: memoryview, offset: int) -> None:
+    """Write a piece of them, see `pieces`."""
+    # Reserving the pages at once is quicker than page by page during the write.
+    os.posix_fallocate(descriptor, offset, piece.nbytes)
+    while piece:
+        written = os.pwrite(descriptor, piece, offset)
+        offset, piece = offset + written, piece[written:]
+
+
+def pieces(buffers: Sequence[memoryview], most: int) -> Iterator[tuple[int, memoryview]]:
+    """Cut buffers into pieces of some bytes at most, each with its place in shared memory."""
     for buffer, offset in zip(buffers, _offsets(b.nbytes for b in buffers), strict=True):
-        for start in range(0, buffer.nbytes, _CHUNK):
-            chunk = buffer[start : start + _CHUNK]
-            # Reserving the pages at once is quicker than page by page during the write.
-            os.posix_fallocate(descriptor, offset + start, chunk.nbytes)
-            while chunk:
-                written = os.pwrite(descriptor, chunk, offset + start)
-                start, chunk = start + written, chunk[written:]
+        for start in range(0, buffer.nbytes, most):
+            yield offset + start, buffer[start : start + most]
+
+
+def shared_size(sizes: Iterable[int]) -> int:
+    """Return how much shared memory buffers of some sizes need."""
+    return sum(map(_padded, sizes))
 
 
 def read_shared(descriptor: int, sizes: Sequence[int]) -> list[Buffer]:
     """Return writable buffers that are ours alone; large ones are copied only where written to."""
-    total = sum(_padded(size) for size in sizes)
-    memory: Buffer
+    total = shared_size(sizes)
     if total < _MAPPED_FROM:
         memory = bytearray(total)
         os.preadv(descriptor, [memory], 0)
-    else:
-        memory = memoryview(mmap.mmap(descriptor, total, flags=mmap.MAP_PRIVATE))
-    view = memoryview(memory)
+        return cut(memoryview(memory), sizes)
+    return cut(memoryview(mmap.mmap(descriptor, total, flags=mmap.MAP_PRIVATE)), sizes)
+
+
+def cut(view: memoryview, sizes: Sequence[int]) -> list[Buffer]:
+    """Return the buffers that memory holds as `write_shared` places them."""
     return [
         view[offset : offset + size] for size, offset in zip(sizes, _offsets(sizes), strict=True)
     ]

@@ -18,6 +18,7 @@ from ..common.protocol.records import PoolRecord
 from ..common.rank_specs import check_ranks, parse_ranks
 from .call import Call
 from .session.current_pool import CurrentPool
+from .transfer import mover
 
 Ranks = int | str | Iterable[int] | None
 """A choice of ranks: one, several as `parse_ranks` reads them, a list; ``"all"`` or `None`."""
@@ -158,9 +159,9 @@ class NotebookPool:
         """
         chosen = self.choose(ranks)
         _, client = self._current.require()
-        mover = self.mover()
-        name = send_function(mover, function, chosen, *args, **kwargs)
-        call = Call(client, self._current.loop, mover, name, chosen)
+        moving = self.mover()
+        name = send_function(moving, function, chosen, *args, **kwargs)
+        call = Call(client, self._current.loop, moving, name, chosen)
         self._current.keep_connected(call)
         self._current.ran.note(self._record, f"The notebook called {_name(function)}.")
         return call
@@ -170,7 +171,7 @@ class NotebookPool:
     def mover(self) -> Mover:
         """Return what moves values to the pool and back."""
         _, client = self._current.require()
-        return Mover(client, self._current.loop.run)
+        return mover(client, self._current.loop)
 
     def note_values(self, verb: str, names: Iterable[str]) -> None:
         """Remember for ``%dist_export`` that values came from the notebook."""
@@ -203,10 +204,10 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def send_function(
-    mover: Mover, function: Callable[..., Any], ranks: list[int], /, *args: Any, **kwargs: Any
+    moving: Mover, function: Callable[..., Any], ranks: list[int], /, *args: Any, **kwargs: Any
 ) -> str:
     """Send a function and its arguments to ranks; return its name there, see `call_code`."""
-    return mover.send_call((function, args, kwargs, _source(function)), ranks)
+    return moving.send_call((function, args, kwargs, _source(function)), ranks)
 
 
 def _source(function: Callable[..., Any]) -> dict[str, list[str]]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..client.profiles import profiles_of
-from ..client.values.moving import Mover
 from ..common.errors import DistError
 from ..common.protocol.ranks.rank_messages import ProfileOptions
 from ..placement.requests.request import PoolRequest
@@ -19,6 +18,7 @@ from .api import send_function
 from .call import call_code
 from .cells.options import Options
 from .session.current_pool import CurrentPool
+from .transfer import mover
 
 Work = str | Callable[..., Any]
 """Code of a cell, or a function of the notebook."""
@@ -67,12 +67,12 @@ def _run_once(pool: CurrentPool, work: Work, options: Options) -> None:
         pool.run(work, "", None, False, options)
         return
     _, client = pool.require()
-    mover, ranks = Mover(client, pool.loop.run), pool.choose("")
-    name = send_function(mover, work, ranks)
+    moving, ranks = mover(client, pool.loop), pool.choose("")
+    name = send_function(moving, work, ranks)
     try:
         pool.run(call_code(name), "", None, False, options)
     finally:
-        mover.forget(name, ranks)
+        moving.forget(name, ranks)
 
 
 def figure(scaling: Scaling) -> bytes | None:

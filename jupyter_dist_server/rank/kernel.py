@@ -15,6 +15,7 @@ from ..common.protocol.jupyter_messages import Content
 from ..common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT, cell_topic
 from ..common.protocol.ranks.evidence import EvidenceRequest
 from ..common.protocol.ranks.memory_messages import EstimateRequest, MemoryRequest
+from ..common.protocol.ranks.parcel_messages import PARCEL_REQUESTS
 from ..common.protocol.ranks.profile_messages import ProfileRequest
 from ..common.protocol.ranks.rank_messages import (
     CONTROL_REQUESTS,
@@ -68,7 +69,7 @@ class RankKernel(
 
     control_msg_types = [  # noqa: RUF012
         *BaseKernel.control_msg_types,
-        *(form.kind for form in CONTROL_REQUESTS),
+        *(form.kind for form in (*CONTROL_REQUESTS, *PARCEL_REQUESTS)),
         *(form.kind for form in (VariablesRequest, MemoryRequest, EstimateRequest)),
         *(form.kind for form in (EvidenceRequest, ProfileRequest)),
     ]

@@ -99,11 +99,17 @@ class Hosts:
         """Plug it in again."""
         _run("ip", "link", "set", self.link(number), "up")
 
-    def slow(self, number: int, milliseconds: int) -> None:
-        """Delay what a host sends by some time, until it is 0."""
-        netem = ("root", "netem", "delay", f"{milliseconds}ms") if milliseconds else ("root",)
-        what = "replace" if milliseconds else "del"
-        self.run(number, "tc", "qdisc", what, "dev", "eth0", *netem)
+    def throttle(self, number: int, megabits: int) -> None:
+        """Let so much a second through a host's cable, each way."""
+        rate = ("root", "tbf", "rate", f"{megabits}mbit", "burst", "1mb", "latency", "50ms")
+        self.run(number, "tc", "qdisc", "replace", "dev", "eth0", *rate)
+        _run("tc", "qdisc", "replace", "dev", self.link(number), *rate)
+
+    def traffic(self, number: int) -> tuple[int, int]:
+        """Return how many bytes went to a host, and came from it."""
+        counters = Path(f"/sys/class/net/{self.link(number)}/statistics")
+        to, since = ((counters / f"{way}_bytes").read_text() for way in ("tx", "rx"))
+        return int(to), int(since)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,9 @@ import msgspec
 
 from ...common.errors import DistError
 from ...common.pickling import (
+    PARCEL_FROM,
     SHARED_FROM,
+    Buffer,
     Packed,
     SharedMemory,
     own,
@@ -22,6 +24,8 @@ from ...common.pickling import (
     write_shared,
 )
 from ...common.processes.process_ref import POOL_ENDED
+from ...common.protocol.jupyter_messages import Message
+from ...common.protocol.ranks.parcel_messages import DropRequest
 from ...common.protocol.ranks.rank_messages import (
     ForgetRequest,
     PullRequest,
@@ -34,6 +38,7 @@ from ..client import PoolClient
 from ..long_question import ask_at_length
 from ..ranks.rank_connection import read_reply
 from .move_report import Replies, arrival, arrivals, raise_failures, why_of
+from .parcels import Lost, Progress, Run, load, spread
 from .splitting import split
 
 RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_id", "device"])
@@ -64,13 +69,16 @@ class Mover:
         Connected.
     run : callable
         Runs a coroutine in the client's event loop and returns its result.
+    progress : callable
+        Called in that loop, see `Progress`.
     """
 
     def __init__(
-        self, client: PoolClient, run: Callable[[Coroutine[Any, Any, Replies]], Replies]
+        self, client: PoolClient, run: Run, progress: Progress = lambda done, total, rank: None
     ) -> None:
         self._client = client
         self._run = run
+        self._progress = progress
 
     def push(self, values: dict[str, Any], ranks: Sequence[int]) -> Moved:
         """Set variables on ranks; it takes effect at once, also while a cell runs there.
@@ -143,12 +151,7 @@ class Mover:
 
     def forget(self, call: str, ranks: Sequence[int]) -> None:
         """Let ranks drop a function and its result; none of them replies."""
-
-        async def tell() -> Replies:
-            self._client.tell(ForgetRequest(call), ranks)
-            return {}
-
-        self._run(tell())
+        self._run(self._tell(ForgetRequest(call), ranks))
 
     # -- the messages -----------------------------------------------------------------------
 
@@ -163,6 +166,13 @@ class Mover:
             raise_failures("the value", replies)
             served = {rank for rank in near if replies[rank][0].status != "no_memory"}
             ranks = [rank for rank in ranks if rank not in served]
+        far = [rank for rank in ranks if rank in self._client.elsewhere]
+        if far and sum(packed.sizes) >= PARCEL_FROM:
+            said = spread(self._client, request, packed.buffers, far, self._progress)
+            replies = _read(self._run(said))
+            raise_failures("the value", replies)
+            served = {rank for rank in replies if replies[rank][0].status != "no_memory"}
+            ranks = [rank for rank in ranks if rank not in served]
         if ranks:
             raise_failures("the value", self._ask(request, ranks, packed.buffers))
 
@@ -172,19 +182,53 @@ class Mover:
         self._check_alive(ranks)
         values: dict[int, Any] = {}
         near = [rank for rank in ranks if rank not in self._client.elsewhere]
-        with _memory_for(near if SharedMemory.possible else []) as memory:
+        far = [rank for rank in ranks if rank in self._client.elsewhere]
+        with (
+            _memory_for(near if SharedMemory.possible else []) as memory,
+            self._parcel_of(far) as parcel,
+        ):
             addresses = {rank: shared.address for rank, shared in memory.items()}
-            replies = self._ask(PullRequest(expression, call, addresses), ranks)
+            request = PullRequest(expression, call, addresses, parcel)
+            replies = self._ask(request, ranks)
             raise_failures(expression, replies)
+            kept = {rank: reply.sizes for rank, (reply, _) in replies.items() if reply.kept}
+            loaded = self._load(expression, parcel, kept)
             for rank in ranks:
                 reply, sent = replies[rank]
-                if reply.shared:
+                if rank in loaded:
+                    buffers = loaded[rank]
+                elif reply.shared:
                     buffers = read_shared(memory[rank].descriptor, reply.sizes)
                 else:
                     buffers = own(sent)
                 values[rank] = _unpack_value(expression, rank, buffers)
         nbytes = sum(sum(reply.sizes) for reply, _ in replies.values())
         return values, Moved(nbytes, arrivals(expression, replies))
+
+    @contextlib.contextmanager
+    def _parcel_of(self, ranks: Sequence[int]) -> Iterator[str]:
+        """Return as what ranks may keep a value for us, which they drop at last."""
+        name = uuid.uuid4().hex if ranks else ""
+        try:
+            yield name
+        finally:
+            if ranks:
+                self._run(self._tell(DropRequest(name), ranks))
+
+    def _load(
+        self, expression: str, parcel: str, sizes: dict[int, list[int]]
+    ) -> dict[int, list[Buffer]]:
+        if not sizes:
+            return {}
+        try:
+            return self._run(load(self._client, parcel, sizes, self._progress))
+        except Lost as lost:
+            self._check_alive([lost.rank])
+            why = f"Rank {lost.rank} dropped `{expression}` before all of it had arrived."
+            raise DistError("value_failed", why, "Fetch it again.") from None
+
+    async def _tell(self, request: RankRequest, ranks: Sequence[int]) -> None:
+        self._client.tell(request, ranks)
 
     def _ask(
         self, request: RankRequest, ranks: Sequence[int], buffers: Sequence[memoryview] = ()
@@ -196,11 +240,7 @@ class Mover:
     async def _request(
         self, request: RankRequest, ranks: Sequence[int], buffers: Sequence[memoryview]
     ) -> Replies:
-        messages = await ask_at_length(self._client, request, ranks, buffers=buffers)
-        return {
-            rank: (read_reply(rank, message, ValueReply) or _UNREADABLE, message["buffers"])
-            for rank, message in messages.items()
-        }
+        return _read(await ask_at_length(self._client, request, ranks, buffers=buffers))
 
     def _check_alive(self, ranks: Sequence[int], ended: bool = False) -> None:
         dead = self._client.dead
@@ -218,6 +258,13 @@ class Mover:
 def _memory_for(ranks: Sequence[int]) -> Iterator[dict[int, SharedMemory]]:
     with contextlib.ExitStack() as stack:
         yield {rank: stack.enter_context(SharedMemory()) for rank in ranks}
+
+
+def _read(messages: dict[int, Message]) -> Replies:
+    return {
+        rank: (read_reply(rank, message, ValueReply) or _UNREADABLE, message["buffers"])
+        for rank, message in messages.items()
+    }
 
 
 # -- values ---------------------------------------------------------------------------------

@@ -16,13 +16,13 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from traitlets import Float, Int
 
 from ...client.client import OUTPUT_LIMIT
-from ...client.values.moving import Mover
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
 from ..cells.options import Options
 from ..output.results import CellResults
 from ..scripts.ran_cells import RanCell
 from ..scripts.script_code import script_code
+from ..transfer import mover
 from .base import DistMagics
 from .options import no_options, parse, plain_usage, unquoted
 from .profile_report import can_profile, profile_options, reported
@@ -113,11 +113,11 @@ class CellMagics(DistMagics):
 
     def _fetch_values(self, results: CellResults) -> None:
         """Bring in the last value of each rank that has one."""
-        mover = Mover(self.pool.require()[1], self.pool.loop.run)
+        moving = mover(self.pool.require()[1], self.pool.loop)
         for rank, result in results.items():
             if result.has_value and result.status == "ok":
                 try:
-                    result.value = mover.pull("_", [rank])[0][rank]
+                    result.value = moving.pull("_", [rank])[0][rank]
                 except DistError as error:  # it was shown as text in any case
                     print(
                         f"The value of rank {rank} could not be copied: {error.message}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ...common.pickling import (
+    PARCEL_FROM,
     SHARED_FROM,
     Buffer,
     open_shared,
@@ -30,6 +32,7 @@ from ...common.protocol.ranks.rank_messages import (
     ValueStatus,
 )
 from ..requests import Asked, hears
+from .parcels import ParcelHandlers
 
 _Answer = tuple[ValueReply, list[memoryview]]
 
@@ -42,7 +45,7 @@ class Refusal(Exception):
         self.reply = ValueReply(status, why)
 
 
-class ValueHandlers:
+class ValueHandlers(ParcelHandlers):
     """What `RankKernel` answers on its control channel, to move values."""
 
     shell: Any
@@ -134,8 +137,9 @@ class ValueHandlers:
         except Exception as error:
             raise Refusal("unsendable", str(error) or describe(error)) from error
         reply = ValueReply("ok", sizes=packed.sizes, devices=packed.devices)
+        size = sum(packed.sizes)
         address = request.memory.get(int(os.environ["RANK"]))
-        if address and sum(packed.sizes) >= SHARED_FROM:
+        if address and size >= SHARED_FROM:
             descriptor = open_shared(address)
             if descriptor is not None:
                 try:
@@ -143,6 +147,10 @@ class ValueHandlers:
                 finally:
                     os.close(descriptor)
                 return msgspec.structs.replace(reply, shared=True), []
+        if request.parcel and size >= PARCEL_FROM:
+            with contextlib.suppress(OSError):  # no memory is left: then it is sent as one
+                write_shared(self._begin_parcel(request.parcel).descriptor, packed.buffers)
+                return msgspec.structs.replace(reply, kept=True), []
         return reply, packed.buffers
 
 

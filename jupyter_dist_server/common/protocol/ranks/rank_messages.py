@@ -218,6 +218,8 @@ class PullRequest(RankRequest, frozen=True):
     call: str | None
     memory: dict[int, SharedAddress]
     """By rank, where a large pickle is to be written."""
+    parcel: str = ""
+    """As what a large pickle is to be kept for `LoadRequest` where there is no such memory."""
 
 
 ValueStatus = Literal["ok", "missing", "failed", "unsendable", "unreadable", "no_memory"]
@@ -235,6 +237,8 @@ class ValueReply(RankReply, frozen=True):
     """Where its tensors were, other than on the CPU."""
     shared: bool = False
     """Whether it is in the shared memory; otherwise it comes with the message."""
+    kept: bool = False
+    """Whether it is in the parcel instead."""
 
 
 class ForgetRequest(RankRequest, frozen=True):
