@@ -196,8 +196,7 @@ class Pool(LiveRecord):
             self.ended.set()
 
     async def _start(self, launch: Launch) -> Reason | None:
-        allocation = await launch.allocation()
-        if allocation is None:
+        if (allocation := await launch.allocation()) is None:
             return None
         self._deadline = time.monotonic() + self._timeout
         with contextlib.closing(allocation):
@@ -241,8 +240,7 @@ class Pool(LiveRecord):
 
     async def _wait_until_running(self) -> Reason | None:
         while not self.agent.ranks_have_started():
-            left = self._deadline - time.monotonic()
-            if left <= 0:
+            if (left := self._deadline - time.monotonic()) <= 0:
                 return too_slow(self.record, self._timeout)
             await any_of(self._changed, self._link.closed, self._ending, within=left)
             if self._link.closed.is_set() or self._ending.is_set():
