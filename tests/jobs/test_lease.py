@@ -13,7 +13,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -171,6 +171,56 @@ def test_what_is_removed_of_a_lease_is_made_anew(leases: Path, wiped: str) -> No
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     assert try_to_take(0, 1) == "got it"
+
+
+def wipe_at(step: int, where: Path) -> Callable[[], bool]:
+    """Remove a folder just before the n-th call that has to do with files.
+
+    What is returned says that no more is to be removed, and tells whether that was done.
+    """
+    left = [step]
+
+    def hook(event: str, _: object) -> None:
+        if event.startswith(_STEPS) and left[0] >= 0:
+            left[0] -= 1
+            if left[0] < 0:
+                shutil.rmtree(where, ignore_errors=True)
+
+    def stop() -> bool:
+        done, left[0] = left[0] < 0, -1
+        return done
+
+    sys.addaudithook(hook)
+    return stop
+
+
+def test_what_is_removed_while_it_is_made_anew_is_made_anew_again(leases: Path) -> None:
+    """Whoever removes the folder and whoever makes it anew can meet at any step."""
+
+    def mend(step: int) -> str:
+        lease = take(0, 1, pool="p-1")
+        held = InheritedLease([os.dup(descriptor) for descriptor in lease.descriptors])
+        lease.close()
+        shutil.rmtree(leases)
+        stop = wipe_at(step, leases)
+        events = held.fileno()
+        assert events is not None
+        while select.select([events], [], [], 0)[0]:
+            held.mend()
+        was_wiped = stop()
+        there = all((leases / f"{name}.lease").exists() for name in ("GPU-0", "GPU-1"))
+        if not (there and holders(MACHINE).keys() == {"GPU-0", "GPU-1"}):
+            return "lost"
+        return "wiped" if was_wiped else "done"
+
+    for step in range(200):
+        child = Child(lambda step=step: mend(step))
+        said = child.said
+        child.end()
+        if said == "done":
+            break
+        assert said == "wiped", step
+    assert step > 10
 
 
 def test_a_folder_with_leases_is_locked_so_that_it_is_not_cleaned_up(leases: Path) -> None:

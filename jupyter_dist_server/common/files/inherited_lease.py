@@ -20,6 +20,9 @@ from .shared_folder import guard, is_free, lock_file, new_file
 
 _LOG = logging.getLogger(__name__)
 
+_TRIES = 5
+"""How often files are made anew at once, while somebody goes on removing them."""
+
 
 class InheritedLease:
     """The files of a lease, held until they are closed; they say that it is us.
@@ -41,7 +44,6 @@ class InheritedLease:
             self._paths = [_path_of(file) for file in self._files]
             with contextlib.suppress(OSError):  # no instance left: then files stay removed
                 self._events = Inotify()
-            self._watch()
             self.mend()  # what was removed before that
         self.tell(pid=os.getpid())
 
@@ -59,8 +61,19 @@ class InheritedLease:
         """Make files anew that somebody has removed."""
         if self._events:
             self._events.read()
+        for _ in range(_TRIES):
+            # Before we look: the removal of a file that is not watched yet is no event, nor is that
+            # of the folder, which we hold open.
+            self._watch()
+            if not self._make_missing():
+                return
+
+    def _make_missing(self) -> bool:
+        """Make the files anew that are not there; tell whether there were such."""
+        missing = False
         for place, path in enumerate(self._paths):
             if not _is_there(path, self._files[place]):
+                missing = True
                 try:
                     fresh = self._make(path, is_holder=place == len(self._paths) - 1)
                 except (DistError, OSError) as error:
@@ -69,7 +82,7 @@ class InheritedLease:
                 self._files[place].close()
                 self._files[place] = fresh
                 _LOG.warning("The lease file %s was removed, and made anew", path)
-        self._watch()
+        return missing
 
     def _make(self, path: Path, is_holder: bool) -> OwnFile:
         if path == self._paths[0]:
