@@ -45,8 +45,15 @@ def follow(store: Store, job: Job, error: bool = False) -> Iterator[Piece]:
                 _say_that_it_is_gone(job, log.path)
             was_gone = log.is_gone
             if job.is_ended:
+                if job.started is not None and not was_gone and not os.path.exists(log.path):
+                    print(f"jdist: {is_missing(job, log.path)}", file=sys.stderr, flush=True)
                 return
             wake.wait(10.0)
+
+
+def is_missing(job: Job, path: str) -> str:
+    """Return a sentence on an output that is not where it was written."""
+    return f"The output of job {job.label} does not exist: {printable(path)} was deleted or moved."
 
 
 def _say_that_it_is_gone(job: Job, path: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
 import time
@@ -20,7 +21,7 @@ from ..jobs.store.store import Store
 from ..jobs.store.words import write_moment
 from ..jobs.submit.submission import select
 from ..jobs.wake import Wake
-from .follow import follow, read_on, show
+from .follow import follow, is_missing, read_on, show
 from .gpu_use import describe_attempt, gpu_use
 from .queue import refresh
 from .stopped import StoppedNotice
@@ -95,6 +96,8 @@ def run_logs(options: argparse.Namespace, store: Store) -> int:
     if not options.follow and job.started is None:
         raise DistError("no_log", f"Job {job.label} has not started: {job.state}.", job.detail)
     path = log_paths(job)[options.error]
+    if not options.follow and not os.path.exists(path):
+        raise DistError("no_log", is_missing(job, path))
     pieces = follow(store, job, options.error) if options.follow else read_on(LogReader(path))
     # A terminal shows progress bars as they move.
     raw = options.raw or (options.follow and sys.stdout.isatty())

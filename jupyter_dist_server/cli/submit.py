@@ -48,18 +48,18 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
     if options.dry_run:
         _say_what_would_be(asked, options, store)
         return 0
-    jobs = asked.submit(store)
-    first = jobs[0]
+    ids = asked.submit(store)
     if options.json:
+        jobs = store.select("id BETWEEN ? AND ?", ids[0], ids[-1])
         print(json.dumps([job.to_json() for job in jobs]))
     elif options.parsable:
-        print(first.id)
-    elif len(jobs) == 1:
-        print(f"Submitted job {first.label}.")
+        print(ids[0])
+    elif len(ids) == 1:
+        print(f"Submitted job {store.get(ids[0]).label}.")
     else:
-        print(f"Submitted jobs {first.label} … {jobs[-1].label}.")
+        print(f"Submitted jobs {store.get(ids[0]).label} … {store.get(ids[-1]).label}.")
     StoppedNotice(store.folder).look()
-    if first.id == 1 and not (options.json or options.parsable):
+    if ids[0] == 1 and not (options.json or options.parsable):
         _say_what_ends_jobs()
     return 0
 
@@ -102,7 +102,7 @@ def run_run(options: argparse.Namespace, store: Store) -> int:
     asked = _prepare(options, store)
     if asked.count > 1 or asked.tasks:
         raise DistError("bad_option", "jdist run starts one job.", "Use jdist submit for several.")
-    queued = asked.submit(store)[0]
+    queued = store.get(asked.submit(store)[0])
     _tell(options, queued, "is queued.")
 
     def on_interrupt(number: int, frame: object) -> None:

@@ -28,7 +28,7 @@ from .leases.lease import GpuTaken, Lease
 from .recovery import recover, wait_again
 from .runner.runner_zygote import RunnerZygote
 from .schedule.board import JOBS, Board, Posted
-from .schedule.eligible import Obstacle, obstacles
+from .schedule.eligible import NEVER, Obstacle, obstacles
 from .schedule.order_lock import order_lock
 from .schedule.patience import Patience
 from .schedule.plan import Plan
@@ -36,13 +36,14 @@ from .schedule.promise import Promise
 from .schedule.situation import Situation, others, situation_of, wants_of_jobs
 from .schedule.why_waiting import detail
 from .store.job import AGAIN, Job
-from .store.states import CONFIGURING
+from .store.states import CANCELLED, CONFIGURING, NOT_STARTED
 from .store.store import Store
 from .store.store_folder import store_name
 from .wake import Wake
 
 _LOG = logging.getLogger(__name__)
 
+_ALIVE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 _READ_EVERY = 3.0
 """Seconds between two readings of NVML while processes without a lease are in the way."""
 _READ_LOST = 30.0
@@ -82,6 +83,9 @@ class Dispatcher:
 
     def run(self) -> bool:
         """Start jobs until none waits; false if the process that forks runners has ended."""
+        # To end, however that comes, closes it: that wakes whoever waits for a job, and starts
+        # another dispatcher.
+        alive = own(os.open(self._store.watched / "dispatcher", _ALIVE, 0o600))
         wake = Wake([self._store.watched, lease_folder()])
         wake.add(self._zygote.fileno())
         try:
@@ -94,6 +98,7 @@ class Dispatcher:
             self._board.close()
             self._reader.close()
             wake.close()
+            alive.close()
 
     def once(self) -> float | None:
         """Start what can be started now; return after how many seconds to look again, if so."""
@@ -137,8 +142,9 @@ class Dispatcher:
             self._board.beat()
             clocks.append(_AGAIN)
         if self._seen and (every := _read_again(there, wanted)):
-            clocks.append(every)
-            if time.monotonic() - self._seen_at > every:
+            due = self._seen_at + every - time.monotonic()
+            clocks.append(due)
+            if due <= 0:
                 self._seen = None
                 if every == _READ_LOST:  # a new process lists GPUs anew
                     self._reader.close()
@@ -227,6 +233,10 @@ class Dispatcher:
         for job in pending:
             if job.id in found:
                 text = found[job.id].reason, found[job.id].detail
+                if text[0] == NEVER and job.spec.kill_on_invalid_dep:
+                    told = f"{text[1]} {NOT_STARTED}"
+                    self._store.move(job, CANCELLED, reason=NEVER, detail=told, ended=time.time())
+                    continue
             elif reason := wanted.reason(wants[str(job.id)]):
                 is_head = wanted.head is not None and wanted.head.id == str(job.id)
                 text = (

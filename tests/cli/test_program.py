@@ -113,3 +113,24 @@ def test_gpus_are_named_as_by_nvidia_smi(queue: Queue, fake_nvml: State) -> None
     assert gpu["leaseholder"]["pool"].startswith(f"job-{job}-")
     (queue.folder / "go").touch()
     queue.ended(job)
+
+
+def test_an_output_that_does_not_exist_is_said(queue: Queue) -> None:
+    job = queue.submit("-c", "0", "echo", "text")
+    queue.ended(job)
+    path = queue.folder / f"jdist-{job}.out"
+    path.unlink()
+    told = f"jdist: The output of job {job} does not exist: {path} was deleted or moved.\n"
+    assert queue.run("logs", job, code=2) == told
+    assert queue.run_program("logs", "-f", job) == told
+
+
+def test_a_name_that_looks_like_a_pattern_names_its_job_alone(queue: Queue) -> None:
+    for name in ("lr[1]", "lr1", "lr*", "lr2"):
+        queue.submit("-H", "-J", name, "true")
+
+    def named(text: str) -> list[str]:
+        return [job["name"] for job in json.loads(queue.run("show", "--json", text))]
+
+    assert named("lr[1]") == ["lr[1]"] and named("lr*") == ["lr*"]
+    assert named("lr?") == ["lr1", "lr*", "lr2"] and named("l*2") == ["lr2"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from jupyter_dist_server.notebook.cells.wait_watch import WaitWatch, read_limit
 from jupyter_dist_server.notebook.loop_thread import LoopThread
+from jupyter_dist_server.notebook.output.publication import Clear, Publication, Text
 from jupyter_dist_server.verdicts.verdict import Verdict
 
 from ..waiting import PATIENCE
@@ -28,18 +29,23 @@ class Watch(WaitWatch):
         return seen
 
 
-def shown(*seen: Verdict | Exception | None) -> list[str]:
+def text_of(shown: Publication) -> str:
+    assert not isinstance(shown, Clear)
+    return shown.text if isinstance(shown, Text) else str(shown.data["text/plain"])
+
+
+def shown(*seen: Verdict | Exception | None, name: str | None = "why") -> list[str]:
     """Return what is shown after each look."""
     looked = threading.Event()
     no_client: Any = None
-    watch = Watch(no_client, LoopThread(), "why", looked.set)
+    watch = Watch(no_client, LoopThread(), name, looked.set)
     watch.seen = iter(seen)
     texts = []
     for _ in seen:
         looked.clear()
         watch.look(float("inf"))
         assert looked.wait(PATIENCE)
-        texts.append("".join(display.data["text/plain"] for display in watch.take()))
+        texts.append("".join(map(text_of, watch.take())))
     return texts
 
 
@@ -51,6 +57,12 @@ def test_a_wait_that_is_slow_is_not_over() -> None:
     over = f"The ranks no longer wait. Before: {SLOW.sentence}"
     assert shown(MISSING, SLOW, None) == [MISSING.text, SLOW.text, over]
     assert shown(SLOW, None) == ["", ""], "nothing was said of it"
+
+
+def test_where_displays_are_not_drawn_again_it_is_text() -> None:
+    over = f"The ranks no longer wait. Before: {MISSING.sentence}\n"
+    texts = shown(MISSING, MISSING, None, name=None)
+    assert texts == [f"{MISSING.text}\n", "", over]
 
 
 def test_a_limit_that_is_no_number() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..store.job import Job
 from ..store.states import COMPLETED
@@ -12,7 +12,10 @@ from ..store.words import write_moment
 
 HELD = "JobHeldUser", "Held; “jdist release” lets it start."
 """Reason and detail of a held job."""
-SATISFIED, NOT_YET, NEVER = "satisfied", "not yet", "never"
+NEVER = "DependencyNeverSatisfied"
+"""Reason of a job that depends on one which ended otherwise."""
+ANY = "?"
+"""Begins the types of a job's dependencies if one of them is enough."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +28,48 @@ class Obstacle:
     """When that is over, if a clock decides it."""
 
 
-def dependency_state(other: Job, kind: str) -> str:
-    """Tell whether a job that ended as `other` did satisfies a dependency: Slurm's types."""
+_HELD = Obstacle(*HELD)
+
+
+def write_dependency(kind: str, label: str) -> str:
+    """Write a dependency on a job as the option has it: ``afterok:12``, ``after:12+5``."""
+    kind, plus, minutes = kind.removeprefix(ANY).partition("+")
+    return f"{kind}:{label}{plus}{minutes}"
+
+
+def _unmet(other: Job, kind: str, now: float) -> Obstacle | None:
+    """Tell what a dependency on a job waits for, in Slurm's types; `None` if it is satisfied."""
+    dependency = write_dependency(kind, other.label)
+    kind, _, minutes = kind.removeprefix(ANY).partition("+")
+    told = f"{dependency}: job {other.label} is {other.state}."
     if kind == "after":
-        return NOT_YET if other.started is None and not other.is_ended else SATISFIED
+        begun = other.ended if other.started is None else other.started
+        if begun is None:
+            return Obstacle("Dependency", told)
+        until = begun + 60 * int(minutes or 0)
+        if until <= now:
+            return None
+        return Obstacle("Dependency", f"{dependency}: until {write_moment(until)}.", until)
     if not other.is_ended:
-        return NOT_YET
-    if kind == "afterany":
-        return SATISFIED
-    return SATISFIED if (kind == "afterok") == (other.state == COMPLETED) else NEVER
+        return Obstacle("Dependency", told)
+    if kind == "afterany" or (kind == "afterok") == (other.state == COMPLETED):
+        return None
+    return Obstacle(NEVER, told)
+
+
+def _all_unmet(others: Sequence[tuple[Job, str]], now: float) -> Obstacle | None:
+    """Tell what the dependencies of a job wait for, if they do."""
+    unmet = [found for other, kind in others if (found := _unmet(other, kind, now))]
+    never = [one for one in unmet if one.reason == NEVER]
+    is_any = any(kind.startswith(ANY) for _, kind in others)
+    if not unmet or (is_any and len(unmet) < len(others)):
+        return None
+    if is_any:
+        told = next((one for one in unmet if one.reason != NEVER), unmet[0])
+    else:
+        told = (never or unmet)[0]
+    until = min((one.until for one in unmet if one.until is not None), default=None)
+    return replace(told, until=until)
 
 
 def obstacles(
@@ -65,17 +101,19 @@ def obstacles(
     names = Counter(job.name for job in running)
     found: dict[int, Obstacle] = {}
     ahead: dict[str, set[int]] = {}
+    singles = {job.name for job in pending if job.spec.singleton}  # of most queues there are none
     for job in running:
         ahead.setdefault(job.name, set()).add(_family(job))
     for job in pending:
         others = dependencies.get(job.id, ())
-        is_alone = not ahead.get(job.name, set()) - {_family(job)}
+        is_alone = job.name not in singles or not ahead.get(job.name, set()) - {_family(job)}
         if obstacle := _obstacle(job, others, arrays, names, is_alone, now):
             found[job.id] = obstacle
         else:
             arrays[job.array] += 1
             names[job.name] += 1
-        ahead.setdefault(job.name, set()).add(_family(job))
+        if job.name in singles:
+            ahead.setdefault(job.name, set()).add(_family(job))
     return found
 
 
@@ -93,16 +131,9 @@ def _obstacle(
     now: float,
 ) -> Obstacle | None:
     if job.held:
-        return Obstacle(*HELD)
-    for other, kind in others:
-        state = dependency_state(other, kind)
-        if state == NEVER:
-            told = f"{kind}:{other.label}: job {other.label} is {other.state}."
-            return Obstacle("DependencyNeverSatisfied", told)
-        if state == NOT_YET:
-            return Obstacle(
-                "Dependency", f"{kind}:{other.label}: job {other.label} is {other.state}."
-            )
+        return _HELD
+    if unmet := _all_unmet(others, now):
+        return unmet
     if job.begin is not None and job.begin > now:
         told = f"--begin: it starts after {write_moment(job.begin)}."
         return Obstacle("BeginTime", told, job.begin)

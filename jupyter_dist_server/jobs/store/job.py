@@ -53,6 +53,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many tasks of its array run at once."""
     singleton: bool = False
     """Whether it waits until no other job of its name runs."""
+    kill_on_invalid_dep: bool = False
+    """Whether it is cancelled if what it depends on ended otherwise."""
     notify: str | None = None
     """A command that is run at its end."""
     comment: str = ""
@@ -115,6 +117,13 @@ class Job:
     cancel_at: float | None = None
     kill: bool = False
     """Whether a cancelled job is killed at once."""
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Job:
+        """Return a job with all of its fields: `Job(**fields)` takes ten times as long."""
+        job = object.__new__(cls)
+        object.__setattr__(job, "__dict__", fields)
+        return job
 
     @property
     def label(self) -> str:

@@ -75,11 +75,19 @@ class Store(StoreReader):
             ids = range(first, first + len(jobs))
             names = ", ".join(f'"{name}"' for name in ("id", "spec", *COLUMNS))
             marks = ", ".join("?" * (len(COLUMNS) + 2))
+            fields, made = [None] * len(COLUMNS), [None] * len(COLUMNS)
+            array = first if is_array else None
             rows = []
             for id, job in zip(ids, jobs, strict=True):
-                fields = {name: getattr(job, name) for name in COLUMNS}
-                fields["array"] = first if is_array else None
-                rows.append((id, number, *map(_to_sql, fields, fields.values())))
+                others = vars(job) | {"array": array}
+                new = [others[name] for name in COLUMNS]
+                # Most are those of the job before: a submission may have 100,000.
+                made = [
+                    done if value is before else _to_sql(name, value)
+                    for name, value, before, done in zip(COLUMNS, new, fields, made, strict=True)
+                ]
+                fields = new
+                rows.append((id, number, *made))
             self._db.executemany(f"INSERT INTO jobs ({names}) VALUES ({marks})", rows)
             upon = [(id, on, kind) for on, kind in dependencies for id in ids]
             self._db.executemany("INSERT OR IGNORE INTO dependencies VALUES (?, ?, ?)", upon)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+from typing import TYPE_CHECKING
 
 from ...common.errors import DistError
-from ...common.protocol.sampler_messages import Inventory
-from ...gpus import slurm_job
-from ...gpus.visible import MASK, narrow
-from ..gpu_list import keep_gpus, kept_gpus
 from ..store.job import JOB
 from ..store.store import Store
 from ..store.words import read_size
 from .job_request import JobRequest
+
+if TYPE_CHECKING:
+    from ...common.protocol.sampler_messages import Inventory
 
 
 def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]]:
@@ -28,6 +28,10 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
     """
     if not request.gpus and not request.gpu_ids:
         return request.gpus or 0, ()
+    # Not above: jobs on the CPU do without.
+    from ...gpus import slurm_job
+    from ..gpu_list import keep_gpus, kept_gpus
+
     # Where Slurm hides the other GPUs, it also counts from the first that it leaves.
     kept = None if slurm_job.is_inside(os.environ) else kept_gpus(store.folder)
     if kept:
@@ -42,6 +46,9 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
 
 def _allowed(there: Inventory) -> Inventory:
     """Leave what a Slurm allocation has, if we are inside one; a job's mask is its own."""
+    from ...gpus import slurm_job
+    from ...gpus.visible import MASK, narrow
+
     if not slurm_job.is_inside(os.environ):
         return there
     environment = dict(os.environ)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...common.errors import DistError
+from ..schedule.eligible import ANY
 
 _LINE = re.compile(r"#(SBATCH)\s+(.*)|#\s*(JDIST|GFLOW)\s+(.*)")
 """``# SBATCH``, with a space, is a comment for Slurm, too."""
@@ -17,7 +18,7 @@ _NOT_HERE = """
 --container --container-id --contiguous --core-spec --cores-per-socket --cpu-freq --deadline
 --delay-boot --distribution --exclude --exclusive --export-file --extra --extra-node-info
 --get-user-env --gid --gpu-bind --gpu-freq --gres-flags --hint --ignore-pbs --immediate --input
---kill-on-invalid-dep --licenses --mcs-label --mem-bind --mincpus --network --no-kill
+--licenses --mcs-label --mem-bind --mincpus --network --no-kill
 --nodefile --nodelist --nodes --ntasks --ntasks-per-core --ntasks-per-gpu --ntasks-per-node
 --ntasks-per-socket --oom-kill-step --overcommit --oversubscribe --parsable --partition --power
 --prefer --profile --propagate --qos --quiet --reboot --reservation --segment
@@ -120,6 +121,11 @@ def _depends_on(value: str) -> list[str]:
     return ["--dependency", f"afterok:{value.replace(',', ':')}"]
 
 
+def _depends_on_any(value: str) -> list[str]:
+    """Read jobs of which one has to be COMPLETED."""
+    return ["--dependency", ANY.join(f"afterok:{job}" for job in value.split(","))]
+
+
 _NAMES: dict[str, dict[str, str | Callable[[str], list[str] | None]]] = {
     "SBATCH": {
         "-b": "--begin",
@@ -140,6 +146,7 @@ _NAMES: dict[str, dict[str, str | Callable[[str], list[str] | None]]] = {
         "--conda-env": "--conda",
         "--depends-on": _depends_on,
         "--depends-on-all": _depends_on,
+        "--depends-on-any": _depends_on_any,
         "--max-concurrent": "--max-jobs",
         "--max-gpu-mem": "--gpu-memory",
         "--max-gpu-memory": "--gpu-memory",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+import contextlib
+import os
+import sys
+from typing import Any, NoReturn
 
 from ...common.errors import DistError
 
@@ -11,11 +14,25 @@ from ...common.errors import DistError
 class Parser(argparse.ArgumentParser):
     """Reports a wrong option as our errors are: one line, and what to do."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(formatter_class=_formatter, **settings)
+
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""
         raise DistError(
             "bad_option", message[:1].upper() + message[1:] + ".", f"See {self.prog} -h."
         )
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Format help as wide as the terminal; argparse would load compressors to know that."""
+    width = os.environ.get("COLUMNS", "")
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        size = (
+            int(width) if width.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+        )
+        return argparse.HelpFormatter(prog, width=size - 2)
+    return argparse.HelpFormatter(prog, width=78)
 
 
 def add_job_options(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +49,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("when it starts").add_argument
     add("--begin", metavar="WHEN", help="not before: now+2hours, 18:30, 2026-03-01T06:00")
     add("-d", "--dependency", metavar="LIST", help="afterok:12,afterany:13:14, singleton")
+    add("--kill-on-invalid-dep", choices=("yes", "no"), help="cancel it if that cannot be; or wait")
     add("--priority", type=int, help="higher starts first among your jobs; default 0")
     add("-H", "--hold", action="store_true", default=None, help="wait until “jdist release”")
     add("-a", "--array", metavar="TASKS", help="one job for each number: 0-9, 1,3,5, 0-99%%4")

@@ -29,6 +29,7 @@ class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     time: str | None = None
     begin: str | None = None
     dependency: str | None = None
+    kill_on_invalid_dep: str | None = None
     priority: int | None = None
     hold: bool | None = None
     array: str | None = None

@@ -52,8 +52,8 @@ class Submission:
         """How many jobs they are."""
         return max(len(self.rows), len(self.tasks), 1)
 
-    def submit(self, store: Store) -> list[Job]:
-        """Put them into the queue, see `submission.submit`."""
+    def submit(self, store: Store) -> range:
+        """Put them into the queue, and return their ids, see `submission.submit`."""
         check_parameters(self.job.spec.argv, self.rows)
         job = self.job
         if self.copies:
@@ -144,6 +144,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         max_jobs=request.max_jobs,
         array_limit=array_limit,
         singleton=singleton,
+        kill_on_invalid_dep=_is_yes(request.kill_on_invalid_dep),
         notify=request.notify,
         comment=request.comment or "",
         notebook=request.notebook or "",
@@ -211,6 +212,13 @@ def _open_mode(request: JobRequest) -> str:
     if request.open_mode not in (None, "append", "truncate"):
         raise DistError("bad_option", "--open-mode is append or truncate.")
     return request.open_mode or "truncate"
+
+
+def _is_yes(text: str | None) -> bool:
+    if text not in (None, "yes", "no"):
+        message = "--kill-on-invalid-dep is yes or no."
+        raise DistError("bad_option", message, field="kill_on_invalid_dep")
+    return text == "yes"
 
 
 def signal_number(name: str) -> int:

@@ -8,11 +8,11 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from ...common.errors import DistError
 from ..command import with_parameters
 from ..launch.start_dispatcher import ensure
+from ..schedule.eligible import ANY
 from ..store.job import Job
 from ..store.store import Store
 
@@ -20,6 +20,8 @@ MOST = 100_000
 """Jobs that one submission can have."""
 TYPES = ("after", "afterany", "afternotok", "afterok", "singleton")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+_DELAYED = re.compile(r"(.+)(\+\d{1,6})", re.ASCII)
+"""A job and minutes."""
 _ARRAY = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 
 
@@ -101,6 +103,9 @@ def read_array(text: str) -> tuple[list[int], int | None]:
 def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], bool]:
     """Return the jobs of ``afterok:12:13,afterany:14``, and whether ``singleton`` is among them.
 
+    ``after:12+5`` is five minutes after the start of job 12; with ``?`` between them, one of them
+    is enough.
+
     Raises
     ------
     DistError
@@ -108,17 +113,23 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
     """
     found: list[tuple[int, str]] = []
     singleton = False
-    for part in filter(None, text.split(",")):
+    any_of = ANY if ANY in text else ""
+    for part in filter(None, text.split(any_of or ",")):
         kind, *labels = part.split(":")
-        if kind not in TYPES or (not labels) != (kind == "singleton"):
+        is_alone = kind == "singleton" and not any_of
+        if kind not in TYPES or (not labels) != is_alone:
             raise DistError(
                 "bad_dependency",
                 f"“{part}” is not a dependency.",
-                "Use TYPE:JOB[:JOB…] with after, afterok, afternotok or afterany; or singleton.",
+                "Use TYPE:JOB[:JOB…] with after, afterok, afternotok or afterany; or singleton. "
+                "Write “,” between all that are required, or “?” if one is enough.",
             )
-        singleton = singleton or kind == "singleton"
+        singleton = singleton or is_alone
         try:
-            found += [(job.id, kind) for job in select(store, labels)]
+            for label in labels:
+                delayed = _DELAYED.fullmatch(label) if kind == "after" else None
+                name, delay = delayed.groups() if delayed else (label, "")
+                found += [(job.id, f"{any_of}{kind}{delay}") for job in select(store, [name])]
         except DistError as error:
             hint = (
                 "A dependency is one of your own jobs, see “jdist queue”. For another user's job, "
@@ -157,11 +168,12 @@ def _select(store: Store, label: str) -> Iterator[Job]:
     elif match := re.fullmatch(r"(\d{1,15})(?:-(\d{1,15}))?", label):
         first, last = int(match[1]), int(match[2] or match[1])
         yield from store.select("id BETWEEN ? AND ? OR array BETWEEN ? AND ?", *[first, last] * 2)
-    elif any(mark in label for mark in "*?["):
-        yield from (job for job in store.select() if fnmatch.fnmatchcase(job.name, label))
     else:
         # As the store keeps names that are no Unicode.
-        yield from store.select("name = ?", label.encode(errors="replace").decode())
+        named = store.select("name = ?", label.encode(errors="replace").decode())
+        if not named and any(mark in label for mark in "*?["):
+            named = [job for job in store.select() if fnmatch.fnmatchcase(job.name, label)]
+        yield from named
 
 
 def submit(
@@ -173,7 +185,7 @@ def submit(
     environment: dict[str, str],
     dependencies: Iterable[tuple[int, str]] = (),
     token: str | None = None,
-) -> list[Job]:
+) -> range:
     """Put jobs into the queue: one, one for each row of parameters, or one for each task.
 
     Parameters
@@ -193,6 +205,11 @@ def submit(
     token : str or None
         Names the submission: the same one again returns the same jobs.
 
+    Returns
+    -------
+    range
+        Their ids.
+
     Raises
     ------
     DistError
@@ -208,13 +225,14 @@ def submit(
         raise DistError("too_many_jobs", f"One submission has at most {MOST:,} jobs.")
     is_array = bool(tasks) or count > 1
     now = time.time()
+    common = vars(job) | {"submitted": now, "queued": now}
     jobs = [
-        replace(
-            job,
-            task=(tasks[place] if tasks else place) if is_array else None,
-            params=rows[0] if tasks else rows[place],
-            submitted=now,
-            queued=now,
+        Job.of(
+            common
+            | {
+                "task": (tasks[place] if tasks else place) if is_array else None,
+                "params": rows[0] if tasks else rows[place],
+            }
         )
         for place in range(count)
     ]
@@ -226,7 +244,7 @@ def submit(
         is_array=is_array,
     )
     ensure(store)
-    return store.select("id BETWEEN ? AND ?", ids[0], ids[-1])
+    return ids
 
 
 def commands(job: Job, rows: Sequence[dict[str, str]], most: int = 3) -> list[str]:

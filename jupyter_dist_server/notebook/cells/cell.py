@@ -80,7 +80,8 @@ class Cell:
         self._interrupts = 0
         self._failures = EarlyFailures(ranks)
         self._questions = Questions()
-        self._watch = WaitWatch(client, loop, f"{name}-why", self._events.note_look)
+        why = f"{name}-why" if self._late.in_notebook else None
+        self._watch = WaitWatch(client, loop, why, self._events.note_look)
 
     def run(self, code: str, execution_count: int | None, allow_stdin: bool) -> None:
         """Run the code.

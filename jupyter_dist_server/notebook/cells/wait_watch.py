@@ -22,7 +22,7 @@ from ...common.protocol.ranks.evidence import Evidence
 from ...verdicts.explain import explain
 from ...verdicts.verdict import STOP, Verdict
 from ..loop_thread import LoopThread
-from ..output.publication import Display
+from ..output.publication import Display, Publication, Text
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,8 +80,9 @@ class WaitWatch:
         Of the pool.
     loop : LoopThread
         Where the client lives.
-    name : str
-        The id of the display that shows it.
+    name : str or None
+        The id of the display that shows it; `None` if there is nobody who draws displays again:
+        then it is text.
     on_news : callable
         Called in the loop's thread when there may be something to `take`.
 
@@ -92,7 +93,11 @@ class WaitWatch:
     """
 
     def __init__(
-        self, client: PoolClient, loop: LoopThread, name: str, on_news: Callable[[], None]
+        self,
+        client: PoolClient,
+        loop: LoopThread,
+        name: str | None,
+        on_news: Callable[[], None],
     ) -> None:
         self._client = client
         self._loop = loop
@@ -141,7 +146,7 @@ class WaitWatch:
         hint = f"The evidence is in {self._kept}: attach it to a bug report. {STOP}"
         return replace(verdict, hint=hint)
 
-    def take(self) -> list[Display]:
+    def take(self) -> list[Publication]:
         """Return what is to be shown once a look has ended."""
         if self._looking is None or not self._looking.done():
             return []
@@ -157,16 +162,18 @@ class WaitWatch:
         self._sentence = verdict.sentence
         return self._show(verdict.text)
 
-    def end(self) -> list[Display]:
+    def end(self) -> list[Publication]:
         """Return how it is shown that nobody waits any more, if somebody did."""
         if not self._sentence:
             return []
         sentence, self._sentence = self._sentence, ""
         return self._show(f"The ranks no longer wait. Before: {sentence}")
 
-    def _show(self, text: str) -> list[Display]:
+    def _show(self, text: str) -> list[Publication]:
         before, self._shown = self._shown, text
         if text == before:
             return []
+        if self._name is None:
+            return [Text("stderr", f"{text}\n")]
         data: dict[str, Any] = {"text/plain": text}
         return [Display(data, {}, self._name, update=bool(before))]

@@ -13,6 +13,7 @@ from ...common.errors import DistError
 from ...jobs.command import job_command, log_paths, output_notebook
 from ...jobs.control import check_one
 from ...jobs.logs.line_reader import LineReader
+from ...jobs.schedule.eligible import ANY
 from ...jobs.store.job import Job
 from ...jobs.store.store import Store
 from ...jobs.submit.like import request_like
@@ -37,7 +38,12 @@ class JobDetailsHandler(JobHandlerBase):
 
 def _details(store: Store, job: Job, root: str) -> str:
     upon = [
-        {"label": other.label, "name": other.name, "state": other.state, "type": kind}
+        {
+            "label": other.label,
+            "name": other.name,
+            "state": other.state,
+            "type": kind.removeprefix(ANY),
+        }
         for other, kind in store.upon(job.id)
     ]
     output, error = log_paths(job)
