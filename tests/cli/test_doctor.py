@@ -40,6 +40,28 @@ def test_logout(tmp_path: Path) -> None:
     assert logout("ann", tmp_path).ok
 
 
+_KILLS = """
+mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs /etc/systemd &&
+printf '[Login]\\nKillUserProcesses=yes\\nKillExcludeUsers=\\n' > /etc/systemd/logind.conf &&
+exec "$@"
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount")
+def test_who_submits_where_a_logout_ends_jobs_is_told_so(queue: Queue) -> None:
+    """In a namespace where systemd runs, as far as anybody can see."""
+    if not Path("/etc/systemd").is_dir():
+        pytest.skip("there is no place for systemd's settings")
+    inside = ["unshare", "--mount", "sh", "-ec", _KILLS, "sh"]
+    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("namespaces cannot be made here")
+    command = [*inside, sys.executable, "-c", JDIST, "submit", "-H", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout == "Submitted job 1.\n"
+    told = "jdist: Jobs end when you log out: KillUserProcesses is on. Run loginctl enable-linger"
+    assert told in done.stderr
+
+
 @pytest.mark.parametrize(
     ("group", "ok"),
     [

@@ -41,16 +41,43 @@ def test_a_full_disk_queues_nothing_and_says_so(queue: Queue) -> None:
     assert full["state"] == "FAILED"
 
 
-def test_a_job_goes_on_when_the_package_is_removed(queue: Queue) -> None:
-    copy = queue.folder / "package"
+def install(copy: Path) -> None:
+    """Copy the package."""
     source = Path(jupyter_dist_server.__file__).parent
     ignored = shutil.ignore_patterns("labextension", "__pycache__")
     shutil.copytree(source, copy / "jupyter_dist_server", ignore=ignored)
+
+
+def submit_from(copy: Path, *job: str) -> None:
     env = os.environ | {"PYTHONPATH": str(copy)}
-    command = [sys.executable, "-c", JDIST, "submit", "-c", "0", "sh", "-c", LOOP]
-    subprocess.run(command, env=env, cwd=queue.folder, check=True, timeout=PATIENCE)
+    command = [sys.executable, "-c", JDIST, "submit", "-c", "0", *job]
+    subprocess.run(command, env=env, cwd=copy.parent, check=True, timeout=PATIENCE)
+
+
+def test_a_job_goes_on_when_the_package_is_removed(queue: Queue) -> None:
+    copy = queue.folder / "package"
+    install(copy)
+    submit_from(copy, "sh", "-c", LOOP)
     wait_for(lambda: queue.show("1")["state"] == "RUNNING" and queue.output("1"), "its output")
     shutil.rmtree(copy)
+    (queue.folder / "go").touch()
+    assert queue.ended("1")["state"] == "COMPLETED"
+
+
+def test_the_next_dispatcher_is_of_the_version_that_was_installed(queue: Queue) -> None:
+    copy = queue.folder / "package"
+    install(copy)
+    submit_from(copy, "sh", "-c", LOOP)
+    wait_for(lambda: queue.show("1")["state"] == "RUNNING" and queue.output("1"), "its output")
+    wait_for(lambda: not queue.processes("dist-dispatcher"), "the end of the old dispatcher")
+    shutil.rmtree(copy)
+    install(copy)
+    process = copy / "jupyter_dist_server" / "jobs" / "dispatcher_process.py"
+    future = "from __future__ import annotations\n"
+    marked = f"{future}open({str(queue.folder / 'new')!r}, 'w')\n"
+    process.write_text(process.read_text().replace(future, marked))
+    submit_from(copy, "true")
+    assert queue.ended("2")["state"] == "COMPLETED" and (queue.folder / "new").exists()
     (queue.folder / "go").touch()
     assert queue.ended("1")["state"] == "COMPLETED"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.jobs.store.store_folder import store_folder
+from jupyter_dist_server.jobs.store.store_folder import store_folder, store_name
 
 from ..waiting import wait_for
 from .queue_driver import Queue
@@ -79,6 +79,22 @@ def test_a_limit_is_kept_while_the_disk_is_full(small: Queue) -> None:
     wait_for(lambda: not process.is_running() or process.status() == "zombie", "its end")
     filler.unlink()
     assert small.ended(job)["state"] == "TIMEOUT"
+
+
+def test_a_runner_that_is_asked_to_end_leaves_the_end_in_a_file(small: Queue) -> None:
+    """As at a shutdown of the machine, which does not wait until there is room."""
+    job = small.submit("-c", "0", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
+    small.until(job, "RUNNING")
+    (runner,) = small.processes("dist-runner")
+    filler = fill(store_folder())
+    (small.folder / "go").touch()
+    wait_for(lambda: not runner.children(), "its end, which cannot be written")
+    runner.terminate()
+    wait_for(lambda: not runner.is_running(), "the runner's end")
+    (left,) = Path("/var/tmp").glob(f"jdist-*-{store_name(store_folder())}-{job}.1.exit.json")
+    filler.unlink()
+    assert small.ended(job)["state"] == "COMPLETED"
+    assert not left.exists()
 
 
 def test_nothing_is_queued_where_nothing_can_be_written(small: Queue) -> None:

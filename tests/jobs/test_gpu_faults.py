@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -25,11 +26,6 @@ def detail(queue: Queue, job: str) -> str:
     return str(queue.show(job)["detail"])
 
 
-def kill_dispatcher(queue: Queue) -> None:
-    for process in queue.processes("dist-dispatcher"):
-        process.kill()
-
-
 def test_a_gpu_that_is_lost_while_its_job_runs_is_named(
     queue: Queue, fake_nvml: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,15 +47,16 @@ def test_mig_instances_that_are_made_anew_are_other_gpus(queue: Queue, fake_nvml
     queue.until(running, "RUNNING")
     waits = queue.submit("-c", "0", "--gpu-ids", "MIG-b", "true")
     wait_for(lambda: queue.show(waits)["reason"] == "Resources", "the reason")
-    kill_dispatcher(queue)
-    fake_nvml.update(**{"0:1.uuid": "MIG-c"})
-    other = queue.submit("-c", "0", "-G", "1", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
+    fake_nvml.update(reload=1, **{"0:1.uuid": "MIG-c"})
+    code = ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES"]
+    other = queue.submit("-c", "0", "--gpu-ids", "MIG-c", *code)
+    wait_for(lambda: queue.show(other)["reason"] == "ReqNodeNotAvail", "the next reading to be due")
+    (queue.folder / "go").touch()
+    queue.ended(running)
     wait_for(lambda: queue.show(waits)["reason"] == "ReqNodeNotAvail", "the reason")
     assert "MIG-b" in detail(queue, waits)
     queue.ended(other)
     assert queue.output(other) == "MIG-c\n"
-    (queue.folder / "go").touch()
-    queue.ended(running)
     queue.run("cancel", waits)
 
 
@@ -69,15 +66,13 @@ def test_no_job_starts_while_the_driver_is_silent(queue: Queue, fake_nvml: State
     queue.until(running, "RUNNING")
     job = queue.submit("-c", "0", "-G", "1", "true")
     wait_for(lambda: queue.show(job)["reason"] == "Resources", "the reason")
-    kill_dispatcher(queue)
-    fake_nvml.write(gpus=1, init_error=9)
+    fake_nvml.write(gpus=1, reload=1, init_error=9)
     (queue.folder / "go").touch()
     queue.ended(running)
     wait_for(lambda: queue.show(job)["reason"] == "ReqNodeNotAvail", "the reason")
     assert "No GPU has been available since " in detail(queue, job)
-    kill_dispatcher(queue)
-    fake_nvml.write(gpus=1)
-    assert queue.ended(job)["state"] == "COMPLETED"
+    fake_nvml.write(gpus=1, reload=1)
+    assert queue.ended(job)["state"] == "COMPLETED", "it is looked for every 30 seconds"
 
 
 MACHINE = Machine({f"GPU-{n}": 1 for n in range(2)}, cpus=8)
@@ -92,6 +87,33 @@ def test_gpus_that_are_missing_are_looked_for_again(gpus: int) -> None:
     machine = Machine(dict.fromkeys(list(MACHINE.gpus)[:gpus], 1), cpus=8)
     there = situation(machine, [], Want("1", "me", 1.0, gpus=2))
     assert _read_again(there, there.plan()) == _READ_LOST
+
+
+def test_only_a_process_without_a_lease_is_looked_at_every_three_seconds() -> None:
+    wants = Want("1", "me", 1.0, gpus=2), Want("2", "me", 2.0, gpus=2)
+    stranger = dataclasses.replace(MACHINE, blocked=frozenset(["GPU-1"]))
+    there = situation(stranger, [], *wants)
+    assert _read_again(there, there.plan()) == 3.0
+    there = situation(MACHINE, [Held("7", "me", frozenset(MACHINE.gpus), 900.0)], *wants)
+    assert _read_again(there, there.plan()) is None
+
+
+def test_what_a_machine_with_fewer_gpus_cannot_run_waits_and_others_start(
+    queue: Queue, fake_nvml: State
+) -> None:
+    fake_nvml.write(gpus=2)
+    large = queue.submit("-H", "-c", "0", "-G", "2", "true")
+    running = queue.submit("-c", "0", "-G", "1", *UNTIL_GO)
+    queue.until(running, "RUNNING")
+    fake_nvml.write(gpus=1, reload=1)
+    queue.run("release", large)
+    wait_for(lambda: queue.show(large)["reason"] == "BadConstraints", "the reason")
+    assert detail(queue, large) == "It needs 2 GPUs. This machine has 1."
+    (queue.folder / "go").touch()
+    queue.ended(running)
+    assert queue.ended(queue.submit("-c", "0", "-G", "1", "true"))["state"] == "COMPLETED"
+    assert queue.show(large)["state"] == "PENDING"
+    queue.run("cancel", large)
 
 
 def test_a_promise_that_moves_says_why() -> None:

@@ -274,7 +274,8 @@ class Runner:
                 write_end(self._store, self.job, fields)
                 return
             except DistError:
-                if time.monotonic() > until:
+                # A machine that is shut down does not wait for us.
+                if self._asked_to_end or time.monotonic() > until:
                     leave_end(self._store, self.job, fields)
                     return
                 self._sleep(1.0)
