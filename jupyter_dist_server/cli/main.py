@@ -62,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if "_ARGCOMPLETE" in os.environ:
             _complete(sentences)
+        if name:  # the parsers of all others would take as long as the command
+            sentences = {name: sentences[name]}
         parser = build(sentences, {name: options_of(name)} if name else {})
         options, unknown = parser.parse_known_args(argv)
         if unknown:

@@ -20,7 +20,10 @@ def build(sentences: Mapping[str, str], options: Mapping[str, Callable[[Any], No
     """
     parser = Parser(prog="jdist", description="Batch jobs on the GPUs of this machine.")
     parser.add_argument("--version", action="store_true", help="print the version")
-    parts = parser.add_subparsers(dest="subcommand", metavar="COMMAND", parser_class=Parser)
+    # Without `prog`, argparse would format a usage to find it.
+    parts = parser.add_subparsers(
+        prog="jdist", dest="subcommand", metavar="COMMAND", parser_class=Parser
+    )
     for name, sentence in sentences.items():
         part = parts.add_parser(name, help=sentence, description=sentence)
         if name in options:

@@ -26,12 +26,12 @@ from ..jobs.store.states import LETTERS, PENDING
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import other_machines
 from ..jobs.store.words import write_moment
-from ..jobs.wake import Wake
 from .stopped import StoppedNotice
 from .table import table
 
 if TYPE_CHECKING:
     from ..gpus.gpu_state import GpuState
+    from ..jobs.wake import Wake
 
 _COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
     "id": ("JOBID", lambda row: row.id),
@@ -79,7 +79,7 @@ def add_queue_options(parser: argparse.ArgumentParser) -> None:
 def run_queue(options: argparse.Namespace, store: Store) -> int:
     """Print the jobs that wait or run."""
     columns = _columns(options)
-    wake = Wake([store.watched]) if options.watch else None
+    wake = _wake(store) if options.watch else None
     notice = StoppedNotice(store.folder)
     while True:
         refresh(store)
@@ -98,6 +98,12 @@ def run_queue(options: argparse.Namespace, store: Store) -> int:
         sys.stdout.flush()
         wake.wait(10.0)
         print(_CLEAR if sys.stdout.isatty() else "\n", end="")
+
+
+def _wake(store: Store) -> Wake:
+    from ..jobs.wake import Wake  # not above: who looks once does without
+
+    return Wake([store.watched])
 
 
 def _columns(options: argparse.Namespace) -> list[str]:

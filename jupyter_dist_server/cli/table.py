@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Sequence
 
@@ -19,7 +18,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     clean = [[printable(cell) for cell in row] for row in [list(head), *rows]]
     widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
-    width = shutil.get_terminal_size((200, 24)).columns if sys.stdout.isatty() else 10_000
+    width = 10_000
+    if sys.stdout.isatty():
+        import shutil  # not above: it loads compressors
+
+        width = shutil.get_terminal_size((200, 24)).columns
     lines = []
     for row in clean:
         cells = [cell.ljust(size) for cell, size in zip(row[:-1], widths[:-1], strict=True)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from pathlib import Path
 
 from ..common.files.shared_folder import FOLDER
@@ -91,5 +90,5 @@ def _path(job: Job, pattern: str) -> str:
 def fill_pattern(pattern: str, id: str, array: str, task: str, name: str) -> str:
     """Return the name of a file, from a pattern such as ``%x-%j.out``."""
     values = {"%": "%", "j": id, "J": id, "A": array, "a": task, "x": name.replace("/", "_")}
-    values |= {"u": name_of(os.getuid()), "N": socket.gethostname()}
+    values |= {"u": name_of(os.getuid()), "N": os.uname().nodename}
     return _PATTERN.sub(lambda match: values[match[2]].zfill(int(match[1] or 0)), pattern)

@@ -12,7 +12,6 @@ import fcntl
 import io
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 from ..errors import DistError
@@ -100,7 +99,8 @@ def _default() -> Path:
 
 def _make(path: Path) -> None:
     # Renamed into place, so that nobody finds it before everybody may write there.
-    fresh = Path(tempfile.mkdtemp(dir=path.parent, prefix=HIDDEN))
+    fresh = path.with_name(f"{HIDDEN}{os.urandom(8).hex()}")
+    fresh.mkdir(mode=0o700)
     fresh.chmod(0o1777)
     try:
         fresh.rename(path)

@@ -1,11 +1,11 @@
 """Identifying processes: never by name, never by pid alone.
 
-psutil is imported where it is used: to import it takes as long as many a command of ``jdist``.
+psutil and ctypes are imported where they are used: that takes as long as many a command of
+``jdist``.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import time
@@ -33,6 +33,8 @@ def boot_id() -> str:
     if sys.platform == "linux":
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     else:  # not the moment of the boot, which moves with the clock
+        import ctypes
+
         answer = ctypes.create_string_buffer(64)
         size = ctypes.c_size_t(len(answer))
         read = ctypes.CDLL(None).sysctlbyname
@@ -129,6 +131,8 @@ def is_stopped(reference: ProcessRef) -> bool:
 def call_ourselves(name: str) -> None:
     """Show what this process is in `ps` and `top`; a fork has its parent's command line."""
     if sys.platform == "linux":
+        import ctypes
+
         PR_SET_NAME = 15
         ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
@@ -136,5 +140,7 @@ def call_ourselves(name: str) -> None:
 def adopt_descendants() -> None:
     """Become the parent of what our children leave behind, where that is possible."""
     if sys.platform == "linux":
+        import ctypes
+
         PR_SET_CHILD_SUBREAPER = 36
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)

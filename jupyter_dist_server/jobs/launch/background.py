@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,8 @@ def start_in_background(
     env: Mapping[str, str] | None = None,
 ) -> None:
     """Start a module of ours, in a session of its own; what it prints is added to `log`."""
+    import subprocess  # not above: most commands find all running that they need
+
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*python_command(sys.executable, module), *arguments],

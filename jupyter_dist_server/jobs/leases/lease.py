@@ -13,6 +13,7 @@ import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,8 +21,10 @@ from ...common.errors import DistError
 from ...common.files.own_files import OwnFile
 from ...common.files.shared_folder import folder, guard, is_free, lock_file, unusable
 from ...common.protocol.leaseholder import Leaseholder, decode_leaseholder
-from ...gpus.inventory import Inventory
 from .held_file import HeldFile, name_of, read_held
+
+if TYPE_CHECKING:
+    from ...gpus.inventory import Inventory
 
 _HOLDER = ".holder"
 _CORES = ".cores"

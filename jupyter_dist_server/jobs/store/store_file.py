@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import logging
 import os
 import sqlite3
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +17,6 @@ from typing import Any
 
 from ...common.errors import DistError
 from .store_copy import check, is_damaged, keep_copy, restore
-
-_LOG = logging.getLogger(__name__)
 
 _QUEUE = """
 CREATE TABLE specs (id INTEGER PRIMARY KEY, body TEXT NOT NULL);
@@ -104,7 +100,9 @@ class StoreFile:
         except sqlite3.DatabaseError as error:
             if not (is_damaged(error) and (told := restore(self.folder))):
                 raise
-            _LOG.warning(told)
+            import logging  # not above: to import it takes long, and this is rare
+
+            logging.getLogger(__name__).warning(told)
             self._open()
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
@@ -208,8 +206,8 @@ def _make(path: Path) -> None:
     It is never opened but by SQLite: to close it ends every lock that this process has on it
     (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """
-    made, name = tempfile.mkstemp(dir=path.parent)
-    os.close(made)
+    name = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
+    os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     with contextlib.suppress(FileExistsError):
         os.link(name, path)
     os.unlink(name)
