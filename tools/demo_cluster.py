@@ -27,7 +27,7 @@ def cells(engine: str) -> list[str]:
     found = []
     for cell in nbformat.read(EXAMPLES / "quickstart.ipynb", as_version=4).cells:  # type: ignore[no-untyped-call]
         lines = [line for line in cell.source.splitlines() if not line.startswith("assert")]
-        source = "\n".join(lines).strip()
+        source = "\n".join(lines).strip().replace("%%distributed\n\n", "%%distributed\n")
         source = source.replace("%dist_init -n 2", f"%dist_init --engine {engine} --nodes 2 -n 4")
         if cell.cell_type == "code" and source not in ("", "%%distributed"):
             found.append(source)
