@@ -233,9 +233,13 @@ def table(measured: dict[str, dict[str, float]]) -> str:
     """Return the values as a table: a column for each system and number of nodes."""
     lines = ["|  | " + " | ".join(measured) + " |", "| --- " * (1 + len(measured)) + "|"]
     for row, words in ROWS.items():
-        cells = [f"{of[row]:,.3g}" if row in of else "–" for of in measured.values()]
+        cells = [_figure(of[row]) if row in of else "–" for of in measured.values()]
         lines.append(f"| {words} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def main() -> int:
