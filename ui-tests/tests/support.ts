@@ -1,4 +1,9 @@
-import { expect, galata, test as base } from '@jupyterlab/galata';
+import {
+  expect,
+  galata,
+  JupyterLabPage,
+  test as base
+} from '@jupyterlab/galata';
 import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { BrowserContext, Locator, Page } from '@playwright/test';
@@ -257,6 +262,15 @@ interface IFixtures {
   panel: Panel;
   notebooks: Notebooks;
 }
+
+// Galata gives a page 15 s to load, in which a busy machine may not be done.
+const { waitForCondition } = JupyterLabPage.prototype;
+JupyterLabPage.prototype.waitForCondition = function (
+  condition,
+  timeout = 120_000
+) {
+  return waitForCondition.call(this, condition, timeout);
+};
 
 /**
  * A browser with JupyterLab, and the panel open in it.
