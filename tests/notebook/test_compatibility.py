@@ -19,7 +19,7 @@ from ..conftest import pool_folders
 from ..environment import environment
 from ..notebook_driver import Notebook
 from ..server_driver import Server
-from ..waiting import PATIENCE
+from ..waiting import PATIENCE, wait_for
 
 CELLS = [
     "%load_ext jupyter_dist_server",
@@ -175,6 +175,10 @@ def test_ipyparallels_px(new_notebook: Notebook) -> None:
     notebook.ok("%autopx")
     assert notebook.ok("'world_size' in globals()").shown == "False\n"
     code = "%%px -t 1\nrank.nu"
-    notebook.client.complete(code, len(code))
-    reply = json.dumps(notebook.client.get_shell_msg(timeout=PATIENCE)["content"])
-    assert "numerator" in reply
+
+    def completed() -> bool:
+        notebook.client.complete(code, len(code))
+        reply = notebook.client.get_shell_msg(timeout=PATIENCE)["content"]
+        return "numerator" in json.dumps(reply)
+
+    wait_for(completed, "names of a rank, which has a moment to answer each time")

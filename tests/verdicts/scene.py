@@ -28,6 +28,8 @@ class Case:
     cell: str
     sentence: str
     stuck: bool = True
+    with_line: str = ""
+    """What is said instead where torch already tells in which line a collective was begun."""
 
 
 class Scene:
@@ -84,14 +86,15 @@ class Scene:
                 self.client.stop(execution)
             await asyncio.wait_for(cell, PATIENCE)
 
-    async def says(self, cell: str, sentence: str) -> Verdict:
-        """Run a cell until its verdict is a sentence, and stop it.
+    async def says(self, cell: str, *sentences: str) -> Verdict:
+        """Run a cell until its verdict is one of these sentences, and stop it.
 
         Earlier scenes may have used the group: ``#N`` stands for the number of a collective.
         """
 
         async with self.runs(cell):
-            return await self.until(lambda verdict: without_number(verdict) == sentence, sentence)
+            said = " or ".join(filter(None, sentences))
+            return await self.until(lambda verdict: without_number(verdict) in sentences, said)
 
 
 def without_number(verdict: Verdict) -> str:

@@ -49,6 +49,9 @@ SCENES = [
         "if rank == 0:\n    work = dist.all_reduce(torch.ones(7), async_op=True)\n    work.wait()",
         "Rank 0 waits in all_reduce #N (7 × float32) at `work.wait()`, In[9] line 3. "
         "Ranks 1-2 never began it: they have finished their cells.",
+        with_line="Rank 0 waits in all_reduce #N (7 × float32), begun by "
+        "`work = dist.all_reduce(torch.ones(7), async_op=True)` at In[9] line 2. "
+        "Ranks 1-2 never began it: they have finished their cells.",
     ),
     Case(
         "async_op that is left behind",
@@ -82,4 +85,5 @@ SCENES = [
 
 @pytest.mark.parametrize("case", SCENES, ids=lambda case: case.name)
 async def test_never_joined(scene: Scene, case: Case) -> None:
-    assert (await scene.says(case.cell, case.sentence)).stuck == case.stuck
+    verdict = await scene.says(case.cell, case.sentence, case.with_line)
+    assert verdict.stuck == case.stuck
