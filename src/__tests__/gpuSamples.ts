@@ -1,6 +1,7 @@
 import { Signal } from '@lumino/signaling';
 
-import type { ICell, StreamMessage } from '../model/contract';
+import type { ICell } from '../model/cellContract';
+import type { StreamMessage } from '../model/contract';
 import type {
   IGpu,
   IGpusMessage,

@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 
 import { CellHistory } from '../model/cells';
 import type { ICellRun } from '../model/cells';
-import type { ICell } from '../model/contract';
+import type { ICell } from '../model/cellContract';
 import { Telemetry } from '../model/telemetry';
 import { sayCell } from '../timeline/cellWords';
 import { FakeStream, makeCell, makeUsage } from './gpuSamples';

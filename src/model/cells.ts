@@ -1,7 +1,7 @@
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import type { ICell, ICellsMessage, IStretch } from './contract';
+import type { ICell, ICellsMessage, IStretch } from './cellContract';
 
 /** Seconds for which cells are kept: the longest range of the timeline. */
 const KEEP = 3600;

@@ -2,6 +2,7 @@
  * What the server says of pools, exactly as it comes over the wire.
  */
 
+import type { ICellsMessage } from './cellContract';
 import type { TelemetryMessage } from './gpuContract';
 import type { IJobsMessage } from './queueContract';
 
@@ -118,52 +119,6 @@ export interface IPool {
   folder: string;
   generation: number;
   ranks: IRank[];
-}
-
-/** A time in which a rank was busy with a cell. */
-export interface IStretch {
-  rank: number;
-  /** The UUID of its GPU. */
-  gpu: string | null;
-  /** Unix seconds. */
-  start: number;
-  /** Null while it lasts. */
-  end: number | null;
-  /** Null unless the cell was profiled. */
-  lanes: ILanes | null;
-}
-
-/** Times from, to, in Unix seconds. */
-export type Spans = readonly (readonly [number, number])[];
-
-/** What a rank did when. */
-export interface ILanes {
-  compute: Spans;
-  communication: Spans;
-  /** For other ranks. */
-  waiting: Spans;
-}
-
-/** One execution of a cell, on the ranks of one pool. */
-export interface ICell {
-  /** The id of the request that runs it. */
-  id: string;
-  pool: string;
-  kernel_id: string | null;
-  /** The notebook's path, empty when there is none. */
-  name: string;
-  /** The notebook's number of the cell; null if that has none. */
-  cell: number | null;
-  /** The notebook's id of the cell; null if the front end gave none. */
-  cell_id: string | null;
-  stretches: IStretch[];
-}
-
-export interface ICellsMessage {
-  type: 'cells';
-  /** Whether these are all cells, not only those that changed. */
-  complete: boolean;
-  cells: ICell[];
 }
 
 export interface IServerStatus {

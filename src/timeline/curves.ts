@@ -1,4 +1,4 @@
-import type { ILanes, IStretch } from '../model/contract';
+import type { ILanes, IStretch } from '../model/cellContract';
 import { BAND, COMMUNICATION, COMPUTE, GRID, WAIT } from './colours';
 import type { IColours, ICurveColours, Pixels } from './colours';
 import { mostOfPixels } from './lanes';

@@ -1,7 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IRankRun } from '../model/cells';
-import type { ILanes } from '../model/contract';
+import type { ILanes, Spans } from '../model/cellContract';
 import type { Scale } from './scale';
 
 /** What ranks do in a cell that is profiled, as far as it is told apart. */
@@ -40,11 +40,12 @@ export function sayLanes(
     return '';
   }
   const [compute, communication, waiting] = LANES.map(lane => {
-    const seconds = all
-      .flatMap(lanes => lanes[lane])
-      .map(([start, end]) =>
-        Math.max(0, Math.min(end, to) - Math.max(start, from))
-      );
+    const seconds = all.map(lanes => {
+      const whole = lengthIn(lanes[lane], -Infinity, Infinity);
+      return whole
+        ? (lanes.seconds[lane] * lengthIn(lanes[lane], from, to)) / whole
+        : 0;
+    });
     return seconds.reduce((sum, one) => sum + one, 0).toFixed(2);
   });
   return trans.__(
@@ -52,6 +53,15 @@ export function sayLanes(
     compute,
     communication,
     waiting
+  );
+}
+
+/** For how long spans last that are in a stretch of time. */
+function lengthIn(spans: Spans, from: number, to: number): number {
+  return spans.reduce(
+    (sum, [start, end]) =>
+      sum + Math.max(0, Math.min(end, to) - Math.max(start, from)),
+    0
   );
 }
 

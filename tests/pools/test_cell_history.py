@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.protocol.agents.attachment import Owner
-from jupyter_dist_server.common.protocol.ranks.profile_messages import Lanes, RankLanes
+from jupyter_dist_server.common.protocol.ranks.profile_messages import Lanes, LaneSeconds, RankLanes
 from jupyter_dist_server.common.protocol.records import GpuReference, PoolRecord, RankRecord
 from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
@@ -96,7 +96,8 @@ def test_a_cell_ends_with_its_rank() -> None:
 
 def test_lanes_are_kept_with_the_cell_that_was_profiled() -> None:
     one = Followed()
-    lanes = Lanes(compute=[(NOW - 19, NOW - 18.5)], communication=[], waiting=[])
+    seconds = LaneSeconds(compute=0.5, communication=0, waiting=0)
+    lanes = Lanes(compute=[(NOW - 19, NOW - 18.5)], communication=[], waiting=[], seconds=seconds)
     one.note(0, "busy", 6, NOW - 20)
     one.note(1, "busy", 6, NOW - 20)
     one.note(0, "idle", 6, NOW - 18)
@@ -113,7 +114,8 @@ def test_lanes_are_kept_with_the_cell_that_was_profiled() -> None:
 
 def test_the_lanes_of_old_cells_are_forgotten() -> None:
     one = Followed()
-    lanes = Lanes(compute=[], communication=[], waiting=[])
+    seconds = LaneSeconds(compute=0, communication=0, waiting=0)
+    lanes = Lanes(compute=[], communication=[], waiting=[], seconds=seconds)
     for cell in range(cell_history.MOST_PROFILED + 1):
         begun = NOW - 1000 + cell * 10
         one.note(0, "busy", cell, begun)

@@ -68,7 +68,13 @@ async def test_cells_are_known_while_they_run_and_after_their_pool(client: Clien
     await asyncio.to_thread(work.join)
     idle = client.wait_until(pool_id, lambda pool: states(pool) == ["idle", "idle"])
     ended = running["stretches"][0] | {"end": idle["ranks"][0]["since"]}
-    lanes = {"compute": [[rank["since"], ended["end"]]], "communication": [], "waiting": []}
+    compute = ended["end"] - rank["since"]
+    lanes = {
+        "compute": [[rank["since"], ended["end"]]],
+        "communication": [],
+        "waiting": [],
+        "seconds": {"compute": compute, "communication": 0.0, "waiting": 0.0},
+    }
     about = {"start": rank["since"], "end": ended["end"], "lanes": lanes}
     client.post(f"pools/{pool_id}/lanes", {"ranks": [{"rank": 0, **about}]}, 200)
     known = [done, running | {"stretches": [ended | {"lanes": lanes}]}]

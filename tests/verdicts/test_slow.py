@@ -159,6 +159,7 @@ def test_lanes_are_what_each_rank_did_when() -> None:
     assert first.lanes.compute == [(0.0, 0.03)]
     assert first.lanes.waiting[0] == pytest.approx((0.04, 0.07))
     assert first.lanes.communication[0] == pytest.approx((0.07, 0.08))
+    assert first.lanes.seconds.waiting == pytest.approx(3 * 0.03)
     assert late.lanes.waiting == [] and late.lanes.communication[0] == pytest.approx((0.07, 0.08))
 
 

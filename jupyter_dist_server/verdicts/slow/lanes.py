@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...common.intervals import coarse, union, without
-from ...common.protocol.ranks.profile_messages import Lanes, RankLanes
+from ...common.intervals import coarse, length, union, without
+from ...common.protocol.ranks.profile_messages import Lanes, LaneSeconds, RankLanes
 from .lateness import Profiles, waiting
 
 _MOST = 200
@@ -28,6 +28,11 @@ def lanes(profiles: Profiles) -> list[RankLanes]:
             compute=coarse(profile.computing, most),
             communication=coarse(without(profile.communicating, waited), most),
             waiting=coarse(waited, most),
+            seconds=LaneSeconds(
+                compute=profile.compute,
+                communication=max(0.0, profile.exposed - length(waited)),
+                waiting=length(waited),
+            ),
         )
         told.append(RankLanes(rank=rank, start=profile.begin, end=profile.end, lanes=own))
     return told

@@ -88,7 +88,16 @@ class RankProfile(RankReply, frozen=True, kw_only=True):
 
 
 Moment = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+Duration = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 Spans = Annotated[list[tuple[Moment, Moment]], msgspec.Meta(max_length=500)]
+
+
+class LaneSeconds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """For how long a rank did what: times that were joined to one are longer than that."""
+
+    compute: Duration
+    communication: Duration
+    waiting: Duration
 
 
 class Lanes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,6 +107,7 @@ class Lanes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     communication: Spans
     waiting: Spans
     """For other ranks."""
+    seconds: LaneSeconds
 
 
 class RankLanes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
