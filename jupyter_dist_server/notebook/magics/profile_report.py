@@ -93,7 +93,7 @@ def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
     good = {rank: profile for rank, profile in said.items() if profile.status == "ok"}
     if good:
         print(verdict(good))
-        print("\n".join(aligned(rows(good))))
+        _show_table(rows(good))
         print(" ".join(remarks(good)))
         pool.tell_lanes(lanes(good))
     for sentence in _missing(ranks, said):
@@ -106,6 +106,17 @@ def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
             print(f"The trace could not be written to {file}: {error}", file=sys.stderr)
         else:
             _link(file.name)
+
+
+def _show_table(table: list[tuple[str, ...]]) -> None:
+    """Show a table: a narrow notebook scrolls it, where it would break the lines of a text."""
+    lines = []
+    for number, row in enumerate(table):
+        tag = "td" if number else "th"
+        cells = (f"<{tag}>{escape(text).replace(' ', '&nbsp;')}</{tag}>" for text in row)
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    html = f"<table>{''.join(lines)}</table>"
+    display({"text/plain": "\n".join(aligned(table)), "text/html": html}, raw=True)
 
 
 def _link(name: str) -> None:
