@@ -1,3 +1,4 @@
+import { expectAccessible } from './accessibility';
 import { expect, test } from './support';
 
 const WAIT = `%%distributed
@@ -26,11 +27,21 @@ test('a cell that runs while the page is loaded again goes on showing what it do
   await notebooks.run(1);
   await expect(notebooks.output(1)).toContainText('first');
 
+  await page.theme.setDarkTheme();
   await page.reload();
   await notebooks.turnTo('one.ipynb');
   await expect(panel.tile(1)).toContainText('busy');
   await expect(notebooks.output(1)).toContainText('first');
   await expect(notebooks.output(1)).not.toContainText('last');
+  await expect(page.locator('body')).toHaveAttribute(
+    'data-jp-theme-light',
+    'false'
+  );
+  await expectAccessible(page, [
+    '#jupyter-dist-panel',
+    '.jp-dist-OutputTabs',
+    '.jp-dist-TextBlock'
+  ]);
   await notebooks.write('on', '');
   await expect(notebooks.output(1)).toContainText('goes on');
   await notebooks.write('go', '');
