@@ -34,8 +34,26 @@ test('jobs are submitted by a dialog, also from files', async ({
     await panel.root.locator('.jp-AccordionPanel-title').nth(index).click();
   }
 
-  await test.step('says at once what is wrong', async () => {
+  await test.step('has the focus in its first field, and leaves it where it is put', async () => {
+    // JupyterLab gives a dialog the focus when the browser is idle: here that is later.
+    const late = await page.evaluateHandle(() => {
+      const { requestIdleCallback } = window;
+      const callbacks: IdleRequestCallback[] = [];
+      window.requestIdleCallback = callback => callbacks.push(callback);
+      return { callbacks, requestIdleCallback };
+    });
     await press('Submit a job…', section);
+    await expect(field('Command')).toBeFocused();
+    await field('Time limit').focus();
+    await late.evaluate(({ callbacks, requestIdleCallback }) => {
+      window.requestIdleCallback = requestIdleCallback;
+      callbacks.forEach(callback => requestIdleCallback(callback));
+      return new Promise(resolve => requestIdleCallback(resolve));
+    });
+    await expect(field('Time limit')).toBeFocused();
+  });
+
+  await test.step('says at once what is wrong', async () => {
     await field('Command').fill('sleep 600');
     await expect(outlook).toContainText('Starts now');
     await field('Time limit').fill('soon');

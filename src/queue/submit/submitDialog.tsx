@@ -23,6 +23,8 @@ export interface ISubmitDialogOptions {
   trans: TranslationBundle;
 }
 
+const FORM = '.jp-dist-SubmitForm';
+
 /** By place of the button. */
 const [CANCEL, INSERT, SUBMIT] = [0, 1, 2];
 
@@ -85,7 +87,8 @@ class SubmitDialog extends Dialog<unknown> {
       title: trans.__('Submit a job'),
       body: _form,
       defaultButton: SUBMIT,
-      focusNodeSelector: '.jp-mod-code',
+      // The form has the focus already when the dialog gives it, once the browser is idle: it stays there.
+      focusNodeSelector: `${FORM} :focus, ${FORM}:not(:focus-within) .jp-mod-code`,
       buttons: [
         Dialog.cancelButton({ label: trans.__('Cancel') }),
         Dialog.createButton({
@@ -107,7 +110,7 @@ class SubmitDialog extends Dialog<unknown> {
       event instanceof KeyboardEvent &&
       event.key === 'Enter' &&
       event.target instanceof HTMLElement &&
-      event.target.closest('.jp-dist-SubmitForm') !== null &&
+      event.target.closest(FORM) !== null &&
       !(event.target instanceof HTMLInputElement);
     if (!isOurs) {
       super.handleEvent(event);

@@ -1,6 +1,12 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { HTMLSelect } from '@jupyterlab/ui-components';
-import React, { useEffect, useId, useState } from 'react';
+import React, {
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState
+} from 'react';
 
 import { labelOf } from '../../model/cards';
 import { readDraft } from '../../model/jobDraft';
@@ -50,6 +56,11 @@ export function SubmitForm(props: ISubmitFormProps): JSX.Element {
   const [hasMore, setHasMore] = useState(false);
   const [answer, setAnswer] = useState<IAnswer | null>(null);
   const id = useId();
+  const form = useRef<HTMLDivElement>(null);
+  useLayoutEffect(
+    () => form.current?.querySelector<HTMLElement>('.jp-mod-code')?.focus(),
+    []
+  );
   const { request, errors } = readDraft(schema, draft, trans);
   const isRight = Object.keys(errors).length === 0;
   const isComplete = isRight && Boolean(request.command || request.notebook);
@@ -101,7 +112,7 @@ export function SubmitForm(props: ISubmitFormProps): JSX.Element {
     ([name]) => name in errors || name === error?.field
   );
   return (
-    <div className="jp-dist-SubmitForm">
+    <div ref={form} className="jp-dist-SubmitForm">
       <div className="jp-dist-SubmitField">
         <label htmlFor={id} className="jp-dist-SubmitField-label">
           {trans.__('Run')}
