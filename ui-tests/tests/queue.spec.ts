@@ -3,6 +3,7 @@ import type { IJupyterLabPageFixture } from '@jupyterlab/galata';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { AROUND, expectAccessibleInBothThemes } from './accessibility';
+import { WIDTHS } from './narrow';
 import { draw, LOOK } from './pictures';
 import { cancelJobs, expect, test } from './support';
 
@@ -108,6 +109,12 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
     ).toBeVisible();
   });
 
+  await test.step('are dragged to another place in line', async () => {
+    await row(evaluate).dragTo(row(finetune));
+    await expect(row(evaluate)).toContainText('#1');
+    await expect(row(finetune)).toContainText('#2');
+  });
+
   await test.step('holds, and releases', async () => {
     await choose(finetune, 'Hold');
     await expect(row(finetune)).toContainText('Held');
@@ -119,15 +126,19 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
     );
   });
 
-  await test.step('is readable at the least width, in both themes', async () => {
-    expect(await brokenTexts(section)).toEqual([]);
-    await page.theme.setLightTheme();
+  await test.step('is readable at the least width and above it, in both themes', async () => {
     await page.setViewportSize({ width: 1280, height: 480 });
+    for (const width of WIDTHS) {
+      await page.sidebar.setWidth(width, 'left');
+      await expect.poll(() => brokenTexts(section)).toEqual([]);
+      await page.theme.setLightTheme();
+      await expectAccessibleInBothThemes(page, [
+        '#jupyter-dist-panel',
+        ...AROUND
+      ]);
+    }
+    await page.theme.setLightTheme();
     await draw(page, 'queue', panel.root);
-    await expectAccessibleInBothThemes(page, [
-      '#jupyter-dist-panel',
-      ...AROUND
-    ]);
     await choose(finetune, 'Release');
     await expect(row(finetune)).toContainText('#2');
   });
