@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+
+from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..jobs.queue_driver import Queue
 
@@ -20,3 +24,15 @@ def test_tasks_that_wait_for_the_same_share_a_line(queue: Queue) -> None:
     assert first_words(queue) == ["1_3", "1_[1-2,4-6,8-9]", other]
     assert len(first_words(queue, "--array")) == len(first_words(queue, "--start")) == 9
     assert [row["id"] for row in json.loads(queue.run("queue", "--json"))][1] == "1_1"
+
+
+def test_of_a_hundred_thousand_tasks_one_is_cancelled(queue: Queue) -> None:
+    said = queue.run("submit", "-H", "-a", "1-100000", "true")
+    assert said.startswith("Submitted jobs 1_1 … 1_100000.\n")
+    queue.run("cancel", "1_500")
+    with closing(Store(store_folder())) as store:
+        counts = store.read("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state")
+    assert [tuple(row) for row in counts] == [("CANCELLED", 1), ("PENDING", 99_999)]
+    said = queue.run("queue", "-o", "id,state")
+    assert said.splitlines()[1:] == ["1_[1-499,501-100000]  PD"]
+    assert "at most 100,000 tasks" in queue.run("submit", "-a", "0-100001", "true", code=2)

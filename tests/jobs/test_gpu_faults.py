@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from jupyter_dist_server.jobs.dispatcher import _READ_LOST, _read_again
+from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
+from jupyter_dist_server.jobs.dispatcher import _READ_LOST, Dispatcher, _read_again
 from jupyter_dist_server.jobs.leases.lease import running
 from jupyter_dist_server.jobs.schedule.plan import plan
 from jupyter_dist_server.jobs.schedule.promise import Promise
 from jupyter_dist_server.jobs.schedule.situation import Situation
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
+from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 from jupyter_dist_server.jobs.usage import EVERY
 
 from ..fake_nvml.build import State
@@ -96,6 +102,24 @@ def test_only_a_process_without_a_lease_is_looked_at_every_three_seconds() -> No
     assert _read_again(there, there.plan()) == 3.0
     there = situation(MACHINE, [Held("7", "me", frozenset(MACHINE.gpus), 900.0)], *wants)
     assert _read_again(there, there.plan()) is None
+
+
+def test_a_reading_that_is_due_is_made_at_once(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1, process=f"{os.getpid()},{2**30},50")
+    no_zygote: Any = None
+    job = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"), gpus=1, cpus=0)
+    with closing(Store(store_folder())) as store:
+        store.submit([job], "one")
+        dispatcher = Dispatcher(store, no_zygote, GpuReader())
+        try:
+            assert 0.0 < (dispatcher.once() or 0.0) <= 3.0
+            dispatcher._seen_at -= 3.0
+            assert dispatcher.once() == 0.0
+            assert 0.0 < (dispatcher.once() or 0.0) <= 3.0
+        finally:
+            dispatcher._board.close()
+            dispatcher._reader.close()
+            store.change([1], state="CANCELLED")
 
 
 def test_what_a_machine_with_fewer_gpus_cannot_run_waits_and_others_start(
