@@ -237,6 +237,28 @@ def open_folder(path: Path) -> Iterator[int]:
     os.close(descriptor)
 
 
+def test_a_file_that_is_removed_before_it_is_locked_is_not_a_lease(leases: Path) -> None:
+    """Whoever has opened it when it is removed locks what nobody else would find."""
+
+    def take_while_removed() -> list[object]:
+        take(0).close()
+        path, removed = leases / "GPU-0.lease", list[bool]()
+
+        def hook(event: str, values: tuple[int, ...]) -> None:
+            if removed or event != "fcntl.flock":
+                return
+            if os.path.samestat(os.fstat(values[0]), path.stat()):
+                path.unlink()
+                removed.append(True)
+
+        sys.addaudithook(hook)
+        return [try_to_take(0), *removed, try_to_take(0)]
+
+    child = Child(take_while_removed)
+    assert child.said == ["GPU-0", True, "got it"]
+    assert child.end() == 0
+
+
 def test_what_something_else_has_locked_is_taken_too(leases: Path) -> None:
     take(0).close()
     with open(leases / "GPU-0.lease") as file:  # as `flock FILE sleep 1d` in a shell
