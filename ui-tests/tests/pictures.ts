@@ -93,7 +93,8 @@ async function hidePaths(page: IJupyterLabPageFixture): Promise<void> {
       const { data } = node as Text;
       const shown = data
         .replace(/\/\S+\/bin\/python[\d.]*/, '/opt/jupyter/bin/python')
-        .replace(/\/\S*galata-test-[^/\s]*\/[^/\s]*/, '/home/ada/digits');
+        .replace(/\/\S*galata-test-[^/\s]*\/[^/\s]*/, '/home/ada/digits')
+        .replace(/\b[\w-]+-screenshots\//, '');
       if (shown !== data) {
         (node as Text).data = shown;
       }
