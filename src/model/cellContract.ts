@@ -25,7 +25,7 @@ export interface ILanes {
   /** For other ranks. */
   waiting: Spans;
   /** For how long it did each: times that were joined to one are longer than that. */
-  seconds: Readonly<Record<'compute' | 'communication' | 'waiting', number>>;
+  seconds?: Readonly<Record<'compute' | 'communication' | 'waiting', number>>;
 }
 
 /** One execution of a cell, on the ranks of one pool. */

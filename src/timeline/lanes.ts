@@ -42,9 +42,9 @@ export function sayLanes(
   const [compute, communication, waiting] = LANES.map(lane => {
     const seconds = all.map(lanes => {
       const whole = lengthIn(lanes[lane], -Infinity, Infinity);
-      return whole
-        ? (lanes.seconds[lane] * lengthIn(lanes[lane], from, to)) / whole
-        : 0;
+      // A server that is older than this page tells no seconds.
+      const seconds = lanes.seconds?.[lane] ?? whole;
+      return whole ? (seconds * lengthIn(lanes[lane], from, to)) / whole : 0;
     });
     return seconds.reduce((sum, one) => sum + one, 0).toFixed(2);
   });

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,6 +27,9 @@ from .option_completion import complete_option
 
 PATIENCE = 2.0
 """Seconds for which a rank's answer is waited for; a front end gives up soon after."""
+_LOOK_AGAIN = 5.0
+"""Seconds after which ranks that the panel may have started are looked for once more: the kernel
+answers nothing else meanwhile."""
 
 _CELL_MAGIC = re.compile(
     r"([ \t]*(#[^\n]*)?\n)*[ \t]*%%(?P<name>distributed|rank|px)\b(?P<line>[^\n]*)\n"
@@ -49,6 +53,7 @@ class Introspection:
         self._kernel = kernel
         self._cells = cells
         self._own = kernel.do_complete, kernel.do_inspect
+        self._looked = -_LOOK_AGAIN
 
     def install(self) -> None:
         """Content from now on."""
@@ -63,6 +68,8 @@ class Introspection:
         position = len(code) if cursor_pos is None else cursor_pos
         if option := complete_option(self._cells.shell, code, position):
             return option
+        if _CELL_MAGIC.match(code):
+            self._look_for_ranks()
         place = self._place(code, position)
         if place is None:
             return await _settled(self._own[0](code, cursor_pos))
@@ -106,7 +113,7 @@ class Introspection:
         match = _CELL_MAGIC.match(code)
         if match and position < match.end():
             return None  # options are IPython's to complete
-        client = self._cells.pool.found() if match else self._cells.pool.client
+        client = self._cells.pool.client
         if client is None:
             return None
         if match:
@@ -120,6 +127,16 @@ class Introspection:
             begin, ranks = 0, list(range(client.world_size))
         living = [rank for rank in [*ranks, *range(client.world_size)] if rank not in client.dead]
         return (client, living[0], begin) if living else None
+
+    def _look_for_ranks(self) -> None:
+        """Connect to ranks that the panel has started since the last cell, if there are any."""
+        if self._cells.pool.client or time.monotonic() - self._looked < _LOOK_AGAIN:
+            return
+        try:
+            self._cells.pool.look()
+        except Exception:  # Tab asks for no error: a cell will fail, and say why
+            self._kernel.log.warning("The ranks cannot be looked for", exc_info=True)
+        self._looked = time.monotonic()
 
     async def _ask(
         self, client: PoolClient, rank: int, kind: str, content: Content

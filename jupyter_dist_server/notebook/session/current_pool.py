@@ -49,18 +49,21 @@ class CurrentPool:
         client = self._connection.client
         return None if client is None or client.link.closed.is_set() else client
 
-    def found(self) -> PoolClient | None:
-        """Return the connection to the ranks, also where the panel has started them meanwhile.
+    def look(self) -> None:
+        """Connect to ranks that the panel has started meanwhile, if there are any.
 
         Connections are made in the main thread alone, in which cells run: none is made beside one.
+
+        Raises
+        ------
+        DistError
+            If they cannot be reached.
         """
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and self._connection.client is None:
-            with contextlib.suppress(DistError):
-                record = self._owner.find(self._record)
-                if record and record.state == "RUNNING":
-                    self._connect(record)
-        return self.client
+            record = self._owner.find(self._record)
+            if record and record.state == "RUNNING":
+                self._connect(record)
 
     @property
     def all_cells(self) -> bool:
