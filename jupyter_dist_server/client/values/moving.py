@@ -38,7 +38,7 @@ from ..client import PoolClient
 from ..long_question import ask_at_length
 from ..ranks.rank_connection import read_reply
 from .move_report import Replies, arrival, arrivals, raise_failures, why_of
-from .parcels import Lost, Progress, Run, load, spread
+from .parcels import Lost, Progress, Run, all_of, load, spread
 from .splitting import split
 
 RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_id", "device"])
@@ -189,10 +189,8 @@ class Mover:
         ):
             addresses = {rank: shared.address for rank, shared in memory.items()}
             request = PullRequest(expression, call, addresses, parcel)
-            replies = self._ask(request, ranks)
+            replies, loaded = self._pull(request, near, far)
             raise_failures(expression, replies)
-            kept = {rank: reply.sizes for rank, (reply, _) in replies.items() if reply.kept}
-            loaded = self._load(expression, parcel, kept)
             for rank in ranks:
                 reply, sent = replies[rank]
                 if rank in loaded:
@@ -215,17 +213,31 @@ class Mover:
             if ranks:
                 self._run(self._tell(DropRequest(name), ranks))
 
-    def _load(
-        self, expression: str, parcel: str, sizes: dict[int, list[int]]
-    ) -> dict[int, list[Buffer]]:
-        if not sizes:
-            return {}
+    def _pull(
+        self, request: PullRequest, near: Sequence[int], far: Sequence[int]
+    ) -> tuple[Replies, dict[int, list[Buffer]]]:
+        """Ask for a value; return also what ranks on other nodes kept of it, by rank."""
+        loaded: dict[int, list[Buffer]] = {}
+
+        async def pull_from(ranks: Sequence[int]) -> Replies:
+            replies = await self._request(request, ranks, ())
+            kept = {rank: reply.sizes for rank, (reply, _) in replies.items() if reply.kept}
+            loaded.update(await load(self._client, request.parcel, kept, self._progress))
+            return replies
+
+        async def pull() -> list[Replies]:
+            # A rank does not keep it for as long as another one may take to answer.
+            each = [near, *([rank] for rank in far)]
+            return await all_of(pull_from(ranks) for ranks in each if ranks)
+
         try:
-            return self._run(load(self._client, parcel, sizes, self._progress))
+            replies = {rank: one for said in self._run(pull()) for rank, one in said.items()}
         except Lost as lost:
             self._check_alive([lost.rank])
-            why = f"Rank {lost.rank} dropped `{expression}` before all of it had arrived."
+            why = f"Rank {lost.rank} dropped `{request.expression}` before all of it had arrived."
             raise DistError("value_failed", why, "Fetch it again.") from None
+        self._check_alive([rank for rank in [*near, *far] if rank not in replies], ended=True)
+        return replies, loaded
 
     async def _tell(self, request: RankRequest, ranks: Sequence[int]) -> None:
         self._client.tell(request, ranks)

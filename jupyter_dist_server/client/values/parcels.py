@@ -79,7 +79,7 @@ async def spread(
         finally:
             client.tell(DropRequest(name), there[:1])
 
-    said = await _all_of(send_to(there) for there in by_node.values())
+    said = await all_of(send_to(there) for there in by_node.values())
     return {rank: message for replies in said for rank, message in replies.items()}
 
 
@@ -126,7 +126,7 @@ async def load(
         If one keeps them no more.
     """
     loading = (_load(client, rank, name, each, progress) for rank, each in sizes.items())
-    return dict(zip(sizes, await _all_of(loading), strict=True))
+    return dict(zip(sizes, await all_of(loading), strict=True))
 
 
 async def _load(
@@ -169,10 +169,10 @@ async def _some_at_once(moves: Iterable[Coroutine[Any, Any, None]]) -> None:
         for move in turn:
             await move
 
-    await _all_of(work() for _ in range(_AT_ONCE))
+    await all_of(work() for _ in range(_AT_ONCE))
 
 
-async def _all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def all_of(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Return what all of it returns; if one fails, the others are ended."""
     tasks = [asyncio.create_task(one) for one in work]
     try:

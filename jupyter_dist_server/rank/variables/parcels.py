@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...common.pickling import SharedMemory, write_piece
+from ...common.pickling import SharedMemory, write_piece, write_shared
 from ...common.protocol.ranks.parcel_messages import (
     DropRequest,
     LoadReply,
@@ -21,11 +24,13 @@ from ..requests import Asked, hears
 _KEPT = 60.0
 """Seconds for which a parcel is kept that nobody moves: whoever did was killed."""
 _LARGEST_PIECE = 64 << 20
+_REMEMBERED = 64
+"""Names of parcels that were dropped before they were there."""
 
 
 @dataclass
 class _Parcel:
-    memory: SharedMemory = field(default_factory=SharedMemory)
+    memory: SharedMemory
     touched: float = field(default_factory=time.monotonic)
 
 
@@ -37,6 +42,9 @@ class ParcelHandlers:
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._parcels: dict[str, _Parcel] = {}
+        self._dropped: deque[str] = deque(maxlen=_REMEMBERED)
+        self._keeping = threading.Lock()
+        """Held for a moment by who adds a parcel or drops one: threads add them."""
 
     @hears(StoreRequest)
     def dist_store_request(self, asked: Asked[StoreRequest]) -> None:
@@ -44,7 +52,12 @@ class ParcelHandlers:
         piece = asked.content
         try:
             if piece.parcel not in self._parcels:
-                os.ftruncate(self._begin_parcel(piece.parcel).descriptor, piece.size)
+                if piece.offset:  # what came before it is gone
+                    asked.reply(StoreReply(None, "the parcel was dropped"))
+                    return
+                memory = _new_memory()
+                self._add(piece.parcel, memory)
+                os.ftruncate(memory.descriptor, piece.size)
             parcel = self._parcels[piece.parcel]
             parcel.touched = time.monotonic()
             for buffer in asked.buffers:
@@ -70,16 +83,35 @@ class ParcelHandlers:
     @hears(DropRequest)
     def dist_drop_request(self, asked: Asked[DropRequest]) -> None:
         """Forget a parcel; who has opened or mapped its memory still has it."""
-        self._drop(asked.content.parcel)
+        self._drop(asked.content.parcel, or_later=True)
 
-    def _begin_parcel(self, name: str) -> SharedMemory:
-        """Make room for a value; also called by the threads that pickle values."""
-        if not SharedMemory.possible:
-            raise OSError(errno.ENOTSUP, "this system has no memory that processes share")
-        parcel = self._parcels[name] = _Parcel()
+    def _keep(self, name: str, buffers: Iterable[memoryview]) -> bool:
+        """Make a parcel of a value, in another thread; false if it was dropped before that.
+
+        Raises
+        ------
+        OSError
+            If there is no memory for it.
+        """
+        # Nobody else has the memory while it is written: if it was closed meanwhile, its descriptor
+        # could be that of another file.
+        memory = _new_memory()
+        try:
+            write_shared(memory.descriptor, buffers)
+        except BaseException:
+            memory.close()
+            raise
+        with self._keeping:
+            if is_wanted := name not in self._dropped:
+                self._add(name, memory)
+        if not is_wanted:
+            memory.close()
+        return is_wanted
+
+    def _add(self, name: str, memory: SharedMemory) -> None:
+        self._parcels[name] = _Parcel(memory)
         loop = self.control_stream.io_loop
         loop.add_callback(loop.call_later, _KEPT, self._drop_if_left, name)
-        return parcel.memory
 
     def _drop_if_left(self, name: str) -> None:
         """Forget a parcel that nobody moves any more, or look again later."""
@@ -90,6 +122,16 @@ class ParcelHandlers:
             else:
                 self.control_stream.io_loop.call_later(left, self._drop_if_left, name)
 
-    def _drop(self, name: str) -> None:
-        if parcel := self._parcels.pop(name, None):
+    def _drop(self, name: str, or_later: bool = False) -> None:
+        with self._keeping:
+            parcel = self._parcels.pop(name, None)
+            if not parcel and or_later:
+                self._dropped.append(name)
+        if parcel:
             parcel.memory.close()
+
+
+def _new_memory() -> SharedMemory:
+    if not SharedMemory.possible:
+        raise OSError(errno.ENOTSUP, "this system has no memory that processes share")
+    return SharedMemory()

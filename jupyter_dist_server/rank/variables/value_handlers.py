@@ -149,7 +149,8 @@ class ValueHandlers(ParcelHandlers):
                 return msgspec.structs.replace(reply, shared=True), []
         if request.parcel and size >= PARCEL_FROM:
             with contextlib.suppress(OSError):  # no memory is left: then it is sent as one
-                write_shared(self._begin_parcel(request.parcel).descriptor, packed.buffers)
+                if not self._keep(request.parcel, packed.buffers):
+                    raise Refusal("failed", "nobody waits for it any more")
                 return msgspec.structs.replace(reply, kept=True), []
         return reply, packed.buffers
 
