@@ -194,6 +194,16 @@ def test_the_status_has_the_gpus_of_all_nodes(hosts: Hosts) -> None:
         assert "77 %" in gpus[4] and "this pool, rank 3" in gpus[4], gpus
         answer = lab.run("%%rank [3]\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
         assert "GPU 1 NVIDIA H100 80GB HBM3 of node n2" in answer["error"], answer
+        hosts.cut(2)
+        try:
+
+            def is_said() -> bool:
+                return "Node n2 has been unreachable since " in lab.ok("%dist_status")
+
+            wait_for(is_said, "the loss of the node")
+            assert is_said()  # also to who asks later, when nobody has watched its GPUs meanwhile
+        finally:
+            hosts.mend(2)
         lab.ok("%dist_shutdown")
         wait_for(lambda: samplers(hosts) == 0, "the end of the sampler")
     finally:

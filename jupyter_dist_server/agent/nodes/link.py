@@ -39,6 +39,8 @@ class NodeLink:
         self.begun = time.monotonic()
         self.missed = 0
         self.why_lost = ""
+        self.trouble = ""
+        """The same, as a sentence."""
         self.asked: deque[Client] = deque()
         """Who waits for the log of one of its ranks."""
         self.clock = ClockOffset()

@@ -149,9 +149,11 @@ class Nodes:
         """Have GPUs sampled there as those want who look at them."""
         for link in self._links:
             settings = self._gpus.settings(link.node.name)
-            if link.is_up and link.sampled != settings:
+            if (link.is_up or link.why_lost) and link.sampled != settings:
                 link.sampled = settings
                 link.send(WatchGpus(settings, [link.node.name]))
+                if settings and link.why_lost:  # that was forgotten while nobody asked
+                    self._gpus.tell(NodeGpus(link.node.name, trouble=link.trouble))
 
     def describe(self, said: DescribeLease) -> None:
         """Have the agents there say something of the pool to the users of their nodes."""
@@ -265,7 +267,7 @@ class Nodes:
         link.asked.clear()
         link.end()
         said = why.format(node=f"node {link.node.name}")
-        said = f"{said[0].upper()}{said[1:]}."
+        link.trouble = said = f"{said[0].upper()}{said[1:]}."
         self._gpus.forget(link.node.name)
         self._gpus.tell(NodeGpus(link.node.name, trouble=said))
         self._lost(reason or Reason("node_failed", said, _HINT))
