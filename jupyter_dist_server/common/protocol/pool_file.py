@@ -12,8 +12,8 @@ from .nodes import CurveKeys, PoolNode
 from .records import GpuReference, PoolRecord
 
 CONFIG = "pool.json"
-VERSION = 2
-"""Of this file and of the agent's messages; grows when another version could not read them."""
+VERSION = 3
+"""Of this file and of messages of agents and ranks; grows when another version cannot read them."""
 
 
 class OtherVersion(ValueError):
