@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -53,6 +54,8 @@ from .nodes.node_sampler import NodeSampler
 from .nodes.nodes import Nodes
 from .ranks import Ranks
 from .time_limit import TimeLimit
+
+_LOG = logging.getLogger(__name__)
 
 
 class Agent:
@@ -201,8 +204,13 @@ class Agent:
         self._describe(DescribeLease(self._name, limit.ends_by, limit.idle_since))
 
     def _describe(self, said: DescribeLease) -> None:
-        if self._lease:
-            self._lease.tell(**msgspec.structs.asdict(said))
+        try:
+            if self._lease:
+                self._lease.tell(**msgspec.structs.asdict(said))
+        except OSError as error:  # the pool does not end for what only others read
+            _LOG.warning(
+                "The lease does not say what the pool is called and when it ends: %s", error
+            )
         self._nodes.describe(said)
 
     # -- what clients command, see `CommandHandler` -----------------------------------------
