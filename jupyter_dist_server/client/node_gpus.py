@@ -35,7 +35,7 @@ class _Heard:
 
     def state(self, node: str) -> GpuState:
         if not (state := state_of(self.news)):
-            silent = f"Node {node} has not told its GPUs within {_PATIENCE:.0f} s."
+            silent = f"Node {node} did not report its GPUs within {_PATIENCE:.0f} s."
             return GpuState(Inventory(reason=self.trouble or silent))
         found = narrow(state.inventory, {} if self.visible is None else {MASK: self.visible})
         gpus = tuple(replace(gpu, node=node) for gpu in found.gpus)

@@ -83,7 +83,7 @@ def _leaseholder(
     if not words:
         foreign = [row for row in processes if (row.memory or 0) > REAL_MEMORY]
         words = [_process(row) for row in foreign]
-    nothing = "not of this pool" if gpu.node else "free"  # its leases are known on its node only
+    nothing = "unknown" if gpu.node else "free"  # its leases are known on its node only
     return "; ".join(words) or nothing
 
 
