@@ -43,7 +43,6 @@ from .wake import Wake
 
 _LOG = logging.getLogger(__name__)
 
-_ALIVE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 _READ_EVERY = 3.0
 """Seconds between two readings of NVML while processes without a lease are in the way."""
 _READ_LOST = 30.0
@@ -83,9 +82,6 @@ class Dispatcher:
 
     def run(self) -> bool:
         """Start jobs until none waits; false if the process that forks runners has ended."""
-        # To end, however that comes, closes it: that wakes whoever waits for a job, and starts
-        # another dispatcher.
-        alive = own(os.open(self._store.watched / "dispatcher", _ALIVE, 0o600))
         wake = Wake([self._store.watched, lease_folder()])
         wake.add(self._zygote.fileno())
         try:
@@ -98,7 +94,6 @@ class Dispatcher:
             self._board.close()
             self._reader.close()
             wake.close()
-            alive.close()
 
     def once(self) -> float | None:
         """Start what can be started now; return after how many seconds to look again, if so."""
@@ -229,13 +224,13 @@ class Dispatcher:
         """Write why jobs wait, where that has changed."""
         wants = {want.id: want for want in there.ordered}
         changed: dict[tuple[str, str], list[int]] = {}
+        cancelled: dict[str, list[int]] = {}
         moved = self._promise.note(there, wanted)
         for job in pending:
             if job.id in found:
                 text = found[job.id].reason, found[job.id].detail
                 if text[0] == NEVER and job.spec.kill_on_invalid_dep:
-                    told = f"{text[1]} {NOT_STARTED}"
-                    self._store.move(job, CANCELLED, reason=NEVER, detail=told, ended=time.time())
+                    cancelled.setdefault(f"{text[1]} {NOT_STARTED}", []).append(job.id)
                     continue
             elif reason := wanted.reason(wants[str(job.id)]):
                 is_head = wanted.head is not None and wanted.head.id == str(job.id)
@@ -257,6 +252,9 @@ class Dispatcher:
                 changed.setdefault(text, []).append(job.id)
         for (reason, told), ids in changed.items():
             self._store.change(ids, "state = 'PENDING'", reason=reason, detail=told)
+        for told, ids in cancelled.items():  # an array at once: a transaction waits for the disk
+            ends = {"state": CANCELLED, "reason": NEVER, "detail": told, "ended": time.time()}
+            self._store.change(ids, "state = 'PENDING'", **ends)
 
 
 def _read_again(there: Situation, wanted: Plan) -> float | None:

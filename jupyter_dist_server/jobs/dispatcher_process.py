@@ -19,6 +19,8 @@ from .store.store import Store
 
 _LOG = logging.getLogger(__name__)
 
+_ALIVE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+
 
 def main() -> None:
     """Be the dispatcher of a folder, whose lock we are given."""
@@ -41,17 +43,19 @@ def main() -> None:
     store.keep_copy()
     while lock:
         sign(lock)
-        try:
-            has_zygote = Dispatcher(store, zygote, reader).run()
-        except DistError:
-            _LOG.exception("The dispatcher ends")
-            raise
-        if not has_zygote:
-            _LOG.warning("The process that forks runners has ended; starting again")
-            os.set_inheritable(lock.fileno(), True)
-            arguments = [str(folder), str(lock.fileno())]
-            os.execv(sys.executable, [*python_command(sys.executable, __name__), *arguments])
-        lock.close()
+        # To end, however that comes, closes this file after the lock: that wakes whoever waits for
+        # a job, and starts another dispatcher.
+        with own(os.open(store.watched / "dispatcher", _ALIVE, 0o600)), lock:
+            try:
+                has_zygote = Dispatcher(store, zygote, reader).run()
+            except DistError:
+                _LOG.exception("The dispatcher ends")
+                raise
+            if not has_zygote:
+                _LOG.warning("The process that forks runners has ended; starting again")
+                os.set_inheritable(lock.fileno(), True)
+                arguments = [str(folder), str(lock.fileno())]
+                os.execv(sys.executable, [*python_command(sys.executable, __name__), *arguments])
         # Whoever submits a job now starts a dispatcher; whoever did so before saw our lock.
         if store.is_idle():
             return

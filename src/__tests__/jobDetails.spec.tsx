@@ -120,11 +120,11 @@ describe('JobDetails', () => {
   });
 
   it('shows what is known of it', async () => {
-    const first = { label: '11', name: 'prepare', type: 'afterok' };
+    const first = { label: '11', name: 'prepare', dependency: 'afterok:11' };
     const details = makeDetails(
       {
         attempts: [attempt],
-        dependencies: [{ ...first, state: 'COMPLETED' }]
+        dependencies: [{ ...first, state: 'COMPLETED', any: true }]
       },
       { state: 'FAILED', detail: 'It ended with exit code 3.' }
     );
@@ -134,6 +134,7 @@ describe('JobDetails', () => {
     expect(host.textContent).toMatch('failed: It ended with exit code 3.');
     expect(host.textContent).toMatch('python train.py');
     expect(host.textContent).toMatch('2 variables');
+    expect(host.textContent).toMatch('Waits for one of11 prepareafterok:11');
     const curves = host.querySelectorAll('.jp-dist-Curve path');
     // The load of the last reading is not known.
     expect([...curves].map(path => path.getAttribute('d'))).toEqual([

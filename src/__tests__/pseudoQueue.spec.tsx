@@ -67,7 +67,7 @@ const attempt: IAttempt = {
 };
 
 describe('a job has whole messages', () => {
-  const first = { label: '11', name: 'prepare', type: 'afterok' };
+  const first = { label: '11', name: 'prepare', dependency: 'afterok:11' };
 
   it.each([
     ['that waits', makeDetails({}, { state: 'PENDING', reason: 'Resources' })],
@@ -77,7 +77,7 @@ describe('a job has whole messages', () => {
       makeDetails(
         {
           attempts: [attempt, { ...attempt, attempt: 2, exit_signal: 9 }],
-          dependencies: [{ ...first, state: 'COMPLETED' }],
+          dependencies: [{ ...first, state: 'COMPLETED', any: true }],
           error: '/work/jdist-12.err',
           notebook: '/work/train.ipynb'
         },

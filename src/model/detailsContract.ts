@@ -75,8 +75,10 @@ export interface IDependency {
   label: string;
   name: string;
   state: JobState;
-  /** `afterok` and so on. */
-  type: string;
+  /** As the option has it: `afterok:12`, `after:12+5`. */
+  dependency: string;
+  /** Whether one of them all is enough. */
+  any: boolean;
 }
 
 /** Whole lines of what a job has printed. */

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
+from jupyter_dist_server.jobs.dispatcher import Dispatcher
 from jupyter_dist_server.jobs.schedule.eligible import Obstacle, obstacles
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import CANCELLED, COMPLETED, FAILED, PENDING, RUNNING
+from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_folder import store_folder
+from jupyter_dist_server.jobs.submit.submission import read_dependencies
 
 from ..waiting import wait_for
 from .queue_driver import Queue
@@ -79,6 +86,41 @@ def test_what_cannot_be_any_more_is_cancelled_if_asked(queue: Queue, option: str
     assert job["detail"].endswith(f"job {bad} is FAILED. Cancelled before it started.")
     wait_for(lambda: queue.show(waits)["reason"] == "DependencyNeverSatisfied", "the reason")
     assert queue.show(waits)["state"] == PENDING
+
+
+def test_an_array_that_cannot_be_any_more_is_cancelled_at_once(queue: Queue) -> None:
+    no_zygote: Any = None
+    spec = Spec(argv=["true"], cwd="/", kill_on_invalid_dep=True)
+    tasks = [Job(params={}, name="a", spec=spec, task=task) for task in range(1000)]
+    with closing(Store(store_folder())) as store:
+        store.submit([Job(params={}, name="b", spec=SPEC)], "one")
+        store.change([1], state=CANCELLED, ended=1.0)
+        ids = store.submit(tasks, "two", dependencies=[(1, "afterok")], is_array=True)
+        dispatcher = Dispatcher(store, no_zygote, GpuReader())
+        statements: list[str] = []
+        store._db.set_trace_callback(statements.append)
+        try:
+            while store.pending():
+                dispatcher.once()
+        finally:
+            dispatcher._board.close()
+            dispatcher._reader.close()
+        assert statements.count("COMMIT") <= 2, "those looked at first, and all others"
+        told = "afterok:1: job 1 is CANCELLED. Cancelled before it started."
+        for job in map(store.get, ids):
+            assert (job.state, job.reason) == (CANCELLED, "DependencyNeverSatisfied")
+            assert job.detail == told and job.ended
+
+
+def test_a_question_mark_in_a_pattern_of_names(queue: Queue) -> None:
+    for name in ("run1", "run2", "other"):
+        queue.submit("-H", "-J", name, "true")
+    with closing(Store(store_folder())) as store:
+        every = [(1, "afterok"), (2, "afterok")]
+        assert read_dependencies("afterok:run?", store) == (every, False)
+        assert read_dependencies("singleton,afterok:run?", store) == (every, True)
+        any_of = [(1, "?afterok"), (2, "?afterok"), (3, "?after+5")]
+        assert read_dependencies("afterok:run??after:other+5", store) == (any_of, False)
 
 
 def test_a_delay_is_waited_for(queue: Queue) -> None:

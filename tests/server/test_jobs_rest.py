@@ -172,9 +172,14 @@ def test_the_page_of_a_job(client: Client) -> None:
     label = submit(client, "python", "-c", code, dependency=f"afterany:{first}", env=["SECRET=x"])
     follow(client, label)
     told = client.get(f"jobs/{label}/details")
-    assert told["dependencies"] == [
-        {"label": first, "name": "first", "state": "COMPLETED", "type": "afterany"}
-    ]
+    (upon,) = told["dependencies"]
+    assert (upon["label"], upon["name"], upon["state"]) == (first, "first", "COMPLETED")
+    assert (upon["dependency"], upon["any"]) == (f"afterany:{first}", False)
+    either = [f"after:{first}+5", f"afterok:{first}"]
+    other = submit(client, "true", dependency="?".join(either), hold=True)
+    upon = client.get(f"jobs/{other}/details")["dependencies"]
+    assert [(one["dependency"], one["any"]) for one in upon] == [(one, True) for one in either]
+    client.call("DELETE", f"jobs/{other}")
     assert told["request"] == {
         "command": ["python", "-c", code],
         "chdir": told["job"]["spec"]["cwd"],

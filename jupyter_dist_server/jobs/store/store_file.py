@@ -51,7 +51,9 @@ CREATE TABLE attempts (
   PRIMARY KEY (job, attempt)
 ) WITHOUT ROWID;
 """
-_STEPS = (_QUEUE, _ATTEMPTS)
+_ANY = ""
+"""Types of dependencies that begin with ``?``, which older versions take for ``afternotok``."""
+_STEPS = (_QUEUE, _ATTEMPTS, _ANY)
 _LIMIT = 30.0
 """Seconds for which other writers are waited for; a change takes some milliseconds."""
 _SUSPECTED = "suspected"

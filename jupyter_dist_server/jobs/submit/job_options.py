@@ -49,7 +49,8 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("when it starts").add_argument
     add("--begin", metavar="WHEN", help="not before: now+2hours, 18:30, 2026-03-01T06:00")
     add("-d", "--dependency", metavar="LIST", help="afterok:12,afterany:13:14, singleton")
-    add("--kill-on-invalid-dep", choices=("yes", "no"), help="cancel it if that cannot be; or wait")
+    told = "cancel the job if its dependency can never be satisfied (default: no)"
+    add("--kill-on-invalid-dep", choices=("yes", "no"), help=told)
     add("--priority", type=int, help="higher starts first among your jobs; default 0")
     add("-H", "--hold", action="store_true", default=None, help="wait until “jdist release”")
     add("-a", "--array", metavar="TASKS", help="one job for each number: 0-9, 1,3,5, 0-99%%4")

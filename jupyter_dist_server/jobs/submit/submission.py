@@ -20,6 +20,8 @@ MOST = 100_000
 """Jobs that one submission can have."""
 TYPES = ("after", "afterany", "afternotok", "afterok", "singleton")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+_OR = re.compile(r"\?(?=after|singleton)")
+"""Other question marks belong to patterns of names."""
 _DELAYED = re.compile(r"(.+)(\+\d{1,6})", re.ASCII)
 """A job and minutes."""
 _ARRAY = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
@@ -103,8 +105,8 @@ def read_array(text: str) -> tuple[list[int], int | None]:
 def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], bool]:
     """Return the jobs of ``afterok:12:13,afterany:14``, and whether ``singleton`` is among them.
 
-    ``after:12+5`` is five minutes after the start of job 12; with ``?`` between them, one of them
-    is enough.
+    ``after:12+5`` is five minutes after the start of job 12; with ``?`` before each further type,
+    one of them is enough.
 
     Raises
     ------
@@ -113,8 +115,9 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
     """
     found: list[tuple[int, str]] = []
     singleton = False
-    any_of = ANY if ANY in text else ""
-    for part in filter(None, text.split(any_of or ",")):
+    parts = _OR.split(text)
+    any_of = ANY if len(parts) > 1 else ""
+    for part in filter(None, parts if any_of else text.split(",")):
         kind, *labels = part.split(":")
         is_alone = kind == "singleton" and not any_of
         if kind not in TYPES or (not labels) != is_alone:

@@ -13,7 +13,7 @@ from ...common.errors import DistError
 from ...jobs.command import job_command, log_paths, output_notebook
 from ...jobs.control import check_one
 from ...jobs.logs.line_reader import LineReader
-from ...jobs.schedule.eligible import ANY
+from ...jobs.schedule.eligible import ANY, write_dependency
 from ...jobs.store.job import Job
 from ...jobs.store.store import Store
 from ...jobs.submit.like import request_like
@@ -42,7 +42,8 @@ def _details(store: Store, job: Job, root: str) -> str:
             "label": other.label,
             "name": other.name,
             "state": other.state,
-            "type": kind.removeprefix(ANY),
+            "dependency": write_dependency(kind, other.label),
+            "any": kind.startswith(ANY),
         }
         for other, kind in store.upon(job.id)
     ]

@@ -45,7 +45,13 @@ export function Facts(props: DetailsProps): JSX.Element {
       </Fact>
       <Fact name={trans.__('Submitted')}>{moment(job.submitted)}</Fact>
       {dependencies.length > 0 && (
-        <Fact name={trans.__('Waits for')}>
+        <Fact
+          name={
+            dependencies.some(({ any }) => any)
+              ? trans.__('Waits for one of')
+              : trans.__('Waits for')
+          }
+        >
           <Dependencies {...props} />
         </Fact>
       )}
@@ -95,8 +101,8 @@ function Dependencies(props: DetailsProps): JSX.Element {
   const { details, commands } = props;
   return (
     <ul>
-      {details.dependencies.map(({ label, name, state, type }) => (
-        <li key={`${label} ${type}`}>
+      {details.dependencies.map(({ label, name, state, dependency }) => (
+        <li key={dependency}>
           <button
             type="button"
             className="jp-dist-Link"
@@ -106,7 +112,9 @@ function Dependencies(props: DetailsProps): JSX.Element {
           >
             {nameJob(label, name)}
           </button>
-          <span className="jp-dist-quiet">{joinFacts([type, state])}</span>
+          <span className="jp-dist-quiet">
+            {joinFacts([dependency, state])}
+          </span>
         </li>
       ))}
     </ul>
