@@ -173,9 +173,8 @@ def test_what_cannot_be_is_said(hosts: Hosts) -> None:
         assert not hosts.folders(1) and not hosts.folders(2)
         lab.begin("%dist_init --nodes 2 -n 4")
         # Of a rank that is stopped while it starts, nothing is heard; then its agent is killed.
-        wait_for(lambda: hosts.processes(2, "dist-rank-3"), "the start of a rank")
-        (rank,) = hosts.processes(2, "dist-rank-3")
-        (agent,) = hosts.processes(2, "dist-agent")
+        (agent,) = wait_for(lambda: hosts.processes(2, "dist-agent"), "the agent")
+        rank, *_ = wait_for(agent.children, "the first moment of a rank")
         rank.suspend()
         agent.kill()
         assert "The agent on node n2 ended." in lab.end()["error"]
