@@ -6,7 +6,8 @@ import React, { act } from 'react';
 import type { IInLine, IOffer } from '../model/contract';
 import type { IAttempt } from '../model/detailsContract';
 import { draftOf } from '../model/jobDraft';
-import type { IJobRequest } from '../model/submitContract';
+import { ApiError } from '../model/client';
+import type { IJobRequest, ISubmitSchema } from '../model/submitContract';
 import type { IPanelServices } from '../panel/services';
 import {
   VariablesSection,
@@ -142,14 +143,35 @@ describe('a submission has whole messages', () => {
     expectWhole(textsIn(host));
   });
 
-  it('in its dialog', async () => {
-    const asked = askForJobs({
-      ...{ requests, schema: SCHEMA, gpus: makeInventory().gpus },
+  const ask = (schema: Promise<ISubmitSchema>) =>
+    askForJobs({
+      ...{ requests, schema, gpus: makeInventory().gpus },
       request: { command: ['true'] },
       insert: { label: pseudo.__('Insert'), execute: () => {} },
       trans: pseudo
     });
-    await until(() => (dialog()?.textContent ?? '').includes('⟦'));
+  const said = (text: string) =>
+    until(() => (dialog()?.textContent ?? '').includes(text));
+
+  it('in its dialog, before and after its form has come', async () => {
+    let come: (schema: ISubmitSchema) => void = () => {};
+    const asked = ask(new Promise(resolve => (come = resolve)));
+    await said('⟦Loading the form…⟧');
+    expectWhole(textsIn(dialog()!));
+    come(SCHEMA);
+    await said('⟦More options⟧');
+    expectWhole(textsIn(dialog()!));
+    dialog()!.querySelector<HTMLElement>('.jp-mod-reject')!.click();
+    expect(await asked).toBeNull();
+  });
+
+  it('in its dialog, if the form does not come', async () => {
+    const error = new ApiError(
+      { code: 'x', message: '⟦No.⟧', hint: '⟦Look.⟧' },
+      500
+    );
+    const asked = ask(Promise.reject(error));
+    await said('⟦No.⟧⟦Look.⟧');
     expectWhole(textsIn(dialog()!));
     dialog()!.querySelector<HTMLElement>('.jp-mod-reject')!.click();
     expect(await asked).toBeNull();

@@ -71,11 +71,12 @@ describe('QueueModel', () => {
       makeJob({ ended: now })
     ];
     answer('GET jobs', { jobs, count: 3 });
-    server.push({ type: 'jobs', seq: 7, events: [] });
+    server.push({ type: 'jobs', seq: 7, events: [], pending: 0 });
     await until(() => queue.rows?.length === 0);
     expect(queue.ended).toEqual([jobs[2], jobs[0]]);
     // A reason has changed: no job has ended since.
-    server.push({ type: 'jobs', seq: 7, events: [] });
+    server.push({ type: 'jobs', seq: 7, events: [], pending: 3 });
+    await until(() => queue.pending === 3);
     await until(() => countOf('queue') === 3);
     expect(countOf('jobs')).toBe(2);
   });
@@ -137,7 +138,7 @@ describe('QueueModel', () => {
       ...{ seq: 1, job: 1, label: '1', name: '', at: now },
       ...{ state: 'RUNNING', was: 'PENDING', reason: '' }
     };
-    server.push({ type: 'jobs', seq: 1, events: [event] });
+    server.push({ type: 'jobs', seq: 1, events: [event], pending: 0 });
     await until(() => happened.mock.calls.length > 0);
     expect(server.asked).toEqual([{ watch: ['jobs'] }]);
     expect(asked()).toHaveLength(before);

@@ -159,6 +159,7 @@ export class FakeQueue implements IQueueModel {
   readonly happened = new Signal<this, readonly IJobEvent[]>(this);
   rows: IQueueModel['rows'] = null;
   ended: IQueueModel['ended'] = null;
+  pending = 0;
   error: IQueueModel['error'] = null;
   actionError: IQueueModel['actionError'] = null;
   readonly watched: QueuePart[] = [];

@@ -14,7 +14,8 @@ import {
   makeTelemetry,
   makeUsage
 } from './gpuSamples';
-import { FakeQueue, makeRow } from './queueSamples';
+import { CommandIDs } from '../model/tokens';
+import { FakeQueue } from './queueSamples';
 import { emitChanged, makeModel, makePool, makeRank, until } from './samples';
 
 const GB = 2 ** 30;
@@ -86,7 +87,7 @@ describe('StatusItem', () => {
   let queue: FakeQueue;
   let model: ReturnType<typeof makeModel>;
   let item: StatusItem;
-  const open = jest.fn();
+  const execute = jest.fn();
 
   function show(changes: Partial<typeof model>): void {
     Object.assign(model, changes);
@@ -97,7 +98,7 @@ describe('StatusItem', () => {
     stream = new FakeStream();
     queue = new FakeQueue();
     model = makeModel({ telemetry: new Telemetry(stream), queue });
-    item = new StatusItem(model, model, open, trans);
+    item = new StatusItem(model, model, execute, trans);
     // As the status bar does.
     const follow = () => item.setHidden(!item.isActive);
     item.activeChanged.connect(follow);
@@ -128,17 +129,34 @@ describe('StatusItem', () => {
       pools: { p1: [makeUsage(0), makeUsage(1)] }
     });
     await until(() => button()?.textContent === '2 ranks · CPU 50 % · 2.0 GiB');
-    queue.tell({ rows: [makeRow(), makeRow({ priority: null })] });
+    queue.tell({ pending: 1 });
     await until(
       () => button()?.textContent?.endsWith(' · 1 job waits') ?? false
     );
     button()?.click();
-    expect(open).toHaveBeenCalled();
+    expect(execute).toHaveBeenCalledWith(CommandIDs.openPanel);
 
     show({ connection: { state: 'stale', since: 0 } });
     await until(() => button()?.textContent === '2 ranks · connection lost');
     show({ pool: null });
     expect(stream.watched.at(-1)).toEqual([]);
+  });
+
+  it('counts own jobs that wait without a pool too, and reads no rows for it', async () => {
+    expect(queue.watched).toEqual(['ends']);
+    queue.tell({ pending: 2 });
+    expect(item.isActive).toBe(true);
+    await until(() => button()?.textContent === '2 jobs wait');
+    button()?.click();
+    expect(execute).toHaveBeenCalledWith(CommandIDs.showQueue);
+    queue.tell({ pending: 1 });
+    await until(() => button()?.textContent === '1 job waits');
+    show({ connection: { state: 'stale', since: 0 } });
+    expect(item.isActive).toBe(false);
+    show({ connection: { state: 'live' } });
+    queue.tell({ pending: 0 });
+    expect(item.isActive).toBe(false);
+    item.dispose();
     expect(queue.watched).toEqual([]);
   });
 

@@ -3,7 +3,6 @@ import type { ISignal } from '@lumino/signaling';
 
 import type { Client } from './client';
 import type { IApiError } from './contract';
-import { isOwnJob } from './queueContract';
 import type { IJob, IJobEvent, IQueueRow, JobAction } from './queueContract';
 
 /**
@@ -18,6 +17,8 @@ export interface IQueueModel {
   readonly rows: readonly IQueueRow[] | null;
   /** Own jobs that ended within a day, the newest end first; null until they are known. */
   readonly ended: readonly IJob[] | null;
+  /** How many own jobs have not started, as far as is known while somebody watches. */
+  readonly pending: number;
   /** Why the queue could not be read. */
   readonly error: IApiError | null;
   /** What went wrong with the last action. */
@@ -44,9 +45,3 @@ export type JobRequests = Pick<
   Client,
   'submitSchema' | 'planJobs' | 'submitJobs' | 'jobDetails' | 'jobLines'
 >;
-
-/** Jobs of this user that have not started. */
-export function countOwnWaiting({ rows }: IQueueModel): number {
-  const waits = (row: IQueueRow) => isOwnJob(row) && row.state === 'PENDING';
-  return rows?.filter(waits).length ?? 0;
-}

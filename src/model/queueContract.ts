@@ -100,6 +100,8 @@ export interface IJobsMessage {
   /** The number of the newest event. */
   seq: number;
   events: IJobEvent[];
+  /** How many own jobs wait. */
+  pending: number;
 }
 
 /** What can be done with jobs. */

@@ -60,6 +60,10 @@ export class QueueModel implements IQueueModel {
     return this._ended;
   }
 
+  get pending(): number {
+    return this._pending;
+  }
+
   get error(): IApiError | null {
     return this._error;
   }
@@ -201,6 +205,9 @@ export class QueueModel implements IQueueModel {
       case 'jobs':
         this._areEndsOld ||= message.seq !== this._seq;
         this._seq = message.seq;
+        this._pending = message.pending;
+        // Although a hidden page reads nothing.
+        this._changed.emit();
         void this._read();
         if (message.events.length) {
           this._happened.emit(message.events);
@@ -235,6 +242,7 @@ export class QueueModel implements IQueueModel {
   private _topic: IDisposable | null = null;
   private _rows: readonly IQueueRow[] | null = null;
   private _ended: readonly IJob[] | null = null;
+  private _pending = 0;
   private _error: IApiError | null = null;
   private _actionError: IApiError | null = null;
   /** The number of the newest event that we know of. */

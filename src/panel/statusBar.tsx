@@ -6,14 +6,14 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator } from '@jupyterlab/translation';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
-import { DisposableSet } from '@lumino/disposable';
+import type { IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import React from 'react';
 
 import type { IPool } from '../model/contract';
-import { countOwnWaiting } from '../model/queue';
+import type { IQueueModel } from '../model/queue';
 import {
   CommandIDs,
   ICurrentNotebook,
@@ -34,7 +34,8 @@ import { sayNotedWait, sayNotedWaitShortly } from '../words/waitWords';
  */
 export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-dist-server:status-bar',
-  description: 'Shows the ranks of the current notebook in the status bar.',
+  description:
+    'Shows the ranks of the current notebook, and how many jobs wait, in the status bar.',
   autoStart: true,
   requires: [IPoolsModel, ICurrentNotebook, ITranslator],
   optional: [IStatusBar],
@@ -51,7 +52,7 @@ export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
     const item = new StatusItem(
       model,
       current,
-      () => void commands.execute(CommandIDs.openPanel),
+      command => void commands.execute(command),
       translator.load(TRANSLATION_DOMAIN)
     );
     statusBar.registerStatusItem('jupyter-dist-server:ranks', {
@@ -65,28 +66,31 @@ export const statusBarPlugin: JupyterFrontEndPlugin<void> = {
 };
 
 /**
- * The current notebook's pool in the status bar: `4 ranks · 82 % · 31/80 GiB`, and `2 jobs wait`.
+ * The current notebook's pool in the status bar: `4 ranks · 82 % · 31/80 GiB`, and `2 jobs wait`, which
+ * shows without a pool too.
  */
 export class StatusItem extends ReactWidget {
   constructor(
     private readonly _model: IPoolsModel,
     private readonly _current: ICurrentNotebook,
-    private readonly _open: () => void,
+    private readonly _execute: (command: string) => void,
     private readonly _trans: TranslationBundle
   ) {
     super();
     this.addClass('jp-dist-StatusItem');
     _current.changed.connect(this._onChanged, this);
+    const { queue } = _model;
+    // Not more of it, whose rows cost the server a process that reads NVML.
+    this._counting = queue.watch('ends');
+    queue.changed.connect(this._onCount, this);
   }
 
   /** Whether there is something to show. */
   get isActive(): boolean {
-    const { connection } = this._model;
-    const { pool } = this._current;
+    const { connection, queue } = this._model;
     return (
-      pool !== null &&
-      (connection.state === 'live' || connection.state === 'stale') &&
-      poolState(pool, this._trans) !== null
+      this._shownPool !== null ||
+      (connection.state === 'live' && queue.pending > 0)
     );
   }
 
@@ -98,18 +102,28 @@ export class StatusItem extends ReactWidget {
   dispose(): void {
     this._watching?.dispose();
     this._watching = null;
+    this._counting.dispose();
     super.dispose();
   }
 
   protected render(): JSX.Element | null {
-    const { pool } = this._current;
-    return pool && this.isActive ? (
+    const pool = this._shownPool;
+    const trans = this._trans;
+    return pool ? (
       <StatusText
         pool={pool}
         model={this._model}
-        open={this._open}
-        trans={this._trans}
+        open={() => this._execute(CommandIDs.openPanel)}
+        trans={trans}
       />
+    ) : this.isActive ? (
+      <button
+        type="button"
+        title={trans.__('Click to show the queue.')}
+        onClick={() => this._execute(CommandIDs.showQueue)}
+      >
+        {countWaiting(this._model.queue, trans)}
+      </button>
     ) : null;
   }
 
@@ -123,6 +137,24 @@ export class StatusItem extends ReactWidget {
     super.onBeforeHide(msg);
   }
 
+  /** The pool of the current notebook, if there is something to say of it. */
+  private get _shownPool(): IPool | null {
+    const { state } = this._model.connection;
+    const { pool } = this._current;
+    return pool &&
+      (state === 'live' || state === 'stale') &&
+      poolState(pool, this._trans)
+      ? pool
+      : null;
+  }
+
+  private _onCount({ pending }: IQueueModel): void {
+    if (pending !== this._count) {
+      this._count = pending;
+      this._onChanged();
+    }
+  }
+
   private _onChanged(): void {
     this._activeChanged.emit();
     this.update();
@@ -131,14 +163,10 @@ export class StatusItem extends ReactWidget {
 
   /** Readings cost the server something: they are asked for while they can be seen. */
   private _follow(isVisible: boolean): void {
-    const { telemetry, queue } = this._model;
+    const { telemetry } = this._model;
     const { pool } = this._current;
     if (isVisible && pool?.state === 'RUNNING') {
-      if (!this._watching) {
-        this._watching = new DisposableSet();
-        this._watching.add(telemetry.watch('gpus'));
-        this._watching.add(queue.watch('all'));
-      }
+      this._watching ??= telemetry.watch('gpus');
     } else {
       this._watching?.dispose();
       this._watching = null;
@@ -146,7 +174,9 @@ export class StatusItem extends ReactWidget {
   }
 
   private readonly _activeChanged = new Signal<this, void>(this);
-  private _watching: DisposableSet | null = null;
+  private readonly _counting: IDisposable;
+  private _count = 0;
+  private _watching: IDisposable | null = null;
 }
 
 interface IStatusTextProps {
@@ -177,11 +207,8 @@ function StatusText(props: IStatusTextProps): JSX.Element {
         : '';
   // While it waits for GPUs, the number may be open.
   const ranks = pool.world_size ? countRanks(pool.world_size, trans) : '';
-  const waiting = useModel(model.queue, countOwnWaiting);
-  const jobs =
-    !isStale &&
-    waiting > 0 &&
-    trans._n('%1 job waits', '%1 jobs wait', waiting);
+  const waiting = useModel(model.queue, queue => countWaiting(queue, trans));
+  const jobs = !isStale && waiting;
   const text = joinFacts([ranks, news, load, jobs]);
   return (
     <>
@@ -202,6 +229,14 @@ function StatusText(props: IStatusTextProps): JSX.Element {
       </span>
     </>
   );
+}
+
+/** How many own jobs wait; nothing if none does. */
+function countWaiting(
+  { pending }: IQueueModel,
+  trans: TranslationBundle
+): string {
+  return pending > 0 ? trans._n('%1 job waits', '%1 jobs wait', pending) : '';
 }
 
 /** What the numbers are, and what a click does. */

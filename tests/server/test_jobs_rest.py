@@ -297,3 +297,16 @@ async def test_the_stream_tells_what_happens_to_jobs(client: Client) -> None:
     assert [one["state"] for one in events] == ["PENDING", "CONFIGURING", "RUNNING", "COMPLETED"]
     assert events[0]["seq"] > first["seq"]
     stream.close()
+
+
+async def test_the_stream_counts_the_jobs_that_wait(client: Client) -> None:
+    before = submit(client, "true", hold=True)
+    stream = await connect(client)
+    await stream.write_message(json.dumps({"watch": ["jobs"]}))
+    first = (await read_until(stream, lambda frame: frame["type"] == "jobs"))[-1]
+    submit(client, "echo", "{seed}", hold=True, param=["seed=1,2"])
+    more = first["pending"] + 2
+    await read_until(stream, lambda frame: frame.get("pending") == more)
+    client.call("DELETE", f"jobs/{before}")
+    await read_until(stream, lambda frame: frame.get("pending") == more - 1)
+    stream.close()

@@ -104,6 +104,9 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
     await expect(row(finetune)).toContainText(/Waits for GPUs.*#1/);
     await expect(row(evaluate)).toContainText(/Waits.*#2/);
     await expect(panel.root).toContainText('1 running · 2 waiting');
+    // No notebook is open: the count needs no pool.
+    await page.getByRole('button', { name: '2 jobs wait' }).click();
+    await expect(section).toBeVisible();
     await expect(
       notice(`Job ${failed} preprocess failed: It ended with exit code 1.`)
     ).toBeVisible();

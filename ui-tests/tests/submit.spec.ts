@@ -112,3 +112,34 @@ test('jobs are submitted by a dialog, also from files', async ({
     expect(path).toContain('train.sh');
   });
 });
+
+test('the dialog opens before its form has come, and what it holds goes into the notebook as a command', async ({
+  page,
+  notebooks
+}) => {
+  const dialog = page.getByRole('dialog');
+  const command = dialog.getByRole('textbox', { name: 'Command', exact: true });
+  await notebooks.open('typed.ipynb', ['x = 1']);
+  const cell = page.locator('.jp-Notebook .cm-content').first();
+  await cell.click();
+  let come = () => {};
+  const late = new Promise<void>(resolve => (come = resolve));
+  await page.route('**/submit-schema*', async route => {
+    await late;
+    await route.continue();
+  });
+  await page.evaluate(
+    () => void window.jupyterapp.commands.execute('jupyter-dist:submit-job')
+  );
+  await expect(dialog.getByRole('status')).toHaveText('Loading the form…');
+  await page.keyboard.type('sleep');
+  come();
+  await expect(command).toBeFocused();
+  await page.keyboard.type('true');
+  await expect(command).toHaveValue('true');
+  await dialog.getByRole('button', { name: 'Insert as Command' }).click();
+  await expect(dialog).toBeHidden();
+  await expect(cell).toHaveText('x = 1');
+  const inserted = page.locator('.jp-Notebook .cm-content').last();
+  await expect(inserted).toContainText(/%%bash\s*jdist submit .*true/);
+});

@@ -105,6 +105,10 @@ class StoreReader(StoreFile):
         """Return the number of the newest change of state."""
         return int(self.read("SELECT ifnull(max(seq), 0) FROM events")[0][0])
 
+    def count_pending(self) -> int:
+        """Return how many jobs wait, held ones among them; without reading them."""
+        return int(self.read("SELECT count(*) FROM jobs WHERE state = 'PENDING'")[0][0])
+
     def usage(self, job: Job) -> dict[str, GpuUsage]:
         """Return what was seen of a job's GPUs in its present attempt, by UUID."""
         rows = self.read(

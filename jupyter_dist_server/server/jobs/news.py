@@ -10,7 +10,6 @@ import msgspec
 
 from ...common.errors import DistError
 from ...jobs.store.attempt import Event
-from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
 from .job_feed import JobFeed
 from .job_handler import in_store
@@ -53,21 +52,26 @@ class JobNews:
     async def _take(self) -> list[bytes]:
         if self._seen is None:
             self._seen = 0
-            self._seen = await in_store(Store.last_event)
+            seen, pending = await in_store(
+                lambda store: (store.last_event(), store.count_pending())
+            )
+            self._seen = seen
             if self._closed:
                 return []
             self._watch.enter_context(self._feed.watch(store_folder() / "running", self._on_change))
             self._on_change()  # what came before we watched
-            return [_frame(self._seen, [])]
+            return [_frame(seen, [], pending)]
         if not self._changed:
             return []
         self._changed, seen = False, self._seen
-        events = await in_store(lambda store: store.events(seen, _MOST))
+        events, pending = await in_store(
+            lambda store: (store.events(seen, _MOST), store.count_pending())
+        )
         if len(events) == _MOST:
             self._on_change()
         if events:
             self._seen = events[-1].seq
-        return [_frame(self._seen, events)]
+        return [_frame(self._seen, events, pending)]
 
     def close(self) -> None:
         """Follow nothing any more."""
@@ -75,5 +79,6 @@ class JobNews:
         self._watch.close()
 
 
-def _frame(seq: int, events: list[Event]) -> bytes:
-    return msgspec.json.encode({"type": "jobs", "seq": seq, "events": events})
+def _frame(seq: int, events: list[Event], pending: int) -> bytes:
+    told = {"type": "jobs", "seq": seq, "events": events, "pending": pending}
+    return msgspec.json.encode(told)

@@ -2,18 +2,13 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import {
-  Clipboard,
-  ICommandPalette,
-  Notification,
-  showErrorMessage
-} from '@jupyterlab/apputils';
+import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ITranslator } from '@jupyterlab/translation';
 
 import type { IJobs } from '../../model/queueContract';
-import type { IJobRequest } from '../../model/submitContract';
+import type { IJobRequest, ISubmitSchema } from '../../model/submitContract';
 import {
   CommandIDs,
   ICurrentNotebook,
@@ -79,40 +74,32 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
           chdir: contents.localPath(browser?.model.path ?? '')
         };
         const gpus = model.gpus?.gpus ?? [];
-        try {
-          const schema = await requests.submitSchema();
-          const folder = current.notebook
-            ? PathExt.dirname(contents.localPath(current.notebook.path))
-            : null;
-          const insert = {
-            label:
-              folder === null
-                ? trans.__('Copy as Command')
-                : trans.__('Insert as Command'),
-            execute: (request: IJobRequest) => {
-              const source = jobCommand(request, schema, folder ?? '');
-              if (folder === null) {
-                Clipboard.copyToSystem(source);
-              } else {
-                // In a line with an exclamation mark, IPython would fill in what is in braces.
-                void commands.execute(CommandIDs.insertCode, {
-                  source: `%%bash\n${source}`
-                });
-              }
+        const folder = current.notebook
+          ? PathExt.dirname(contents.localPath(current.notebook.path))
+          : null;
+        const insert = {
+          label:
+            folder === null
+              ? trans.__('Copy as Command')
+              : trans.__('Insert as Command'),
+          execute: (request: IJobRequest, schema: ISubmitSchema) => {
+            const source = jobCommand(request, schema, folder ?? '');
+            if (folder === null) {
+              Clipboard.copyToSystem(source);
+            } else {
+              // In a line with an exclamation mark, IPython would fill in what is in braces.
+              void commands.execute(CommandIDs.insertCode, {
+                source: `%%bash\n${source}`
+              });
             }
-          };
-          const jobs = await askForJobs({
-            ...{ schema, request, gpus, requests, insert, trans }
-          });
-          if (jobs) {
-            tell(jobs);
           }
-        } catch (error) {
-          // Menus and the palette would say nothing.
-          await showErrorMessage(
-            trans.__('The job could not be submitted'),
-            error instanceof Error ? error : String(error)
-          );
+        };
+        const schema = requests.submitSchema();
+        const jobs = await askForJobs({
+          ...{ schema, request, gpus, requests, insert, trans }
+        });
+        if (jobs) {
+          tell(jobs);
         }
       }
     });

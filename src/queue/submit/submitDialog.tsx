@@ -1,25 +1,31 @@
 import { Dialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
+import type { Message } from '@lumino/messaging';
 import React from 'react';
 
 import { ApiError } from '../../model/client';
 import type { IApiError } from '../../model/contract';
 import type { IGpu } from '../../model/gpuContract';
 import { draftOf } from '../../model/jobDraft';
+import type { IJobDraft } from '../../model/jobDraft';
 import type { JobRequests } from '../../model/queue';
 import type { IJobs } from '../../model/queueContract';
 import type { IJobRequest, ISubmitSchema } from '../../model/submitContract';
-import { SubmitForm } from './submitForm';
+import { Refusal, SubmitForm } from './submitForm';
 
 export interface ISubmitDialogOptions {
-  schema: ISubmitSchema;
+  /** The form's fields; the dialog opens before they come. */
+  schema: Promise<ISubmitSchema>;
   /** What the form begins with. */
   request: IJobRequest;
   gpus: readonly IGpu[];
   requests: JobRequests;
   /** What the second button does with what was typed. */
-  insert: { label: string; execute: (request: IJobRequest) => void };
+  insert: {
+    label: string;
+    execute: (request: IJobRequest, schema: ISubmitSchema) => void;
+  };
   trans: TranslationBundle;
 }
 
@@ -42,38 +48,62 @@ export async function askForJobs(
 class SubmitBody extends ReactWidget {
   constructor(private readonly _options: ISubmitDialogOptions) {
     super();
-    this._draft = draftOf(_options.schema, _options.request);
+    const draw = (changes: Partial<SubmitBody>) => {
+      Object.assign(this, changes);
+      if (!this.isDisposed) {
+        this.update();
+      }
+    };
+    _options.schema.then(
+      schema => draw({ schema }),
+      (refusal: IApiError) => draw({ refusal })
+    );
   }
+
+  /** Null while it is on its way. */
+  schema: ISubmitSchema | null = null;
+  refusal: IApiError | null = null;
 
   /** What has been typed; null where something in it is wrong. */
   request: IJobRequest | null = null;
 
   refuse(error: IApiError | null): void {
-    this._refusal = error;
+    this.refusal = error;
     this.update();
   }
 
   protected render(): JSX.Element {
-    const { schema, gpus, requests, trans } = this._options;
+    const { schema, refusal } = this;
+    const { gpus, request, requests, trans } = this._options;
+    if (schema) {
+      this._draft ??= draftOf(schema, request);
+      return (
+        <SubmitForm
+          {...{ schema, gpus, requests, refusal, trans }}
+          draft={this._draft}
+          onChange={this._onChange}
+        />
+      );
+    }
     return (
-      <SubmitForm
-        {...{ schema, gpus, requests, trans }}
-        draft={this._draft}
-        refusal={this._refusal}
-        onChange={this._onChange}
-      />
+      <div className="jp-dist-SubmitForm" role="status" aria-busy={!refusal}>
+        {refusal ? (
+          <Refusal error={refusal} />
+        ) : (
+          <p className="jp-dist-quiet">{trans.__('Loading the form…')}</p>
+        )}
+      </div>
     );
   }
 
   private readonly _onChange = (request: IJobRequest | null): void => {
     this.request = request;
-    if (this._refusal) {
+    if (this.refusal) {
       this.refuse(null);
     }
   };
 
-  private readonly _draft;
-  private _refusal: IApiError | null = null;
+  private _draft: IJobDraft | null = null;
 }
 
 /** A dialog that stays open while the server refuses what was typed. */
@@ -100,6 +130,7 @@ class SubmitDialog extends Dialog<unknown> {
       ]
     });
     this.addClass('jp-dist-SubmitDialog');
+    this.node.tabIndex = -1;
   }
 
   submitted: IJobs | null = null;
@@ -117,12 +148,18 @@ class SubmitDialog extends Dialog<unknown> {
     }
   }
 
+  protected onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    // What is typed before the form has come goes to no notebook.
+    this.node.focus();
+  }
+
   resolve(index = SUBMIT): void {
-    const { request } = this._form;
+    const { request, schema } = this._form;
     if (index === CANCEL) {
       super.resolve(index);
-    } else if (request && index === INSERT) {
-      this._options.insert.execute(request);
+    } else if (request && schema && index === INSERT) {
+      this._options.insert.execute(request, schema);
       super.resolve(index);
     } else if (request && !this._isBusy) {
       void this._submit(request);

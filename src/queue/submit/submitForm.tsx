@@ -171,10 +171,7 @@ function Outlook(props: IOutlookProps): JSX.Element {
   return (
     <div className="jp-dist-Outlook" role="status" aria-busy={isAsking}>
       {error ? (
-        <>
-          <p className="jp-dist-error">{error.message}</p>
-          {error.hint && <p>{error.hint}</p>}
-        </>
+        <Refusal error={error} />
       ) : plan ? (
         <>
           <p>
@@ -201,6 +198,15 @@ function Outlook(props: IOutlookProps): JSX.Element {
         </p>
       )}
     </div>
+  );
+}
+
+export function Refusal({ error }: { error: IApiError }): JSX.Element {
+  return (
+    <>
+      <p className="jp-dist-error">{error.message}</p>
+      {error.hint && <p>{error.hint}</p>}
+    </>
   );
 }
 
