@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gc
 import os
@@ -12,10 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..common.errors import DistError
-from .parser import build
-from .table import printable
 
 if TYPE_CHECKING:
+    import argparse
+
     from ..jobs.store.store import Store
 
 COMMANDS = {
@@ -38,6 +37,10 @@ COMMANDS = {
 }
 """By name: the module with the functions ``add_NAME_options`` and ``run_NAME``, and a sentence."""
 
+_SUBMITTING = ["submit"], ["notebook"]
+"""Commands that begin with the start of a dispatcher: both import at the same time."""
+_NOT_STARTING = {"-h", "--help", "-H", "--hold", "--dry-run"}
+"""Options with which nothing is to start."""
 _OFFERED = 200
 """Jobs that a shell is offered."""
 
@@ -56,6 +59,8 @@ def options_of(name: str) -> Callable[..., None]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code: 2 where the input was wrong."""
+    from .parser import build  # not above: see `script`
+
     argv = sys.argv[1:] if argv is None else argv
     name = argv[0] if argv and argv[0] in COMMANDS else None
     sentences = {command: sentence for command, (_, sentence) in COMMANDS.items()}
@@ -80,6 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         return _run(_function(name, "run"), options)
     except DistError as error:
+        from .table import printable
+
         print("jdist:", *map(printable, str(error).splitlines()), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -107,6 +114,8 @@ def _complete(sentences: dict[str, str]) -> None:
         from argcomplete.completers import BaseCompleter, FilesCompleter
     except ImportError:
         return
+    from .parser import build
+
     files = FilesCompleter()
 
     class Completer(BaseCompleter):
@@ -129,4 +138,10 @@ def _job_names(prefix: str) -> list[str]:
 def script() -> None:
     """Be the program ``jdist``."""
     gc.set_threshold(100_000)  # with 10,000 jobs, looking for garbage takes a quarter of the time
+    if sys.argv[1:2] in _SUBMITTING and not _NOT_STARTING & set(sys.argv):
+        from ..jobs.launch.dispatcher_start import announce_job
+        from ..jobs.store.store_folder import store_folder
+
+        with contextlib.suppress(OSError):  # which the command says
+            announce_job(store_folder())
     sys.exit(main())

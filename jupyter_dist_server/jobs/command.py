@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ..common.files.shared_folder import FOLDER
 from .leases.held_file import name_of
-from .store.job import JOB, Job
+from .store.job import Job
 from .store.store import Store
+from .variables import JOB
 
 _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
 

@@ -64,13 +64,22 @@ class Dispatcher:
         Forks their runners.
     reader : GpuReader
         Reads NVML.
+    announced : io.FileIO or None
+        Can be read once who was about to submit a job has ended: until then we wait for it.
     """
 
-    def __init__(self, store: Store, zygote: RunnerZygote, reader: GpuReader) -> None:
+    def __init__(
+        self,
+        store: Store,
+        zygote: RunnerZygote,
+        reader: GpuReader,
+        announced: io.FileIO | None = None,
+    ) -> None:
         self._store = store
         self._zygote = zygote
         self._name = store_name(store.folder)
         self._reader = reader
+        self._announced = announced
         self._seen: GpuState | None = None
         self._seen_at = float("-inf")
         self._board = Board(JOBS, self._name)
@@ -81,14 +90,26 @@ class Dispatcher:
         self._head_since: dict[int, float] = {}
 
     def run(self) -> bool:
-        """Start jobs until none waits; false if the process that forks runners has ended."""
+        """Start jobs until none waits; false if another process has to go on.
+
+        That is so once the one that forks runners has ended, or a newer version has changed the
+        queue's format: its jobs may ask for what we do not know.
+        """
         wake = Wake([self._store.watched, lease_folder()])
         wake.add(self._zygote.fileno())
+        if self._announced:
+            wake.add(self._announced.fileno())
         try:
-            while not self._store.is_idle():
-                wait = self.once()
-                if self._zygote.fileno() in wake.wait(wait):
+            while self._announced or not self._store.is_idle():
+                if self._store.is_newer():
                     return False
+                ready = wake.wait(self.once())
+                if self._zygote.fileno() in ready:
+                    return False
+                if self._announced and self._announced.fileno() in ready:
+                    wake.remove(self._announced.fileno())
+                    self._announced.close()
+                    self._announced = None
             return True
         finally:
             self._board.close()

@@ -23,10 +23,12 @@ _ALIVE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 
 
 def main() -> None:
-    """Be the dispatcher of a folder, whose lock we are given."""
+    """Be the dispatcher of a folder, whose lock we are given; see `start_dispatcher`."""
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     folder = Path(sys.argv[1])
-    lock: io.FileIO | None = own(int(sys.argv[2]))  # which the zygote must not keep
+    # Which the zygote must not keep.
+    lock: io.FileIO | None
+    lock, *announced = [own(int(number)) for number in sys.argv[2:]]
     zygote = RunnerZygote()
     call_ourselves("dist-dispatcher")
     # Not above: each runner would carry what they import.
@@ -47,16 +49,16 @@ def main() -> None:
         # a job, and starts another dispatcher.
         with own(os.open(store.watched / "dispatcher", _ALIVE, 0o600)), lock:
             try:
-                has_zygote = Dispatcher(store, zygote, reader).run()
+                is_done = Dispatcher(store, zygote, reader, *announced).run()
             except DistError:
                 _LOG.exception("The dispatcher ends")
                 raise
-            if not has_zygote:
-                _LOG.warning("The process that forks runners has ended; starting again")
+            if not is_done:
+                _LOG.warning("Starting again: no process forks runners, or the format has changed")
                 os.set_inheritable(lock.fileno(), True)
                 arguments = [str(folder), str(lock.fileno())]
                 os.execv(sys.executable, [*python_command(sys.executable, __name__), *arguments])
         # Whoever submits a job now starts a dispatcher; whoever did so before saw our lock.
         if store.is_idle():
             return
-        lock = take_lock(folder)
+        lock, announced = take_lock(folder), []

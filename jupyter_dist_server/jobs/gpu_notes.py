@@ -13,7 +13,8 @@ import psutil
 
 from ..common.units import format_bytes
 from .leases.lease import running
-from .store.job import JOB, Job
+from .store.job import Job
+from .variables import JOB
 
 Memory = Mapping[int, int | None]
 """Bytes of a GPU by pid."""

@@ -14,7 +14,7 @@ from collections import Counter
 import psutil
 
 from jupyter_dist_server.jobs.leases.lease import running
-from jupyter_dist_server.jobs.store.job import JOB
+from jupyter_dist_server.jobs.variables import JOB
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for

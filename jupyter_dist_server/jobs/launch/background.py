@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ def start_in_background(
 ) -> None:
     """Start a module of ours, in a session of its own; what it prints is added to `log`."""
     import subprocess  # not above: most commands find all running that they need
+    import threading
 
     with log.open("ab") as output:
         process = subprocess.Popen(

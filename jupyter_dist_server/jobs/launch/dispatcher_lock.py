@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...common.files.own_files import own
-from ...common.processes.process_ref import ProcessRef, is_stopped
 
 if TYPE_CHECKING:
     import psutil
@@ -37,6 +36,8 @@ def take_lock(folder: Path) -> io.FileIO | None:
 
 def sign(lock: io.FileIO) -> None:
     """Tell whoever looks that this process is the dispatcher."""
+    from ...common.processes.process_ref import ProcessRef
+
     us = ProcessRef.of(os.getpid())
     file = lock.fileno()
     os.ftruncate(file, os.pwrite(file, f"{us.pid} {us.start_ticks} {us.boot}".encode(), 0))
@@ -48,6 +49,8 @@ def stopped(folder: Path) -> psutil.Process | None:
     try:
         if not _is_locked(lock):
             return None
+        from ...common.processes.process_ref import ProcessRef, is_stopped
+
         with contextlib.suppress(ValueError):
             pid, start, boot = os.pread(lock, 256, 0).decode().split()
             dispatcher = ProcessRef(int(pid), int(start), boot)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 
-from ..store.job import JOB
 from ..store.store import Store
-from .background import start_in_background
+from ..variables import JOB
 from .dispatcher_lock import take_lock
-
-DISPATCHER = "JUPYTER_DIST_DISPATCHER"
-"""Environment variable of dispatchers and their runners: they are no part of a job."""
-_DISPATCHER = "jupyter_dist_server.jobs.dispatcher_process"
+from .dispatcher_start import start_dispatcher
 
 
 def ensure(store: Store) -> None:
@@ -22,14 +18,7 @@ def ensure(store: Store) -> None:
     if store.is_idle() or _asks_runner(store) or not (lock := take_lock(store.folder)):
         return
     with lock:
-        descriptor = lock.fileno()
-        start_in_background(
-            _DISPATCHER,
-            [str(store.folder), str(descriptor)],
-            store.folder / "dispatcher.log",
-            pass_fds=[descriptor],
-            env=os.environ | {DISPATCHER: "1"},
-        )
+        start_dispatcher(store.folder, lock)
 
 
 def _asks_runner(store: Store) -> bool:

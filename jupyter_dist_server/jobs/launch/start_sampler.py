@@ -6,8 +6,8 @@ import fcntl
 import os
 from pathlib import Path
 
-from ..store.job import JOB
 from ..store.store import Store
+from ..variables import JOB
 from .background import start_in_background
 
 _PROCESS = "jupyter_dist_server.jobs.usage"

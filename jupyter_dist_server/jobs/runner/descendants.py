@@ -7,7 +7,7 @@ import os
 
 import psutil
 
-from ..launch.start_dispatcher import DISPATCHER
+from ..variables import DISPATCHER
 
 
 def has_any() -> bool:

@@ -12,8 +12,6 @@ import msgspec
 from ...common.processes.process_ref import ProcessRef
 from .states import ENDED, PENDING
 
-JOB = "JUPYTER_DIST_JOB"
-"""Environment variable: the job that a process belongs to, and which start of it."""
 REQUEUES = 3
 """How often ``--requeue`` and ``--requeue-on`` start a job again."""
 LOG_MAX = 2**30

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...common.processes.process_ref import ProcessRef
-from .job import JOB
+from ..variables import JOB
 from .states import ENDED, NODE_FAIL, PENDING, RUNNING
 
 if TYPE_CHECKING:

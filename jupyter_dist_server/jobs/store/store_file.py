@@ -145,6 +145,10 @@ class StoreFile:
                         self._db.execute(statement)
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
 
+    def is_newer(self) -> bool:
+        """Tell whether a newer version has changed the format since we opened the file."""
+        return bool(self.read("PRAGMA user_version")[0][0] > VERSION)
+
     def _version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
@@ -162,6 +166,20 @@ class StoreFile:
             return self._db.execute(query, values).fetchall()
         except (OSError, sqlite3.Error) as error:
             raise unusable(self.folder, error) from error
+
+    @contextlib.contextmanager
+    def at_one_time(self) -> Iterator[None]:
+        """Read several times as if at one time."""
+        is_part_of_more = self._db.in_transaction
+        if is_part_of_more:
+            yield
+            return
+        self.read("BEGIN")
+        try:
+            yield
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
 
     def _take_lock(self) -> None:
         try:

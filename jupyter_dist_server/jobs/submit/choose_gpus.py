@@ -7,9 +7,9 @@ import os
 from typing import TYPE_CHECKING
 
 from ...common.errors import DistError
-from ..store.job import JOB
 from ..store.store import Store
 from ..store.words import read_size
+from ..variables import JOB
 from .job_request import JobRequest
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from ...common.network.peers import CAN_TELL, listener_uid, user_name
 from ...common.protocol.ranks.profile_messages import LanesRequest, RankLanes
 from ...common.protocol.records import PoolRecord
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
-from ...jobs.store.job import JOB
+from ...jobs.variables import JOB
 from ...placement.requests.request import PoolRequest
 from .pool_control import kernel_id
 
