@@ -78,6 +78,6 @@ def take_end(store: Store, job: Job) -> bool:
             if os.fstat(file.fileno()).st_uid != os.getuid():  # all may write among such files
                 continue
             write_end(store, job, json.load(file))
-        path.unlink()
+        path.unlink(missing_ok=True)  # another process may have taken it, too
         return True
     return False

@@ -11,9 +11,10 @@ from typing import Any
 
 from ..common.processes.process_ref import boot_id
 from .end_file import start_again, take_end
-from .store.job import JOB, Job
+from .store.job import Job
 from .store.states import CANCELLED, CONFIGURING, NODE_FAIL, NOT_STARTED, PENDING
 from .store.store import Store
+from .variables import JOB
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,15 +30,23 @@ def recover(store: Store) -> None:
             end_leftovers(job)
         if job.state == CONFIGURING:  # its code has not run: the runner commits RUNNING before that
             wait_again(store, job)
-        elif job.attempt <= job.spec.requeue:
-            with store.writing():  # or the job would stay as it is, if we were killed in between
-                if store.move(job, NODE_FAIL, ended=time.time()):  # else somebody else was faster
-                    told = "Started again: its runner or the machine had failed."
-                    start_again(store, store.get(job.id), told)
-            store.changed()  # who was woken in the middle of it has not seen it
         else:
-            what = "The machine was restarted" if job.boot != boot_id() else "Its runner was killed"
-            store.move(job, NODE_FAIL, ended=time.time(), reason="None", detail=f"{what}.")
+            _end_lost(store, job)
+
+
+def _end_lost(store: Store, job: Job) -> None:
+    """End a job whose code may have run, or start it again if it was asked for so."""
+    what = "The machine was restarted" if job.boot != boot_id() else "Its runner was killed"
+    fields: dict[str, Any] = {"ended": time.time(), "reason": "None"}
+    with store.writing():  # or the job would stay as it is, if we were killed in between
+        if store.get(job.id).cancel_at is not None:  # it has ended, as somebody wanted
+            store.move(job, CANCELLED, detail=f"Cancelled. {what} meanwhile.", **fields)
+        elif not store.move(job, NODE_FAIL, detail=f"{what}.", **fields):
+            return  # somebody else was faster
+        elif job.attempt <= job.spec.requeue:
+            told = "Started again: its runner or the machine had failed."
+            start_again(store, store.get(job.id), told)
+    store.changed()  # who was woken in the middle of it has not seen it
 
 
 def wait_again(store: Store, job: Job) -> None:

@@ -16,6 +16,7 @@ import pytest
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.gpus.gpu_state import GpuState
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
+from jupyter_dist_server.jobs.leases.held_file import read_held
 from jupyter_dist_server.jobs.leases.lease import Lease
 from jupyter_dist_server.jobs.schedule import patience
 from jupyter_dist_server.jobs.schedule.board import JOBS, POOL, Board, posted, wants_of
@@ -125,6 +126,11 @@ def test_what_is_malformed_is_left_out(leases: Path, content: bytes) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert names() == ["1"]
     board.close()
+
+
+def test_of_a_folder_that_has_just_been_removed_nothing_is_read(leases: Path) -> None:
+    """Between looking for it and listing it."""
+    assert [*read_held(leases, ".board", bytes.decode, 10)] == []
 
 
 def test_a_lie_is_bounded(leases: Path) -> None:

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.processes.process_ref import boot_id
-from jupyter_dist_server.jobs import end_file
+from jupyter_dist_server.jobs import end_file, recovery
 from jupyter_dist_server.jobs.recovery import recover
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import (
@@ -27,6 +27,8 @@ from jupyter_dist_server.jobs.store.states import (
     RUNNING,
 )
 from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_file import VERSION
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..waiting import wait_for
 from .queue_driver import Queue
@@ -69,6 +71,28 @@ def test_nothing_is_taken_from_a_runner_that_lives(store: Store) -> None:
         assert [store.get(job.id) for job in jobs] == jobs
     recover(store)
     assert [store.get(job.id).state for job in jobs] == [PENDING, NODE_FAIL]
+
+
+def test_a_cancelled_job_is_not_started_again_when_its_runner_is_gone(store: Store) -> None:
+    job = started(store, AGAIN, CONFIGURING, RUNNING)
+    store.change([job.id], cancel_at=1.0)
+    recover(store)
+    found = store.get(job.id)
+    assert (found.state, found.attempt) == (CANCELLED, 1)
+    assert found.detail == "Cancelled. Its runner was killed meanwhile."
+
+
+def test_a_cancel_while_its_end_is_found_counts(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = started(store, AGAIN, CONFIGURING, RUNNING)
+
+    def cancelled_meanwhile(job: Job) -> None:
+        store.change([job.id], cancel_at=1.0)
+
+    monkeypatch.setattr(recovery, "end_leftovers", cancelled_meanwhile)
+    recover(store)
+    assert store.get(job.id).state == CANCELLED
 
 
 def test_after_a_restart_of_the_machine(store: Store) -> None:
@@ -154,6 +178,25 @@ def test_an_end_that_was_left_in_a_file(
     assert not [*tmp_path.glob("jdist-*"), *store.folder.glob("*.exit.json")]
 
 
+def test_an_end_that_two_processes_find_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = started(store, JOB, CONFIGURING, RUNNING)
+    end_file.leave_end(store, job, {"state": COMPLETED, "ended": 5.0, "exit_code": 0})
+    write = end_file.write_end
+
+    def taken_meanwhile(*args: Any) -> None:
+        with monkeypatch.context() as other:
+            other.setattr(end_file, "write_end", write)
+            assert end_file.take_end(store, job)
+        write(*args)
+
+    monkeypatch.setattr(end_file, "write_end", taken_meanwhile)
+    recover(store)
+    assert store.get(job.id).state == COMPLETED
+    assert len(store.attempts([job.id])[job.id]) == 1
+
+
 def test_a_kill_between_an_end_and_its_requeue_loses_neither(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,3 +226,16 @@ def test_an_end_that_another_user_tells_is_not_believed(
     os.chown(path, 64321, 64321)
     recover(store)
     assert store.get(job.id).state == NODE_FAIL
+
+
+def test_a_dispatcher_ends_when_a_newer_version_has_changed_the_queue(queue: Queue) -> None:
+    later = queue.submit("-c", "0", "--begin", "now+1hour", "true")
+    wait_for(lambda: queue.processes("dist-dispatcher"), "a dispatcher")
+    with closing(Store(store_folder())) as store:
+        store._db.execute("PRAGMA user_version = 999")
+        store.changed()
+        wait_for(lambda: not alive(queue), "its end")
+        assert f"knows {VERSION}" in (store.folder / "dispatcher.log").read_text(), "it began anew"
+        store._db.execute(f"PRAGMA user_version = {VERSION}")
+    queue.run("update", "--comment", "again", later)
+    wait_for(lambda: queue.processes("dist-dispatcher"), "another one")

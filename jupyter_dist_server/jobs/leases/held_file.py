@@ -96,7 +96,11 @@ def read_held(
 
 def _files(where: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Yield the regular files, without those that have a second name: anybody's, put there."""
-    with os.scandir(where) as entries:
+    with contextlib.ExitStack() as opened:
+        try:
+            entries = opened.enter_context(os.scandir(where))
+        except FileNotFoundError:  # somebody has just removed the folder, and all locks with it
+            return
         for entry in entries:
             with contextlib.suppress(OSError):  # gone by now
                 about = entry.stat(follow_symlinks=False)
