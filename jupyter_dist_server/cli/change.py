@@ -71,7 +71,7 @@ def _tell(
 ) -> bool:
     """Tell what was left as it is, and in JSON how the jobs are now; return whether any was."""
     if options.json:
-        told = [store.get(job.id).to_json() for job in jobs]
+        told = [job.to_json() for job in store.get_all([job.id for job in jobs])]
         print(json.dumps({"jobs": told, "left": list(left)}))
     else:
         for sentence in left:

@@ -45,8 +45,9 @@ def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
     store.change(ids, "state = 'PENDING'", **ends)
     store.change(ids, f"state IN {ACTIVE}", cancel_at=moment, **({"kill": True} if now else {}))
     store.change(ids, "state = 'PENDING'", **ends)  # it was just given back by who started it
-    for job in map(store.get, ids):
-        if job.state in ACTIVE:
+    chosen = set(ids)
+    for job in store.active():
+        if job.id in chosen:
             job.poke()
     ensure(store)  # others may start now, and nobody may be there to do that
     return left
@@ -69,7 +70,7 @@ def release(store: Store, jobs: Sequence[Job]) -> list[str]:
 
 
 def _not_pending(store: Store, jobs: Sequence[Job], what: str) -> list[str]:
-    fresh = map(store.get, [job.id for job in jobs])
+    fresh = store.get_all([job.id for job in jobs])
     return [f"Job {job.label} {what}: it is {job.state}." for job in fresh if job.state != PENDING]
 
 
@@ -124,12 +125,12 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
     told = {"comment": wanted.comment, "grace": grace}
     if spec := {name: value for name, value in told.items() if value is not None}:
         store.change_spec(ids, **spec)
-        for job in map(store.get, ids):
+        for job in store.get_all(ids):
             if job.state in ACTIVE:
                 job.poke()
     if wanted.priority is not None:
         store.change(ids, "state = 'PENDING'", priority=wanted.priority)
-        fresh = map(store.get, ids)
+        fresh = store.get_all(ids)
         left += [_unchanged(job, "priority") for job in fresh if job.state != PENDING]
     if wanted.gpus is not None:
         left += _update_gpus(store, ids, wanted.gpus)
@@ -149,7 +150,7 @@ def _check_gpus(gpus: int) -> None:
 def _update_limit(store: Store, ids: Sequence[int], seconds: float | None) -> list[str]:
     left = []
     store.change(ids, f"state NOT IN {ENDED}", limit=seconds)
-    for job in map(store.get, ids):
+    for job in store.get_all(ids):
         if job.state in ACTIVE:
             ends_by = None if seconds is None else (job.started or time.time()) + seconds
             store.change([job.id], ends_by=ends_by)
@@ -161,7 +162,7 @@ def _update_limit(store: Store, ids: Sequence[int], seconds: float | None) -> li
 
 def _update_gpus(store: Store, ids: Sequence[int], gpus: int) -> list[str]:
     left = []
-    for job in map(store.get, ids):
+    for job in store.get_all(ids):
         if job.state != PENDING:
             left.append(_unchanged(job, "number of GPUs"))
         elif job.gpu_ids and gpus > len(job.gpu_ids):

@@ -6,6 +6,7 @@ with its event in one transaction.
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import json
 import time
@@ -17,12 +18,12 @@ import msgspec
 from .attempt import GpuUsage
 from .job import Job, Spec
 from .states import CONFIGURING, ENDED, MOVES, PENDING, RUNNING
-from .store_reader import COLUMNS, JSON, StoreReader
+from .store_reader import AMONG, COLUMNS, JSON, StoreReader
 
 _END = """
 INSERT INTO attempts (job, attempt, state, reason, started, ended, exit_code, exit_signal, gpus)
 SELECT id, attempt, state, reason, started, ended, exit_code, exit_signal, gpus FROM jobs
-WHERE id = ? AND started IS NOT NULL
+WHERE id IN (SELECT job FROM events WHERE seq > ?) AND started IS NOT NULL
 ON CONFLICT (job, attempt) DO UPDATE SET state = excluded.state, reason = excluded.reason,
 started = excluded.started, ended = excluded.ended, exit_code = excluded.exit_code,
 exit_signal = excluded.exit_signal, gpus = excluded.gpus
@@ -106,11 +107,14 @@ class Store(StoreReader):
         return number
 
     def _keep_environment(self, environment: Mapping[str, str]) -> str:
-        import hashlib  # not above: it loads OpenSSL, and runners do without
-
         body = json.dumps(dict(sorted(environment.items()))).encode()
-        name = hashlib.sha256(body).hexdigest()
-        self._db.execute("INSERT OR IGNORE INTO environments VALUES (?, ?)", (name, body))
+        # No cryptographic hash: to load OpenSSL takes as long as all the rest here.
+        name = f"{binascii.crc32(body):08x}"
+        while kept := self.read("SELECT body FROM environments WHERE hash = ?", name):
+            if kept[0]["body"] == body:
+                return name
+            name += "+"
+        self._db.execute("INSERT INTO environments VALUES (?, ?)", (name, body))
         return name
 
     def move(self, job: Job, state: str, **fields: Any) -> bool:
@@ -160,21 +164,20 @@ class Store(StoreReader):
     ) -> int:
         named = ", ".join(f'"{name}" = ?' for name in fields)
         new = [_to_sql(name, value) for name, value in fields.items()]
-        done = 0
+        chosen = f"{AMONG} AND {condition}", (json.dumps(list(ids)), *values)
         with self.writing():
-            for id in ids:
-                was = self._db.execute("SELECT state FROM jobs WHERE id = ?", (id,)).fetchone()
-                count = self._db.execute(
-                    f"UPDATE jobs SET {named} WHERE id = ? AND {condition}", (*new, id, *values)
-                ).rowcount
-                done += count
-                if count and "state" in fields:
-                    self._db.execute(
-                        "INSERT INTO events (job, at, was, state, reason) VALUES (?, ?, ?, ?, ?)",
-                        (id, time.time(), was["state"], fields["state"], fields.get("reason", "")),
-                    )
-                    if fields["state"] in ENDED:
-                        self._db.execute(_END, (id,))
+            last = self.last_event()
+            if "state" in fields:
+                told = time.time(), fields["state"], fields.get("reason", "")
+                self._db.execute(
+                    "INSERT INTO events (job, at, was, state, reason) "
+                    f"SELECT id, ?, state, ?, ? FROM jobs WHERE {chosen[0]} ORDER BY id",
+                    (*told, *chosen[1]),
+                )
+            query = f"UPDATE jobs SET {named} WHERE {chosen[0]}"
+            done = self._db.execute(query, (*new, *chosen[1])).rowcount
+            if fields.get("state") in ENDED:
+                self._db.execute(_END, (last,))
         if done:
             self.changed()
         return done

@@ -163,8 +163,7 @@ def select(store: Store, labels: Iterable[str]) -> list[Job]:
 
 def _select(store: Store, label: str) -> Iterator[Job]:
     if match := re.fullmatch(r"@(?:~(\d{1,15}))?", label, re.ASCII):
-        newest = store.select("1", order="id DESC LIMIT -1 OFFSET " + (match[1] or "0"))[:1]
-        yield from newest
+        yield from store.select("1", order=f"id DESC LIMIT 1 OFFSET {match[1] or 0}")
     elif match := re.fullmatch(r"(\d{1,15})_(\d{1,15})(?:-(\d{1,15}))?", label):
         array, first, last = int(match[1]), int(match[2]), int(match[3] or match[2])
         yield from store.select("array = ? AND task BETWEEN ? AND ?", array, first, last)
