@@ -10,11 +10,9 @@ from typing import Any
 from tornado import web
 
 from ..common.errors import DistError
-from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.schedule.overview import Row, overview
 from ..jobs.store.states import PENDING
-from ..jobs.store.store import Store
 from .base import KernelAuthMixin
 from .gpus.feed import GpuFeed
 from .jobs.job_handler import in_store
@@ -46,7 +44,8 @@ class PageHandler(KernelAuthMixin):
         trouble = ""
         if await self.may("read", _JOBS):
             try:
-                rows = await in_store(_rows)
+                state = await feed.state.get()
+                rows = await in_store(lambda store: overview(store, state, start=True))
             except DistError as error:
                 trouble = f"{error.message} {error.hint}"
         pools = [pool.record for pool in self.manager.live()]
@@ -61,7 +60,3 @@ class PageHandler(KernelAuthMixin):
     def write_error(self, status_code: int, **options: Any) -> None:
         """Answer people with Jupyter's own page of errors."""
         super(KernelAuthMixin, self).write_error(status_code, **options)
-
-
-def _rows(store: Store) -> list[Row]:
-    return overview(store, read_gpus(), start=True)

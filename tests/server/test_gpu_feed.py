@@ -15,6 +15,7 @@ from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.server.extension import JupyterDistApp
 from jupyter_dist_server.server.viewer import Viewer
 
+from ..fake_nvml.build import State
 from ..waiting import PATIENCE
 
 
@@ -46,6 +47,30 @@ def test_every_client_is_sent_the_same_bytes(jp_asyncio_loop: Any, jp_serverapp:
         for viewer in viewers:
             viewer.close()
         assert await viewers[0].take() == []
+
+    jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
+
+
+def test_who_asks_in_a_row_has_nvml_read_once(
+    jp_asyncio_loop: Any, jp_serverapp: Any, fake_nvml: State
+) -> None:
+    """And not at all while the sampler runs."""
+    fake_nvml.write(gpus=2, memory=80 << 30)
+    settings = jp_serverapp.web_app.settings
+    feed, cells = settings["jupyter_dist_gpus"], settings["jupyter_dist_cells"]
+
+    async def work() -> None:
+        seen = await asyncio.gather(*(feed.state.get() for _ in range(5)))
+        assert len(seen[0].inventory.gpus) == 2 and {id(one) for one in seen} == {id(seen[0])}
+        assert await feed.state.get() is seen[0]
+        news = asyncio.Event()
+        viewer = Viewer(feed, cells, news.set)
+        viewer.look_at(frozenset({"gpus"}))
+        while len(feed.telemetry.processes) < 2:
+            news.clear()
+            await news.wait()
+        assert (await feed.state.get()).inventory is feed.telemetry.inventory
+        viewer.close()
 
     jp_asyncio_loop.run_until_complete(asyncio.wait_for(work(), PATIENCE))
 

@@ -26,6 +26,7 @@ from ...pools.manager import PoolManager
 from ...pools.reports.rank_usage import RankUsage
 from .history_json import history_pieces
 from .keep_alive import KeepAlive
+from .last_state import LastState
 from .process_owners import OwnedProcess, with_owners
 from .query import Question
 from .sample_frames import LINKS, SampleFrames, encode
@@ -72,6 +73,7 @@ class GpuFeed:
         self._order: tuple[str, ...] = ()
         self._histories: dict[bool, tuple[int, asyncio.Task[bytes]]] = {}
         self._tasks = Tasks()
+        self.state = LastState(telemetry, self._tasks)
         self._recheck = asyncio.Event()
         self._stop: list[Callable[[], None]] = []
         self._followers: list[asyncio.Task[None]] = []

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from ...common.errors import DistError
-from ...gpus.readers.gpu_reader import read_gpus
 from ...jobs import control
 from ...jobs.launch.start_dispatcher import ensure
 from ...jobs.recovery import recover
@@ -23,6 +22,7 @@ from ...jobs.submit.job_request import JobRequest
 from ...jobs.submit.prepare import Submission, prepare, signal_number
 from ...jobs.submit.schema import submit_schema
 from ...jobs.submit.submission import select
+from ..gpus.feed import GpuFeed
 from .job_handler import MOST, JobHandlerBase, in_store, jobs_json
 
 _FIELDS = JobRequest.__struct_fields__
@@ -103,10 +103,11 @@ class QueueHandler(JobHandlerBase):
         """List own jobs, pools and what other users show, in order: ``?start=1`` also when."""
         await self.require("read")
         start = self.get_query_argument("start", "0") == "1"
+        feed: GpuFeed = self.settings["jupyter_dist_gpus"]
+        gpus = await feed.state.get()
 
         def look(store: Store) -> str:
             _refresh(store)
-            gpus = read_gpus()
             rows = overview(store, gpus, start=start)
             told = [row.to_json() for row in rows[:MOST]]
             return json.dumps({"rows": told, "count": len(rows)})

@@ -1,0 +1,49 @@
+"""What NVML said last, for answers that need not know it to the second."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from ...common.tasks import Tasks
+from ...gpus.gpu_state import GpuState
+from ...gpus.readers.read_gpu_state import read_gpu_state
+from ...gpus.telemetry import Telemetry
+
+_FRESH = 3.0
+"""Seconds for which a reading is good."""
+
+
+class LastState:
+    """The GPUs and their processes as the sampler tells them, or as they were read just now.
+
+    Parameters
+    ----------
+    telemetry : Telemetry
+        Tells them while somebody looks at the GPUs.
+    tasks : Tasks
+        Has the readings.
+    """
+
+    def __init__(self, telemetry: Telemetry, tasks: Tasks) -> None:
+        self._telemetry = telemetry
+        self._tasks = tasks
+        self._reading: asyncio.Task[GpuState] | None = None
+        self._good_until = 0.0
+
+    async def get(self) -> GpuState:
+        """Return it; of several who ask at once, one has it read."""
+        found, processes = self._telemetry.inventory, self._telemetry.processes
+        is_told = found and found.gpus and {gpu.uuid for gpu in found.gpus} <= processes.keys()
+        if found and is_told and self._telemetry.stale_since is None:
+            return GpuState(found, processes=dict(processes))
+        is_old = self._reading and self._reading.done() and time.monotonic() > self._good_until
+        if self._reading is None or is_old:
+            self._reading = self._tasks.add(self._read())
+        return await asyncio.shield(self._reading)
+
+    async def _read(self) -> GpuState:
+        try:
+            return await read_gpu_state()
+        finally:
+            self._good_until = time.monotonic() + _FRESH
