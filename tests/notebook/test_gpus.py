@@ -142,7 +142,7 @@ def test_ranks_know_their_gpu_also_without_cuda_in_torch(notebook: Notebook) -> 
     assert said.lines == ["[0]   0 cpu 0,3", "[1]   3 cpu 0,3"]
     assert "2 ranks, gloo" in notebook.ok("%dist_status").text
 
-    for line in ("-n 2 -g 0,3 --one-rank-per-gpu", "-g GPU-fake-3,GPU-fake-0 --placement ids"):
+    for line in ("--ranks 2 -g 0,3 --one-rank-per-gpu", "-g GPU-fake-3,GPU-fake-0 --placement ids"):
         assert "is already running" in notebook.ok(f"%dist_init {line}").text
     for line in ("-g 0", "-g 0,1", "-g 0,1,3", "-g 0,3 --placement cycle"):
         assert notebook.refused(f"%dist_init {line}") == "pool_exists"

@@ -42,6 +42,7 @@ class PoolMagics(DistMagics):
         "-n",
         "--num-ranks",
         "--num-processes",
+        "--ranks",
         type=int,
         help="number of ranks; default: one per free GPU, or 2 on a machine without GPUs",
     )
