@@ -18,7 +18,7 @@ import msgspec
 import zmq
 from jupyter_client.session import DELIM, Session
 
-from jupyter_dist_server.common.folder import AGENT_SOCKET, endpoint, read_config
+from jupyter_dist_server.common.pool_folder import AGENT_SOCKET, endpoint, read_config
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.protocol.agents.agent_messages import (
     AcquireLock,

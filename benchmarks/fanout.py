@@ -14,12 +14,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.common.folder import create_folder, new_key, write_private
+from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.common.pool_folder import create_folder, new_key, write_private
 from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
 from jupyter_dist_server.common.protocol.agents.attachment import KERNEL
 from jupyter_dist_server.common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
-from jupyter_dist_server.common.protocol.records import PoolRecord
+from jupyter_dist_server.common.protocol.pool_record import PoolRecord
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 

@@ -166,7 +166,7 @@ def _sampler(server: psutil.Process) -> psutil.Process | None:
     found = []
     for process in server.children():
         with suppress(psutil.NoSuchProcess):
-            if "gpus.sampler.process" in " ".join(process.cmdline()):
+            if "gpus.sampler.sampler_process" in " ".join(process.cmdline()):
                 found.append(process)
     assert len(found) <= 1, "more than one process samples"
     return found[0] if found else None

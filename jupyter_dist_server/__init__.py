@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from .notebook.api import NotebookPool
     from .notebook.custom_placement import Place
+    from .notebook.python_api import NotebookPool
 
 
 def __getattr__(name: str) -> str:

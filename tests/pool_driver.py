@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
-from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.placement.requests.request import PoolRequest
-from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.pool_manager import PoolManager
 from jupyter_dist_server.pools.processes.zygote_registry import ZygoteRegistry
 
 from .network import this_network

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from jupyter_dist_server.notebook.output.merged.pieces import STREAM
+from jupyter_dist_server.notebook.output.merged.shown_pieces import STREAM
 
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 MARK = re.compile(r"\[([\d,-]+)\] +")

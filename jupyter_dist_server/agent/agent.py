@@ -21,10 +21,11 @@ from pathlib import Path
 
 import msgspec
 
+from ..common.background_tasks import Tasks
 from ..common.files.inherited_lease import InheritedLease
 from ..common.files.open_files import raise_limit
-from ..common.folder import read_config
 from ..common.node_clock import write_ahead
+from ..common.pool_folder import read_config
 from ..common.processes.process_ref import (
     RESTARTED,
     STOPPED,
@@ -40,19 +41,18 @@ from ..common.protocol.agents.agent_messages import (
     Snapshot,
     StartRanks,
 )
-from ..common.protocol.nodes import PoolNode
-from ..common.protocol.reason import Reason
-from ..common.tasks import Tasks
+from ..common.protocol.failure_reason import Reason
+from ..common.protocol.node_addresses import PoolNode
 from .attachments import Attachments
-from .commands import CommandHandler
+from .command_handler import CommandHandler
 from .control_socket import Client, ControlSocket
-from .lock_queue import LockQueue
+from .execution_lock_queue import LockQueue
 from .nodes.first_node import FirstNode, stream_of
 from .nodes.gpu_watchers import GpuWatchers
-from .nodes.merging import merge, note_lost
 from .nodes.node_sampler import NodeSampler
-from .nodes.nodes import Nodes
-from .ranks import Ranks
+from .nodes.other_nodes import Nodes
+from .nodes.ranks_of_other_nodes import merge, note_lost
+from .ranks.monitor_ranks import Ranks
 from .time_limit import TimeLimit
 
 _LOG = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from ..common.background_tasks import Tasks
 from ..common.processes.process_ref import ProcessRef, until_ended
 from ..common.protocol.agents.attachment import SERVER, Attachment
-from ..common.tasks import Tasks
 from .control_socket import Client
 
 

@@ -7,9 +7,9 @@ import contextlib
 import socket
 from collections.abc import Callable
 
+from ..common.background_tasks import Tasks
 from ..common.network.peers import check_unix_peer
 from ..common.protocol.agents.agent_messages import Commands, News, Refused, decode_command, encode
-from ..common.tasks import Tasks
 
 Client = asyncio.StreamWriter
 """Somebody who is connected; what belongs to a connection ends with it."""

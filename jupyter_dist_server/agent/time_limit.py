@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from ..common.protocol.agents.agent_messages import PoolTime
-from ..common.protocol.reason import Reason
+from ..common.protocol.failure_reason import Reason
 from ..common.units import write_limit
 from .control_socket import Client
 

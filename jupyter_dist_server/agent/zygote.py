@@ -22,7 +22,7 @@ from typing import NoReturn
 import msgspec
 import psutil
 
-from ..common.folder import ORDERS
+from ..common.pool_folder import ORDERS
 from ..common.processes.process_ref import ProcessRef, call_ourselves
 from ..common.protocol.agents.zygote_messages import (
     AgentExited,
@@ -35,7 +35,7 @@ from ..common.protocol.agents.zygote_messages import (
     ZygoteReady,
     decode_start,
 )
-from ..common.protocol.reason import Reason
+from ..common.protocol.failure_reason import Reason
 
 _LOG = logging.getLogger(__name__)
 _MOST_PASSED = 253
@@ -168,7 +168,7 @@ def main() -> None:
     """Run a zygote; the argument holds the descriptor of its socket, and who its owner is."""
     call_ourselves(NAME)  # before the imports, which take a while
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from .starting import preload
+    from .ranks.start_ranks import preload
 
     orders = msgspec.json.decode(sys.argv[1], type=ZygoteOrders)
     Zygote(socket.socket(fileno=orders.socket), orders.owner, preload()).run()

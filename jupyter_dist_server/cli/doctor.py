@@ -16,13 +16,13 @@ from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
 from ..gpus.readers.gpu_reader import read_gpus
+from ..jobs.file_changes import Wake
 from ..jobs.launch.dispatcher_lock import take_lock
 from ..jobs.leases.held_file import name_of
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
-from ..jobs.wake import Wake
-from .stopped import stopped_dispatcher
-from .table import table
+from .printing.stopped_dispatcher import stopped_dispatcher
+from .printing.table import table
 
 _LEAST_SPACE = 200 * 2**20
 _ROOT = Path("/")

@@ -11,9 +11,9 @@ from ..common.units import format_bytes
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.schedule.overview import overview
+from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.store import Store
-from ..jobs.store.words import write_moment
-from .table import table
+from .printing.table import table
 
 
 def add_info_options(parser: argparse.ArgumentParser) -> None:

@@ -23,15 +23,15 @@ COMMANDS = {
     "notebook": ("notebook", "Queue a notebook."),
     "queue": ("queue", "Show what waits and runs."),
     "info": ("info", "Show the GPUs and who has them."),
-    "show": ("look", "Show all about a job."),
-    "logs": ("look", "Show what a job has printed."),
-    "wait": ("look", "Wait until jobs have ended."),
-    "history": ("look", "Show the jobs that have ended."),
-    "cancel": ("change", "Cancel jobs."),
-    "hold": ("change", "Keep jobs from starting."),
-    "release": ("change", "Let held jobs start."),
-    "requeue": ("change", "Start jobs again that have ended."),
-    "update": ("change", "Change jobs."),
+    "show": ("show_and_logs", "Show all about a job."),
+    "logs": ("show_and_logs", "Show what a job has printed."),
+    "wait": ("show_and_logs", "Wait until jobs have ended."),
+    "history": ("show_and_logs", "Show the jobs that have ended."),
+    "cancel": ("cancel_and_update", "Cancel jobs."),
+    "hold": ("cancel_and_update", "Keep jobs from starting."),
+    "release": ("cancel_and_update", "Let held jobs start."),
+    "requeue": ("cancel_and_update", "Start jobs again that have ended."),
+    "update": ("cancel_and_update", "Change jobs."),
     "doctor": ("doctor", "Find what threatens jobs on this machine."),
     "service": ("service", "Have waiting jobs start after a restart of the machine."),
 }
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         return _run(_function(name, "run"), options)
     except DistError as error:
-        from .table import printable
+        from .printing.table import printable
 
         print("jdist:", *map(printable, str(error).splitlines()), file=sys.stderr)
         return 2

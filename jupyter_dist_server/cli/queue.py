@@ -17,21 +17,21 @@ from ..common.errors import DistError
 from ..common.rank_specs import format_ranks
 from ..common.units import write_limit
 from ..jobs.launch.start_dispatcher import ensure
-from ..jobs.launch.start_sampler import ensure_sampler
+from ..jobs.launch.start_usage_reader import ensure_sampler
 from ..jobs.leases.held_file import name_of
 from ..jobs.recovery import recover
 from ..jobs.schedule.board import POOL
 from ..jobs.schedule.overview import Row, overview
+from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import LETTERS, PENDING
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import other_machines
-from ..jobs.store.words import write_moment
-from .stopped import StoppedNotice
-from .table import table
+from .printing.stopped_dispatcher import StoppedNotice
+from .printing.table import table
 
 if TYPE_CHECKING:
     from ..gpus.gpu_state import GpuState
-    from ..jobs.wake import Wake
+    from ..jobs.file_changes import Wake
 
 _COLUMNS: dict[str, tuple[str, Callable[[Row], str]]] = {
     "id": ("JOBID", lambda row: row.id),
@@ -101,7 +101,7 @@ def run_queue(options: argparse.Namespace, store: Store) -> int:
 
 
 def _wake(store: Store) -> Wake:
-    from ..jobs.wake import Wake  # not above: who looks once does without
+    from ..jobs.file_changes import Wake  # not above: who looks once does without
 
     return Wake([store.watched])
 

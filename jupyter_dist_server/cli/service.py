@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..common.errors import DistError
 from ..common.files.shared_folder import FOLDER
-from ..common.processes.interpreter import python_command
+from ..common.processes.python_command import python_command
 from ..jobs.store.store import Store
 from .queue import refresh
 

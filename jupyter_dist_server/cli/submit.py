@@ -12,11 +12,11 @@ from ..common.errors import DistError
 from ..jobs.store.job import Job
 from ..jobs.store.states import COMPLETED
 from ..jobs.store.store import Store
-from ..jobs.submit.job_options import add_job_options
-from ..jobs.submit.job_request import JobRequest
-from ..jobs.submit.prepare import Submission, prepare
-from .stopped import StoppedNotice
-from .table import printable
+from ..jobs.submit.options.job_options import add_job_options
+from ..jobs.submit.options.job_request import JobRequest
+from ..jobs.submit.prepare_submission import Submission, prepare
+from .printing.stopped_dispatcher import StoppedNotice
+from .printing.table import printable
 
 
 def add_submit_options(parser: argparse.ArgumentParser) -> None:
@@ -95,9 +95,9 @@ def _say_what_ends_jobs() -> None:
 
 def run_run(options: argparse.Namespace, store: Store) -> int:
     """Queue one job, show what it prints, and end as it does; Ctrl+C cancels it."""
-    from ..jobs.command import log_paths
-    from ..jobs.control import cancel
-    from .follow import follow, show
+    from ..jobs.job_command import log_paths
+    from ..jobs.job_control import cancel
+    from .follow_output import follow, show
 
     asked = _prepare(options, store)
     if asked.count > 1 or asked.tasks:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..common.errors import DistError
-from ..common.folder import AGENT_SOCKET
 from ..common.network.peers import check_unix_peer
+from ..common.pool_folder import AGENT_SOCKET
 from ..common.processes.process_ref import ProcessRef, is_stopped
 from ..common.protocol.agents.agent_messages import (
     AgentNews,
@@ -28,7 +28,7 @@ from ..common.protocol.agents.agent_messages import (
     decode_news,
     encode,
 )
-from ..common.protocol.reason import Reason
+from ..common.protocol.failure_reason import Reason
 from .execution_lock import ExecutionLock
 
 _LOG = logging.getLogger(__name__)

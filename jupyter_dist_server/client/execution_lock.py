@@ -1,4 +1,4 @@
-"""The execution lock of a pool as a client has it; see `agent.lock_queue` for why there is one."""
+"""A client's part of the execution lock; `agent.execution_lock_queue` says why there is one."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import uuid
 
 from ..common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
 from .agent_link import AgentLink
-from .execution import Execution, Reply
+from .cell_execution import Execution, Reply
 from .ranks.rank_connection import RankConnection
 
 _ANSWER = 0.3

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from ..common.protocol.ranks.rank_messages import CancelReply, CancelRequest
 from .agent_link import AgentLink
-from .execution import Execution
+from .cell_execution import Execution
 from .group_recovery import GroupRecovery
 from .ranks.rank_connection import RankConnection
-from .ranks.watcher import Watcher
+from .ranks.watch_busy import Watcher
 
 COLLECTIVE_PATIENCE = 0.3
 """Seconds for which ranks are waited for that were in a collective when they were interrupted."""

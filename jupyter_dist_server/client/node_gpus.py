@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ..common.background_tasks import any_of
 from ..common.protocol.agents.agent_messages import NodeGpus, WatchGpus
 from ..common.protocol.sampler_messages import News, ProcessesNews, SampleNews, SamplerSettings
-from ..common.tasks import any_of
+from ..gpus.cuda_visible_devices import MASK, narrow
 from ..gpus.gpu_state import GpuState, state_of
 from ..gpus.inventory import Inventory
-from ..gpus.visible import MASK, narrow
 from .agent_link import AgentLink
 
 _PATIENCE = 10.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
-from .client import PoolClient
-from .long_question import ask_at_length
+from .long_requests import ask_at_length
 from .ranks.rank_connection import read_reply
+from .send_cells import PoolClient
 
 _UNREADABLE = RankProfile(status="failed", why="its reply is malformed, see the log")
 

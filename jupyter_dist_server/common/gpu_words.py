@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .protocol.records import RankRecord
+from .protocol.pool_record import RankRecord
 
 
 def name_gpus(labels: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import msgspec
 
 from ..common.errors import DistError
-from ..common.processes.interpreter import python_command
+from ..common.processes.python_command import python_command
 from ..common.protocol.node_agents.ray_messages import RelayOrders, read_nodes
 from .engine import Node, RemoteProcess
 

@@ -11,8 +11,8 @@ import msgspec
 import psutil
 
 from ..common.errors import DistError
+from ..common.protocol.failure_reason import Reason
 from ..common.protocol.node_agents.ray_messages import RayNode, RayNodes
-from ..common.protocol.reason import Reason
 
 _START = "Start it with “ray start --head”, and on the other nodes “ray start --address=HOST:6379”."
 

@@ -20,12 +20,12 @@ from ..common.protocol.sampler_messages import (
     SampleNews,
     SamplerSettings,
 )
+from .cuda_visible_devices import MASK, narrow
 from .history import History
 from .inventory import Gpu, Inventory
 from .metrics import Errors, Processes, Samples, Value
-from .readers.sampling import Patience, Sampler
+from .readers.supervise_sampler import Patience, Sampler
 from .updates import Update, Updates
-from .visible import MASK, narrow
 
 T = TypeVar("T")
 

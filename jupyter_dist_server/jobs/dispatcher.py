@@ -22,24 +22,24 @@ from ..common.processes.process_ref import boot_id
 from ..common.protocol.leaseholder import Leaseholder
 from ..gpus.gpu_state import GpuState
 from ..gpus.readers.gpu_reader import GpuReader
+from .file_changes import Wake
 from .gpu_list import keep_gpus
-from .launch.start_sampler import ensure_sampler
+from .launch.start_usage_reader import ensure_sampler
 from .leases.lease import GpuTaken, Lease
 from .recovery import recover, wait_again
 from .runner.runner_zygote import RunnerZygote
 from .schedule.board import JOBS, Board, Posted
-from .schedule.eligible import NEVER, Obstacle, obstacles
+from .schedule.may_start import NEVER, Obstacle, obstacles
 from .schedule.order_lock import order_lock
 from .schedule.patience import Patience
 from .schedule.plan import Plan
-from .schedule.promise import Promise
+from .schedule.promised_start import Promise
 from .schedule.situation import Situation, others, situation_of, wants_of_jobs
 from .schedule.why_waiting import detail
 from .store.job import AGAIN, Job
 from .store.states import CANCELLED, CONFIGURING, NOT_STARTED
 from .store.store import Store
 from .store.store_folder import store_name
-from .wake import Wake
 
 _LOG = logging.getLogger(__name__)
 

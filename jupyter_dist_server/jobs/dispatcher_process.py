@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ..common.errors import DistError
 from ..common.files.own_files import own
-from ..common.processes.interpreter import python_command
 from ..common.processes.process_ref import call_ourselves
+from ..common.processes.python_command import python_command
 from .launch.dispatcher_lock import sign, take_lock
 from .runner.runner_zygote import RunnerZygote
 from .store.store import Store

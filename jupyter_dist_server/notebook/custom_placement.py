@@ -10,9 +10,9 @@ from typing import Any
 from ..common.errors import DistError
 from ..gpus.inventory import Gpu
 from ..gpus.readers.read_gpu_state import read_gpu_state
-from ..placement.allocation import Allocator
-from ..placement.policies import find, free_memory
-from ..placement.pool_record import allowed, new_record
+from ..placement.allocate_gpus import Allocator
+from ..placement.gpu_policies import find, free_memory
+from ..placement.new_pool_record import allowed, new_record
 from ..placement.requests.field_checks import GpuId
 from ..placement.requests.request import PoolRequest
 

@@ -10,7 +10,6 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ..common.errors import DistError
 from ..placement.requests.request import PoolRequest
-from .api import NotebookPool
 from .custom_placement import Place
 from .hooks.completion import Introspection
 from .hooks.end_warning import EndWarning
@@ -26,6 +25,7 @@ from .magics.state_magics import StateMagics
 from .magics.value_magics import ValueMagics
 from .output.replay import Replay
 from .output.stop_result import StopDetails
+from .python_api import NotebookPool
 from .session.current_pool import CurrentPool
 
 M = TypeVar("M", bound=DistMagics)

@@ -11,14 +11,14 @@ from ..client.profiles import profiles_of
 from ..common.errors import DistError
 from ..common.protocol.ranks.rank_messages import ProfileOptions
 from ..placement.requests.request import PoolRequest
-from ..verdicts.slow.account import accounts, average
 from ..verdicts.slow.lateness import waiting
 from ..verdicts.slow.scaling import Run, Scaling
-from .api import send_function
-from .call import call_code
-from .cells.options import Options
+from ..verdicts.slow.time_account import accounts, average
+from .cells.cell_options import Options
+from .function_calls import call_code
+from .python_api import send_function
 from .session.current_pool import CurrentPool
-from .transfer import mover
+from .transfer_progress import mover
 
 Work = str | Callable[..., Any]
 """Code of a cell, or a function of the notebook."""

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..common.errors import DistError
-from ..common.protocol.offers import InLine, Offer
+from ..common.protocol.other_requests import InLine, Offer
 from ..gpus.inventory import Inventory
 from ..gpus.metrics import Samples
-from ..jobs.store.words import write_place
-from .assignment import GpusTaken
-from .pool_record import number_of_ranks, place_ranks
+from ..jobs.store.slurm_formats import write_place
+from .new_pool_record import number_of_ranks, place_ranks
+from .ranks_to_gpus import GpusTaken
 from .requests.field_checks import GpuId
 from .requests.request import PoolRequest
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..common.rank_specs import MAX_RANKS
-from ..engines.choice import LOCAL
+from ..engines.choose_engine import LOCAL
 from ..engines.engine import Node
 from ..gpus.inventory import Gpu, Inventory
-from .assignment import CPU_RANKS
-from .cluster import Cluster
+from .nodes.cluster_nodes import Cluster
+from .ranks_to_gpus import CPU_RANKS
 from .requests.field_checks import MAX_SECONDS
 from .requests.request import PoolRequest
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..client.agent_link import connect_to_agent, look_at_agent
-from ..common.folder import our_folders, read_config
+from ..common.pool_folder import our_folders, read_config
 from ..common.processes.process_ref import boot_id
 from ..common.protocol.agents.agent_messages import Snapshot
 from ..common.protocol.agents.attachment import KERNEL, SERVER, Attachment

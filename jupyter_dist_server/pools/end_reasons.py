@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..common.folder import log_tail
+from ..common.pool_folder import log_tail
 from ..common.processes.process_ref import UNKNOWN_EXIT
-from ..common.protocol.reason import Reason
-from ..common.protocol.records import PoolRecord
+from ..common.protocol.failure_reason import Reason
+from ..common.protocol.pool_record import PoolRecord
 
 
 def too_slow(record: PoolRecord, seconds: float) -> Reason:

@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from ..common.protocol.reason import Reason
-from ..common.protocol.records import PoolRecord, PoolState
-from ..common.tasks import Tasks
+from ..common.background_tasks import Tasks
+from ..common.protocol.failure_reason import Reason
+from ..common.protocol.pool_record import PoolRecord, PoolState
 from ..common.units import write_limit
 from ..gpus.readers.read_gpu_state import read_gpu_state
 

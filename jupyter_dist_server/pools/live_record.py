@@ -7,7 +7,7 @@ import contextlib
 import time
 from typing import Any
 
-from ..common.protocol.records import PoolRecord
+from ..common.protocol.pool_record import PoolRecord
 
 
 class LiveRecord:

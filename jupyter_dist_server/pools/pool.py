@@ -12,15 +12,15 @@ from collections.abc import Callable
 import msgspec
 
 from ..client.agent_link import AgentLink, agent_silent
+from ..common.background_tasks import Tasks, any_of
 from ..common.errors import DistError
-from ..common.folder import create_folder
+from ..common.pool_folder import create_folder
 from ..common.protocol.agents.agent_messages import NoteIdle, Rename, Snapshot
 from ..common.protocol.agents.attachment import Owner
-from ..common.protocol.offers import InLine
-from ..common.protocol.reason import Reason
-from ..common.protocol.records import PoolRecord, PoolState, Progress
-from ..common.tasks import Tasks, any_of
-from .activity import Activity
+from ..common.protocol.failure_reason import Reason
+from ..common.protocol.other_requests import InLine
+from ..common.protocol.pool_record import PoolRecord, PoolState, Progress
+from .busy_ranks import Activity
 from .discovery import Found, sweep
 from .end_reasons import agent_ended, broken, too_slow
 from .idleness import Idleness

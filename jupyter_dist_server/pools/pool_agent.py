@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ..client.agent_link import AgentLink
+from ..common.background_tasks import any_of
 from ..common.processes.pool_processes import ended_now, members_of_pool, session_members
 from ..common.processes.process_ref import ProcessRef
 from ..common.protocol.agents.agent_messages import Attach, NodeGpus, Snapshot, Stop, WatchGpus
 from ..common.protocol.agents.attachment import Attachment, Owner
-from ..common.protocol.reason import Reason
-from ..common.protocol.records import PoolRecord
-from ..common.tasks import any_of
+from ..common.protocol.failure_reason import Reason
+from ..common.protocol.pool_record import PoolRecord
 from .end_reasons import agent_ended
 from .processes.agent_process import AgentProcess
 

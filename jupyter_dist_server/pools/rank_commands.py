@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..client.agent_link import agent_silent
-from ..client.execution import Execution
+from ..client.cell_execution import Execution
 from ..client.interrupt import interrupter_of
+from ..common.background_tasks import Tasks
 from ..common.errors import DistError
 from ..common.protocol.agents.agent_messages import Extend, Kill, Restart
-from ..common.protocol.reason import Reason
-from ..common.protocol.records import PoolRecord, PoolState, Progress
+from ..common.protocol.failure_reason import Reason
+from ..common.protocol.pool_record import PoolRecord, PoolState, Progress
 from ..common.rank_specs import check_ranks
-from ..common.tasks import Tasks
-from ..jobs.policy import allowed_limit
-from .diagnostics import check_running
+from ..jobs.admin_policy import allowed_limit
 from .end_reasons import too_slow
 from .pool_agent import PoolAgent
+from .stack_and_log import check_running
 
 
 class RankCommands:

@@ -16,7 +16,7 @@ import zmq
 from zmq.utils import z85
 from zmq.utils.monitor import recv_monitor_message
 
-from ..common.protocol.nodes import CurveKeys, RankAddress
+from ..common.protocol.node_addresses import CurveKeys, RankAddress
 
 _ZAP = "inproc://zeromq.zap.01"
 _NEWS = "inproc://news-of-the-gate"

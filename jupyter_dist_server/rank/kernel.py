@@ -39,14 +39,14 @@ from .comm_handlers import CommHandlers
 from .group.process_group import GroupHandlers
 from .ipykernel_internals import BaseKernel
 from .output.capture import take_in_everything
-from .output.limit import Budget
-from .output.threads import let_threads_inherit_context
-from .profile.handlers import ProfileHandlers
-from .report import Reporter
-from .requests import Asked, hears, refusal
-from .variables.handlers import VariableHandlers
+from .output.text_limit import Budget
+from .output.threads_of_cells import let_threads_inherit_context
+from .profile.profile_handlers import ProfileHandlers
+from .rank_report import Reporter
+from .request_handlers import Asked, hears, refusal
 from .variables.value_handlers import ValueHandlers
-from .waits.evidence import EvidenceHandlers
+from .variables.variable_handlers import VariableHandlers
+from .waits.evidence_handlers import EvidenceHandlers
 from .waits.stacks import StackHandlers
 from .waits.whereabouts import whereabouts
 

@@ -24,15 +24,15 @@ from typing import Any, NoReturn, TextIO
 import msgspec
 
 from ..common.errors import DistError
-from ..common.folder import rank_connection, read_config
+from ..common.pool_folder import rank_connection, read_config
 from ..common.protocol.agents.rank_start import Failed, RankOrders, Ready
+from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_file import PoolFile
-from ..common.protocol.reason import Reason
 from . import clock
 from .curve_gate import RemotePlace
 from .group.process_group import ProcessGroup
-from .report import Reporter
-from .waits import recorder
+from .rank_report import Reporter
+from .waits import flight_recorder
 
 _KEPT: list[object] = []
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -48,7 +48,7 @@ _PRELOADED = (
     "IPython.core.debugger",
     "IPython.core.oinspect",
     "IPython.extensions.storemagic",
-    f"{__package__}.app",
+    f"{__package__}.kernel_app",
 )
 """What a rank imports before its first cell, so that it is imported once for all of them."""
 
@@ -200,8 +200,8 @@ def _start(orders: RankOrders) -> Any:
         torch.set_num_threads(int(threads))
     if device != "cpu":
         torch.cuda.set_device(device)
-    recorder.switch_on()
-    recorder.serve(Path(orders.folder), orders.rank)
+    flight_recorder.switch_on()
+    flight_recorder.serve(Path(orders.folder), orders.rank)
     others = frozenset(
         node.address for place, node in enumerate(config.nodes) if place != config.node
     )
@@ -229,7 +229,7 @@ def _start(orders: RankOrders) -> Any:
 def _start_kernel(
     orders: RankOrders, config: PoolFile, group: ProcessGroup, namespace: dict[str, Any]
 ) -> Any:
-    from .app import RankApp
+    from .kernel_app import RankApp
 
     folder = Path(orders.folder)
     if config.node:

@@ -12,25 +12,25 @@ from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.utils import url_path_join
 from traitlets import Bool, CaselessStrEnum, Float
 
+from ..common.background_tasks import Tasks
 from ..common.protocol.agents.attachment import SERVER, Owner
 from ..common.server_file import write_discovery_file
-from ..common.tasks import Tasks
-from ..engines.choice import ENGINES
+from ..engines.choose_engine import ENGINES
 from ..gpus.telemetry import Telemetry
-from ..pools.manager import PoolManager
 from ..pools.pool import DEFAULT_TIMEOUT
+from ..pools.pool_manager import PoolManager
 from ..pools.processes.zygote_registry import DEFAULT_KEEP_WARM
 from ..pools.reports.cell_history import CellHistory
 from ..pools.reports.other_nodes import OtherNodes
 from ..pools.reports.rank_usage import RankUsage
 from ..pools.reports.rank_variables import RankVariables
-from .gpus.feed import GpuFeed
+from .gpus.gpu_messages import GpuFeed
 from .gpus.prometheus import GpuCollector
-from .jobs.job_feed import JobFeed
+from .jobs.queue_changes import JobFeed
 from .kernels import end_orphans, follow_files, follow_kernels, kernel_processes
-from .pools.clients import Clients
+from .pools.shared_clients import Clients
 from .routes import ROUTES
-from .weak_points import weak_points
+from .weak_settings import weak_points
 
 _CELLS_ON_RANKS = {"%%distributed": "python3", "%%rank": "python3"}
 """What such cells are highlighted as in exported notebooks."""

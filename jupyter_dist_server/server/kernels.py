@@ -16,14 +16,14 @@ from typing import Any
 
 from jupyter_core.utils import ensure_async
 
+from ..common.background_tasks import Tasks
 from ..common.errors import DistError
 from ..common.protocol.agents.attachment import KERNEL
-from ..common.tasks import Tasks
 from ..placement.requests.request import PoolRequest
 from ..pools.end_reasons import abandoned
-from ..pools.manager import PoolManager
 from ..pools.pool import Pool
-from .base import StatusHandler
+from ..pools.pool_manager import PoolManager
+from .base_handlers import StatusHandler
 
 _LOG = logging.getLogger(__name__)
 

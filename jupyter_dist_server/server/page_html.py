@@ -8,15 +8,15 @@ from html import escape
 from pathlib import PurePosixPath
 
 from ..common.gpu_words import gpus_of, name_gpus
-from ..common.protocol.records import PoolRecord
+from ..common.protocol.pool_record import PoolRecord
 from ..common.rank_specs import format_ranks
 from ..common.units import format_bytes
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples, Value
 from ..jobs.leases.lease import GpuLease
 from ..jobs.schedule.overview import Row
+from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import PENDING
-from ..jobs.store.words import write_moment
 
 REFRESH = 10
 """Seconds between two loads."""

@@ -6,10 +6,10 @@ import socket
 from typing import Any
 
 from ..common.version import version
-from .base import DistHandler, StatusHandler
+from .base_handlers import DistHandler, StatusHandler
 from .gpus.export_handlers import GpuCsvHandler, GpuLinesHandler
-from .gpus.handlers import GpuHistoryHandler, GpusHandler
-from .jobs.details import JobDetailsHandler, JobLinesHandler
+from .gpus.gpu_handlers import GpuHistoryHandler, GpusHandler
+from .jobs.job_details import JobDetailsHandler, JobLinesHandler
 from .jobs.job_handlers import (
     HoldHandler,
     JobHandler,
@@ -23,8 +23,8 @@ from .jobs.job_handlers import (
 )
 from .jobs.log_handlers import JobLogHandler
 from .kernels import KernelPoolHandler
-from .page import PageHandler
-from .pools.cells import CellsHandler, LanesHandler
+from .page_handler import PageHandler
+from .pools.cell_handlers import CellsHandler, LanesHandler
 from .pools.execute import ExecuteHandler
 from .pools.pool_handlers import (
     ExtendHandler,
@@ -38,8 +38,8 @@ from .pools.pool_handlers import (
     StartSchemaHandler,
     VerdictHandler,
 )
-from .pools.variables import CheckHandler, VariablesHandler
-from .stream import StreamHandler
+from .pools.variable_handlers import CheckHandler, VariablesHandler
+from .stream_handler import StreamHandler
 
 
 class ServerStatusHandler(StatusHandler):

@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 
 from ..common.protocol.ranks.variable_messages import Variable, VariablesReply
-from .divergence import Compared, compare
-from .divergence_words import how_it_differs
+from .compare_variables import Compared, compare
+from .divergence_sentences import how_it_differs
 
 Content = Literal["equal", "differs", "sharded", "incomparable", "unchecked", "single"]
 

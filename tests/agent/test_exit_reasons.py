@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.agent.exit_reasons import exit_words
+from jupyter_dist_server.agent.ranks.exit_reasons import exit_words
 from jupyter_dist_server.common.processes.memory_watch import MemoryWatch
 
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from jupyter_dist_server.agent.store_proxy import HOST, StoreProxy
+from jupyter_dist_server.agent.ranks.store_proxy import HOST, StoreProxy
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="filters are Linux's")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.client.execution import Execution
+from jupyter_dist_server.client.cell_execution import Execution
+from jupyter_dist_server.client.send_cells import PoolClient
 
 from ..pool_driver import client_of, request, running
 from ..waiting import PATIENCE

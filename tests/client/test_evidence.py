@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.client.ranks.evidence import signalled_stack
-from jupyter_dist_server.common.folder import stack_file
+from jupyter_dist_server.client.ranks.gather_evidence import signalled_stack
+from jupyter_dist_server.common.pool_folder import stack_file
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
 
 

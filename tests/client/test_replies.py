@@ -13,12 +13,12 @@ import zmq
 from jupyter_client.session import Session
 
 from jupyter_dist_server.client.ranks.rank_connection import RankConnection
-from jupyter_dist_server.common.folder import create_folder, endpoint, write_private
+from jupyter_dist_server.common.pool_folder import create_folder, endpoint, write_private
 from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
 from jupyter_dist_server.common.protocol.agents.attachment import KERNEL
 from jupyter_dist_server.common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
+from jupyter_dist_server.common.protocol.pool_record import PoolRecord
 from jupyter_dist_server.common.protocol.ranks.rank_messages import StackReply, StackRequest
-from jupyter_dist_server.common.protocol.records import PoolRecord
 
 from ..waiting import PATIENCE
 

@@ -69,7 +69,7 @@ def samplers(hosts: Hosts) -> int:
     for process in hosts.processes(2):
         with contextlib.suppress(psutil.NoSuchProcess):
             commands.append(" ".join(process.cmdline()))
-    return sum("gpus.sampler.process" in command for command in commands)
+    return sum("gpus.sampler.sampler_process" in command for command in commands)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jupyter_dist_server.common.gpu_words import gpus_of
 from jupyter_dist_server.common.protocol.agents.gpu_reference import GpuReference
-from jupyter_dist_server.common.protocol.records import RankRecord
+from jupyter_dist_server.common.protocol.pool_record import RankRecord
 
 
 def ranks(*places: tuple[str, int | None]) -> list[RankRecord]:

@@ -20,7 +20,7 @@ from ..pool_driver import client_of, linux, request, running
 REFUSED = """
 import asyncio
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.pool_manager import PoolManager
 from jupyter_dist_server.placement.requests.request import PoolRequest
 
 async def start():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_dist_server.common.protocol.node_agents.node_orders import decode_node_orders
-from jupyter_dist_server.engines.complaints import why_not_started
+from jupyter_dist_server.engines.start_failures import why_not_started
 
 INSTALL = "Run on n2: /p/python -m pip install jupyter-dist-server==1.0"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from jupyter_dist_server.gpus.readers.sampling import Patience
+from jupyter_dist_server.gpus.readers.supervise_sampler import Patience
 from jupyter_dist_server.gpus.telemetry import Telemetry
 from jupyter_dist_server.gpus.updates import Update
 

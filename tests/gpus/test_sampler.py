@@ -327,6 +327,6 @@ async def test_a_listener_that_fails_harms_nobody(
 
 
 def test_the_process_imports_little() -> None:
-    code = "import sys, jupyter_dist_server.gpus.sampler.process; print(*sys.modules)"
+    code = "import sys, jupyter_dist_server.gpus.sampler.sampler_process; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "tornado", "jupyter_server", "psutil", "zmq"} & set(done.stdout.split())

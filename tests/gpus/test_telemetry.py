@@ -149,16 +149,16 @@ async def test_what_is_not_supported_is_not_asked_again(fake_nvml: State) -> Non
 
 RETRY = """
 import time
-from jupyter_dist_server.gpus.sampler import reader
+from jupyter_dist_server.gpus.sampler import read_one_gpu
 from jupyter_dist_server.gpus.inventory import describe
 from jupyter_dist_server.gpus.nvml import devices, start
-from jupyter_dist_server.gpus.sampler.readings import READINGS
+from jupyter_dist_server.gpus.sampler.metric_readings import READINGS
 
-reader._FIRST_PAUSE, reader._LONGEST_PAUSE = 0.1, 0.4
+read_one_gpu._FIRST_PAUSE, read_one_gpu._LONGEST_PAUSE = 0.1, 0.4
 assert start() is None
 listed = devices()
 (gpu,) = describe(*listed).gpus
-one = reader.Reader(gpu)
+one = read_one_gpu.Reader(gpu)
 one.open(listed[0][0])
 failed = []
 while len(failed) < 6:

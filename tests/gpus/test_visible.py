@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from jupyter_dist_server.gpus.cuda_visible_devices import narrow
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.gpus.visible import narrow
 
 
 def whole(index: int, uuid: str = "", name: str = "H100", sms: int = 132, mhz: int = 1980) -> Gpu:

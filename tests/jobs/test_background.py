@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from jupyter_dist_server.common.processes.interpreter import python_command
+from jupyter_dist_server.common.processes.python_command import python_command
 from jupyter_dist_server.common.protocol.sampler_messages import SamplerSettings
-from jupyter_dist_server.jobs import control
+from jupyter_dist_server.jobs import job_control
 from jupyter_dist_server.jobs.launch.background import start_in_background
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.store import Store
@@ -31,7 +31,7 @@ def test_no_zombie_is_left_to_a_server(tmp_path: Path) -> None:
 def test_who_reads_gpus_for_somebody_that_is_killed_ends_without_a_word() -> None:
     settings = msgspec.json.encode(SamplerSettings(on_request=True)).decode()
     command = [
-        *python_command(sys.executable, "jupyter_dist_server.gpus.sampler.process"),
+        *python_command(sys.executable, "jupyter_dist_server.gpus.sampler.sampler_process"),
         settings,
     ]
     with subprocess.Popen(
@@ -48,8 +48,8 @@ def test_an_update_keeps_the_gpus_that_were_chosen(tmp_path: Path, gpus: State) 
     spec = Spec(argv=["true"], cwd="/")
     waits = Job(params={}, name="a", spec=spec, held=True, gpus=2, gpu_ids=("GPU-0", "GPU-3"))
     (id,) = store.submit([waits], "one")
-    assert control.update(store, [store.get(id)], control.Update(gpus=1)) == []
+    assert job_control.update(store, [store.get(id)], job_control.Update(gpus=1)) == []
     assert (store.get(id).gpus, store.get(id).gpu_ids) == (1, ("GPU-0", "GPU-3"))
-    (said,) = control.update(store, [store.get(id)], control.Update(gpus=3))
+    (said,) = job_control.update(store, [store.get(id)], job_control.Update(gpus=3))
     assert "may use 2 GPUs only" in said and store.get(id).gpus == 1
     store.close()

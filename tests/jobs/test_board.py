@@ -16,6 +16,7 @@ import pytest
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.gpus.gpu_state import GpuState
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
+from jupyter_dist_server.jobs.file_changes import Wake
 from jupyter_dist_server.jobs.leases.held_file import read_held
 from jupyter_dist_server.jobs.leases.lease import Lease
 from jupyter_dist_server.jobs.schedule import patience
@@ -27,7 +28,6 @@ from jupyter_dist_server.jobs.schedule.situation import situation
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import CONFIGURING
-from jupyter_dist_server.jobs.wake import Wake
 
 from .conftest import Child
 
@@ -244,7 +244,7 @@ def test_without_inotify_waits_are_short(leases: Path, monkeypatch: pytest.Monke
         def __init__(self) -> None:
             raise OSError(24, "no instance left")
 
-    monkeypatch.setattr("jupyter_dist_server.jobs.wake.Inotify", NoneLeft)
+    monkeypatch.setattr("jupyter_dist_server.jobs.file_changes.Inotify", NoneLeft)
     wake = Wake([leases])
     assert not wake.watches
     assert wake.wait(None) == set(), "a second, not for ever"

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.processes.process_ref import boot_id
-from jupyter_dist_server.jobs import control
+from jupyter_dist_server.jobs import job_control
 from jupyter_dist_server.jobs.recovery import recover
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import CANCELLED, CONFIGURING, PENDING, RUNNING
@@ -57,7 +57,7 @@ def test_a_cancelled_job_neither_runs_nor_waits_again(store: Store) -> None:
     (id,) = store.submit([JOB], "one")
     assert store.move(store.get(id), CONFIGURING, launch="x", boot=boot_id())
     seen = store.get(id)
-    control.cancel(store, [seen])
+    job_control.cancel(store, [seen])
     assert not store.move(seen, RUNNING), "the runner has looked before"
     recover(store)
     assert store.get(id).state == CANCELLED

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 import jupyter_dist_server
-from jupyter_dist_server.jobs import policy
+from jupyter_dist_server.jobs import admin_policy
 from jupyter_dist_server.jobs.logs.log_reader import PIECE, LogReader, fold
-from jupyter_dist_server.jobs.schedule.eligible import obstacles
+from jupyter_dist_server.jobs.schedule.may_start import obstacles
 from jupyter_dist_server.jobs.store.job import Job, Spec
+from jupyter_dist_server.jobs.store.slurm_formats import read_moment
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
-from jupyter_dist_server.jobs.store.words import read_moment
 
 from ..waiting import PATIENCE, wait_for
 from .queue_driver import JDIST, Queue
@@ -160,7 +160,7 @@ def test_a_time_that_a_change_of_clocks_leaves_out(berlin: None) -> None:
 def test_a_policy_of_the_machine(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     path = queue.folder / "policy.toml"
     path.write_text('max_time = "2:00:00"\ndefault_time = "30" # minutes\nother = 1\n')
-    monkeypatch.setattr(policy, "POLICY", path)
+    monkeypatch.setattr(admin_policy, "POLICY", path)
     said = queue.run("submit", "-t", "3:00:00", "true", code=2)
     assert "this machine allows 2:00:00 at most" in said
     queue.run("submit", "-t", "UNLIMITED", "true", code=2)

@@ -10,7 +10,7 @@ import pytest
 
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
 from jupyter_dist_server.jobs.dispatcher import Dispatcher
-from jupyter_dist_server.jobs.schedule.eligible import Obstacle, obstacles
+from jupyter_dist_server.jobs.schedule.may_start import Obstacle, obstacles
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import CANCELLED, COMPLETED, FAILED, PENDING, RUNNING
 from jupyter_dist_server.jobs.store.store import Store

@@ -13,13 +13,13 @@ from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
 from jupyter_dist_server.jobs.dispatcher import _READ_LOST, Dispatcher, _read_again
 from jupyter_dist_server.jobs.leases.lease import running
 from jupyter_dist_server.jobs.schedule.plan import plan
-from jupyter_dist_server.jobs.schedule.promise import Promise
+from jupyter_dist_server.jobs.schedule.promised_start import Promise
 from jupyter_dist_server.jobs.schedule.situation import Situation
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
-from jupyter_dist_server.jobs.usage import EVERY
+from jupyter_dist_server.jobs.usage_reader import EVERY
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for

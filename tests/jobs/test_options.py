@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.jobs.store.words import read_limit
+from jupyter_dist_server.jobs.store.slurm_formats import read_limit
 
 from ..fake_nvml.build import State
 from ..waiting import PATIENCE, wait_for

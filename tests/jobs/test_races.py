@@ -10,9 +10,9 @@ from contextlib import closing
 import psutil
 
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
+from jupyter_dist_server.jobs.file_changes import Wake
 from jupyter_dist_server.jobs.leases.lease import Lease
 from jupyter_dist_server.jobs.store.store_folder import store_folder
-from jupyter_dist_server.jobs.wake import Wake
 
 from ..fake_nvml.build import State
 from ..waiting import PATIENCE, wait_for

@@ -120,17 +120,17 @@ def test_jobs_that_waited_start_after_a_restart_of_the_machine(queue: Queue) -> 
 
 def test_a_hold_and_a_start_at_once(store: Store) -> None:
     """Whichever is first wins, and the other is told."""
-    from jupyter_dist_server.jobs import control
+    from jupyter_dist_server.jobs import job_control
 
     (id,) = store.submit([JOB], "one")
     seen = store.get(id)
-    assert control.hold(store, [seen]) == []
+    assert job_control.hold(store, [seen]) == []
     held = store.get(id)
     assert (held.held, held.reason) == (True, "JobHeldUser")
     assert not store.move(seen, CONFIGURING, launch="x", boot=boot_id())
     store.change([id], held=False)
     assert store.move(seen, CONFIGURING, launch="x", boot=boot_id())
-    assert control.hold(store, [seen]) == ["Job 1 cannot be held: it is CONFIGURING."]
+    assert job_control.hold(store, [seen]) == ["Job 1 cannot be held: it is CONFIGURING."]
 
 
 def alive(queue: Queue) -> list[psutil.Process]:

@@ -13,7 +13,7 @@ import pytest
 from jupyter_dist_server.jobs.logs.log_reader import LogReader
 from jupyter_dist_server.jobs.runner.log_limit import LogLimit
 from jupyter_dist_server.jobs.store.attempt import GpuUsage
-from jupyter_dist_server.jobs.usage import EVERY, add_reading
+from jupyter_dist_server.jobs.usage_reader import EVERY, add_reading
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for

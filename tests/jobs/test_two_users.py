@@ -25,8 +25,8 @@ from jupyter_dist_server.jobs.schedule.overview import overview
 from jupyter_dist_server.jobs.store.states import PENDING, RUNNING
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
-from jupyter_dist_server.placement.allocation import Allocator
-from jupyter_dist_server.placement.pool_record import new_record
+from jupyter_dist_server.placement.allocate_gpus import Allocator
+from jupyter_dist_server.placement.new_pool_record import new_record
 from jupyter_dist_server.placement.requests.request import PoolRequest
 
 from ..waiting import PATIENCE, wait_for

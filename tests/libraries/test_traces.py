@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.rank.profile.reduction import reduce
-from jupyter_dist_server.rank.profile.trace import read_trace
-from jupyter_dist_server.verdicts.slow.account import account
+from jupyter_dist_server.rank.profile.read_trace import read_trace
+from jupyter_dist_server.rank.profile.reduce_trace import reduce
+from jupyter_dist_server.verdicts.slow.time_account import account
 
 from ..rank.test_profile import NCCL_TRACE, event, text
 

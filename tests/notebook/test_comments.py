@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_dist_server.notebook.magics.options import without_comment
+from jupyter_dist_server.notebook.magics.option_parser import without_comment
 from jupyter_dist_server.notebook.register import MAGICS
 
 from ..notebook_driver import Notebook

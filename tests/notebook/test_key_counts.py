@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from jupyter_dist_server.notebook.output.merged.merged_log import Key, KeyCounts
+from jupyter_dist_server.notebook.output.merged.match_lines import Key, KeyCounts
 
 
 def test_it_counts_like_a_counter() -> None:

@@ -7,15 +7,9 @@ import re
 
 import pytest
 
-from jupyter_dist_server.notebook.output.merged.merge import REDRAW_EVERY, WINDOW, Merger
-from jupyter_dist_server.notebook.output.merged.unfinished import PROMPT_AFTER
-from jupyter_dist_server.notebook.output.publication import (
-    Clear,
-    Display,
-    Publication,
-    Text,
-    overwrite,
-)
+from jupyter_dist_server.notebook.output.merged.merge_outputs import REDRAW_EVERY, WINDOW, Merger
+from jupyter_dist_server.notebook.output.merged.unfinished_lines import PROMPT_AFTER
+from jupyter_dist_server.notebook.output.publish import Clear, Display, Publication, Text, overwrite
 
 
 class Screen:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist_server.notebook.output.merged.pieces import KIND, Labels
-from jupyter_dist_server.notebook.output.publication import Clear, Display, Text
+from jupyter_dist_server.notebook.output.merged.shown_pieces import KIND, Labels
+from jupyter_dist_server.notebook.output.publish import Clear, Display, Text
 from jupyter_dist_server.notebook.output.rank_tabs import MIME, RankTabs
 
 from ..notebook_driver import Notebook

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from jupyter_dist_server.common.protocol.records import GpuReference, PoolRecord, RankRecord
+from jupyter_dist_server.common.protocol.pool_record import GpuReference, PoolRecord, RankRecord
 from jupyter_dist_server.notebook.scripts.ran_cells import (
     MOST_CELLS,
     MOST_CHARACTERS,

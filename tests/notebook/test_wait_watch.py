@@ -8,7 +8,7 @@ from typing import Any
 
 from jupyter_dist_server.notebook.cells.wait_watch import WaitWatch, read_limit
 from jupyter_dist_server.notebook.loop_thread import LoopThread
-from jupyter_dist_server.notebook.output.publication import Clear, Publication, Text
+from jupyter_dist_server.notebook.output.publish import Clear, Publication, Text
 from jupyter_dist_server.verdicts.verdict import Verdict
 
 from ..waiting import PATIENCE

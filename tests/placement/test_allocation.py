@@ -16,13 +16,13 @@ import psutil
 import pytest
 
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.common.protocol.offers import InLine, Offer
+from jupyter_dist_server.common.protocol.other_requests import InLine, Offer
 from jupyter_dist_server.gpus.readers.read_gpu_state import read_gpu_state
 from jupyter_dist_server.jobs.schedule.board import posted, wants_of
 from jupyter_dist_server.notebook.custom_placement import FreeGpu, custom_map
-from jupyter_dist_server.placement.allocation import Allocator
-from jupyter_dist_server.placement.assignment import GpusTaken
-from jupyter_dist_server.placement.pool_record import new_record
+from jupyter_dist_server.placement.allocate_gpus import Allocator
+from jupyter_dist_server.placement.new_pool_record import new_record
+from jupyter_dist_server.placement.ranks_to_gpus import GpusTaken
 from jupyter_dist_server.placement.requests.request import PoolRequest
 
 from ..fake_nvml.build import State
@@ -175,7 +175,7 @@ async def test_who_waits_gets_the_gpus_in_the_order_of_coming(gpus: State) -> No
 async def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(
     gpus: State, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jupyter_dist_server.placement.allocation._READ_EVERY", 0.2)
+    monkeypatch.setattr("jupyter_dist_server.placement.allocate_gpus._READ_EVERY", 0.2)
     gpus.update(process=f"{stranger.pid},{2**30},50")
     allocator = ask(wait=0.3)
     with pytest.raises(DistError):
@@ -195,7 +195,7 @@ async def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(
 
 
 async def test_memory_is_waited_for_too(gpus: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jupyter_dist_server.placement.allocation._READ_EVERY", 0.2)
+    monkeypatch.setattr("jupyter_dist_server.placement.allocate_gpus._READ_EVERY", 0.2)
     gpus.update(memory_used=70 * 2**30)
     allocator, told = ask(min_free_memory=20 * 2**30, wait=60), asyncio.Event()
     with pytest.raises(DistError, match="are too full"):

@@ -11,12 +11,12 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.node_agents.ray_messages import RayNode, RayNodes
-from jupyter_dist_server.common.protocol.records import PoolRecord, PoolState
+from jupyter_dist_server.common.protocol.pool_record import PoolRecord, PoolState
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
-from jupyter_dist_server.notebook.magics.options import read_node_map
-from jupyter_dist_server.notebook.reuse import can_reuse
-from jupyter_dist_server.placement.nodes import Spread, spread
-from jupyter_dist_server.placement.pool_record import assigned, new_record, place_ranks
+from jupyter_dist_server.notebook.magics.option_parser import read_node_map
+from jupyter_dist_server.notebook.reuse_pool import can_reuse
+from jupyter_dist_server.placement.new_pool_record import assigned, new_record, place_ranks
+from jupyter_dist_server.placement.nodes.ranks_to_nodes import Spread, spread
 from jupyter_dist_server.placement.requests.request import PoolRequest
 
 CPU = Inventory(reason=NO_GPU)

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.agent.rank_environment import rank_environment
+from jupyter_dist_server.agent.ranks.rank_environment import rank_environment
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.inventory import NO_GPU, Gpu, Inventory
 from jupyter_dist_server.jobs.leases.lease import GpuLease
 from jupyter_dist_server.jobs.schedule.situation import Waiting
-from jupyter_dist_server.placement.assignment import GpusTaken, Placement, place
+from jupyter_dist_server.placement.agent_environment import agent_environment
 from jupyter_dist_server.placement.conflicts import unavailable
-from jupyter_dist_server.placement.environment import agent_environment
-from jupyter_dist_server.placement.pool_record import allowed, place_ranks
+from jupyter_dist_server.placement.new_pool_record import allowed, place_ranks
+from jupyter_dist_server.placement.ranks_to_gpus import GpusTaken, Placement, place
 from jupyter_dist_server.placement.requests.request import PoolRequest
 
 NO_GPUS = Inventory(reason=NO_GPU)

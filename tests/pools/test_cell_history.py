@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.protocol.agents.attachment import Owner
+from jupyter_dist_server.common.protocol.pool_record import GpuReference, PoolRecord, RankRecord
 from jupyter_dist_server.common.protocol.ranks.profile_messages import Lanes, LaneSeconds, RankLanes
-from jupyter_dist_server.common.protocol.records import GpuReference, PoolRecord, RankRecord
-from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.pool_manager import PoolManager
 from jupyter_dist_server.pools.reports import cell_history
 from jupyter_dist_server.pools.reports.cell_history import CellHistory
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.agent.rank_log import RankLogs
+from jupyter_dist_server.agent.ranks.rank_log import RankLogs
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.common.folder import AGENT_SOCKET, create_folder, log_tail
+from jupyter_dist_server.common.pool_folder import AGENT_SOCKET, create_folder, log_tail
+from jupyter_dist_server.common.protocol.pool_record import PoolRecord, PoolState, RankRecord
 from jupyter_dist_server.common.protocol.ranks.rank_messages import StackReply
-from jupyter_dist_server.common.protocol.records import PoolRecord, PoolState, RankRecord
-from jupyter_dist_server.pools import diagnostics
+from jupyter_dist_server.pools import stack_and_log
 from jupyter_dist_server.rank.waits.stacks import stacks
 
 
@@ -44,7 +44,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, *during: Any) -> None:
     async def ask(*_: Any) -> Any:
         return left.pop(0)()
 
-    monkeypatch.setattr(diagnostics, "_ask_for_stack", ask)
+    monkeypatch.setattr(stack_and_log, "_ask_for_stack", ask)
 
 
 async def test_a_rank_that_was_replaced_while_it_was_asked_is_asked_again(
@@ -54,7 +54,7 @@ async def test_a_rank_that_was_replaced_while_it_was_asked_is_asked_again(
         record.ranks[0].pid = 1
 
     answers(monkeypatch, replace, lambda: StackReply("of the new one"))
-    assert await diagnostics.stack_of(record, 0) == "of the new one"
+    assert await stack_and_log.stack_of(record, 0) == "of the new one"
 
 
 async def test_a_pool_that_ends_while_a_rank_is_asked_is_not_said_to_be_stuck(
@@ -69,7 +69,7 @@ async def test_a_pool_that_ends_while_a_rank_is_asked_is_not_said_to_be_stuck(
     for happens in (lose_folder, end):
         answers(monkeypatch, happens)
         with pytest.raises(DistError, match="The pool has ended") as caught:
-            await diagnostics.stack_of(record, 0)
+            await stack_and_log.stack_of(record, 0)
         assert caught.value.code == "pool_not_running"
 
 
@@ -79,7 +79,7 @@ async def test_of_a_silent_rank_on_another_node_its_node_is_said(
     record.ranks[0].node = "n2"
     answers(monkeypatch, lambda: None)
     with pytest.raises(DistError) as caught:
-        await diagnostics.stack_of(record, 0)
+        await stack_and_log.stack_of(record, 0)
     assert f"on node n2 (pid {os.getpid()} there) does not respond" in caught.value.message
     assert "on that node" in caught.value.hint
 
@@ -87,14 +87,14 @@ async def test_of_a_silent_rank_on_another_node_its_node_is_said(
 async def test_the_log_of_a_rank_whose_agent_still_imports_torch(
     record: PoolRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnostics, "PATIENCE", 0.05)
+    monkeypatch.setattr(stack_and_log, "PATIENCE", 0.05)
     with socket.socket(socket.AF_UNIX) as agent:
         agent.bind(str(Path(record.folder, AGENT_SOCKET)))
         agent.listen()  # and never answers
         for state, code in (("starting", "pool_not_running"), ("idle", "pool_unreachable")):
             record.ranks[0].state = state
             with pytest.raises(DistError) as caught:
-                await diagnostics.log_of(record, 0)
+                await stack_and_log.log_of(record, 0)
             assert caught.value.code == code
 
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import jupyter_dist_server
-from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.common.protocol.pool_record import PoolState
+from jupyter_dist_server.pools.pool_manager import PoolManager
 
 from ..fake_nvml.build import State
 from ..pool_driver import follow, request

@@ -14,13 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.client.send_cells import PoolClient
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
 from jupyter_dist_server.common.protocol.pool_file import CONFIG
-from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.pools.discovery import find_pools, pools_of_other_versions, sweep
-from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.pool_manager import PoolManager
 from jupyter_dist_server.pools.reports.rank_usage import RankUsage
 
 from ..pool_driver import WarmManager, client_of, follow, request, running

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
-from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool
@@ -139,7 +139,7 @@ async def test_ranks_on_mig_instances_see_one_each(gpus: State, tmp_path: Path) 
 
 OWNER = """
 import asyncio, sys
-from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.pool_manager import PoolManager
 from jupyter_dist_server.placement.requests.request import PoolRequest
 
 async def main():

@@ -17,14 +17,14 @@ import psutil
 import pytest
 from jupyter_client import BlockingKernelClient
 
-from jupyter_dist_server.client.client import Execution
+from jupyter_dist_server.client.send_cells import Execution
 from jupyter_dist_server.common.errors import DistError
-from jupyter_dist_server.common.folder import create_folder
-from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.common.pool_folder import create_folder
+from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.discovery import sweep
-from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.pool_manager import PoolManager
 
 from ..environment import environment, tagged
 from ..notebook_driver import plain_notebook

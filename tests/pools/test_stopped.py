@@ -12,11 +12,11 @@ import msgspec
 import psutil
 import pytest
 
-from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.client.send_cells import PoolClient
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
-from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.placement.pool_record import new_record
+from jupyter_dist_server.common.protocol.pool_record import PoolState
+from jupyter_dist_server.placement.new_pool_record import new_record
 from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools import pool_agent
 from jupyter_dist_server.pools.pool_agent import PoolAgent

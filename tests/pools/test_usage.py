@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.client.ranks.watcher import rank_states
-from jupyter_dist_server.common.protocol.records import (
+from jupyter_dist_server.client.ranks.watch_busy import rank_states
+from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.common.protocol.pool_record import (
     GpuReference,
     PoolRecord,
     PoolState,

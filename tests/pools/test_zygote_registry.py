@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
-from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.common.tasks import Tasks
+from jupyter_dist_server.common.background_tasks import Tasks
+from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.placement.requests.request import PoolRequest
-from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.pools.pool_manager import PoolManager
 from jupyter_dist_server.pools.processes.zygote_process import ZygoteProcess
 
 from ..environment import environment, tagged

@@ -12,10 +12,10 @@ from typing import Any
 import psutil
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
-from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.placement.requests.request import PoolRequest
-from jupyter_dist_server.pools.manager import PoolManager
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.pool_manager import PoolManager
 
 from ..environment import tagged
 from ..pool_driver import follow

@@ -10,7 +10,7 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from jupyter_dist_server.common.network.curve import new_curve_keys, show_client_keys
-from jupyter_dist_server.common.protocol.nodes import CurveKeys
+from jupyter_dist_server.common.protocol.node_addresses import CurveKeys
 from jupyter_dist_server.rank.curve_gate import CurveGate
 
 from ..waiting import PATIENCE, wait_for

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.common.flight_recorder import TorchEntry
-from jupyter_dist_server.common.intervals import coarse, common, length, union, without
-from jupyter_dist_server.rank.profile.reduction import reduce
-from jupyter_dist_server.rank.profile.sampler import Sample
-from jupyter_dist_server.rank.profile.trace import read_trace
+from jupyter_dist_server.common.time_intervals import coarse, common, length, union, without
+from jupyter_dist_server.rank.profile.line_sampler import Sample
+from jupyter_dist_server.rank.profile.read_trace import read_trace
+from jupyter_dist_server.rank.profile.reduce_trace import reduce
 
 BASE = 1_700_000_000
 NCCL_TRACE = Path(__file__).parent / "traces" / "nccl_rank_0.json.gz"

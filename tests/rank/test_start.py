@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from jupyter_client import BlockingKernelClient
 
-from jupyter_dist_server.common.folder import new_key, rank_connection
+from jupyter_dist_server.common.pool_folder import new_key, rank_connection
 
 from ..waiting import PATIENCE
 
 SLOW_RANK = """
 import os, sys
 from ipykernel.subshell_manager import SubshellManager
-from jupyter_dist_server.rank.app import RankApp
+from jupyter_dist_server.rank.kernel_app import RankApp
 
 make = SubshellManager.__init__
 test = os.fdopen(os.dup(1), "w")  # the rank takes what is printed for itself

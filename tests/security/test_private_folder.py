@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from jupyter_dist_server.client.agent_link import AgentLink
-from jupyter_dist_server.client.client import PoolClient
+from jupyter_dist_server.client.send_cells import PoolClient
 from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
 from jupyter_dist_server.common.protocol.agents.agent_messages import Snapshot, encode
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER
 from jupyter_dist_server.common.protocol.pool_file import PlacedRank, PoolFile
-from jupyter_dist_server.common.protocol.records import PoolRecord
+from jupyter_dist_server.common.protocol.pool_record import PoolRecord
 from jupyter_dist_server.pools.discovery import find_pools, sweep
 
 from ..pool_driver import processes, request, running

@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.client.client import PoolClient
-from jupyter_dist_server.common.protocol.records import PoolState
-from jupyter_dist_server.pools.manager import PoolManager
+from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.pools.pool import Pool
+from jupyter_dist_server.pools.pool_manager import PoolManager
 
 from ..pool_driver import client_of, follow, processes, request, running, text_of
 from ..waiting import PATIENCE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_dist_server.server.weak_points import weak_points
+from jupyter_dist_server.server.weak_settings import weak_points
 
 from ..server_driver import Server
 

@@ -6,7 +6,12 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
-from jupyter_dist_server.server.gpus.query import check_order, read_gpus, read_metrics, read_time
+from jupyter_dist_server.server.gpus.history_query import (
+    check_order,
+    read_gpus,
+    read_metrics,
+    read_time,
+)
 
 
 def gpu(index: int, uuid: str, mig: int | None = None) -> Gpu:

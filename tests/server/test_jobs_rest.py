@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.jobs.submit.job_request import JobRequest
+from jupyter_dist_server.jobs.submit.options.job_request import JobRequest
 
 from ..server_driver import Server
 from .client import NDJSON, Client

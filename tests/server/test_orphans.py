@@ -11,7 +11,7 @@ import pytest
 from jupyter_client.multikernelmanager import AsyncMultiKernelManager
 
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
-from jupyter_dist_server.common.protocol.records import PoolState
+from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.server import kernels
 from jupyter_dist_server.server.kernels import end_orphans
 

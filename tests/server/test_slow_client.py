@@ -12,10 +12,10 @@ from pytest_jupyter.jupyter_server import *  # noqa: F403
 from traitlets.config import Config
 
 from jupyter_dist_server.common.protocol.agents.attachment import Owner
-from jupyter_dist_server.placement.pool_record import new_record
+from jupyter_dist_server.placement.new_pool_record import new_record
 from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool
-from jupyter_dist_server.server.stream import StreamHandler
+from jupyter_dist_server.server.stream_handler import StreamHandler
 
 from ..waiting import PATIENCE
 
@@ -46,7 +46,7 @@ def buffered(handler: StreamHandler) -> int:
 def test_a_client_that_does_not_read_costs_no_memory(
     jp_asyncio_loop: Any, jp_serverapp: Any, jp_ws_fetch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jupyter_dist_server.server.stream.FRAME_INTERVAL", 0)
+    monkeypatch.setattr("jupyter_dist_server.server.stream_handler.FRAME_INTERVAL", 0)
     manager = jp_serverapp.web_app.settings["jupyter_dist_manager"]
 
     async def work() -> None:
@@ -87,7 +87,7 @@ def test_a_client_that_does_not_read_costs_no_memory(
 def test_a_client_that_does_not_read_gets_fewer_newer_samples(
     jp_asyncio_loop: Any, jp_serverapp: Any, jp_ws_fetch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jupyter_dist_server.server.stream.FRAME_INTERVAL", 0)
+    monkeypatch.setattr("jupyter_dist_server.server.stream_handler.FRAME_INTERVAL", 0)
     settings = jp_serverapp.web_app.settings
     manager, feed = settings["jupyter_dist_manager"], settings["jupyter_dist_gpus"]
 

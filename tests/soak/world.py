@@ -100,7 +100,7 @@ class World:
             with suppress(psutil.Error):
                 if process.name() == "dist-zygote":
                     found["zygote"].append(process)
-                elif any("gpus.sampler.process" in word for word in process.cmdline()):
+                elif any("gpus.sampler.sampler_process" in word for word in process.cmdline()):
                     found["sampler"].append(process)
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_dist_server.common.protocol.ranks.evidence import CodePlace, Frame, RankEvidence
-from jupyter_dist_server.verdicts.activity import waits_in
+from jupyter_dist_server.verdicts.what_ranks_do import waits_in
 
 
 def stack(*calls: str) -> RankEvidence:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from jupyter_dist_server.client.execution import Reply
+from jupyter_dist_server.client.cell_execution import Reply
 
 from ..pool_driver import client_of, request, running
 from ..waiting import PATIENCE

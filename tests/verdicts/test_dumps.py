@@ -15,7 +15,7 @@ from jupyter_dist_server.common.protocol.ranks.evidence import (
     Group,
     RankEvidence,
 )
-from jupyter_dist_server.verdicts.hang import explain_hang
+from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 GROUPS = {"0": Group([0, 1])}
 SYNCHRONIZES = [Frame("__main__", "<module>", CodePlace("In[9]", 4), "torch.cuda.synchronize")]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from jupyter_dist_server.common.protocol.ranks.evidence import Evidence
-from jupyter_dist_server.verdicts.hang import explain_hang
+from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 from ..notebook_driver import Notebook
 
@@ -76,7 +76,7 @@ def test_evidence_that_contradicts_itself_is_kept(two: Notebook, tmp_path: Path)
     two.ok(f"import os\nhere = os.getcwd()\nos.chdir({str(tmp_path)!r})")
     two.ok(
         "%%distributed\nfor _ in range(3):\n    dist.all_reduce(torch.ones(20))\nif rank == 1:\n"
-        "    from jupyter_dist_server.rank.waits import evidence\n"
+        "    from jupyter_dist_server.rank.waits import evidence_handlers as evidence\n"
         "    kept = evidence.collectives_of\n"
         "    evidence.collectives_of = lambda *all: kept(*all)[::-1]"
     )

@@ -10,7 +10,7 @@ from jupyter_dist_server.common.protocol.ranks.evidence import (
     Group,
     RankEvidence,
 )
-from jupyter_dist_server.verdicts.hang import explain_hang
+from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 PLACE = CodePlace("In[9]", 5, "loss.backward()")
 WAITS = RankEvidence(

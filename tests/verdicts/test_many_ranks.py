@@ -11,7 +11,7 @@ from jupyter_dist_server.common.protocol.ranks.evidence import (
     Message,
     RankEvidence,
 )
-from jupyter_dist_server.verdicts.hang import explain_hang
+from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 SIZE = 128
 PLACE = CodePlace("In[9]", 5, "loss.backward()")

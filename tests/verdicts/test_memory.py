@@ -10,7 +10,7 @@ from jupyter_dist_server.common.protocol.ranks.memory_messages import (
     MemoryReply,
     TorchUse,
 )
-from jupyter_dist_server.verdicts.memory import (
+from jupyter_dist_server.verdicts.memory_sentences import (
     estimate_sentence,
     memory_rows,
     memory_sentences,

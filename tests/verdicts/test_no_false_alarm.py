@@ -7,7 +7,7 @@ import os
 import time
 
 from jupyter_dist_server.notebook.cells.wait_watch import evidence_on
-from jupyter_dist_server.verdicts.hang import explain_hang
+from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 from ..waiting import PATIENCE
 from .scene import SIZE, Scene
@@ -60,7 +60,7 @@ async def test_slow_and_unequal_ranks(scene: Scene) -> None:
 async def test_a_rank_that_cannot_read_all_of_its_evidence_tells_the_rest(scene: Scene) -> None:
     broken = ("recorded", "groups_by_name", "_message")
     await scene.ok(
-        "from jupyter_dist_server.rank.waits import evidence\n"
+        "from jupyter_dist_server.rank.waits import evidence_handlers as evidence\n"
         f"kept = {{name: getattr(evidence, name) for name in {broken}}}\n"
         f"for name in {broken}:\n    setattr(evidence, name, lambda *_, **__: 1 / 0)"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_dist_server.verdicts.slow.account import Account
 from jupyter_dist_server.verdicts.slow.links import LinkTime, link_rows, link_sentence
 from jupyter_dist_server.verdicts.slow.scaling import (
     Run,
@@ -13,6 +12,7 @@ from jupyter_dist_server.verdicts.slow.scaling import (
     scaling_rows,
     scaling_sentence,
 )
+from jupyter_dist_server.verdicts.slow.time_account import Account
 
 
 def run(ranks: int, seconds: float, **parts: float) -> Run:

@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...common.processes.interpreter import python_command
+from ...common.background_tasks import Tasks
+from ...common.processes.python_command import python_command
 from ...common.protocol.agents.agent_messages import NodeGpus
 from ...common.protocol.sampler_messages import NO_DRIVER, SamplerSettings, decode_sampler_news
-from ...common.tasks import Tasks
 
-_MODULE = "jupyter_dist_server.gpus.sampler.process"
+_MODULE = "jupyter_dist_server.gpus.sampler.sampler_process"
 _START, _SILENCE = 30.0, 10.0
 """Seconds within which it says something first, and within which it says what is due."""
 _PAUSE, _LONGEST_PAUSE = 1.0, 60.0

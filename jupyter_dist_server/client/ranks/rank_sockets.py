@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import zmq
 from jupyter_client.session import Session
 
-from ...common.folder import endpoint, read_addresses, read_config
 from ...common.network.curve import show_client_keys
+from ...common.pool_folder import endpoint, read_addresses, read_config
 from ...common.protocol.jupyter_messages import Message, read_json
 from ...common.protocol.ranks.cell_messages import cell_topic
 
@@ -62,7 +62,7 @@ class RankSockets:
     folder : Path
         The pool's private folder.
     channels : collection of str
-        Of `CHANNELS` in `common.folder`, those that are wanted.
+        Of `CHANNELS` in `common.pool_folder`, those that are wanted.
     topics : callable
         What to subscribe to on ``iopub``.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..processes.process_ref import ProcessRef
-from .decoding import reader
+from .decode_message import reader
 
 
 class DiscoveryFile(msgspec.Struct, frozen=True):

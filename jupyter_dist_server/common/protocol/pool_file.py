@@ -7,9 +7,9 @@ from collections.abc import Callable
 import msgspec
 
 from ..processes.process_ref import ProcessRef
-from .decoding import reader
-from .nodes import CurveKeys, PoolNode
-from .records import GpuReference, PoolRecord
+from .decode_message import reader
+from .node_addresses import CurveKeys, PoolNode
+from .pool_record import GpuReference, PoolRecord
 
 CONFIG = "pool.json"
 VERSION = 3

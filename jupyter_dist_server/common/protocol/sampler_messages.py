@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .decoding import reader
+from .decode_message import reader
 
 NO_DRIVER = 3
 """Exit code of the process when the driver cannot be used, and it has said so."""

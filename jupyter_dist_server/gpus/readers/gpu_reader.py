@@ -12,14 +12,14 @@ from typing import ClassVar
 
 import msgspec
 
-from ...common.processes.interpreter import python_command
+from ...common.processes.python_command import python_command
 from ...common.protocol.sampler_messages import Complete, News, SamplerNews, SamplerSettings
 from ..gpu_state import GpuState, read_news, state_of
 from ..inventory import Inventory
 
 _END = 2.0
 """Seconds within which a process that was killed has ended, unless it hangs in the driver."""
-_MODULE = "jupyter_dist_server.gpus.sampler.process"
+_MODULE = "jupyter_dist_server.gpus.sampler.sampler_process"
 
 
 class GpuReader:

@@ -9,7 +9,7 @@ from ...common.protocol.sampler_messages import SamplerSettings
 from ..gpu_state import GpuState, read_news, state_of
 from ..inventory import Inventory
 from .one_child import DriverHangsError, asking_driver
-from .sampling import end_process, last_line, start_process
+from .supervise_sampler import end_process, last_line, start_process
 
 
 async def read_gpu_state(

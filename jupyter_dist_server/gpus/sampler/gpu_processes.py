@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...common.protocol.sampler_messages import GpuProcess
 from ..metrics import Processes
 from ..nvml import NO_PERMISSION, UNSUPPORTED, Failure, query
-from .reader import Reader
+from .read_one_gpu import Reader
 
 _HOST_PID_NAMESPACE = "pid:[4026531836]"
 """The first pid namespace; its number is the same on all Linux machines."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...common.processes.interpreter import python_command
+from ...common.processes.python_command import python_command
 
 
 def start_in_background(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 
-from ..command import job_environment
+from ..job_command import job_environment
 from ..store.job import Job
 from ..store.store import Store
 

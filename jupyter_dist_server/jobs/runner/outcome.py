@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..command import log_paths
+from ..job_command import log_paths
 from ..logs.log_reader import LogReader
 from ..store.attempt import GpuUsage
 from ..store.job import Job

@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from ...common.protocol.jupyter_messages import NO_REDRAW
-from ..command import fill_pattern
+from ..job_command import fill_pattern
 
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 

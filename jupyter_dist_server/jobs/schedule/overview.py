@@ -16,7 +16,7 @@ from ..store.states import PENDING, RUNNING
 from ..store.store import Store
 from ..store.store_folder import store_name
 from .board import POOL
-from .eligible import obstacles
+from .may_start import obstacles
 from .plan import Expected, forecast
 from .situation import others, situation_of
 from .wants import Want

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...common.protocol.offers import InLine
+from ...common.protocol.other_requests import InLine
 from ..leases.held_file import name_of
 from ..leases.lease import GpuLease, KnownLeaseholder, holders, running
 from ..store.job import Job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...gpus.gpu_state import GpuState
 from ..store.job import Job
-from ..store.words import write_moment
+from ..store.slurm_formats import write_moment
 from .plan import Plan
 from .situation import Situation
 

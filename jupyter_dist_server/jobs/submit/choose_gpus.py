@@ -7,10 +7,10 @@ import os
 from typing import TYPE_CHECKING
 
 from ...common.errors import DistError
+from ..store.slurm_formats import read_size
 from ..store.store import Store
-from ..store.words import read_size
 from ..variables import JOB
-from .job_request import JobRequest
+from .options.job_request import JobRequest
 
 if TYPE_CHECKING:
     from ...common.protocol.sampler_messages import Inventory
@@ -47,7 +47,7 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
 def _allowed(there: Inventory) -> Inventory:
     """Leave what a Slurm allocation has, if we are inside one; a job's mask is its own."""
     from ...gpus import slurm_job
-    from ...gpus.visible import MASK, narrow
+    from ...gpus.cuda_visible_devices import MASK, narrow
 
     if not slurm_job.is_inside(os.environ):
         return there

@@ -8,13 +8,13 @@ from typing import Any
 
 from ...gpus.gpu_state import GpuState
 from ...gpus.readers.gpu_reader import read_gpus
-from ..schedule.eligible import Obstacle, obstacles
+from ..schedule.may_start import Obstacle, obstacles
 from ..schedule.plan import forecast
 from ..schedule.situation import Situation, situation_of
 from ..store.job import Job
+from ..store.slurm_formats import write_moment
 from ..store.store import Store
-from ..store.words import write_moment
-from .prepare import Submission
+from .prepare_submission import Submission
 from .submission import check_parameters, commands
 
 _NEW = "0"

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...common.errors import DistError
-from ..command import with_parameters
+from ..job_command import with_parameters
 from ..launch.start_dispatcher import ensure
-from ..schedule.eligible import ANY
+from ..schedule.may_start import ANY
 from ..store.job import Job
 from ..store.store import Store
 

@@ -9,21 +9,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...client.client import PoolClient
-from ...client.execution import Execution
+from ...client.cell_execution import Execution
+from ...client.send_cells import PoolClient
 from ...common.protocol.jupyter_messages import Content
 from ..loop_thread import LoopThread
 from ..output.cell_outcome import Outcome
 from ..output.early_failures import EarlyFailures, what_failed
 from ..output.late_output import LateOutput
-from ..output.merged.merge import WINDOW, Merger
+from ..output.merged.merge_outputs import WINDOW, Merger
 from ..output.per_rank import PerRank
-from ..output.publication import Publication, publish
+from ..output.publish import Publication, publish
 from ..output.rank_tabs import RankTabs
-from .events import LOOKED, CellEvents, Event
-from .options import Options
+from .cell_events import LOOKED, CellEvents, Event
+from .cell_options import Options
+from .input_questions import Questions, ask, on_sigint
 from .out_of_memory import explain_out_of_memory, ran_out
-from .questions import Questions, ask, on_sigint
 from .wait_watch import WaitWatch
 
 MAX_DRAIN = 0.1

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from ...client.client import PoolClient
-from ...client.execution import Reply
+from ...client.cell_execution import Reply
+from ...client.send_cells import PoolClient
 from ...client.values.variables import memory_of
 from ...common.errors import DistError
 from ...verdicts.out_of_memory import is_out_of_memory, out_of_memory_sentences

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ...client.client import PoolClient
-from ...client.ranks.evidence import gather_evidence
-from ...client.ranks.standstill import Standstill
+from ...client.ranks.gather_evidence import gather_evidence
+from ...client.ranks.look_for_progress import Standstill
+from ...client.send_cells import PoolClient
 from ...common.protocol.ranks.evidence import Evidence
-from ...verdicts.explain import explain
+from ...verdicts.ask_and_explain import explain
 from ...verdicts.verdict import STOP, Verdict
 from ..loop_thread import LoopThread
-from ..output.publication import Display, Publication, Text
+from ..output.publish import Display, Publication, Text
 
 _LOG = logging.getLogger(__name__)
 

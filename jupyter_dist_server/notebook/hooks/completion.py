@@ -16,13 +16,13 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from ...client.client import PoolClient
 from ...client.ranks.subshells import ask_beside
+from ...client.send_cells import PoolClient
 from ...common.errors import DistError
 from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import parse_ranks
 from ..magics.cell_magics import CellMagics
-from ..magics.options import unquoted, without_comment
+from ..magics.option_parser import unquoted, without_comment
 from .option_completion import complete_option
 
 PATIENCE = 2.0

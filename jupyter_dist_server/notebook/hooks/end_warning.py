@@ -7,10 +7,10 @@ import time
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from ...client.client import PoolClient
+from ...client.send_cells import PoolClient
 from ...common.protocol.agents.agent_messages import PoolTime
 from ...common.units import write_limit
-from ...jobs.store.words import write_moment
+from ...jobs.store.slurm_formats import write_moment
 from ..output.late_output import LateOutput
 
 _BEFORE = 300.0

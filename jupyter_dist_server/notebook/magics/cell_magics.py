@@ -15,17 +15,17 @@ from IPython.core.magic import cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 from traitlets import Float, Int
 
-from ...client.client import OUTPUT_LIMIT
+from ...client.send_cells import OUTPUT_LIMIT
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
-from ..cells.options import Options
+from ..cells.cell_options import Options
 from ..output.results import CellResults
 from ..scripts.ran_cells import RanCell
 from ..scripts.script_code import script_code
-from ..transfer import mover
+from ..transfer_progress import mover
 from .base import DistMagics
-from .options import no_options, parse, plain_usage, unquoted
-from .profile_report import can_profile, profile_options, reported
+from .option_parser import no_options, parse, plain_usage, unquoted
+from .reports.profile_report import can_profile, profile_options, reported
 
 OUR_MAGICS = re.compile(
     r"\s*(%%(distributed|rank|px)\b|%(dist_\w+|sync|px|autopx)\b"

@@ -8,19 +8,19 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from ...client.values.variables import estimate_of, memory_of
 from ...common.protocol.ranks.memory_messages import EstimateRequest
-from ...verdicts.memory import (
+from ...verdicts.memory_sentences import (
     estimate_sentence,
     memory_rows,
     memory_sentences,
     silent_sentences,
 )
 from ...verdicts.variable_table import variable_rows
-from ..comparison import Comparison
-from ..each_cell import EachCell
+from ..compare_after_cells import EachCell
+from ..compare_variables import Comparison
 from ..session.current_pool import CurrentPool
 from .base import DistMagics
-from .options import plain_usage, unquoted
-from .status import aligned
+from .option_parser import plain_usage, unquoted
+from .reports.pool_status import aligned
 
 _EACH_CELL = {
     "on": "After each cell on ranks, models and optimizers are compared. %dist_check --each-cell "

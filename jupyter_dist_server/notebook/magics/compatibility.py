@@ -9,7 +9,7 @@ from IPython.core.magic import line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from .base import DistMagics
-from .options import no_options, parse, plain_usage
+from .option_parser import no_options, parse, plain_usage
 
 
 @magics_class

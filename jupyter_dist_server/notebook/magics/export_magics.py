@@ -10,7 +10,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from ...common.errors import DistError
 from ..scripts.torchrun_script import as_script
 from .base import DistMagics
-from .options import parse, plain_usage
+from .option_parser import parse, plain_usage
 
 
 @magics_class

@@ -12,9 +12,9 @@ from ...common.rank_specs import format_ranks, name_ranks
 from ...placement.requests.request import PoolRequest
 from ...pools.discovery import find_pools, pools_of_other_versions
 from ..custom_placement import Place, custom_map
-from ..reuse import can_reuse
+from ..reuse_pool import can_reuse
 from .base import DistMagics
-from .options import (
+from .option_parser import (
     WITHOUT_END,
     no_options,
     parse,
@@ -28,8 +28,8 @@ from .options import (
     read_variable,
     read_wait,
 )
-from .start_line import with_progress
-from .status import describe_limits, pids, pools_table
+from .reports.pool_status import describe_limits, pids, pools_table
+from .reports.start_line import with_progress
 
 
 @magics_class

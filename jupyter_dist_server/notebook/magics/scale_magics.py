@@ -13,17 +13,17 @@ from IPython.display import Image, display
 from ...common.errors import DistError
 from ...verdicts.slow.links import LinkTime, link_rows, link_sentence
 from ...verdicts.slow.scaling import Run, Scaling, scaling_notices, scaling_rows, scaling_sentence
-from ..cells.options import Options
+from ..cells.cell_options import Options
 from ..output.results import CellResults
 from ..scaling import Work, figure, measured
 from ..scripts.script_code import script_code
 from .base import DistMagics
-from .options import no_options, parse, plain_usage
-from .status import aligned
+from .option_parser import no_options, parse, plain_usage
+from .reports.pool_status import aligned
 
 _SIZES = [1 << power for power in range(10, 27, 2)]
 """Of tensors, in bytes: 1 KiB to 64 MiB."""
-_MEASURE = "__import__('jupyter_dist_server.rank.links', fromlist=['']).measure"
+_MEASURE = "__import__('jupyter_dist_server.rank.measure_links', fromlist=['']).measure"
 
 
 @magics_class

@@ -9,13 +9,13 @@ from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from ...common.errors import DistError
-from ...verdicts.activity import busy_sentence
-from ...verdicts.explain import explain
+from ...verdicts.ask_and_explain import explain
+from ...verdicts.what_ranks_do import busy_sentence
 from ..cells.wait_watch import evidence_on, explain_wait, save_evidence
 from .base import DistMagics
-from .gpu_table import gpu_rows
-from .options import no_options, parse, plain_usage
-from .status import status_table
+from .option_parser import no_options, parse, plain_usage
+from .reports.gpu_table import gpu_rows
+from .reports.pool_status import status_table
 
 
 @magics_class

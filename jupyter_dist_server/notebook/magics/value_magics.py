@@ -10,15 +10,15 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from ...client.values.moving import Moved
+from ...client.values.push_and_pull import Moved
 from ...client.values.splitting import concatenate
 from ...common.errors import DistError
 from ...common.rank_specs import name_ranks
 from ...common.units import format_bytes
-from ..api import NotebookPool
+from ..python_api import NotebookPool
 from ..session.current_pool import CurrentPool
 from .base import DistMagics
-from .options import plain_usage, unquoted
+from .option_parser import plain_usage, unquoted
 
 
 @magics_class

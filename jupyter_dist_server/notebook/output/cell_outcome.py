@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from ...client.client import PoolClient
-from ...client.execution import Execution, Reply
+from ...client.cell_execution import Execution, Reply
+from ...client.send_cells import PoolClient
 from ...common.processes.process_ref import POOL_ENDED, RESTARTED, STOPPED
 from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT
 from ...common.protocol.ranks.rank_messages import Whereabouts
 from ...common.rank_specs import format_ranks
-from .publication import Display, publish
+from .publish import Display, publish
 from .stop_result import (
     Errors,
     folded_details,

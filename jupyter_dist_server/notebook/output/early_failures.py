@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import format_ranks
-from .publication import Text
+from .publish import Text
 
 _ANNOUNCE_AFTER = 1.0
 """Seconds after which a rank's failure is said although others still run."""

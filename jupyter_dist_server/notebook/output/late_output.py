@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from ...common.protocol.jupyter_messages import NO_REDRAW, Content
-from .merged.pieces import KIND
-from .publication import display_id_of, own_id
+from .merged.shown_pieces import KIND
+from .publish import display_id_of, own_id
 
 _CELL_ID = re.compile(r"[\w-]+")
 _WITHIN = re.compile(r"(\r\n|\r|\n)(?=[\s\S])")

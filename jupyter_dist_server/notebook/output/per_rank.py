@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...common.protocol.jupyter_messages import Content
-from .publication import Display, Publication, Text, display_id_of, join_texts, own_id
+from .publish import Display, Publication, Text, display_id_of, join_texts, own_id
 
 _Output = tuple[str, Content]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import format_ranks
-from .merged.pieces import STREAM
-from .publication import Clear, Display, Publication, Text
+from .merged.shown_pieces import STREAM
+from .publish import Clear, Display, Publication, Text
 
 MIME = "application/vnd.jupyter-dist.ranks+json"
 _LONGEST = 200

@@ -16,8 +16,8 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from ...common.protocol.jupyter_messages import Content, Message
-from . import publication
-from .publication import Display, Publication, Text
+from . import publish
+from .publish import Display, Publication, Text
 
 TARGET = "jupyter_dist.replay"
 """The comm's name."""
@@ -107,7 +107,7 @@ class Replay:
 
     def install(self) -> None:
         """Begin to listen."""
-        publication.listeners.append(self._take)
+        publish.listeners.append(self._take)
         self._shell.events.register("post_run_cell", self._end)
         comms = self._kernel.comm_manager
         comms.register_target(TARGET, self._on_open)
@@ -115,7 +115,7 @@ class Replay:
 
     def remove(self) -> None:
         """Listen no more."""
-        publication.listeners.remove(self._take)
+        publish.listeners.remove(self._take)
         self._shell.events.unregister("post_run_cell", self._end)
         self._kernel.comm_manager.unregister_target(TARGET, self._on_open)
         del self._kernel.control_handlers[_OPEN]
@@ -153,7 +153,7 @@ class Replay:
         """Tell a page what cells of other pages have shown, and how many seconds ago they ended."""
         session = message["header"]["session"]
         # What is not in the answer comes after it.
-        with publication.publishing:
+        with publish.publishing:
             cells = [
                 shown.told(request)
                 for request, shown in self._cells.items()

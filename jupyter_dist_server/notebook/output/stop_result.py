@@ -9,11 +9,11 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from ...client.execution import Execution
+from ...client.cell_execution import Execution
 from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.rank_messages import Whereabouts
 from ...common.rank_specs import format_ranks
-from .publication import Display, publish
+from .publish import Display, publish
 
 _MOST_PLACES = 3
 """Places that the sentence names; more of them are in the details."""

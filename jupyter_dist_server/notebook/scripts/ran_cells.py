@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...common.protocol.jupyter_messages import Content
-from ...common.protocol.records import PoolRecord
+from ...common.protocol.pool_record import PoolRecord
 from ..output.results import TakesOutputs
 
 MOST_CELLS = 1000

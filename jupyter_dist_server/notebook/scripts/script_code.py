@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...common.errors import DistError
 
-_RUN_SCRIPT = "__import__('jupyter_dist_server.rank.script', fromlist=['']).run_script"
+_RUN_SCRIPT = "__import__('jupyter_dist_server.rank.run_script', fromlist=['']).run_script"
 
 
 def script_code(

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ...common.protocol.records import PoolRecord
+from ...common.protocol.pool_record import PoolRecord
 from ...common.rank_specs import format_ranks
 from .ran_cells import RanCell, RanCells
 

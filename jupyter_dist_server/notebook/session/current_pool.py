@@ -9,15 +9,15 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from ...client.client import PoolClient
+from ...client.send_cells import PoolClient
 from ...common.errors import DistError
+from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.profile_messages import RankLanes
 from ...common.protocol.ranks.rank_messages import RankStatus
-from ...common.protocol.records import PoolRecord
 from ...common.rank_specs import parse_ranks
 from ...placement.requests.request import PoolRequest
 from ..cells.cell import Cell
-from ..cells.options import Options
+from ..cells.cell_options import Options
 from ..loop_thread import LoopThread
 from ..scripts.ran_cells import RanCells
 from .pool_connection import PoolConnection, group_repaired

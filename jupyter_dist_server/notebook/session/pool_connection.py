@@ -10,12 +10,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from ...client.client import PoolClient
+from ...client.send_cells import PoolClient
 from ...common.errors import DistError
 from ...common.protocol.agents.agent_messages import Attach
 from ...common.protocol.agents.attachment import KERNEL, Attachment
 from ...common.protocol.pool_file import OtherVersion
-from ...common.protocol.records import PoolRecord
+from ...common.protocol.pool_record import PoolRecord
 from ..loop_thread import LoopThread
 from .pool_control import kernel_id
 

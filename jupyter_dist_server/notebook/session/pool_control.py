@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 from ...common.errors import DistError
+from ...common.protocol.pool_record import PoolRecord, PoolState
 from ...common.protocol.ranks.profile_messages import RankLanes
-from ...common.protocol.records import PoolRecord, PoolState
 from ...placement.requests.request import PoolRequest
 from ...pools.discovery import Found, find_pools
-from ...pools.manager import PoolManager
 from ...pools.pool import Pool
+from ...pools.pool_manager import PoolManager
 from ...pools.processes.zygote_registry import DEFAULT_KEEP_WARM
 from ..loop_thread import LoopThread
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from ...common.errors import DistError
 from ...common.protocol.agents.attachment import KERNEL
+from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.profile_messages import RankLanes
-from ...common.protocol.records import PoolRecord
 from ...placement.requests.request import PoolRequest
 from ..loop_thread import LoopThread
 from .pool_control import Control, LocalControl

@@ -19,8 +19,8 @@ import msgspec
 
 from ...common.errors import DistError
 from ...common.network.peers import CAN_TELL, listener_uid, user_name
+from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.profile_messages import LanesRequest, RankLanes
-from ...common.protocol.records import PoolRecord
 from ...common.server_file import CHALLENGE, PROOF, SECRET_SCHEME, proof, read_discovery_files
 from ...jobs.variables import JOB
 from ...placement.requests.request import PoolRequest

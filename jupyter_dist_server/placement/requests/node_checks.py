@@ -8,7 +8,7 @@ from typing import Any
 
 from ...common.errors import DistError
 from ...common.rank_specs import MAX_RANKS
-from ...engines.choice import ENGINES, LOCAL
+from ...engines.choose_engine import ENGINES, LOCAL
 
 
 def bad_field(name: str, message: str, hint: str = "") -> DistError:

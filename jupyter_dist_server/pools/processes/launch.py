@@ -7,17 +7,17 @@ import os
 import socket
 from pathlib import Path
 
-from ...common.folder import AGENT_SOCKET, ORDERS, new_key, write_private
 from ...common.network.curve import new_curve_keys
+from ...common.pool_folder import AGENT_SOCKET, ORDERS, new_key, write_private
 from ...common.processes.process_ref import ProcessRef, boot_id
 from ...common.protocol.agents.attachment import Owner
 from ...common.protocol.agents.zygote_messages import AgentOrders
 from ...common.protocol.pool_file import CONFIG, PlacedRank, PoolFile
-from ...common.protocol.records import PoolRecord
-from ...placement.allocation import Allocator, Tell
-from ...placement.environment import agent_environment, thread_limits
-from ...placement.nodes import Spread
-from ...placement.pool_record import Allocation, AssignedFields
+from ...common.protocol.pool_record import PoolRecord
+from ...placement.agent_environment import agent_environment, thread_limits
+from ...placement.allocate_gpus import Allocator, Tell
+from ...placement.new_pool_record import Allocation, AssignedFields
+from ...placement.nodes.ranks_to_nodes import Spread
 from ...placement.requests.request import PoolRequest
 from .agent_process import AgentProcess
 from .zygote_registry import ZygoteRegistry

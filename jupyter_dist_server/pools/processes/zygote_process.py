@@ -12,9 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from ...common.background_tasks import Tasks
 from ...common.errors import DistError
-from ...common.processes.interpreter import python_command
 from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, until_ended
+from ...common.processes.python_command import python_command
 from ...common.protocol.agents.zygote_messages import (
     AgentExited,
     AgentStarted,
@@ -24,7 +25,6 @@ from ...common.protocol.agents.zygote_messages import (
     ZygoteReady,
     decode_zygote_news,
 )
-from ...common.tasks import Tasks
 from .agent_process import AgentProcess
 
 _LOG = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ...common.tasks import Tasks
+from ...common.background_tasks import Tasks
 from .agent_process import AgentProcess
 from .zygote_process import REAP_PATIENCE, ZygoteProcess
 

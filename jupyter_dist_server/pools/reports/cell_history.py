@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from ...common.protocol.pool_record import PoolRecord, RankRecord
 from ...common.protocol.ranks.profile_messages import Lanes, RankLanes
-from ...common.protocol.records import PoolRecord, RankRecord
-from ..manager import PoolManager
 from ..pool import Pool
+from ..pool_manager import PoolManager
 
 KEEP = 3600.0
 """Seconds for which it is known what a rank did: the longest range of the panel's timeline."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...common.protocol.agents.agent_messages import NodeGpus, WatchGpus
-from ...common.protocol.records import PoolState
+from ...common.protocol.pool_record import PoolState
 from ...common.protocol.sampler_messages import SamplerSettings
 from ...gpus.telemetry import Telemetry
-from ..manager import PoolManager
 from ..pool import Pool
+from ..pool_manager import PoolManager
 
 
 class OtherNodes:

@@ -12,20 +12,20 @@ from pathlib import Path
 
 import psutil
 
-from ...client.ranks.evidence import gather_evidence
+from ...client.ranks.gather_evidence import gather_evidence
+from ...client.ranks.look_for_progress import Standstill
 from ...client.ranks.rank_connection import RankConnection, read_reply
-from ...client.ranks.standstill import Standstill
+from ...common.background_tasks import Tasks
 from ...common.processes.process_memory import ProcessMemory
 from ...common.processes.process_ref import ProcessRef
 from ...common.protocol.jupyter_messages import Message
+from ...common.protocol.pool_record import PoolRecord, PoolState, RankRecord
 from ...common.protocol.ranks.collectives import UNCOUNTED
 from ...common.protocol.ranks.rank_messages import RankStatus, StatusRequest, Whereabouts
-from ...common.protocol.records import PoolRecord, PoolState, RankRecord
-from ...common.tasks import Tasks
-from ...verdicts.explain import explain
+from ...verdicts.ask_and_explain import explain
 from ...verdicts.verdict import Verdict
-from ..manager import PoolManager
 from ..pool import Pool
+from ..pool_manager import PoolManager
 
 _LOG = logging.getLogger(__name__)
 

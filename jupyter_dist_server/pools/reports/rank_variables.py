@@ -12,13 +12,13 @@ import msgspec
 
 from ...client.ranks.rank_connection import RankConnection
 from ...client.values.variables import Gathered, gather_variables
+from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.variable_messages import VariablesRequest
-from ...common.protocol.records import PoolRecord
-from ...verdicts.divergence import Compared, History, compare
-from ...verdicts.divergence_words import sentences
+from ...verdicts.compare_variables import Compared, History, compare
+from ...verdicts.divergence_sentences import sentences
 from ...verdicts.variable_list import ListedVariable, list_variables
-from ..diagnostics import check_pool_runs, pool_ended
 from ..pool import Pool
+from ..stack_and_log import check_pool_runs, pool_ended
 
 _LARGEST = 16 << 20
 """Bytes of a variable that is compared unasked."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
 from .. import clock
-from ..requests import Asked, hears
+from ..request_handlers import Asked, hears
 from ..torch_internals import Make, begun_in, end_rpc, groups, wrap_maker
 from .gloo_guard import Connection, GlooGuard, connections
 from .user_group import UserGroup, no_group

@@ -12,7 +12,7 @@ from typing import Any
 from jupyter_client.session import DELIM
 
 from ...common.protocol.jupyter_messages import Content
-from .limit import Budget
+from .text_limit import Budget
 
 SOON = 0.002
 """Seconds for which the first text after a pause waits, so that a line and its end go together."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...common.protocol.ranks.rank_messages import ProfileOptions
 from ..torch_internals import profiler_runs
-from ..waits.recorder import quiet_stderr
-from .sampler import Sampler
+from ..waits.flight_recorder import quiet_stderr
+from .line_sampler import Sampler
 
 
 class Recording:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...common.protocol.ranks.rank_messages import RankReply, Request
-from ..requests import Asked
+from ..request_handlers import Asked
 from .value_handlers import current_device, describe, use_device
 
 

@@ -19,7 +19,7 @@ from ...common.protocol.ranks.parcel_messages import (
     StoreReply,
     StoreRequest,
 )
-from ..requests import Asked, hears
+from ..request_handlers import Asked, hears
 
 _KEPT = 60.0
 """Seconds for which a parcel is kept that nobody moves: whoever did was killed."""

@@ -31,7 +31,7 @@ from ...common.protocol.ranks.rank_messages import (
     ValueReply,
     ValueStatus,
 )
-from ..requests import Asked, hears
+from ..request_handlers import Asked, hears
 from .parcels import ParcelHandlers
 
 _Answer = tuple[ValueReply, list[memoryview]]

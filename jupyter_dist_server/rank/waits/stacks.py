@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from ...common.protocol.ranks.rank_messages import Activity, StackReply, StackRequest
-from ..requests import Asked, hears
+from ..request_handlers import Asked, hears
 
 _OUR_THREADS = ("ipykernel", __package__.partition(".")[0])
 """Packages that start a rank's own threads: those that serve its sockets and take in its output."""

@@ -14,9 +14,9 @@ from tornado.iostream import StreamClosedError
 from ...common.errors import DistError
 from ...gpus.export_formats import Line, csv_line, csv_title, export_lines, json_line
 from ...gpus.history import History
-from ..base import NDJSON
-from .handlers import GpuHandler
-from .query import Question
+from ..base_handlers import NDJSON
+from .gpu_handlers import GpuHandler
+from .history_query import Question
 
 
 class GpuExportHandler(GpuHandler):

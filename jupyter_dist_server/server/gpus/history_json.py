@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 
 from ...gpus.history import History
 from ...gpus.metrics import Value
-from .query import Question
+from .history_query import Question
 
 
 def _encode_exactly(metric: str, values: list[Value]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from ...common.tasks import Tasks
+from ...common.background_tasks import Tasks
 from ...gpus.gpu_state import GpuState
 from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from ...common.protocol.records import PoolRecord
+from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.sampler_messages import GpuProcess
 from ...pools.reports.rank_usage import Usage
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ...jobs.store.job import Job
 from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
-from ..base import StatusHandler
+from ..base_handlers import StatusHandler
 
 _T = TypeVar("_T")
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ...common.errors import DistError
-from ...jobs import control
+from ...jobs import job_control
 from ...jobs.launch.start_dispatcher import ensure
 from ...jobs.recovery import recover
 from ...jobs.schedule.overview import overview
@@ -18,11 +18,11 @@ from ...jobs.store.job import Job
 from ...jobs.store.states import LETTERS
 from ...jobs.store.store import Store
 from ...jobs.submit.dry_run import dry_run
-from ...jobs.submit.job_request import JobRequest
-from ...jobs.submit.prepare import Submission, prepare, signal_number
-from ...jobs.submit.schema import submit_schema
+from ...jobs.submit.options.job_request import JobRequest
+from ...jobs.submit.prepare_submission import Submission, prepare, signal_number
 from ...jobs.submit.submission import select
-from ..gpus.feed import GpuFeed
+from ...jobs.submit.submit_schema import submit_schema
+from ..gpus.gpu_messages import GpuFeed
 from .job_handler import MOST, JobHandlerBase, in_store, jobs_json
 
 _FIELDS = JobRequest.__struct_fields__
@@ -148,13 +148,13 @@ class JobHandler(OneJobHandler):
     async def patch(self, job: str) -> None:
         """Change the time limit, the name and so on."""
         await self.require("execute")
-        wanted = _convert(self.body(control.Update.__struct_fields__), control.Update)
-        await self.change(job, lambda store, jobs: control.update(store, jobs, wanted))
+        wanted = _convert(self.body(job_control.Update.__struct_fields__), job_control.Update)
+        await self.change(job, lambda store, jobs: job_control.update(store, jobs, wanted))
 
     async def delete(self, job: str) -> None:
         """Cancel it; with ``?now=1`` without a grace time."""
         now = self.get_query_argument("now", "0") == "1"
-        await self.change(job, lambda store, jobs: control.cancel(store, jobs, now))
+        await self.change(job, lambda store, jobs: job_control.cancel(store, jobs, now))
 
 
 class HoldHandler(OneJobHandler):
@@ -162,7 +162,7 @@ class HoldHandler(OneJobHandler):
 
     async def post(self, job: str) -> None:
         """Hold it."""
-        await self.change(job, control.hold)
+        await self.change(job, job_control.hold)
 
 
 class ReleaseHandler(OneJobHandler):
@@ -170,7 +170,7 @@ class ReleaseHandler(OneJobHandler):
 
     async def post(self, job: str) -> None:
         """Release it; it counts as submitted now."""
-        await self.change(job, control.release)
+        await self.change(job, job_control.release)
 
 
 class RequeueHandler(OneJobHandler):
@@ -178,7 +178,7 @@ class RequeueHandler(OneJobHandler):
 
     async def post(self, job: str) -> None:
         """Requeue it, if it has ended."""
-        await self.change(job, control.requeue)
+        await self.change(job, job_control.requeue)
 
 
 class SignalHandler(OneJobHandler):
@@ -191,10 +191,10 @@ class SignalHandler(OneJobHandler):
         if not isinstance(name, str):
             raise DistError("bad_request", "signal is required, such as USR1.", field="signal")
         number = signal_number(name)
-        await self.change(job, lambda store, jobs: control.send_signal(store, jobs, number))
+        await self.change(job, lambda store, jobs: job_control.send_signal(store, jobs, number))
 
 
-def _convert(body: dict[str, Any], kind: type[control.Update]) -> control.Update:
+def _convert(body: dict[str, Any], kind: type[job_control.Update]) -> job_control.Update:
     try:
         return msgspec.convert(body, kind)
     except msgspec.ValidationError as error:

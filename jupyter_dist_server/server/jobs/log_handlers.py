@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass
 from tornado.iostream import StreamClosedError
 
 from ...common.errors import DistError
-from ...jobs.command import log_paths
-from ...jobs.control import check_one
+from ...jobs.job_command import log_paths
+from ...jobs.job_control import check_one
 from ...jobs.logs.log_reader import LogReader, text_of
 from ...jobs.store.states import ENDED
 from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
 from ...jobs.submit.submission import select
-from ..base import NDJSON
-from .job_feed import JobFeed
+from ..base_handlers import NDJSON
 from .job_handler import JobHandlerBase, in_store
+from .queue_changes import JobFeed
 
 
 @dataclass(frozen=True)

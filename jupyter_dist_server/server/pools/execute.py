@@ -9,12 +9,12 @@ from typing import Any
 
 from tornado.iostream import StreamClosedError
 
-from ...client.client import PoolClient
-from ...client.execution import Execution
+from ...client.cell_execution import Execution
+from ...client.send_cells import PoolClient
 from ...common.errors import DistError
 from ...common.rank_specs import check_ranks
 from ...placement.requests.field_checks import MAX_SECONDS
-from ..base import NDJSON, DistHandler
+from ..base_handlers import NDJSON, DistHandler
 from .outputs import LARGEST_DISPLAY, PORTION, Backlog, Collected, portions
 from .pool_handlers import check_rank_list
 

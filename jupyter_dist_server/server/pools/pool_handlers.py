@@ -12,15 +12,15 @@ import msgspec
 from ...common.errors import DistError
 from ...common.rank_specs import MAX_RANKS
 from ...jobs.leases.lease import holders
-from ...placement.cluster import Cluster, cluster_around
 from ...placement.conflicts import unavailable
+from ...placement.nodes.cluster_nodes import Cluster, cluster_around
 from ...placement.request_schema import start_schema
 from ...placement.requests.field_checks import MAX_SECONDS, as_integer
 from ...placement.requests.request import PoolRequest
-from ...pools.diagnostics import log_of, stack_of, verdict_of
 from ...pools.pool import Pool
-from ..base import DistHandler, StatusHandler
-from ..gpus.handlers import GpuHandler
+from ...pools.stack_and_log import log_of, stack_of, verdict_of
+from ..base_handlers import DistHandler, StatusHandler
+from ..gpus.gpu_handlers import GpuHandler
 from ..kernels import complete_request
 
 _CLUSTER_PATIENCE = 5.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...common.intervals import coarse, length, union, without
 from ...common.protocol.ranks.profile_messages import Lanes, LaneSeconds, RankLanes
+from ...common.time_intervals import coarse, length, union, without
 from .lateness import Profiles, waiting
 
 _MOST = 200

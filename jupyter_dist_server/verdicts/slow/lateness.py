@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from ...common.intervals import Interval
 from ...common.protocol.ranks.profile_messages import CollectiveTime, RankProfile, Spent
+from ...common.time_intervals import Interval
 
 Profiles = dict[int, RankProfile]
 """By rank."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .account import Account
+from .time_account import Account
 
 _GOOD = 0.9
 """The efficiency from which nothing is lost that is worth a sentence."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import msgspec
 
 from ...processes.process_ref import ProcessRef
-from ..decoding import reader
-from ..nodes import RankAddress
-from ..reason import Reason
+from ..decode_message import reader
+from ..failure_reason import Reason
+from ..node_addresses import RankAddress
 from ..sampler_messages import News as SamplerNews
 from ..sampler_messages import SamplerSettings
 from .attachment import Attachment

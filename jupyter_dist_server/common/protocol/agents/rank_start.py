@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..decoding import reader
-from ..nodes import RankAddress
+from ..decode_message import reader
+from ..node_addresses import RankAddress
 
 
 class RankOrders(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..decoding import reader
+from ..decode_message import reader
+from ..failure_reason import Reason
 from ..pool_file import PlacedRank
-from ..reason import Reason
-from ..records import PoolRecord
+from ..pool_record import PoolRecord
 
 
 class NodeRequest(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..decoding import reader
+from ..decode_message import reader
 from ..pool_file import PoolFile
 
 OTHER_VERSION = "The notebook has jupyter-dist-server {theirs}, and this node {ours}"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..decoding import reader
-from ..reason import Reason
+from ..decode_message import reader
+from ..failure_reason import Reason
 
 
 class RayNode(msgspec.Struct, frozen=True):

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ...intervals import Interval
 from ...rank_specs import MAX_RANKS
+from ...time_intervals import Interval
 from .rank_messages import RankReply, RankRequest
 
 SpentOn = Literal["annotation", "input", "gpu", "place"]

@@ -1,0 +1,84 @@
+"""The agent on another node than the pool's first: what an engine starts there.
+
+It lives as long as it hears the first node's agent on its stdin, see `agent.nodes`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sys
+from typing import NoReturn
+
+import msgspec
+
+from ..common.pool_folder import (
+    AGENT_SOCKET,
+    create_folder,
+    our_folders,
+    read_config,
+    write_private,
+)
+from ..common.processes.process_ref import boot_id, call_ourselves
+from ..common.protocol.node_agents.node_orders import decode_node_orders
+from ..common.protocol.pool_file import CONFIG
+from ..common.version import version
+
+
+def main() -> NoReturn:
+    """Read what pool it is, import torch, and be its agent here."""
+    call_ourselves("dist-agent")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The threads of Ray's actors block it, and our ranks would inherit that.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    said = os.dup(1)
+    os.dup2(2, 1)  # what a library prints while it is imported is no message
+    try:
+        orders = decode_node_orders(_first_line(), version())
+    except ValueError as error:
+        sys.exit(str(error))
+    # So that what is left if this process is killed is removed here, as any pool's is.
+    pool = msgspec.structs.replace(orders, host=socket.gethostname(), boot=boot_id())
+    from .agent import serve
+    from .nodes.request_lease import LeaseRequest
+    from .ranks.start_ranks import preload
+
+    asked = LeaseRequest(pool)  # meanwhile
+    failure = preload()
+    lease = asked.wait()
+    _sweep()
+    folder = create_folder()
+    try:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(folder / AGENT_SOCKET))
+        listener.listen(64)
+        write_private(folder / CONFIG, lease.pool)  # at last, see `_sweep`
+        serve(listener, lease.descriptors, failure or lease.failure, (0, said))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
+def _sweep() -> None:
+    """Remove what agents like us have left here that were killed: nobody listens there."""
+    for folder in our_folders():
+        try:
+            config = read_config(folder)
+            if config.node and config.host == socket.gethostname():
+                with socket.socket(socket.AF_UNIX) as agent:
+                    agent.settimeout(1.0)
+                    agent.connect(str(folder / AGENT_SOCKET))
+        except ConnectionRefusedError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except (OSError, ValueError):
+            continue  # it is not ours, or its agent is busy
+
+
+def _first_line() -> bytes:
+    """Read one line, and not a byte of what follows, which is the agent's."""
+    line = bytearray()
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        line += byte
+    return bytes(line)

@@ -1,0 +1,298 @@
+"""The agents on a pool's other nodes, as the first node's agent sees them.
+
+An engine starts them, and their stdin and stdout are our only connection: lines of JSON, as on an
+agent's control socket. No thread is needed for it, which would make forks unsafe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import msgspec
+
+from ...common.background_tasks import Tasks
+from ...common.pool_folder import log_tail, write_addresses
+from ...common.processes.python_command import python_command
+from ...common.protocol.agents.agent_messages import (
+    Command,
+    DescribeLease,
+    Log,
+    LogLines,
+    NodeGpus,
+    Ping,
+    Pong,
+    Snapshot,
+    StartRanks,
+    Stop,
+    WatchGpus,
+    decode_news,
+)
+from ...common.protocol.failure_reason import Reason
+from ...common.protocol.node_addresses import PoolNode, RankAddress
+from ...common.protocol.node_agents.node_orders import NodeOrders
+from ...common.protocol.pool_file import PoolFile
+from ...common.version import version
+from ...engines.choose_engine import named
+from ...engines.start_failures import why_not_started
+from ..control_socket import Client
+from .gpu_watchers import GpuWatchers
+from .node_link import FIRST_TRIPS, NodeLink
+
+_HINT = "See %dist_status, and whether the node can be reached; then start again."
+_MODULE = "jupyter_dist_server.agent.agent_on_other_node"
+_BEAT = 1.0
+"""Seconds between two questions whether a node is there."""
+_MOST_MISSED = 4
+"""Questions that a node may leave without an answer."""
+_START_PATIENCE = 90.0
+"""Seconds within which an agent on another node has imported torch, from a cold disk perhaps."""
+_WORDS_PATIENCE = 1.0
+"""Seconds within which an engine ends after its agent has."""
+_END_PATIENCE = 6.0
+"""Seconds within which agents on other nodes end their ranks, and themselves."""
+
+
+class Nodes:
+    """The other nodes of a pool; none, if this is not the first one.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    config : PoolFile
+        What ``pool.json`` holds.
+    heard : callable
+        Called with a node and the newest snapshot of its agent.
+    lost : callable
+        Called when a node is used no more, with the reason; see `why_lost`, too.
+    tell : callable
+        Sends news to a client.
+    gpus : GpuWatchers
+        Who wants to know of their GPUs.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        config: PoolFile,
+        heard: Callable[[PoolNode, Snapshot], None],
+        lost: Callable[[Reason], None],
+        tell: Callable[[Client, LogLines], None],
+        gpus: GpuWatchers,
+    ) -> None:
+        self._folder = folder
+        self._config = config
+        self._heard = heard
+        self._lost = lost
+        self._tell = tell
+        self._gpus = gpus
+        others = list(enumerate(config.nodes))[1:] if config.node == 0 else []
+        self._links = [NodeLink(number, node) for number, node in others]
+        self._addresses: dict[int, RankAddress] = {}
+        self._tasks = Tasks()
+        self._closing = False
+        self._described: DescribeLease | None = None
+
+    def open(self) -> None:
+        """Start the agents."""
+        for link in self._links:
+            self._tasks.add(self._follow(link))
+        if self._links:
+            self._tasks.add(self._beat())
+
+    @property
+    def pids(self) -> set[int]:
+        """The local processes that stand for them."""
+        return {link.process.pid for link in self._links if link.process}
+
+    def why_lost(self, rank: int) -> str:
+        """Return why a rank's node is used no more; empty if it is used."""
+        return next((link.why_lost for link in self._links if rank in link.node.ranks), "")
+
+    def start(self, order: StartRanks) -> None:
+        """Have ranks started; on a node that was lost, by another agent."""
+        for place, link in enumerate(self._links):
+            mine = [rank for rank in order.ranks if rank in link.node.ranks]
+            if mine and link.why_lost:
+                link = self._links[place] = NodeLink(link.number, link.node)
+                self._tasks.add(self._follow(link))
+            if link.order and not link.is_up:  # it has not had that one yet
+                mine = sorted({*mine, *link.order.ranks})
+            # Without ranks too, as what a node says counts if it knows of the last order.
+            link.order = msgspec.structs.replace(order, ranks=mine)
+            if link.is_up:
+                link.send(link.order)
+
+    def send(self, ranks: Collection[int], command: Callable[[list[int]], Command]) -> None:
+        """Pass a command on to those nodes that some ranks are on."""
+        for link in self._links:
+            if mine := [rank for rank in ranks if rank in link.node.ranks]:
+                link.send(command(mine))
+
+    def ask_log(self, client: Client, rank: int) -> None:
+        """Tell a client the last lines of a rank, once they have come."""
+        link = next(link for link in self._links if rank in link.node.ranks)
+        if link.why_lost:
+            self._tell(client, LogLines([]))
+        else:
+            link.asked.append(client)
+            link.send(Log(rank))
+
+    def sample(self) -> None:
+        """Have GPUs sampled there as those want who look at them."""
+        for link in self._links:
+            settings = self._gpus.settings(link.node.name)
+            if (link.is_up or link.why_lost) and link.sampled != settings:
+                link.sampled = settings
+                link.send(WatchGpus(settings, [link.node.name]))
+                if settings and link.why_lost:  # that was forgotten while nobody asked
+                    self._gpus.tell(NodeGpus(link.node.name, trouble=link.trouble))
+
+    def describe(self, said: DescribeLease) -> None:
+        """Have the agents there say something of the pool to the users of their nodes."""
+        self._described = said
+        for link in self._links:
+            if link.is_compared:
+                self._describe(link)
+
+    # -- one node ---------------------------------------------------------------------------
+
+    async def _follow(self, link: NodeLink) -> None:
+        log = self._folder / f"node-{link.number}.log"
+        ours, theirs = socket.socketpair()
+        with theirs, log.open("wb") as file:
+            python = self._config.node_python or sys.executable
+            command = python_command(python, _MODULE)
+            engine = named(self._config.engine)
+            try:
+                gpus = {self._config.ranks[rank].device for rank in link.node.ranks} - {"cpu"}
+                link.process = engine.start(
+                    link.node.name,
+                    command,
+                    theirs.fileno(),
+                    file,
+                    len(gpus),
+                    self._environment(),
+                )
+            except OSError as error:
+                ours.close()
+                said = f"The engine {engine.name} does not work: {error}."
+                self._lose(link, "no agent started on {node}", Reason("engine_failed", said))
+                return
+        reader, link.writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 24)
+        config = msgspec.structs.replace(self._config, node=link.number)
+        link.writer.write(msgspec.json.encode(NodeOrders(version(), config)) + b"\n")
+        with contextlib.suppress(ConnectionError):
+            while line := await reader.readline():
+                link.missed = 0
+                self._take(link, line)
+        await _until_ended([link], _WORDS_PATIENCE)  # the engine may still say why
+        if link.is_up:
+            self._lose(link, "the agent on {node} ended")
+        else:
+            reason = why_not_started(link.node.name, python, version(), log_tail(log))
+            self._lose(link, "no agent started on {node}", reason)
+
+    def _environment(self) -> dict[str, str]:
+        """Return ours, without which GPUs the pool has on this node."""
+        environment = dict(os.environ)
+        environment.pop("CUDA_VISIBLE_DEVICES", None)
+        visible = self._config.visible
+        return environment | ({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
+
+    def _take(self, link: NodeLink, line: bytes) -> None:
+        try:
+            news = decode_news(line)
+        except ValueError:  # a line that something else printed
+            return
+        if isinstance(news, LogLines) and link.asked:
+            self._tell(link.asked.popleft(), news)
+        elif isinstance(news, Pong):
+            link.clock.add(news.sent, news.answered, time.time())
+            if not link.is_compared:  # it is to be known before ranks tell of times
+                self._ask(link)
+            elif link.clock.count == FIRST_TRIPS:
+                self._describe(link)
+        elif isinstance(news, NodeGpus):
+            self._gpus.tell(news)
+        elif isinstance(news, Snapshot):
+            if not link.is_up:
+                link.is_up = True
+                self._addresses |= news.addresses
+                write_addresses(self._folder, self._addresses)
+                if link.order:
+                    link.send(link.order)
+                self._ask(link)
+                self.sample()
+            self._heard(link.node, _on_our_clock(news, link.clock.ahead or 0.0))
+
+    def _describe(self, link: NodeLink) -> None:
+        if said := self._described:
+            ends_by, idle_since = map(link.on_its_clock, (said.ends_by, said.idle_since))
+            link.send(msgspec.structs.replace(said, ends_by=ends_by, idle_since=idle_since))
+
+    def _ask(self, link: NodeLink) -> None:
+        """Ask for an answer, and tell the node how wrong its clock is."""
+        link.send(Ping(time.time(), link.clock.ahead))
+
+    async def _beat(self) -> None:
+        """Ask all nodes regularly; one that does not answer is used no more."""
+        patience = min(_START_PATIENCE, 0.75 * self._config.timeout)
+        while True:
+            await asyncio.sleep(_BEAT)
+            for link in self._links:
+                if not link.is_up and time.monotonic() - link.begun > patience:
+                    self._lose(link, f"{{node}} has not answered for {patience:.0f} s")
+                if link.is_up and not link.why_lost:
+                    link.missed += 1
+                    self._ask(link)
+                    if link.missed > _MOST_MISSED:
+                        since = time.strftime("%H:%M:%S", time.localtime(time.time() - link.missed))
+                        self._lose(link, f"{{node}} has been unreachable since {since}")
+
+    def _lose(self, link: NodeLink, why: str, reason: Reason | None = None) -> None:
+        """Use a node no more; `why` has a place for the node."""
+        if self._closing or link.why_lost:
+            return
+        link.why_lost = why.format(node=f"its node {link.node.name}")
+        for client in link.asked:
+            self._tell(client, LogLines([]))
+        link.asked.clear()
+        link.end()
+        said = why.format(node=f"node {link.node.name}")
+        link.trouble = said = f"{said[0].upper()}{said[1:]}."
+        self._gpus.forget(link.node.name)
+        self._gpus.tell(NodeGpus(link.node.name, trouble=said))
+        self._lost(reason or Reason("node_failed", said, _HINT))
+
+    async def close(self) -> None:
+        """Stop the agents, and wait until they have ended."""
+        self._closing = True
+        for link in self._links:
+            link.send(Stop())
+        await _until_ended(self._links, _END_PATIENCE)
+        for link in self._links:
+            link.end()
+        await self._tasks.cancel()
+
+
+def _on_our_clock(said: Snapshot, ahead: float) -> Snapshot:
+    """Return what an agent says, with our times instead of those of its node."""
+    ranks = [msgspec.structs.replace(one, since=one.since - ahead) for one in said.ranks]
+    return msgspec.structs.replace(said, ranks=ranks)
+
+
+async def _until_ended(links: list[NodeLink], patience: float) -> None:
+    """Wait for the local processes that stand for agents; the agent's loop has no child watcher."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline and any(
+        link.process and link.process.poll() is None for link in links
+    ):
+        await asyncio.sleep(0.02)

@@ -1,0 +1,31 @@
+"""What the first node's agent knows of ranks on other nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from ...common.protocol.agents.agent_messages import RankState, Snapshot
+from ...common.protocol.node_addresses import PoolNode
+from ..ranks.start_ranks import Starter
+
+
+def merge(starter: Starter, node: PoolNode, said: Snapshot) -> None:
+    """Note what another node's agent says of its ranks, if it knows of our last order."""
+    new = [f"Node {node.name}: {notice}" for notice in said.notices]
+    starter.notices += [one for one in new if one not in starter.notices]
+    if said.generation == starter.generation:
+        for rank in node.ranks:
+            # Without its start time, nobody takes a process of another node for one of ours.
+            starter.ranks[rank] = msgspec.structs.replace(
+                said.ranks[rank], start_ticks=None, node=node.name
+            )
+
+
+def note_lost(ranks: list[RankState], why_lost: Callable[[int], str]) -> None:
+    """Note that ranks are gone whose node is, so far as they are."""
+    for record in ranks:
+        if record.state != "dead" and (why := why_lost(record.rank)):
+            record.state, record.since, record.exit = "dead", time.time(), why

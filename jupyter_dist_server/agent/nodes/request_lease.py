@@ -1,0 +1,99 @@
+"""How the agent on another node gets the GPUs of its ranks: a child leases them for it.
+
+The agent itself reads no NVML, and this needs none of its modules.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ...common.processes.python_command import python_command
+from ...common.protocol.failure_reason import Reason
+from ...common.protocol.node_agents.node_allocation import NodeRequest, read_node_allocation
+from ...common.protocol.pool_file import PoolFile
+
+_MODULE = "jupyter_dist_server.placement.nodes.lease_on_node"
+_PATIENCE = 60.0
+"""Seconds within which NVML and the lease folder have answered."""
+_LARGEST = 1 << 20
+_MOST_PASSED = 256
+
+
+@dataclass
+class NodeLease:
+    """What was got.
+
+    Attributes
+    ----------
+    pool : PoolFile
+        With the GPUs of our ranks.
+    descriptors : list of int
+        Of the lease.
+    failure : Reason or None
+        Why the ranks cannot have GPUs.
+    """
+
+    pool: PoolFile
+    descriptors: list[int] = field(default_factory=list)
+    failure: Reason | None = None
+
+
+class LeaseRequest:
+    """Ask for GPUs, if the pool uses some; the answer takes a moment.
+
+    Parameters
+    ----------
+    pool : PoolFile
+        The pool, on this node.
+    """
+
+    def __init__(self, pool: PoolFile) -> None:
+        self._pool = pool
+        self._socket: socket.socket | None = None
+        if not pool.ranks[0].gpu:
+            return
+        mapped = [gpu for _, gpu in pool.record.node_map or () if gpu is not None]
+        gpus = [mapped[rank] for rank in pool.own] if mapped else []
+        # An argument has at most 128 KiB, and all users can read it.
+        record = msgspec.structs.replace(
+            pool.record, ranks=[], attachments=[], cwd="", kernel_id=None
+        )
+        asked = NodeRequest(record, len(pool.own), gpus, pool.force)
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            command = python_command(sys.executable, _MODULE)
+            self._child = subprocess.Popen(
+                [*command, str(theirs.fileno()), msgspec.json.encode(asked).decode()],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def wait(self) -> NodeLease:
+        """Return what came of it."""
+        if not self._socket:
+            return NodeLease(self._pool)
+        self._socket.settimeout(_PATIENCE)
+        with self._socket:
+            try:
+                said, descriptors, _, _ = socket.recv_fds(self._socket, _LARGEST, _MOST_PASSED)
+            except OSError:
+                said, descriptors = b"", []
+        self._child.kill()
+        self._child.wait()
+        try:
+            answer = read_node_allocation(said)
+        except ValueError:
+            why = Reason("node_failed", "The process that leases its GPUs ended without an answer.")
+            return NodeLease(self._pool, failure=why)
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        placed = dict(zip(self._pool.own, answer.ranks, strict=False))
+        ranks = [placed.get(rank, known) for rank, known in enumerate(self._pool.ranks)]
+        pool = msgspec.structs.replace(self._pool, ranks=ranks)
+        return NodeLease(pool, descriptors, answer.failure)

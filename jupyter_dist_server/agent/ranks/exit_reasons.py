@@ -1,0 +1,95 @@
+"""Why a rank died: a sentence, whether memory ran out, and its last lines of stderr."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from itertools import takewhile
+
+from ...common.processes.memory_watch import MemoryWatch
+from ...common.processes.process_ref import ProcessRef
+from ...common.protocol.agents.agent_messages import RankState
+from ...common.protocol.agents.rank_start import Failed
+from ...common.protocol.failure_reason import Reason
+from .rank_log import CRASH, RankLogs
+
+_LINES = 12
+_TAIL = 16384
+"""Bytes in which the last lines are looked for."""
+_MACHINERY = "IPython/core/interactiveshell.py"
+"""Where the stack below the cell begins."""
+
+
+def exit_words(status: int) -> str:
+    """Say how a process ended, from `os.waitpid`'s status."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        known = number in signal.Signals.__members__.values()
+        name = signal.Signals(number).name if known else "a real-time signal"
+        return f"killed by signal {number} ({name})"
+    return f"exited with code {os.waitstatus_to_exitcode(status)}"
+
+
+class Deaths:
+    """Explains how the ranks of one pool have ended, to its agent.
+
+    Parameters
+    ----------
+    logs : RankLogs
+        What they wrote.
+    """
+
+    def __init__(self, logs: RankLogs) -> None:
+        self._logs = logs
+        self._memory = MemoryWatch()
+
+    def explain_failure(self, rank: int, failure: Failed) -> Reason:
+        """Return the reason of a pool one of whose ranks did not start."""
+        message = f"Rank {rank} did not start: {failure.message}"
+        stderr = self._logs.of_process(rank, _LINES)
+        return Reason(failure.code, message, failure.hint, rank, stderr)
+
+    def explain(self, rank: RankState, status: int, cause: str | None = None) -> None:
+        """Note that a rank has ended, and how.
+
+        Parameters
+        ----------
+        rank : RankState
+            What is known of it.
+        status : int
+            From `os.waitpid`.
+        cause : str or None
+            Why, if that is known: its last words are not asked for then.
+        """
+        rank.state, rank.since = "dead", time.time()
+        if not cause:
+            cause = exit_words(status)
+            killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+            if killed and rank.pid and rank.start_ticks:
+                age = ProcessRef(rank.pid, rank.start_ticks).age
+                cause += self._memory.explain(rank.pid, age)
+            rank.stderr = self._last_lines(rank.rank)
+            cause += _mismatch(rank.stderr)
+        rank.exit = cause
+
+    def _last_lines(self, rank: int) -> list[str]:
+        """Return the end of what a rank's cell wrote to stderr, and its stack if it crashed."""
+        text = self._logs.stderr(rank, _TAIL, of_cell=True)
+        lines = [line for line in text.splitlines() if line.strip()][-_LINES:]
+        log = self._logs.of_process(rank, lines=50)
+        crashes = [number for number, line in enumerate(log) if line.startswith(CRASH)]
+        crash = log[crashes[-1] :] if crashes else []
+        return lines + list(takewhile(lambda line: _MACHINERY not in line, crash))[:_LINES]
+
+
+def _mismatch(lines: list[str]) -> str:
+    """Return words for what gloo says as it aborts the rank that gets more than it expects."""
+    found = re.search(r"gloo::EnforceNotMet.*?nbytes\. (\d+) vs (\d+)\.", " ".join(lines))
+    if not found:
+        return ""
+    return (
+        f", because another rank sent {found[1]} bytes in a collective where this one expected "
+        f"{found[2]}: their tensors differ in shape or dtype"
+    )

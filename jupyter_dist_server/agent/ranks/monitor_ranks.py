@@ -1,0 +1,171 @@
+"""The ranks of this node, from their start to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+from ...common.processes.pool_processes import ended_now, reap_orphans
+from ...common.processes.process_ref import KILLED
+from ...common.protocol.agents.agent_messages import RankState
+from ...common.protocol.agents.rank_start import Failed, Ready, decode_report
+from ...common.protocol.failure_reason import Reason
+from ...common.protocol.pool_file import PoolFile
+from .exit_reasons import Deaths
+from .rank_log import RankLogs
+from .rank_processes import left_behind, read_report, signal_rank
+from .start_ranks import Starter
+
+GRACE = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+
+class Ranks:
+    """Monitors, signals and ends the ranks that its starter starts.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    config : PoolFile
+        What ``pool.json`` holds.
+    changed : callable
+        Called when something is new of a rank.
+    failed : callable
+        Called with the reason why the pool cannot start.
+    helpers : callable
+        Returns the pids of our children that are no ranks.
+
+    Attributes
+    ----------
+    starter : Starter
+        Has what is known of each rank, those of other nodes included.
+    everybody : range
+        All ranks of the pool.
+    logs : RankLogs
+        What the ranks here wrote.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        config: PoolFile,
+        changed: Callable[[], None],
+        failed: Callable[[Reason], None],
+        helpers: Callable[[], set[int]],
+    ) -> None:
+        self.starter = Starter(folder, config, self._on_report)
+        self.logs = RankLogs(folder)
+        self.everybody = range(config.world_size)
+        self._pool = config.id
+        self._deaths = Deaths(self.logs)
+        self._changed = changed
+        self._failed = failed
+        self._helpers = helpers
+        self._endings: dict[int, str] = {}
+        """Why we end ranks, until they have ended."""
+        self._death = asyncio.Event()
+
+    @property
+    def all(self) -> list[RankState]:
+        """What is known of each rank of the pool."""
+        return self.starter.ranks
+
+    @property
+    def are_all_starting(self) -> bool:
+        """Whether the whole pool starts: then the others would wait for a rank that fails."""
+        return self.starter.whole and self.starter.is_starting
+
+    def _own(self, ranks: Iterable[RankState]) -> list[RankState]:
+        """Return those of some ranks that are on this node: only here, their pids are theirs."""
+        return [record for record in ranks if record.rank in self.starter.own]
+
+    # -- what ranks say ---------------------------------------------------------------------
+
+    def _on_report(self, rank: int) -> None:
+        """Read a rank's only message: ready, or why not. Its end is SIGCHLD's to tell."""
+        reports = self.starter.reports
+        line, descriptors = read_report(reports[rank])
+        if line is None:
+            return
+        report = decode_report(line) if line else None
+        record = self.all[rank]
+        asyncio.get_running_loop().remove_reader(reports[rank])
+        reports.pop(rank).close()
+        self.logs.keep(rank, descriptors)
+        if isinstance(report, Failed) and self.starter.whole:
+            self._failed(self._deaths.explain_failure(rank, report))
+        elif isinstance(report, Failed):
+            record.exit = f"did not start: {report.message}"
+        elif isinstance(report, Ready) and record.state == "starting":
+            record.state, record.since = "idle", time.time()
+        self._changed()
+
+    def on_child_end(self) -> None:
+        """Reap every child that has ended; called on SIGCHLD."""
+        changed = False
+        for record in self._own(self.all):
+            if record.pid is None or record.state == "dead":
+                continue
+            pid, status = os.waitpid(record.pid, os.WNOHANG)
+            if not pid:
+                continue
+            was_starting = self.are_all_starting
+            wanted = self._endings.get(record.rank) or record.exit
+            self._deaths.explain(record, status, wanted)
+            changed = True
+            if record.rank in self.starter.reports:
+                self._on_report(record.rank)  # its last words may still be in the socket
+            if was_starting:
+                why = self._deaths.explain_failure(record.rank, Failed(record.exit or ""))
+                self._failed(why)
+        reap_orphans({record.pid for record in self._own(self.all)} | self._helpers())
+        if changed:
+            self._death.set()
+            self._changed()
+
+    # -- what is done to them ---------------------------------------------------------------
+
+    def interrupt(self, ranks: Collection[int]) -> None:
+        """Send SIGINT to ranks and the subprocesses in their groups."""
+        for record in self._own(self.all[rank] for rank in ranks):
+            signal_rank(record, signal.SIGINT)
+
+    def kill(self, ranks: Collection[int], pids: Collection[int]) -> None:
+        """Kill ranks at once; until it is reaped by us, nobody else can have a rank's pid."""
+        for record in self._own(self.all):
+            if record.rank in ranks and record.pid in pids and record.state != "dead":
+                self._endings[record.rank] = KILLED
+                signal_rank(record, signal.SIGKILL)
+
+    async def end(self, chosen: Collection[int], why: str | None) -> None:
+        """End ranks, and whatever they have left behind.
+
+        `why` is said of each, unless it is `None`: then it is said how its process ended.
+        """
+        self._endings = dict.fromkeys(chosen, why) if why else {}
+        self.starter.cancel(chosen)
+        own = self._own(self.all)
+        ending = [record for record in own if record.rank in chosen]
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for record in ending:
+                signal_rank(record, number)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._all_dead(ending), GRACE)
+        # The ranks themselves are reaped by `on_child_end` alone.
+        by_all = len(ending) == len(own)
+        await ended_now(left_behind(ending, self._pool, by_all=by_all, spared=self._helpers()))
+
+    async def _all_dead(self, ending: list[RankState]) -> None:
+        while any(record.pid and record.state != "dead" for record in ending):
+            self._death.clear()
+            await self._death.wait()
+
+    def forget_endings(self) -> None:
+        """Forget why ranks were ended, as others take their places."""
+        self._endings = {}

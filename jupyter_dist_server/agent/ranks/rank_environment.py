@@ -1,0 +1,121 @@
+"""The environment of a rank: torchrun's variables, Slurm's, and the CUDA mask.
+
+See https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import psutil
+
+from ...common.protocol.node_addresses import PoolNode
+
+_LOOPBACK = "lo"
+
+
+def rank_environment(
+    rank: int,
+    world_size: int,
+    pool_id: str,
+    ports: tuple[int, int],
+    mask: str | None,
+    nodes: Sequence[PoolNode] = (),
+) -> dict[str, str]:
+    """Return the variables that torchrun would set for this rank, and its mask.
+
+    Parameters
+    ----------
+    rank, world_size, pool_id
+        Who it is.
+    ports : tuple of int
+        ``MASTER_PORT``, for programs that the rank starts, and the port of JAX's coordinator; the
+        pool's group uses neither.
+    mask : str or None
+        What CUDA may see.
+    nodes : sequence of PoolNode
+        All nodes, if there are several.
+    """
+    masks = {} if mask is None else {"CUDA_VISIBLE_DEVICES": mask}
+    nodes = nodes or [PoolNode("", "127.0.0.1", list(range(world_size)))]
+    group = next(number for number, node in enumerate(nodes) if rank in node.ranks)
+    place = _Place(rank, world_size, nodes[group].ranks.index(rank), group, nodes)
+    return (
+        _slurm_variables(os.environ, place)
+        | masks
+        | interfaces(nodes[group].address if len(nodes) > 1 else None)
+        | {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(place.local_rank),
+            "WORLD_SIZE": str(world_size),
+            "LOCAL_WORLD_SIZE": str(len(nodes[group].ranks)),
+            "GROUP_RANK": str(group),
+            "GROUP_WORLD_SIZE": str(len(nodes)),
+            "ROLE_NAME": "default",
+            "ROLE_RANK": str(rank),
+            "ROLE_WORLD_SIZE": str(world_size),
+            "MASTER_ADDR": nodes[0].address,
+            "MASTER_PORT": str(ports[0]),
+            "JAX_COORDINATOR_ADDRESS": os.environ.get(
+                "JAX_COORDINATOR_ADDRESS", f"{nodes[0].address}:{ports[1]}"
+            ),
+            "TORCHELASTIC_RUN_ID": pool_id,
+            "TORCHELASTIC_RESTART_COUNT": "0",
+            "TORCHELASTIC_MAX_RESTARTS": "0",
+            # Nobody listens there: a program that a rank starts has a rendezvous of its own, which
+            # its rank 0 serves. The store of the pool's group would remember an earlier program.
+            "TORCHELASTIC_USE_AGENT_STORE": "False",
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+        }
+    )
+
+
+class _Place(NamedTuple):
+    """Where a rank is in its pool."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    group: int
+    nodes: Sequence[PoolNode]
+
+
+def interfaces(address: str | None) -> dict[str, str]:
+    """Return which network interface gloo and NCCL are to use: that with a node's address.
+
+    What the user has set counts more; the loopback is what pools on one machine are given.
+    """
+    if address is None:
+        return {}
+    named = [
+        name
+        for name, addresses in psutil.net_if_addrs().items()
+        if any(one.address == address for one in addresses)
+    ]
+    variables = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+    unset = [one for one in variables if os.environ.get(one, _LOOPBACK) == _LOOPBACK]
+    return {variable: name for name in named for variable in unset}
+
+
+def _slurm_variables(environment: Mapping[str, str], place: _Place) -> dict[str, str]:
+    """Return Slurm's variables as they would be had Slurm started the ranks.
+
+    Otherwise every rank had those of the server, and what looks at them first (Lightning, say)
+    would take each for rank 0.
+    """
+    if "SLURM_JOB_ID" not in environment:
+        return {}
+    sizes = [len(node.ranks) for node in place.nodes]
+    return {
+        "SLURM_PROCID": str(place.rank),
+        "SLURM_LOCALID": str(place.local_rank),
+        "SLURM_NODEID": str(place.group),
+        "SLURM_NTASKS": str(place.world_size),
+        "SLURM_NPROCS": str(place.world_size),
+        "SLURM_NTASKS_PER_NODE": str(max(sizes)),
+        "SLURM_TASKS_PER_NODE": ",".join(map(str, sizes)),
+        "SLURM_NNODES": str(len(sizes)),
+        "SLURM_JOB_NUM_NODES": str(len(sizes)),
+    }

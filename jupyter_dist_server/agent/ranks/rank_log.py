@@ -1,0 +1,76 @@
+"""The log of each rank, which the agent can read even if the rank is stuck or dead.
+
+There are two files: the rank's log in the pool's folder, to which both descriptors lead until its
+kernel is there, and then only the kernel's own troubles and a crash's stack; and the file in memory
+to which stderr leads from then on, see `MemoryFile`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ...common.files.stderr_file import KEPT, START_BYTES
+from ...common.pool_folder import log_tail
+
+_LINES = 200
+CRASH = "Fatal Python error"
+"""How `faulthandler` begins to tell where a rank was when it crashed."""
+
+
+class RankLogs:
+    """The logs of one pool's ranks.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stderr: dict[int, tuple[int, int, int]] = {}
+        """Descriptors of stderr and of where its last cell began there, and where its first did."""
+
+    def keep(self, rank: int, descriptors: list[int]) -> None:
+        """Keep what a new rank writes to stderr.
+
+        `descriptors` are those of the file in memory, and of the one that tells where in it the
+        last cell began; none, if the rank did not start.
+        """
+        for old in self._stderr.pop(rank, ())[:2]:
+            os.close(old)
+        if descriptors:
+            written, cell = descriptors
+            self._stderr[rank] = written, cell, os.fstat(written).st_size
+
+    def stderr(self, rank: int, limit: int, of_cell: bool = False) -> str:
+        """Return the last bytes that a rank, or its last cell, wrote to stderr, as text."""
+        if rank not in self._stderr:
+            return ""
+        descriptor, cell, begin = self._stderr[rank]
+        if of_cell:
+            begin = max(begin, int.from_bytes(os.pread(cell, START_BYTES, 0), "little"))
+        size = os.fstat(descriptor).st_size
+        if size < begin:  # somebody has emptied it, as ``> /dev/stderr`` in a shell does
+            begin = 0
+        start = max(begin, size - limit)
+        written = os.pread(descriptor, size - start, start)
+        return written.lstrip(b"\0").decode(errors="replace")  # what was freed reads as zeros
+
+    def of_process(self, rank: int, lines: int) -> list[str]:
+        """Return the last lines of the rank's log in the folder."""
+        return log_tail(self._folder / f"rank-{rank}.log", lines)
+
+    def lines(self, rank: int) -> list[str]:
+        """Return the last lines of all that is there, a crash's stack at the end."""
+        text = self.stderr(rank, KEPT)
+        log = self.of_process(rank, _LINES)
+        crash = next((place for place, line in enumerate(log) if line.startswith(CRASH)), len(log))
+        return [*log[:crash], *_as_shown(text), *log[crash:]][-_LINES:]
+
+
+def _as_shown(text: str) -> list[str]:
+    """Split into lines as a terminal shows them: of a progress bar, the last state only."""
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+    return lines if lines[-1] else lines[:-1]

@@ -1,0 +1,251 @@
+"""Starting the ranks of one pool."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NoReturn
+
+import psutil
+
+from ...common.pool_folder import REMOTE_CHANNELS
+from ...common.processes.process_ref import ProcessRef, call_ourselves
+from ...common.protocol.agents.agent_messages import RankState, StartRanks
+from ...common.protocol.agents.gpu_reference import GpuReference
+from ...common.protocol.agents.rank_start import RankOrders
+from ...common.protocol.failure_reason import Reason
+from ...common.protocol.node_addresses import RankAddress
+from ...common.protocol.pool_file import PoolFile
+from ...rank import main as rank_process
+from .rank_environment import rank_environment
+from .rank_processes import close_all_but, spawn
+from .store_proxy import HOST, StoreProxy
+
+
+def preload() -> Reason | None:
+    """Import what every rank needs; return why that is not possible."""
+    try:
+        rank_process.preload()
+    except Exception as error:
+        return rank_process.import_failure(error)
+    gc.collect()
+    gc.freeze()  # keeps the collector from touching, and so copying, pages shared with forks
+    return None
+
+
+class Starter:
+    """Forks ranks, or spawns them.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    config : PoolFile
+        What ``pool.json`` holds.
+    on_report : callable
+        Called with a rank that has something to say, by a socket in `reports`.
+
+    Attributes
+    ----------
+    ranks : list of RankState
+        What is known of each rank.
+    generation : int
+        How often ranks were started.
+    whole : bool
+        Whether all ranks were started together, the last time.
+    own : list of int
+        The ranks that are on this node.
+    """
+
+    def __init__(self, folder: Path, config: PoolFile, on_report: Callable[[int], None]) -> None:
+        self.ranks: list[RankState] = []
+        self.reports: dict[int, socket.socket] = {}
+        self.generation = 0
+        self.whole = True
+        self.method = config.start_method
+        self.backend = config.backend
+        self.notices: list[str] = []
+        self._folder = folder
+        self._config = config
+        self._devices = [rank.device for rank in config.ranks]
+        self._nodes = config.nodes
+        self.own = config.own
+        self._on_report = on_report
+        self._ordered: deque[int] = deque()
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._store: StoreProxy | None = None
+        self._reserved: tuple[socket.socket, socket.socket] | None = None
+        """They hold the ports at which programs on the ranks meet; the pool's group has its own."""
+        self.ports = (0, 0, 0)
+        """On the first node: of the group's store, and of those programs."""
+        self._held: dict[int, dict[str, socket.socket]] = {}
+        """They hold the ports of ranks whose clients are on another node, also through restarts."""
+
+    def prepare(self) -> None:
+        """Choose the devices, and make sure that forking is safe."""
+        if set(self._devices) != {"cpu"} and (why := rank_process.no_cuda()):
+            self._devices = ["cpu"] * len(self._devices)
+            self.backend = "none" if self.backend == "none" else "gloo"
+            self.notices.append(f"{why}: ranks have GPU IDs, but run on the CPU.")
+        threads = psutil.Process().num_threads()
+        if self.method == "fork" and threads > 1:
+            self.method = "spawn"
+            self.notices.append(
+                f"Importing torch left {threads} threads running, so the ranks were spawned "
+                "instead of forked: this takes longer and shares no memory."
+            )
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether some ranks have not said yet that they are ready."""
+        return any(rank.state == "starting" for rank in self.ranks)
+
+    @property
+    def has_orders(self) -> bool:
+        """Whether ranks are still to be started."""
+        return bool(self._ordered)
+
+    def order(self, chosen: Collection[int]) -> None:
+        """Ask for ranks to be started, in place of their predecessors if there are any."""
+        size = self._config.world_size
+        self.generation += 1
+        self.whole = len(chosen) == size
+        if self.whole:
+            if self._store:
+                self._store.close()
+            # Rank 0 serves the store on a listener that is there by now: nobody can take its port.
+            self._store = StoreProxy(self._master, [node.address for node in self._nodes[1:]])
+            if self._store.notice and self._store.notice not in self.notices:
+                self.notices.append(self._store.notice)
+            if not self._reserved:
+                self._reserved = _reserve_port(self._master), _reserve_port(self._master)
+            programs = (held.getsockname()[1] for held in self._reserved)
+            self.ports = (self._store.port, *programs)
+        self._begin(chosen)
+
+    def as_order(self, chosen: Collection[int]) -> StartRanks:
+        """Return what other nodes are to do, after `order`."""
+        return StartRanks(list(chosen), self.generation, self.whole, self.ports)
+
+    def follow(self, order: StartRanks) -> None:
+        """Do what the first node's agent says, which has ordered the same there."""
+        self.generation, self.whole, self.ports = order.generation, order.whole, order.ports
+        if not self.ranks:
+            self.ranks = [
+                RankState(rank, device, time.time(), "dead", gpu=self._gpu_of(rank))
+                for rank, device in enumerate(self._devices)
+            ]
+        self._begin(order.ranks)
+
+    @property
+    def _master(self) -> str:
+        return self._nodes[0].address if self._nodes else HOST
+
+    def _begin(self, chosen: Collection[int]) -> None:
+        self.ranks = [
+            RankState(
+                rank,
+                self._devices[rank],
+                time.time(),
+                gpu=self._gpu_of(rank),
+                node=self._node_of(rank),
+            )
+            if rank in chosen
+            else self.ranks[rank]
+            for rank in range(self._config.world_size)
+        ]
+        self._ordered.extend(rank for rank in chosen if rank in self.own)
+
+    def _gpu_of(self, rank: int) -> GpuReference | None:
+        """Return what the pool's record on the first node does not know."""
+        return self._config.ranks[rank].gpu if self._config.node else None
+
+    def _node_of(self, rank: int) -> str:
+        return next((node.name for node in self._nodes[1:] if rank in node.ranks), "")
+
+    def addresses(self) -> dict[int, RankAddress]:
+        """Return where ranks of this node listen for clients on another, which stays the same."""
+        if not self._config.node:
+            return {}
+        host = self._nodes[self._config.node].address
+        if not self._held:
+            self._held = {
+                rank: {channel: _reserve_port(host) for channel in REMOTE_CHANNELS}
+                for rank in self.own
+            }
+        return {
+            rank: RankAddress(host, {name: held.getsockname()[1] for name, held in ports.items()})
+            for rank, ports in self._held.items()
+        }
+
+    def cancel(self, chosen: Collection[int]) -> None:
+        """Forget orders for some ranks."""
+        self._ordered = deque(rank for rank in self._ordered if rank not in chosen)
+
+    def start_next(self, inherited: set[int]) -> None:
+        """Fork or spawn the next rank, if there is one. Does not return in a forked child."""
+        if not self._ordered:
+            return
+        rank = self._ordered.popleft()
+        ours, theirs = socket.socketpair()
+        environment = rank_environment(
+            rank,
+            self._config.world_size,
+            self._config.id,
+            self.ports[1:],
+            self._config.ranks[rank].mask,
+            self._nodes,
+        )
+        orders = RankOrders(
+            folder=str(self._folder),
+            rank=rank,
+            device=self._devices[rank],
+            backend=self.backend,
+            report=theirs.fileno(),
+            store=self._store.listener.fileno() if self._store else -1,
+            store_address=(self._master, self.ports[0]),
+            environment=environment | self._config.thread_limits,
+            parent=os.getpid(),
+            alone=not self.whole,
+            address=self.addresses().get(rank),
+        )
+        if self.method == "fork":
+            pid = os.fork()
+            if pid == 0:
+                self._become_rank(orders, inherited)
+        else:
+            child = spawn(orders)
+            pid = child.pid
+            self._children[pid] = child
+        theirs.close()
+        ours.setblocking(False)
+        self.reports[rank] = ours
+        self.ranks[rank].pid = pid
+        self.ranks[rank].start_ticks = ProcessRef.of(pid).start_ticks
+        asyncio.get_event_loop().add_reader(ours, self._on_report, rank)
+
+    def _become_rank(self, orders: RankOrders, inherited: set[int]) -> NoReturn:
+        # The child must neither use nor finalise the agent's sockets and event loop: they share
+        # one epoll set with the agent. It closes their descriptors and keeps the objects alive.
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        close_all_but(inherited | {orders.report, orders.store})
+        asyncio.set_event_loop(None)
+        call_ourselves(f"dist-rank-{orders.rank}")
+        rank_process.run(orders, keep_alive=self)
+
+
+def _reserve_port(host: str) -> socket.socket:
+    """Return a socket that keeps a port from being given away, and lets a server bind it."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as torch's store and gRPC do
+    reserved.bind((host, 0))
+    return reserved

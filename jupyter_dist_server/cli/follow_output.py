@@ -1,0 +1,114 @@
+"""Showing what a job prints, as it prints it."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+
+from ..jobs.file_changes import Wake
+from ..jobs.job_command import log_paths
+from ..jobs.logs.log_reader import LogReader, Piece, fold
+from ..jobs.store.job import Job
+from ..jobs.store.states import PENDING
+from ..jobs.store.store import Store
+from .printing.stopped_dispatcher import StoppedNotice
+from .printing.table import printable
+from .queue import refresh
+
+
+def follow(store: Store, job: Job, error: bool = False) -> Iterator[Piece]:
+    """Yield what a job prints until it has ended; of its standard error, if that is asked for."""
+    log = LogReader(log_paths(job)[error])
+    folder = os.path.dirname(log.path)
+    watched = False
+    notice = StoppedNotice(store.folder)
+    was_gone = False
+    with closing(Wake([store.watched])) as wake:
+        while True:
+            job = store.get(job.id)
+            if not watched and os.path.isdir(folder):
+                watched = wake.watch(folder)
+            is_silent = True
+            if job.state == PENDING:
+                notice.look()
+            else:
+                for piece in read_on(log):
+                    is_silent = False
+                    yield piece
+            if is_silent:
+                refresh(store)  # its dispatcher or its runner may have been killed
+            if log.is_gone and not was_gone:
+                _say_that_it_is_gone(job, log.path)
+            was_gone = log.is_gone
+            if job.is_ended:
+                if job.started is not None and not was_gone and not os.path.exists(log.path):
+                    print(f"jdist: {is_missing(job, log.path)}", file=sys.stderr, flush=True)
+                return
+            wake.wait(10.0)
+
+
+def is_missing(job: Job, path: str) -> str:
+    """Return a sentence on an output that is not where it was written."""
+    return f"The output of job {job.label} does not exist: {printable(path)} was deleted or moved."
+
+
+def _say_that_it_is_gone(job: Job, path: str) -> None:
+    sentence = f"{printable(path)} was deleted, so that output of job {job.label} is lost."
+    rest = "" if job.is_ended else " A new file of that name will be shown."
+    print(f"jdist: {sentence}{rest}", file=sys.stderr, flush=True)
+
+
+def read_on(log: LogReader) -> Iterator[Piece]:
+    """Yield what there is now, and that the file is another one."""
+    while (piece := log.read()) and (piece.data or piece.replaced):
+        yield piece
+
+
+def show(pieces: Iterable[Piece], path: str, *, raw: bool, as_json: bool) -> None:
+    r"""Print an output as it comes.
+
+    Parameters
+    ----------
+    pieces : iterable of Piece
+        The output.
+    path : str
+        Its file.
+    raw : bool
+        Whether what a terminal would write over is printed, too.
+    as_json : bool
+        A line of JSON for each piece: `raw`, too.
+    """
+    if as_json:
+        _show_as_json(pieces)
+        return
+    data = _data(pieces, path)
+    for part in data if raw else fold(data):
+        sys.stdout.buffer.write(part)
+    sys.stdout.buffer.flush()
+
+
+def _data(pieces: Iterable[Piece], path: str) -> Iterator[bytes]:
+    for piece in pieces:
+        if piece.replaced:
+            print(f"jdist: {printable(path)} was replaced; this is the new file.", file=sys.stderr)
+        yield piece.data
+        sys.stdout.buffer.flush()  # what is left of it waits for the next one
+
+
+def _show_as_json(pieces: Iterable[Piece]) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for piece in pieces:
+        if piece.replaced:
+            decoder.reset()
+        told = {
+            "offset": piece.start,
+            "next": piece.end,
+            "size": piece.size,
+            "replaced": piece.replaced,
+            "text": decoder.decode(piece.data),
+        }
+        print(json.dumps(told), flush=True)

@@ -1,0 +1,1 @@
+"""What several commands of ``jdist`` print: tables and sentences; runs in ``jdist``."""

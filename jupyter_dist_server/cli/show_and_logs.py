@@ -1,0 +1,168 @@
+"""``jdist show``, ``logs``, ``wait`` and ``history``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+import time
+
+import msgspec
+
+from ..common.errors import DistError
+from ..common.units import format_bytes, write_limit
+from ..jobs.file_changes import Wake
+from ..jobs.job_command import job_command, log_paths
+from ..jobs.logs.log_reader import LogReader
+from ..jobs.store.job import Job
+from ..jobs.store.slurm_formats import write_moment
+from ..jobs.store.states import COMPLETED, ENDED
+from ..jobs.store.store import Store
+from ..jobs.submit.submission import select
+from .follow_output import follow, is_missing, read_on, show
+from .printing.gpu_use import describe_attempt, gpu_use
+from .printing.stopped_dispatcher import StoppedNotice
+from .printing.table import printable, table
+from .queue import refresh
+
+
+def add_show_options(parser: argparse.ArgumentParser) -> None:
+    """Add the names of jobs, and ``--json``."""
+    parser.add_argument("jobs", nargs="+", metavar="JOB", help="12, 12-14, 40_3, NAME, @")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run_show(options: argparse.Namespace, store: Store) -> int:
+    """Print all about jobs."""
+    refresh(store)
+    jobs = select(store, options.jobs)
+    if options.json:
+        print(_as_json(store, jobs))
+        return 0
+    for job in jobs:
+        state = job.state + (f" ({job.reason})" if job.reason != "None" else "")
+        rows = [
+            ("Job", f"{job.label}  {job.name}"),
+            ("State", f"{state}  {job.detail}".rstrip()),
+            ("Notebook", job.spec.notebook)
+            if job.spec.notebook
+            else ("Command", shlex.join(job_command(job))),
+            ("Folder", job.spec.cwd),
+            ("Output", log_paths(job)[0]),
+            ("GPUs", f"{job.gpus}  {' '.join(job.gpu_uuids)}".rstrip()),
+            ("Limit", write_limit(job.limit)),
+            ("Submitted", write_moment(job.submitted)),
+            ("Started", write_moment(job.started)),
+            ("Ended", write_moment(job.ended)),
+            ("Attempt", str(job.attempt)),
+        ]
+        if job.spec.comment:
+            rows.append(("Comment", job.spec.comment))
+        if job.exit_code is not None:
+            rows.append(("Exit code", str(job.exit_code)))
+        if job.memory or job.cpus:
+            memory = format_bytes(job.memory) if job.memory else "no limit"
+            rows.append(("Cores, memory", f"{job.cpus}, {memory}"))
+        if job.memory and job.gpus:
+            rows.append(("", "Memory is counted, not enforced: the job has GPUs."))
+        rows += [
+            (f"Attempt {one.attempt}", describe_attempt(one))
+            for one in store.attempts([job.id])[job.id]
+        ]
+        print(*(f"{name:>14}: {printable(value)}" for name, value in rows), "", sep="\n")
+    return 0
+
+
+def _as_json(store: Store, jobs: list[Job]) -> str:
+    attempts = msgspec.to_builtins(store.attempts([job.id for job in jobs]))
+    return json.dumps([job.to_json() | {"attempts": attempts[job.id]} for job in jobs])
+
+
+def add_logs_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``jdist logs``."""
+    parser.add_argument("job", metavar="JOB", help="12, 40_3, NAME, @")
+    parser.add_argument("-f", "--follow", action="store_true", help="until the job has ended")
+    parser.add_argument("-e", "--error", action="store_true", help="the file of standard error")
+    parser.add_argument("--raw", action="store_true", help="with what progress bars wrote over")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each piece")
+
+
+def run_logs(options: argparse.Namespace, store: Store) -> int:
+    """Print what a job has printed."""
+    refresh(store)
+    job = select(store, [options.job])[0]
+    if not options.follow and job.started is None:
+        raise DistError("no_log", f"Job {job.label} has not started: {job.state}.", job.detail)
+    path = log_paths(job)[options.error]
+    if not options.follow and not os.path.exists(path):
+        raise DistError("no_log", is_missing(job, path))
+    pieces = follow(store, job, options.error) if options.follow else read_on(LogReader(path))
+    # A terminal shows progress bars as they move.
+    raw = options.raw or (options.follow and sys.stdout.isatty())
+    show(pieces, path, raw=raw, as_json=options.json)
+    return 0
+
+
+def add_wait_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``jdist wait``."""
+    parser.add_argument("jobs", nargs="+", metavar="JOB", help="12, 12-14, 40, NAME, @")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="wait no longer")
+    parser.add_argument("--json", action="store_true", help="as JSON: the jobs, as “show” does")
+
+
+def run_wait(options: argparse.Namespace, store: Store) -> int:
+    """Wait until jobs have ended; 0 if all are COMPLETED, 124 if that takes too long."""
+    until = None if options.timeout is None else time.monotonic() + options.timeout
+    wake, notice = Wake([store.watched]), StoppedNotice(store.folder)
+    while True:
+        refresh(store)
+        notice.look()
+        jobs = select(store, options.jobs)
+        left = 10.0 if until is None else min(10.0, until - time.monotonic())
+        has_ended = all(job.is_ended for job in jobs)
+        if has_ended or left <= 0:
+            if options.json:
+                print(_as_json(store, jobs))
+            if not has_ended:
+                return 124
+            return 0 if all(job.state == COMPLETED for job in jobs) else 1
+        wake.wait(left)
+
+
+def add_history_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``jdist history``."""
+    parser.add_argument("-n", "--last", type=int, default=50, help="this many jobs; default 50")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run_history(options: argparse.Namespace, store: Store) -> int:
+    """Print the jobs that have ended, the newest last."""
+    refresh(store)
+    marks = ", ".join("?" * len(ENDED))
+    jobs = store.select(f"state IN ({marks})", *ENDED, order=f"ended DESC LIMIT {options.last}")[
+        ::-1
+    ]
+    if options.json:
+        print(_as_json(store, jobs))
+        return 0
+    attempts = store.attempts([job.id for job in jobs])
+    rows = [
+        (
+            job.label,
+            job.name,
+            job.state,
+            "" if job.exit_code is None else str(job.exit_code),
+            write_moment(job.ended),
+            write_limit(job.ended - job.started) if job.started and job.ended else "0:00",
+            str(job.gpus),
+            *gpu_use(attempts[job.id]),
+            job.detail,
+        )
+        for job in jobs
+    ]
+    head = ["JOBID", "NAME", "STATE", "EXIT", "ENDED", "TIME", "GPUS"]
+    head += ["GPU-HOURS", "LOAD", "MEMORY", "DETAIL"]
+    print(table(head, rows))
+    return 0

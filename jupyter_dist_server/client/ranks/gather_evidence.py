@@ -1,0 +1,182 @@
+"""Evidence on why ranks wait: asked of all at once, and had from outside where one is silent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from ...common.flight_recorder import collectives_of, place_at, read_json
+from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
+from ...common.processes.process_ref import ProcessRef, is_stopped
+from ...common.protocol.ranks.evidence import (
+    Collective,
+    Evidence,
+    EvidenceReply,
+    EvidenceRequest,
+    Frame,
+    RankEvidence,
+)
+from .rank_connection import RankConnection
+
+PATIENCE = 1.0
+"""Seconds within which a rank answers; one that does not holds the GIL, or is stopped."""
+_RECORDER = 0.5
+"""The same for its recorder, which is in C++, and for the signal that makes it write its stack."""
+_LOOK_EVERY = 0.01
+_MOST = 1 << 24
+"""Bytes that a recorder's answer may have."""
+_ASK = (
+    b"POST /handler/fr_trace_json HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Length: 0\r\nConnection: close\r\n\r\n"
+)
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+
+
+class HasProcess(Protocol):
+    """A rank as its agent or its pool's record describes it."""
+
+    rank: int
+    pid: int | None
+    start_ticks: int | None
+
+
+async def gather_evidence(
+    connection: RankConnection, ranks: Iterable[HasProcess], *, signal: bool = False
+) -> Evidence:
+    """Return what is known of every rank of a pool, whatever state it is in.
+
+    Parameters
+    ----------
+    connection : RankConnection
+        To their control channels.
+    ranks : iterable
+        Their processes: those that do not answer are looked at from outside.
+    signal : bool
+        Whether a rank that holds the GIL may be signalled, to write its stack. That ends a
+        ``sleep`` or ``poll`` of its C code early, so somebody must have asked.
+    """
+    said = await connection.request(EvidenceRequest(), EvidenceReply, timeout=PATIENCE)
+    since = max((reply.group_since for reply in said.values()), default=0.0)
+    processes = {
+        rank.rank: ProcessRef(rank.pid, rank.start_ticks)
+        for rank in ranks
+        if rank.pid and rank.start_ticks
+    }
+    silent = set(range(connection.world_size)) - set(said) - set(connection.dead)
+    stopped = {rank for rank in silent if rank in processes and is_stopped(processes[rank])}
+    folder = connection.folder
+    seen = await asyncio.gather(
+        *(
+            _from_outside(folder, rank, processes.get(rank) if signal else None, since)
+            for rank in silent
+            if rank not in stopped
+        )
+    )
+    found = {rank: _of_reply(reply) for rank, reply in said.items()}
+    found |= dict(seen)
+    found |= {rank: RankEvidence(condition="stopped") for rank in stopped}
+    found |= {
+        rank: RankEvidence(condition="dead", why=why) for rank, why in connection.dead.items()
+    }
+    return found
+
+
+def _of_reply(reply: EvidenceReply) -> RankEvidence:
+    return RankEvidence(
+        stack=reply.stack,
+        cell=reply.cell,
+        idle=reply.state == "idle",
+        ended=reply.ended,
+        message=reply.message,
+        groups=reply.groups,
+        collectives=reply.collectives,
+    )
+
+
+async def _from_outside(
+    folder: Path, rank: int, process: ProcessRef | None, since: float
+) -> tuple[int, RankEvidence]:
+    recorded, stack = await asyncio.gather(
+        _ask_recorder(recorder_socket(folder, rank), since),
+        signalled_stack(stack_file(folder, rank), process),
+    )
+    holds_gil = bool(stack) or recorded is not None
+    return rank, RankEvidence(
+        condition="holds_gil" if holds_gil else "silent", stack=stack, collectives=recorded or []
+    )
+
+
+async def _ask_recorder(socket: Path, since: float) -> list[Collective] | None:
+    """Ask the thread in C++ that serves a rank's recorder."""
+    with contextlib.suppress(OSError, ValueError, asyncio.TimeoutError):
+        answer = await asyncio.wait_for(_post(socket), _RECORDER)
+        _, _, body = answer.partition(b"\r\n\r\n")
+        return collectives_of(read_json(body), since)
+    return None
+
+
+async def _post(socket: Path) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(str(socket))
+    try:
+        writer.write(_ASK)
+        parts, size = [], 0
+        while (part := await reader.read(1 << 16)) and size < _MOST:
+            parts.append(part)
+            size += len(part)
+        return b"".join(parts)
+    finally:
+        writer.close()
+
+
+async def signalled_stack(file: Path, process: ProcessRef | None) -> list[Frame]:
+    """Have a rank's main thread write where it is; `faulthandler` does so in a signal handler."""
+    if process is None or not file.exists() or process.find() is None:
+        return []
+    before = file.stat().st_size
+    with contextlib.suppress(OSError, asyncio.TimeoutError):
+        if not _catches_signal(process.pid):
+            return []  # the file is that of the rank which this one replaces
+        os.kill(process.pid, STACK_SIGNAL)
+        return _read_stack(await asyncio.wait_for(_grown(file, before), _RECORDER))
+    return []
+
+
+def _catches_signal(pid: int) -> bool:
+    """Tell whether a process does not die of a `STACK_SIGNAL`, as a rank does that starts."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    mask = status.partition("SigCgt:")[2].split()[0]
+    return bool(int(mask, 16) >> (STACK_SIGNAL - 1) & 1)
+
+
+async def _grown(file: Path, before: int) -> str:
+    """Return what was written to a file, once nothing more comes."""
+    size = before
+    while True:
+        await asyncio.sleep(_LOOK_EVERY)
+        now = file.stat().st_size
+        if now > before and now == size:
+            return file.read_bytes()[before:].decode(errors="replace")
+        size = now
+
+
+def _read_stack(text: str) -> list[Frame]:
+    """Read what `faulthandler` writes, down to the frame in which IPython runs the cell."""
+    frames = []
+    for line in text.splitlines():
+        if found := _FRAME.match(line):
+            file, number, function = found.groups()
+            if function == "run_code":
+                break
+            frames.append(Frame(_module(file), function, place_at(file, int(number))))
+    return frames
+
+
+def _module(file: str) -> str:
+    """Return the name of a package's module by its file; of others, the last part."""
+    _, installed, inside = file.removesuffix(".py").rpartition("-packages/")
+    return inside.replace("/", ".") if installed else Path(file).stem

@@ -1,0 +1,281 @@
+"""Run code on ranks: one signed message out to all, their replies and outputs back by rank."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from ..common.background_tasks import Tasks
+from ..common.errors import DistError
+from ..common.files.open_files import CLIENT_EACH, check_open_files
+from ..common.processes.process_ref import POOL_ENDED
+from ..common.protocol.agents.agent_messages import NoteCell, PoolTime, Snapshot
+from ..common.protocol.jupyter_messages import Content, Message
+from ..common.protocol.ranks.rank_messages import CellRequest, ProfileOptions
+from .agent_link import AgentLink
+from .cell_execution import Execution, OnOutput, Reply
+from .group_recovery import GroupRecovery
+from .interrupt import Interrupter
+from .ranks.rank_connection import RankConnection, rank_silent
+from .running_cells import Executions
+from .widget_comms import CommListener, NobodyListens, is_of_comms
+
+OUTPUT_LIMIT = 10_000_000
+"""Characters that one cell may show, all its ranks together; the rest goes to files."""
+LARGEST_DISPLAY = 32 << 20
+"""Bytes that one display may take."""
+_SUBSCRIBING = 3.0
+"""Seconds within which ranks confirm our subscription, unless one is stopped or holds the GIL."""
+_ANSWER = 5.0
+"""The same for one that a cell is to run on."""
+_LAST_WORDS = 0.05
+"""Seconds for which outputs of a dead rank, already on their way, are waited for."""
+
+
+class PoolClient(RankConnection):
+    """A client of all ranks of one pool, which runs cells on them.
+
+    Parameters
+    ----------
+    folder : Path
+        The pool's private folder.
+    """
+
+    comm_listener: ClassVar[CommListener[PoolClient]] = NobodyListens()
+    """Joins the ranks' comms to this process's front end, if it is a notebook's kernel."""
+    time_listeners: ClassVar[list[Callable[[PoolClient, PoolTime], None]]] = []
+    """Hear how long the pool may still run."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, ("cells", "shell", "iopub", "stdin", "control"))
+        self.last_words: dict[int, list[str]] = {}
+        """The last lines on stderr of those that died unasked."""
+        self.link = AgentLink(self._on_snapshot)
+        self.group = GroupRecovery(self, self.link)
+        self._interrupter = Interrupter(self, self.link, self.group)
+        self._tasks = Tasks()
+        self.executions = Executions()
+
+    async def connect(self, timeout: float = 10.0, *, outputs: bool = True) -> None:
+        """Connect to the agent and every living rank, until no output can be missed any more.
+
+        Parameters
+        ----------
+        timeout : float
+            Seconds.
+        outputs : bool
+            Whether outputs matter; else ranks need not confirm our subscription. One that does
+            not in time is `silent`, and the others can be used.
+
+        Raises
+        ------
+        DistError
+            If the pool's agent does not answer within `timeout` seconds, or it has more ranks than
+            this process can have connections to.
+        """
+        check_open_files(self.world_size, CLIENT_EACH)
+        try:
+            await self.link.connect(self.folder)
+            await asyncio.wait_for(self.link.first.wait(), timeout)
+        except OSError as error:
+            await self.close()
+            raise DistError(
+                "pool_unreachable",
+                f"The pool does not respond: {error}.",
+                "Stop it with %dist_shutdown and start a new one.",
+            ) from error
+        except asyncio.TimeoutError:
+            await self.close()
+            raise self.link.silent_error() from None
+        self._tasks.add(self._end_queries_when_closed())
+        self.open()
+        if outputs:
+            subscribing = self._tasks.add(self.subscribed(range(self.world_size)))
+            await asyncio.wait([subscribing], timeout=_SUBSCRIBING)
+        if self.dead:
+            self.group.break_up()  # perhaps nobody was there to do so when they died
+
+    def on_news(self, rank: int, channel: str, message: Message) -> None:
+        """Take what a rank shows, says over comms, or how a cell ended."""
+        if channel == "iopub" and is_of_comms(message):
+            self.comm_listener.heard(self, rank, message)
+        else:
+            self.executions.hear(rank, message)
+
+    def _on_snapshot(self, snapshot: Snapshot) -> None:
+        for listener in self.time_listeners:
+            listener(self, snapshot.time)
+        died = False
+        for said in snapshot.ranks:
+            rank, why = said.rank, said.exit or ""
+            self.gpus[rank] = said.gpu or self.gpus[rank]
+            if said.state == "dead" and rank not in self.dead:
+                self.note_death(rank, why)
+                self.last_words[rank] = said.stderr
+                died = True
+                asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, rank, why)
+        if died and not snapshot.stopping:
+            self.group.break_up()
+
+    def _lose(self, rank: int, why: str) -> None:
+        self.comm_listener.lost(self, rank)
+        self.subshells.pop(rank, None)
+        for execution in self.executions:
+            if execution.cell_id and rank in execution.outstanding:
+                self.link.send(NoteCell([rank], execution.cell_id))
+            execution.lose(rank, why)
+        self.give_up(rank)
+
+    async def execute(
+        self,
+        code: str,
+        ranks: Iterable[int],
+        on_output: OnOutput,
+        *,
+        execution_count: int | None = None,
+        cell_id: str | None = None,
+        allow_stdin: bool = False,
+        limit: int = OUTPUT_LIMIT,
+        largest_display: int = LARGEST_DISPLAY,
+        profile: ProfileOptions | None = None,
+        started: Callable[[Execution], None] = lambda _: None,
+    ) -> dict[int, Reply]:
+        """Run code on ranks and wait, without a time limit, until all of them are done.
+
+        Parameters
+        ----------
+        code : str
+            A cell, as IPython understands it.
+        ranks : iterable of int
+            Where to run it.
+        on_output : callable
+            Called with ``(rank, message type, content)`` for every output.
+        execution_count : int or None
+            The number by which tracebacks name the cell.
+        cell_id : str or None
+            The notebook's id of the cell.
+        allow_stdin : bool
+            Whether ``input()`` may ask; its requests come as outputs of type ``input_request``.
+        limit : int
+            Characters that all ranks together may show.
+        largest_display : int
+            Bytes that one display may take; this process does nothing else while it reads it.
+        profile : ProfileOptions or None
+            How it is profiled; `None` is not at all.
+        started : callable
+            Called with the `Execution` once it waits for the execution lock.
+
+        Returns
+        -------
+        dict
+            A `Reply` by rank.
+
+        Raises
+        ------
+        DistError
+            If the agent, or one of the ranks, does not answer.
+        """
+        ranks = sorted(ranks)
+        if not ranks:
+            return {}
+        execution = Execution(ranks, on_output, cell_id)
+        message = self.session.msg(CellRequest.kind, {})
+        execution.id = message["header"]["msg_id"]
+        # Two cells without a number must not write to one file.
+        cell = execution.id.rpartition("_")[2] if execution_count is None else execution_count
+        message["content"] = CellRequest(
+            code=code,
+            allow_stdin=allow_stdin,
+            execution_count=execution_count,
+            cell_id=cell_id,
+            limit=limit // len(ranks),
+            largest_display=largest_display,
+            file=f"{self.folder.name}-{self.session.session[:4]}-cell-{cell}",
+            profile=profile,
+        ).content
+        self.executions.add(execution)
+        closed = asyncio.create_task(self._lose_all_when_closed(execution))
+        try:
+            started(execution)
+            if await self.link.acquire_lock(execution.done):
+                try:
+                    await self._run_with_lock(message, execution)
+                finally:
+                    self.link.lock.release()
+        finally:
+            closed.cancel()
+        return execution.replies
+
+    async def _check_that_they_answer(self, execution: Execution) -> None:
+        """Wait for ranks that have been silent so far; sending them a cell could lose outputs."""
+        silent = set(self.silent) & set(execution.outstanding)
+        either = self.subscribed(silent), execution.done.wait()
+        waits = [asyncio.ensure_future(wait) for wait in either]
+        try:
+            await asyncio.wait(waits, timeout=_ANSWER, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        if silent := set(self.silent) & set(execution.outstanding):
+            raise rank_silent(sorted(silent), self.world_size)
+
+    async def repair_group(self) -> bool:
+        """Make the process group whole, if it is not; tell whether it is."""
+        if await self.link.acquire_lock(self.link.closed):
+            try:
+                await self.group.repair()
+            finally:
+                self.link.lock.release()
+        return not self.group.suspect
+
+    async def _run_with_lock(self, message: Message, execution: Execution) -> None:
+        if self.silent:
+            await self._check_that_they_answer(execution)
+        await self.group.prepare(execution)
+        ranks = execution.outstanding  # none if it was cancelled meanwhile
+        self.send(message, [rank for rank in ranks if rank not in self.dead], "cells")
+        for rank in ranks:
+            if rank in self.dead:
+                execution.lose(rank, self.dead[rank])
+        await execution.done.wait()
+        await self.group.check(execution.replies)
+
+    async def _end_queries_when_closed(self) -> None:
+        await self.link.closed.wait()
+        await asyncio.sleep(_LAST_WORDS)
+        self.give_up()
+
+    async def _lose_all_when_closed(self, execution: Execution) -> None:
+        await self.link.closed.wait()
+        await asyncio.sleep(_LAST_WORDS)
+        for rank in execution.outstanding:
+            execution.lose(rank, POOL_ENDED)
+
+    def send_input(self, rank: int, value: str, request: Content) -> None:
+        """Answer a rank's ``input()``; `request` is the header that came with it."""
+        message = self.session.msg("input_reply", {"value": value}, parent={"header": request})
+        self.send(message, [rank], "stdin")
+
+    def stop(self, execution: Execution) -> None:
+        """Begin to stop an execution, gently first; asked again, go on to the next step."""
+        if execution.stopping:
+            execution.hurry()
+        else:
+            execution.stopping = True
+            self._tasks.add(self._interrupter.stop(execution))
+
+    async def stop_all(self) -> list[int]:
+        """Stop whatever the ranks run, whoever waits for it; return those that did not stop."""
+        with contextlib.suppress(FileNotFoundError):  # the pool has ended meanwhile
+            return await self._interrupter.stop_all()
+        return []
+
+    async def close(self) -> None:
+        """Disconnect; the ranks go on."""
+        self.comm_listener.lost(self)
+        await self._tasks.cancel()
+        await super().close()
+        await self.link.close()

@@ -1,0 +1,193 @@
+"""The record of a pool, as REST, the stream, the panel and the magics show it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from enum import Enum
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+from .agents.agent_messages import Snapshot
+from .agents.attachment import Attachment
+from .agents.gpu_reference import GpuReference as GpuReference
+from .failure_reason import Reason
+from .other_requests import InLine
+
+
+class PoolState(str, Enum):
+    """Slurm's words for the life of a job; a pool is an interactive job."""
+
+    PENDING = "PENDING"
+    CONFIGURING = "CONFIGURING"
+    RUNNING = "RUNNING"
+    COMPLETING = "COMPLETING"
+    CANCELLED = "CANCELLED"
+    FAILED = "FAILED"
+    COMPLETED = "COMPLETED"
+
+    @property
+    def ended(self) -> bool:
+        """Whether no process of the pool is left."""
+        return self in (PoolState.CANCELLED, PoolState.FAILED, PoolState.COMPLETED)
+
+
+class RankRecord(msgspec.Struct):
+    """One rank: where it sits and what it does."""
+
+    rank: int
+    local_rank: int
+    device: str
+    """``"cpu"`` or ``"cuda:I"``, with I counted inside ``CUDA_VISIBLE_DEVICES``."""
+    gpu: GpuReference | None
+    pid: int | None = None
+    start_ticks: int | None = None
+    """With the pid, it names one process of this boot; see `ProcessRef`."""
+    state: str = "starting"
+    """``starting``, ``idle``, ``busy`` or ``dead``."""
+    since: float = field(default_factory=time.time)
+    cell: int | None = None
+    """The notebook's number of the cell that it runs, or ran last; `None` if that has none."""
+    cell_id: str | None = None
+    """The notebook's id of that cell, which stays when the kernel counts anew."""
+    msg_id: str | None = None
+    """The id of the request that runs that cell: the same on all ranks to which it was sent."""
+    exit: str | None = None
+    """Why it is dead, in words."""
+    stderr: list[str] = []
+    """The last lines that it wrote, if it died unasked."""
+    node: str = ""
+    """Which machine it is on, if the pool has several."""
+
+    def note_activity(
+        self,
+        state: str,
+        cell: int | None,
+        cell_id: str | None = None,
+        msg_id: str | None = None,
+        since: float | None = None,
+    ) -> bool:
+        """Note that a living rank is idle, or busy, and with which cell; tell whether that is new.
+
+        Parameters
+        ----------
+        state : str
+            ``idle`` or ``busy``.
+        cell : int or None
+            The number of the cell that it runs, or ran last.
+        cell_id : str or None
+            The notebook's id of that cell.
+        msg_id : str or None
+            The id of the request that runs it.
+        since : float or None
+            When it came into this state; by default now. What is older than what we know is no
+            news.
+        """
+        if since is not None and since < self.since:
+            return False
+        last = self.state, self.cell, self.cell_id, self.msg_id
+        new = self.state in ("idle", "busy") and last != (state, cell, cell_id, msg_id)
+        if new:
+            self.state, self.cell, self.cell_id, self.msg_id = state, cell, cell_id, msg_id
+            self.since = since or time.time()
+        return new
+
+
+class Progress(msgspec.Struct):
+    """How far a start is."""
+
+    phase: str = ""
+    ready: int = 0
+    """How many ranks are."""
+    reason: str | msgspec.UnsetType = msgspec.UNSET
+    """While it waits for GPUs: who has them."""
+    line: InLine | msgspec.UnsetType | None = msgspec.UNSET
+    """And its place among all who wait."""
+
+
+class PoolRecord(msgspec.Struct):
+    """One pool; `version` grows with each change."""
+
+    id: str
+    kernel_id: str | None
+    name: str
+    world_size: int
+    backend: str
+    placement: str
+    start_method: str
+    python: str
+    cwd: str
+    time_limit: float | None = None
+    """Seconds for which it runs at most."""
+    ends_by: float | None = None
+    """When its time limit is over."""
+    idle_limit: float | None = None
+    """Seconds after which it is stopped if no cell runs, and its GPUs do nothing."""
+    idle_since: float | None = None
+    """Since when that is so; `None` for the first minute, too."""
+    leases: str | None = None
+    """How its GPUs are leased: ``exclusive`` or ``shared``; `None` if it has none."""
+    folder: str = ""
+    host: str = field(default_factory=socket.gethostname)
+    engine: str = "local"
+    """What started its ranks on other nodes than `host`, if there are any."""
+    engine_job: str = ""
+    """The id of the engine's job in which it runs, if it has jobs, as Slurm's."""
+    node_map: tuple[tuple[str, int | str | None], ...] | None = None
+    """The node of each rank, and its GPU there, if that was asked for."""
+    state: PoolState = PoolState.PENDING
+    version: int = 0
+    generation: int = 0
+    """How often the ranks were replaced."""
+    reason: Reason | None = None
+    notices: list[str] = []
+    progress: Progress = field(default_factory=Progress)
+    created: float = field(default_factory=time.time)
+    started: float | None = None
+    ended: float | None = None
+    orphaned: float | None = None
+    """Since when its kernel is gone; after a grace time it is stopped."""
+    attachments: list[Attachment] = []
+    """Who keeps it alive: a server, kernels."""
+    ranks: list[RankRecord] = []
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Note what the agent says; whether a living rank is busy is not the agent's to say."""
+        replaced = snapshot.generation != self.generation
+        for rank, said in zip(self.ranks, snapshot.ranks, strict=False):
+            is_new = replaced and said.pid != rank.pid
+            if is_new:
+                rank.cell = rank.cell_id = rank.msg_id = None
+            if is_new or said.state in ("dead", "starting"):
+                rank.state, rank.since = said.state, said.since
+            elif rank.state == "starting":
+                rank.state, rank.since = "idle", said.since
+            rank.pid, rank.start_ticks = said.pid, said.start_ticks
+            rank.exit, rank.stderr = said.exit, said.stderr
+            rank.cell_id = snapshot.last_cells.get(rank.rank, rank.cell_id)
+            rank.device, rank.gpu = said.device, said.gpu or rank.gpu
+        self.generation = snapshot.generation
+        self.start_method, self.backend = snapshot.start_method, snapshot.backend
+        self.attachments = snapshot.attachments
+        self.name = snapshot.name or self.name
+        self.time_limit, self.ends_by = snapshot.time.limit, snapshot.time.ends_by
+        self.notices += [n for n in snapshot.notices if n not in self.notices]
+
+    def all_dead(self) -> None:
+        """Note that no rank is left."""
+        for rank in self.ranks:
+            if rank.state != "dead":
+                rank.state, rank.since = "dead", time.time()
+
+    @property
+    def other_nodes(self) -> list[str]:
+        """The nodes of its ranks but for the first, which is `host`."""
+        nodes = dict.fromkeys(rank.node for rank in self.ranks if rank.node)
+        return list(nodes)[1:]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as the REST API shows it."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown

@@ -1,0 +1,48 @@
+"""Why an agent did not start on a node, from what was said there."""
+
+from __future__ import annotations
+
+import re
+
+from ..common.protocol.failure_reason import Reason
+from ..common.protocol.node_agents.node_orders import OTHER_VERSION
+
+_HINT = "That node needs the same Python environment as the notebook, at the same path."
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
+_NO_PYTHON = re.compile(r"No such file or directory|not found|Permission denied|Exec format error")
+_PACKAGE = "jupyter_dist_server"
+
+
+def why_not_started(node: str, python: str, version: str, said: list[str]) -> Reason:
+    """Return what is wrong on a node, and what mends it.
+
+    Parameters
+    ----------
+    node, python
+        Where the agent was to start, and with which interpreter.
+    version : str
+        Of this package, here.
+    said : list of str
+        The last lines of the process there, and of its engine.
+    """
+    text = "\n".join(said)
+    install = f"Run on {node}: {python} -m pip install jupyter-dist-server=={version}"
+    module = _NO_MODULE.search(text)
+    other = re.search(OTHER_VERSION.format(theirs=".*", ours=r"(\d[\w.+!-]*?)(?=srun:|\s|$)"), text)
+    if module and module[1] == _PACKAGE:
+        message = f"On node {node}, jupyter-dist-server is not installed in {python}."
+        hint = install
+    elif module:
+        message = f"On node {node}, the module {module[1]} is not installed in {python}."
+        hint = f"{_HINT} {install}"
+    elif other:
+        message = (
+            f"Node {node} has jupyter-dist-server {other[1]} in {python}, the notebook {version}."
+        )
+        hint = install
+    elif python in text and _NO_PYTHON.search(text):
+        message = f"On node {node}, Python cannot be started: {python}."
+        hint = f"{_HINT} Set another path with --python."
+    else:
+        message, hint = f"The pool's agent did not start on node {node}.", _HINT
+    return Reason("node_failed", message, hint, stderr=said)

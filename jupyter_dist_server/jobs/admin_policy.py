@@ -1,0 +1,56 @@
+"""What the administrator allows: ``/etc/jupyter-dist/policy.toml``.
+
+It has lines such as ``max_time = "2-00:00:00"`` and ``default_time = "1:00:00"``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+from ..common.errors import DistError
+from ..common.units import write_limit
+from .store.slurm_formats import read_limit
+
+POLICY = Path("/etc/jupyter-dist/policy.toml")
+_LINE = re.compile(r"""^\s*(max_time|default_time)\s*=\s*["']([^"']+)["']\s*(?:#.*)?$""")
+
+
+def allowed_limit(limit: float | None, is_given: bool) -> float | None:
+    """Return the time limit that a job gets.
+
+    Parameters
+    ----------
+    limit : float or None
+        What was asked for, in seconds; `None` for none.
+    is_given : bool
+        Whether anything was asked for.
+
+    Raises
+    ------
+    DistError
+        If it is longer than allowed.
+    """
+    policy = _read()
+    most = policy.get("max_time")
+    if not is_given:
+        return policy.get("default_time") or most
+    if most is not None and (limit is None or limit > most):
+        raise DistError(
+            "too_large",
+            f"A time limit of {write_limit(limit)} was asked for; this machine allows "
+            f"{write_limit(most)} at most.",
+            f"Use --time {write_limit(most)} or less.",
+        )
+    return limit
+
+
+def _read() -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    with contextlib.suppress(OSError):
+        for line in POLICY.read_text(errors="replace").splitlines():
+            if match := _LINE.match(line):
+                with contextlib.suppress(DistError):  # a wrong line is as none
+                    found[match[1]] = read_limit(match[2])
+    return found

@@ -1,0 +1,210 @@
+"""What can be done to jobs that were submitted: cancel, hold, release, requeue, change, signal."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+
+import msgspec
+import psutil
+
+from ..common.errors import DistError
+from .admin_policy import allowed_limit
+from .end_file import start_again
+from .launch.start_dispatcher import ensure
+from .schedule.may_start import HELD
+from .store.job import Job
+from .store.slurm_formats import check_grace, check_priority, read_limit
+from .store.states import ACTIVE, CANCELLED, ENDED, NOT_STARTED, PENDING
+from .store.store import Store
+
+
+def cancel(store: Store, jobs: Sequence[Job], now: bool = False) -> list[str]:
+    """Cancel jobs: SIGTERM, and SIGKILL after the job's grace time.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are.
+    jobs : sequence of Job
+        Those that have ended are left as they are.
+    now : bool
+        Whether they are killed at once.
+
+    Returns
+    -------
+    list of str
+        A sentence on each that was left as it is.
+    """
+    moment = time.time()
+    left = [f"Job {job.label} had ended: {job.state}." for job in jobs if job.is_ended]
+    ids = [job.id for job in jobs if not job.is_ended]
+    ends = {"state": CANCELLED, "ended": moment, "reason": "None"}
+    ends["detail"] = NOT_STARTED
+    store.change(ids, "state = 'PENDING'", **ends)
+    store.change(ids, f"state IN {ACTIVE}", cancel_at=moment, **({"kill": True} if now else {}))
+    store.change(ids, "state = 'PENDING'", **ends)  # it was just given back by who started it
+    chosen = set(ids)
+    for job in store.active():
+        if job.id in chosen:
+            job.poke()
+    ensure(store)  # others may start now, and nobody may be there to do that
+    return left
+
+
+def hold(store: Store, jobs: Sequence[Job]) -> list[str]:
+    """Keep jobs from starting; return a sentence on each that does not wait."""
+    fields = {"held": True, "reason": HELD[0], "detail": HELD[1]}
+    store.change([job.id for job in jobs], "state = 'PENDING'", **fields)
+    return _not_pending(store, jobs, "cannot be held")
+
+
+def release(store: Store, jobs: Sequence[Job]) -> list[str]:
+    """Let held jobs start; they count as submitted now."""
+    ids = [job.id for job in jobs]
+    fields = {"held": False, "queued": time.time(), "reason": "None", "detail": ""}
+    store.change(ids, "state = 'PENDING' AND held", **fields)
+    ensure(store)
+    return _not_pending(store, jobs, "was not held")
+
+
+def _not_pending(store: Store, jobs: Sequence[Job], what: str) -> list[str]:
+    fresh = store.get_all([job.id for job in jobs])
+    return [f"Job {job.label} {what}: it is {job.state}." for job in fresh if job.state != PENDING]
+
+
+def requeue(store: Store, jobs: Sequence[Job]) -> list[str]:
+    """Start jobs again that have ended; return a sentence on each that has not."""
+    left = []
+    for job in jobs:
+        if not (job.is_ended and start_again(store, job, "")):
+            left.append(f"Job {job.label} is {job.state}; cancel it first.")
+    ensure(store)
+    return left
+
+
+class Update(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What may change; `None` stays as it is. The fields are the options of ``jdist update``."""
+
+    time: str | None = None
+    name: str | None = None
+    priority: int | None = None
+    gpus: int | None = None
+    comment: str | None = None
+    grace: int | None = None
+
+
+def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
+    """Change jobs: priority and GPUs of those that wait, the limit of those that have not ended.
+
+    It may ask NVML, so it has no place in an event loop.
+
+    Returns
+    -------
+    list of str
+        A sentence on each thing that is asked for and was left as it is, for each job.
+
+    Raises
+    ------
+    DistError
+        If something cannot be read, or is more than there is; nothing is changed then.
+    """
+    if wanted.name == "":
+        raise DistError("bad_option", "The name of a job cannot be empty.", field="name")
+    ids = [job.id for job in jobs]
+    seconds = allowed_limit(read_limit(wanted.time), True) if wanted.time is not None else None
+    if wanted.priority is not None:
+        check_priority(wanted.priority)
+    grace = None if wanted.grace is None else check_grace(wanted.grace)
+    if wanted.gpus is not None:
+        _check_gpus(wanted.gpus)
+    left = _update_limit(store, ids, seconds) if wanted.time is not None else []
+    if wanted.name:
+        store.change(ids, name=wanted.name)
+    told = {"comment": wanted.comment, "grace": grace}
+    if spec := {name: value for name, value in told.items() if value is not None}:
+        store.change_spec(ids, **spec)
+        for job in store.get_all(ids):
+            if job.state in ACTIVE:
+                job.poke()
+    if wanted.priority is not None:
+        store.change(ids, "state = 'PENDING'", priority=wanted.priority)
+        fresh = store.get_all(ids)
+        left += [_unchanged(job, "priority") for job in fresh if job.state != PENDING]
+    if wanted.gpus is not None:
+        left += _update_gpus(store, ids, wanted.gpus)
+    ensure(store)
+    return left
+
+
+def _check_gpus(gpus: int) -> None:
+    from ..gpus.readers.gpu_reader import read_gpus  # not above: most changes do without
+
+    there = len(read_gpus().inventory.gpus) if gpus else 0
+    if not 0 <= gpus <= there:
+        message = f"This machine has {there} GPU{'s' * (there != 1)}, not {gpus}."
+        raise DistError("too_large", message, field="gpus")
+
+
+def _update_limit(store: Store, ids: Sequence[int], seconds: float | None) -> list[str]:
+    left = []
+    store.change(ids, f"state NOT IN {ENDED}", limit=seconds)
+    for job in store.get_all(ids):
+        if job.state in ACTIVE:
+            ends_by = None if seconds is None else (job.started or time.time()) + seconds
+            store.change([job.id], ends_by=ends_by)
+            job.poke()
+        elif job.is_ended:
+            left.append(_unchanged(job, "time limit"))
+    return left
+
+
+def _update_gpus(store: Store, ids: Sequence[int], gpus: int) -> list[str]:
+    left = []
+    for job in store.get_all(ids):
+        if job.state != PENDING:
+            left.append(_unchanged(job, "number of GPUs"))
+        elif job.gpu_ids and gpus > len(job.gpu_ids):
+            many = f"{len(job.gpu_ids)} GPU{'s' * (len(job.gpu_ids) != 1)}"
+            why = f"may use {many} only, by --gpu-ids or --min-gpu-memory"
+            left.append(f"Job {job.label} {why}: its number of GPUs was not changed.")
+        else:
+            store.change([job.id], "state = 'PENDING'", gpus=gpus)
+    return left
+
+
+def _unchanged(job: Job, what: str) -> str:
+    return f"Job {job.label} is {job.state}: its {what} was not changed."
+
+
+def send_signal(store: Store, jobs: Sequence[Job], number: int) -> list[str]:
+    """Send a signal to all processes of jobs; return a sentence on each that does not run."""
+    left = []
+    for job in jobs:
+        runner = job.runner.find() if job.runner and not job.is_ended else None
+        if runner is None:
+            left.append(f"Job {job.label} does not run: it is {job.state}.")
+            continue
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in runner.children(recursive=True):
+                with contextlib.suppress(psutil.Error):  # gone by now, or another user's (sudo)
+                    process.send_signal(number)
+    return left
+
+
+def check_one(jobs: Sequence[Job]) -> Job:
+    """Return the only one.
+
+    Raises
+    ------
+    DistError
+        If there are several.
+    """
+    if len(jobs) != 1:
+        raise DistError(
+            "bad_option",
+            f"{len(jobs)} jobs have this name.",
+            f"Choose one, such as {jobs[0].label}.",
+        )
+    return jobs[0]

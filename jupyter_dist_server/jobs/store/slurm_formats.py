@@ -1,0 +1,153 @@
+"""Times, sizes and moments as Slurm writes and reads them."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime, timedelta
+
+from ...common.errors import DistError
+from ...common.protocol.other_requests import InLine
+
+_LONGEST = 10 * 365 * 86400.0
+"""Seconds of a limit, or until a begin, at most: dates end somewhere."""
+_LARGEST = 2**60
+_MOST_GRACE = 86400
+_WITH_UNIT = re.compile(r"(\d{1,9})([smhd])")
+_LIMIT = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+_SOON = re.compile(r"now(?:\+(\d{1,12})\s*(second|minute|hour|day|week)?s?)?")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_MOMENTS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
+
+
+def read_limit(text: str) -> float | None:
+    """Return the seconds of a time limit; `None` for ``UNLIMITED``.
+
+    The forms are Slurm's: ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``,
+    ``days-hours``, ``days-hours:minutes``, ``days-hours:minutes:seconds``; beside them ``90s``,
+    ``30m``, ``2h`` and ``1d``.
+
+    Raises
+    ------
+    DistError
+        If it is none of these, or 0.
+    """
+    if text.upper() in ("UNLIMITED", "INFINITE"):
+        return None
+    total = 0
+    if match := _WITH_UNIT.fullmatch(text.strip()):
+        total = int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+    elif match := _LIMIT.fullmatch(text.strip()):
+        days, first, second, third = (int(match[i] or 0) for i in (1, 2, 3, 4))
+        if match[1] is None and match[4] is None:  # minutes, and perhaps seconds
+            total = first * 60 + second
+        else:
+            total = ((days * 24 + first) * 60 + second) * 60 + third
+    if 0 < total <= _LONGEST:
+        return float(total)
+    raise DistError(
+        "bad_time",
+        f"“{text}” is not a time limit.",
+        "Use minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, at most 10 years; such as 90, "
+        "1-12:00:00, or 30m.",
+    )
+
+
+def check_grace(seconds: int) -> float:
+    """Return the seconds between SIGTERM and SIGKILL, if they are that.
+
+    Raises
+    ------
+    DistError
+        If they are negative, or more than a day.
+    """
+    if 0 <= seconds <= _MOST_GRACE:
+        return float(seconds)
+    message = f"A grace time of {seconds} seconds is not possible."
+    raise DistError("bad_time", message, "Use 0 to 86400 seconds.", "grace")
+
+
+def check_priority(priority: int) -> None:
+    """Refuse a priority that the store cannot keep.
+
+    Raises
+    ------
+    DistError
+        If it is one.
+    """
+    if abs(priority) >= 2**31:
+        raise DistError("bad_option", "A priority has at most 9 digits.", field="priority")
+
+
+def read_size(text: str, unit: str = "M") -> int:
+    """Return the bytes of a size such as ``20G``; a number alone has `unit`.
+
+    Raises
+    ------
+    DistError
+        If it is no size.
+    """
+    if match := _SIZE.fullmatch(text.strip()):
+        size = float(match[1]) * 1024 ** " KMGT".index((match[2] or unit).upper())
+        if size <= _LARGEST:
+            return int(size)
+    raise DistError("bad_size", f"“{text}” is not a size.", "Use a number and K, M, G or T.")
+
+
+def read_moment(text: str, now: float) -> float:
+    """Return the seconds since the epoch of a moment: ``now+2hours``, ``18:30``, ``2026-03-01``.
+
+    A time of day that is over is tomorrow's. One that a change of clocks leaves out is the next
+    that exists.
+
+    Raises
+    ------
+    DistError
+        If it is none of these.
+    """
+    text = text.strip()
+    if match := _SOON.fullmatch(text.lower()):
+        later = float(int(match[1] or 0) * _SECONDS[match[2] or "second"])
+        if later <= _LONGEST:
+            return now + later
+    for form in _MOMENTS:
+        try:
+            return datetime.strptime(text, form).timestamp()
+        except ValueError:
+            continue
+    if match := re.fullmatch(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", text):
+        try:
+            day = datetime.fromtimestamp(now)
+            moment = day.replace(
+                hour=int(match[1]), minute=int(match[2]), second=int(match[3] or 0), microsecond=0
+            )
+        except ValueError:
+            pass
+        else:
+            if moment.timestamp() <= now:
+                moment += timedelta(days=1)
+            return moment.timestamp()
+    raise DistError(
+        "bad_time",
+        f"“{text}” is not a time at which a job can begin.",
+        "Use now+2hours, HH:MM, YYYY-MM-DD or YYYY-MM-DDTHH:MM[:SS].",
+    )
+
+
+def write_place(line: InLine) -> str:
+    """Write where in line somebody stands: ``number 3 in line, about 14:20``."""
+    place = f"number {line.place} in line"
+    if line.expected is None:
+        return place
+    moment = write_moment(line.expected)
+    return f"{place}, {f'by {moment} at the latest' if line.certain else f'about {moment}'}"
+
+
+def write_moment(moment: float | None) -> str:
+    """Write when something is: the time today, else the day, too."""
+    if moment is None:
+        return "N/A"
+    then = time.localtime(moment)
+    today = time.strftime("%F", then) == time.strftime("%F")
+    return time.strftime("%H:%M" if today else "%d %b %H:%M", then)

@@ -1,0 +1,136 @@
+"""What a job is asked for with: the options of ``jdist submit``, which are the fields in REST."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ....common.errors import DistError
+
+
+class JobRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The options of ``jdist submit`` by their names; those that are not given are `None`."""
+
+    command: list[str] = []
+    notebook: str | None = None
+    parameter: list[str] | None = None
+    output_notebook: str | None = None
+    gpus: int | None = None
+    gpu_ids: str | None = None
+    min_gpu_memory: str | None = None
+    share: bool | None = None
+    gpu_memory: str | None = None
+    cpus: int | None = None
+    mem: str | None = None
+    time: str | None = None
+    begin: str | None = None
+    dependency: str | None = None
+    kill_on_invalid_dep: str | None = None
+    priority: int | None = None
+    hold: bool | None = None
+    array: str | None = None
+    param: list[str] | None = None
+    param_file: str | None = None
+    max_jobs: int | None = None
+    name: str | None = None
+    chdir: str | None = None
+    output: str | None = None
+    error: str | None = None
+    open_mode: str | None = None
+    torchrun: bool | None = None
+    env: list[str] | None = None
+    export: str | None = None
+    conda: str | None = None
+    venv: str | None = None
+    kernel: str | None = None
+    module: list[str] | None = None
+    setup: list[str] | None = None
+    signal: str | None = None
+    grace: int | None = None
+    requeue: bool | None = None
+    requeue_on: str | None = None
+    notify: str | None = None
+    log_max: str | None = None
+    comment: str | None = None
+    like: str | None = None
+    key: str | None = None
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> JobRequest:
+        """Read a command's options."""
+        given: dict[str, Any] = {
+            name: getattr(options, name, None) for name in cls.__struct_fields__
+        }
+        return cls(**given | {"command": getattr(options, "command", [])})
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> JobRequest:
+        """Read the body of a request.
+
+        Raises
+        ------
+        DistError
+            If a field is unknown, or has another type.
+        """
+        for name, value in body.items():
+            for text in value if isinstance(value, list) else [value]:
+                if isinstance(text, str) and not _is_plain(text):
+                    message = f"{name} has characters that no command, file or variable can have."
+                    raise DistError("bad_request", message, field=name)
+        try:
+            return msgspec.convert(body, cls)
+        except msgspec.ValidationError as error:
+            what, _, where = str(error).partition(" - at `$.")
+            field = where.rstrip("`").partition("[")[0] or None
+            message = f"{field}: {what}." if field else f"{what}."
+            raise DistError(
+                "bad_request", message, "The fields are the options of jdist submit.", field=field
+            ) from None
+
+    def again(self, folder: str, chdir: str, script: Path | None) -> dict[str, Any]:
+        """Return the body that asks for the same from any folder, without values of variables.
+
+        Parameters
+        ----------
+        folder : str
+            Where relative paths start.
+        chdir : str
+            Where the job runs.
+        script : Path or None
+            What its command starts with.
+        """
+        export = [one for one in (self.export or "").split(",") if "=" not in one]
+        fields = msgspec.to_builtins(self) | {
+            "chdir": chdir,
+            "export": ",".join(export) or (self.export and "NONE"),
+            "env": None,
+            "like": None,
+            "key": None,
+        }
+        if self.param_file:
+            fields["param_file"] = os.path.abspath(Path(folder, self.param_file))
+        if self.venv:
+            fields["venv"] = os.path.abspath(Path(folder, self.venv))
+        if self.notebook:
+            # Its command is made from it.
+            fields |= {"notebook": os.path.abspath(Path(folder, self.notebook)), "command": None}
+        elif script:
+            fields["command"] = [os.path.abspath(script), *self.command[1:]]
+        return {name: value for name, value in fields.items() if value not in (None, "", [])}
+
+    def complete(self, others: argparse.Namespace | JobRequest) -> None:
+        """Take from others, a script's directives or another request, what was not given."""
+        for name in self.__struct_fields__:
+            if getattr(self, name) in (None, []):
+                setattr(self, name, getattr(others, name, None))
+
+
+def _is_plain(text: str) -> bool:
+    try:
+        return b"\0" not in text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,161 @@
+"""Options in the first lines of a script: ``#JDIST``, ``#SBATCH``, ``# GFLOW``."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+from ....common.errors import DistError
+from ...schedule.may_start import ANY
+
+_LINE = re.compile(r"#(SBATCH)\s+(.*)|#\s*(JDIST|GFLOW)\s+(.*)")
+"""``# SBATCH``, with a space, is a comment for Slurm, too."""
+_NOT_HERE = """
+-A -B -C -F -I -L -M -N -O -Q -S -W -i -k -m -n -p -q -s -v -w -x
+--account --acctg-freq --batch --bb --bbf --cluster-constraint --clusters --constraint
+--container --container-id --contiguous --core-spec --cores-per-socket --cpu-freq --deadline
+--delay-boot --distribution --exclude --exclusive --export-file --extra --extra-node-info
+--get-user-env --gid --gpu-bind --gpu-freq --gres-flags --hint --ignore-pbs --immediate --input
+--licenses --mcs-label --mem-bind --mincpus --network --no-kill
+--nodefile --nodelist --nodes --ntasks --ntasks-per-core --ntasks-per-gpu --ntasks-per-node
+--ntasks-per-socket --oom-kill-step --overcommit --oversubscribe --parsable --partition --power
+--prefer --profile --propagate --qos --quiet --reboot --reservation --segment
+--sockets-per-node --spread-job --stepmgr --switches --thread-spec --threads-per-core
+--time-min --tmp --tres-bind --tres-per-task --uid --use-min-nodes --verbose --wait
+--wait-all-nodes --wckey
+"""
+_SBATCH_UNUSED = dict.fromkeys(_NOT_HERE.split(), "") | {
+    "--cpus-per-gpu": "--cpus-per-task",
+    "--mail-type": "--notify",
+    "--mail-user": "--notify",
+    "--mem-per-cpu": "--mem",
+    "--mem-per-gpu": "--mem",
+}
+_GFLOW_UNUSED = {
+    "--auto-close": "",
+    "--max-retries": "--requeue-on",
+    "--name-template": "",
+    "--notify-email": "--notify",
+    "--notify-on": "--notify",
+}
+_UNUSED = {"SBATCH": _SBATCH_UNUSED, "GFLOW": _GFLOW_UNUSED}
+"""Options without a meaning on one machine, and what to use instead, if there is something."""
+_ALREADY_SO = ("--no-requeue", "--no-auto-cancel")
+
+
+def read_directives(path: Path) -> tuple[list[str], list[str]]:
+    """Return the options in a script, and a sentence for each that is not used.
+
+    Raises
+    ------
+    DistError
+        If the script cannot be read, or a line of options cannot.
+    """
+    try:
+        lines = path.read_text(errors="surrogateescape").splitlines()
+    except OSError as error:
+        raise DistError("bad_script", f"{path} cannot be read: {error.strerror}.") from error
+    options: list[str] = []
+    notices: list[str] = []
+    for line in lines:
+        if line.strip() and not line.startswith("#"):
+            break
+        if match := _LINE.match(line):
+            kind = match[1] or match[3]
+            try:
+                words = shlex.split(match[2] or match[4] or "", comments=True)
+            except ValueError as error:
+                hint = "Close the quotation mark."
+                raise DistError("bad_script", f"“{line}” cannot be read: {error}.", hint) from error
+            if kind == "JDIST":
+                options += words
+            else:
+                _translate(words, kind, options, notices)
+    return options, notices
+
+
+def _translate(words: list[str], kind: str, options: list[str], notices: list[str]) -> None:
+    names, unused = _NAMES[kind], _UNUSED[kind]
+    words = list(words)
+    while words:
+        name, equals, value = words.pop(0).partition("=")
+        if re.match("-[A-Za-z].", name) and name[:2] in names.keys() | unused.keys():
+            name, equals, value = name[:2], "=", name[2:] + equals + value  # such as -N1
+        values = [value] if equals else []
+        while not equals and words and not words[0].startswith("-"):
+            values.append(words.pop(0))
+        new = names.get(name, name)
+        made = [new, *values] if isinstance(new, str) else new(" ".join(values))
+        if name in unused or made is None:
+            instead = f"; use {unused[name]}" if unused.get(name) else ""
+            notices.append(f"#{kind} {' '.join([name, *values])} is not used{instead}.")
+        elif name not in _ALREADY_SO:
+            options += made
+
+
+def _gpus(value: str) -> list[str]:
+    """Read a number of GPUs, perhaps behind their type: ``a100:2``."""
+    return ["--gpus", value.rpartition(":")[2]]
+
+
+def _gres(value: str) -> list[str] | None:
+    """Read ``gpu``, ``gpu:2`` or ``gpu:a100:2`` among others that are not known here."""
+    for one in value.split(","):
+        kind, _, rest = one.partition(":")
+        if kind == "gpu":
+            count = rest.rpartition(":")[2]
+            return ["--gpus", count if count.isdecimal() else "1"]
+    return None
+
+
+def _nice(value: str) -> list[str]:
+    """Read by how much less important than others a job is; 100, if that is not said."""
+    less = value or "100"
+    return ["--priority=" + (less[1:] if less.startswith("-") else f"-{less}")]
+
+
+def _depends_on(value: str) -> list[str]:
+    """Read the jobs that have to be COMPLETED: ``12``, ``@`` or ``12,13``."""
+    return ["--dependency", f"afterok:{value.replace(',', ':')}"]
+
+
+def _depends_on_any(value: str) -> list[str]:
+    """Read jobs of which one has to be COMPLETED."""
+    return ["--dependency", ANY.join(f"afterok:{job}" for job in value.split(","))]
+
+
+_NAMES: dict[str, dict[str, str | Callable[[str], list[str] | None]]] = {
+    "SBATCH": {
+        "-b": "--begin",
+        "-G": _gpus,
+        "--gpus": _gpus,
+        "--gpus-per-node": _gpus,
+        "--gpus-per-socket": _gpus,
+        "--gpus-per-task": _gpus,
+        "--gres": _gres,
+        "--nice": _nice,
+    },
+    "GFLOW": {
+        "-c": "--conda",
+        "-g": "--gpus",
+        "-n": "--job-name",
+        "-p": "--priority",
+        "-P": "--comment",
+        "--conda-env": "--conda",
+        "--depends-on": _depends_on,
+        "--depends-on-all": _depends_on,
+        "--depends-on-any": _depends_on_any,
+        "--max-concurrent": "--max-jobs",
+        "--max-gpu-mem": "--gpu-memory",
+        "--max-gpu-memory": "--gpu-memory",
+        "--max-mem": "--mem",
+        "--max-memory": "--mem",
+        "--memory": "--mem",
+        "--name": "--job-name",
+        "--project": "--comment",
+        "--shared": "--share",
+    },
+}
+"""Options that have another name or form here."""

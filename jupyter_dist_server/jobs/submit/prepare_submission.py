@@ -1,0 +1,254 @@
+"""From what a job is asked for with to what the store takes, checked: nothing is queued yet."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from ...common.errors import DistError, reading
+from ..admin_policy import allowed_limit
+from ..schedule.may_start import HELD
+from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
+from ..store.slurm_formats import check_grace, check_priority, read_limit, read_moment, read_size
+from ..store.store import Store
+from .choose_gpus import choose_gpus
+from .options.job_options import Parser, add_job_options
+from .options.job_request import JobRequest
+from .options.script_directives import read_directives
+from .parameter_file import read_parameter_file
+from .program.job_environment import chosen_variables, setup_lines
+from .program.kernel_environments import kernel_environment
+from .program.notebook_command import notebook_command
+from .program.script_files import is_binary, keep_copy
+from .same_as_job import complete_like
+from .submission import check_parameters, read_array, read_dependencies, submit, sweep
+
+
+@dataclass
+class Submission:
+    """Jobs that were asked for, and are not in the store yet."""
+
+    job: Job
+    """What they have in common."""
+    rows: list[dict[str, str]]
+    tasks: list[int]
+    dependencies: list[tuple[int, str]]
+    environment: dict[str, str]
+    key: str | None
+    copies: dict[int, Path]
+    """Files in the command, by their place; what runs is a copy, so that you can edit them."""
+    notices: list[str] = field(default_factory=list)
+    """Sentences about options of a script that are not used here."""
+
+    @property
+    def count(self) -> int:
+        """How many jobs they are."""
+        return max(len(self.rows), len(self.tasks), 1)
+
+    def submit(self, store: Store) -> range:
+        """Put them into the queue, and return their ids, see `submission.submit`."""
+        check_parameters(self.job.spec.argv, self.rows)
+        job = self.job
+        if self.copies:
+            argv = list(job.spec.argv)
+            for place, path in self.copies.items():
+                argv[place] = keep_copy(store, path, is_script=place == 0)
+            job = replace(job, spec=msgspec.structs.replace(job.spec, argv=argv))
+        return submit(
+            store,
+            job,
+            rows=self.rows,
+            tasks=self.tasks,
+            environment=self.environment,
+            dependencies=self.dependencies,
+            token=self.key and f"key {self.key}",
+        )
+
+
+def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
+    """Check what is asked for; that may ask NVML, so it has no place in an event loop.
+
+    Parameters
+    ----------
+    request : JobRequest
+        It is completed by the directives of its script.
+    store : Store
+        Where the jobs are that it depends on.
+    folder : str
+        Where relative paths start.
+
+    Raises
+    ------
+    DistError
+        If something is wrong with it, or this is not Linux.
+    """
+    if sys.platform != "linux":  # a runner needs pidfds, subreapers and PDEATHSIG
+        raise DistError(
+            "linux_only", "Jobs run on Linux only.", "A pool of ranks runs here: %dist_init."
+        )
+    if request.like:
+        complete_like(request, store, request.like)
+    copies = {}
+    if request.notebook:
+        with reading("notebook"):
+            request.command, notebook = notebook_command(request, folder)
+        copies[request.command.index(str(notebook))] = notebook
+    if not request.command:
+        raise DistError(
+            "bad_option", "There is no command.", "Such as jdist submit python train.py", "command"
+        )
+    with reading("command"):
+        script, notices = (None, []) if request.notebook else _script(request, folder)
+    if script:
+        copies[0] = script
+    with reading("param"):
+        rows = sweep(request.param or [])
+    if request.param_file:
+        listed = read_parameter_file(Path(folder, request.param_file))
+        rows = [chosen | row for chosen in rows for row in listed]
+    tasks, array_limit = read_array(request.array) if request.array else ([], None)
+    with reading("dependency"):
+        dependencies, singleton = read_dependencies(request.dependency or "", store)
+    with reading("begin"):
+        begin = read_moment(request.begin, time.time()) if request.begin else None
+    with reading("mem"):
+        memory = read_size(request.mem) if request.mem else 0
+    with reading("time"):
+        limit = read_limit(request.time) if request.time else None
+        limit = allowed_limit(limit, bool(request.time))
+    is_array = bool(tasks) or len(rows) > 1
+    umask = os.umask(0)
+    os.umask(umask)
+    chdir = os.path.abspath(os.path.join(folder, request.chdir or ""))
+    spec = Spec(
+        argv=list(request.command),
+        cwd=chdir,
+        umask=umask,
+        setup=setup_lines(request, folder),
+        output=request.output or ("jdist-%A_%a.out" if is_array else "jdist-%j.out"),
+        error=request.error,
+        append=_open_mode(request) == "append",
+        log_max=read_size(request.log_max) if request.log_max else LOG_MAX,
+        torchrun=bool(request.torchrun),
+        signal=_signal_before(request.signal) if request.signal else None,
+        grace=GRACE if request.grace is None else check_grace(request.grace),
+        requeue=REQUEUES if request.requeue else 0,
+        requeue_on=_exit_codes(request.requeue_on) if request.requeue_on else [],
+        max_jobs=request.max_jobs,
+        array_limit=array_limit,
+        singleton=singleton,
+        kill_on_invalid_dep=_is_yes(request.kill_on_invalid_dep),
+        notify=request.notify,
+        comment=request.comment or "",
+        notebook=request.notebook or "",
+        asked=json.dumps(request.again(folder, chdir, script)),
+    )
+    with reading("gpus"):
+        gpus, gpu_ids = choose_gpus(request, store)
+    share = read_size(request.gpu_memory) if request.gpu_memory else None
+    if bool(request.share) != (share is not None):
+        raise DistError("bad_option", "--share and --gpu-memory belong together.")
+    job = Job(
+        params={},
+        name=request.name or os.path.basename(request.notebook or request.command[0]),
+        spec=spec,
+        priority=request.priority or 0,
+        begin=begin,
+        held=bool(request.hold),
+        reason=HELD[0] if request.hold else "None",
+        detail=HELD[1] if request.hold else "",
+        gpus=gpus,
+        gpu_ids=gpu_ids,
+        share=share,
+        # Cores are counted for jobs that name them, or have nothing else.
+        cpus=request.cpus if request.cpus is not None else 0 if gpus else 1,
+        memory=memory,
+        limit=limit,
+    )
+    _check(job)
+    environment = chosen_variables(request)
+    if request.kernel:
+        with reading("kernel"):
+            is_command = not request.notebook
+            environment |= kernel_environment(request.kernel, environment, is_command=is_command)
+    return Submission(job, rows, tasks, dependencies, environment, request.key, copies, notices)
+
+
+def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
+    """Read the directives of a script; return it if a copy of it is what runs."""
+    path = Path(folder, request.command[0])
+    if os.path.isfile(path) and not is_binary(path):
+        given, notices = read_directives(path)
+        parser = Parser(prog=request.command[0], add_help=False)
+        add_job_options(parser)
+        request.complete(parser.parse_args(given))
+        return None if request.torchrun else path, notices
+    if "/" in request.command[0] and not os.path.exists(path):
+        raise DistError("bad_script", f"{request.command[0]} does not exist.")
+    if os.path.isdir(path) and ("/" in request.command[0] or request.command[0] in (".", "..")):
+        raise DistError("bad_script", f"{request.command[0]} is a folder.")
+    return None, []
+
+
+def _check(job: Job) -> None:
+    if job.gpus < 0 or job.cpus < 0:
+        raise DistError("bad_option", "A number of GPUs or cores cannot be negative.")
+    if job.cpus > (cores := os.cpu_count() or 1):
+        message = f"The job needs {job.cpus} cores, and there are {cores}."
+        raise DistError("too_large", message, field="cpus")
+    check_priority(job.priority)
+    if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
+        raise DistError("bad_option", "--max-jobs must be at least 1.")
+
+
+def _open_mode(request: JobRequest) -> str:
+    if request.open_mode not in (None, "append", "truncate"):
+        raise DistError("bad_option", "--open-mode is append or truncate.")
+    return request.open_mode or "truncate"
+
+
+def _is_yes(text: str | None) -> bool:
+    if text not in (None, "yes", "no"):
+        message = "--kill-on-invalid-dep is yes or no."
+        raise DistError("bad_option", message, field="kill_on_invalid_dep")
+    return text == "yes"
+
+
+def signal_number(name: str) -> int:
+    """Return the number of a signal: ``USR1``, ``SIGUSR1`` or ``10``.
+
+    Raises
+    ------
+    DistError
+        If there is none.
+    """
+    known = {number.name.removeprefix("SIG"): number.value for number in signal.Signals}
+    number = (
+        int(name)
+        if name.isdecimal() and len(name) < 4
+        else known.get(name.upper().removeprefix("SIG"), 0)
+    )
+    if number not in known.values():
+        raise DistError("bad_option", f"“{name}” is not a signal.", "Such as USR1@120.")
+    return number
+
+
+def _signal_before(text: str) -> tuple[int, float]:
+    name, _, seconds = text.removeprefix("B:").partition("@")
+    if seconds and not (seconds.isdecimal() and len(seconds) < 10):
+        raise DistError("bad_option", f"“{text}” is not a signal.", "Such as USR1@120.")
+    return signal_number(name), float(seconds or 60)
+
+
+def _exit_codes(text: str) -> list[int]:
+    codes = [part.strip() for part in text.split(",")]
+    if not all(code.isdecimal() and 0 < int(code) < 256 for code in codes):
+        raise DistError("bad_option", f"“{text}” is no list of exit codes.", "Such as 75,85.")
+    return [int(code) for code in codes]

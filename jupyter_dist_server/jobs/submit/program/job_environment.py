@@ -1,0 +1,48 @@
+"""The environment of a job: its variables, and the lines that bash runs first."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from ....common.errors import DistError
+from ..options.job_request import JobRequest
+
+_NOT_EXPORTED = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API_TOKEN", "JUPYTER_DIST_JOB", "JDIST_")
+"""Variables of whoever submits that are not for a job."""
+
+
+def setup_lines(request: JobRequest, folder: str) -> list[str]:
+    """Return the lines of bash that come before the command."""
+    lines = []
+    if request.module:
+        lines.append("module load " + " ".join(map(shlex.quote, request.module)))
+    if request.conda:
+        lines += ['eval "$(conda shell.bash hook)"', f"conda activate {shlex.quote(request.conda)}"]
+    if request.venv:
+        venv = os.path.abspath(os.path.join(folder, request.venv))
+        lines.append(f". {shlex.quote(venv)}/bin/activate")
+    return lines + (request.setup or [])
+
+
+def chosen_variables(request: JobRequest) -> dict[str, str]:
+    """Return the variables that ``--export`` and ``--env`` choose from those of this process.
+
+    Raises
+    ------
+    DistError
+        If one is named that is not there.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_EXPORTED)}
+    export = (request.export or "ALL").split(",")
+    least = ("PATH", "HOME", "USER", "LANG", "SHELL")
+    chosen = {name: kept[name] for name in kept if "ALL" in export or name in least}
+    for text in [*export, *(request.env or [])]:
+        name, equals, value = text.partition("=")
+        if equals:
+            chosen[name] = value
+        elif name in kept:
+            chosen[name] = kept[name]
+        elif text not in ("ALL", "NONE"):
+            raise DistError("bad_option", f"There is no variable {name}.", "Use K=V to set one.")
+    return chosen

@@ -1,0 +1,64 @@
+"""The environments of Jupyter kernels, for jobs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from string import Template
+
+from ....common.errors import DistError
+
+
+def kernel_names() -> dict[str, str]:
+    """Return what kernels of Python there are: the names that people see, by name."""
+    from jupyter_client.kernelspec import KernelSpecManager  # not needed by most commands
+
+    found = KernelSpecManager().get_all_specs()
+    return {
+        name: str(kernel["spec"]["display_name"])
+        for name, kernel in sorted(found.items())
+        if str(kernel["spec"].get("language", "")).lower() == "python"
+    }
+
+
+def kernel_environment(
+    name: str, environment: dict[str, str], *, is_command: bool
+) -> dict[str, str]:
+    """Return variables with which ``python`` is that of a kernel.
+
+    Parameters
+    ----------
+    name : str
+        Of the kernel.
+    environment : dict
+        The variables of the job.
+    is_command : bool
+        Whether a command runs there. A notebook runs in the kernel itself, of any language.
+
+    Raises
+    ------
+    DistError
+        If there is no such kernel, or no Python for a command.
+    """
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    try:
+        kernel = KernelSpecManager().get_kernel_spec(name)
+    except NoSuchKernel:
+        raise DistError(
+            "bad_option", f"There is no kernel {name}.", "“jupyter kernelspec list” lists them."
+        ) from None
+    changes = {key: Template(text).safe_substitute(environment) for key, text in kernel.env.items()}
+    python = kernel.argv[0]
+    if is_command and not os.path.basename(python).startswith("python"):
+        raise DistError(
+            "bad_option",
+            f"Kernel {name} is not started by a Python program.",
+            "Use --conda or --venv.",
+        )
+    if python.startswith("python"):  # a plain one is our own, as for jupyter_client
+        python = sys.executable
+    if os.path.isabs(python):
+        path = changes.get("PATH", environment.get("PATH", os.defpath))
+        changes["PATH"] = os.path.dirname(python) + os.pathsep + path
+    return changes

@@ -1,0 +1,140 @@
+"""How much jobs use their GPUs: read by a process of its own, while a job with GPUs runs.
+
+Not by runners, which are to stay small, nor by the dispatcher, which ends when nothing waits. It
+owns nothing: if it is killed, another one goes on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+
+from ..common.processes.process_ref import call_ourselves
+from ..gpus import nvml
+from ..gpus.sampler.gpu_processes import memory_by_pid
+from .file_changes import Wake
+from .gpu_notes import gpu_notes
+from .launch.start_usage_reader import open_lock
+from .store.attempt import GpuPoint, GpuUsage
+from .store.job import Job
+from .store.states import RUNNING
+from .store.store import Store
+
+EVERY = "JDIST_SAMPLE_EVERY"
+"""Environment variable: seconds between two readings."""
+_EVERY = 10.0
+_MOST_POINTS = 160
+"""Of a curve; then two become one, so that it covers an attempt of any length."""
+
+
+class Sampler:
+    """Reads the GPUs of all jobs of a store.
+
+    Parameters
+    ----------
+    store : Store
+        The jobs.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._devices: dict[str, nvml.Device] = {}
+
+    def run(self, every: float) -> None:
+        """Read until no job with GPUs is left."""
+        wake = Wake([self._store.watched])
+        read_at: dict[tuple[int, int], float] = {}
+        try:
+            while jobs := [job for job in self._store.active() if job.gpu_uuids]:
+                now = time.monotonic()
+                running = [job for job in jobs if job.state == RUNNING]
+                due = [
+                    job
+                    for job in running
+                    if now >= read_at.get((job.id, job.attempt), -1.0) + every
+                ]
+                if due:
+                    self._read(due)
+                    read_at |= {(job.id, job.attempt): now for job in due}
+                ends = [read_at[job.id, job.attempt] + every for job in running]
+                wake.wait(max(0.0, min(ends) - now) if ends else None)
+        finally:
+            wake.close()
+
+    def _read(self, jobs: list[Job]) -> None:
+        if not {uuid for job in jobs for uuid in job.gpu_uuids} <= self._devices.keys():
+            listed = nvml.devices()
+            found = [] if isinstance(listed, nvml.Failure) else listed[0]
+            self._devices = {device.uuid: device for device in found}
+        lost: dict[str, str] = {}
+        for job in jobs:
+            usage = self._store.usage(job)
+            for uuid in job.gpu_uuids:
+                device = self._devices.get(uuid)
+                memory = (
+                    nvml.query("nvmlDeviceGetMemoryInfo", device.handle) if device else nvml.LOST
+                )
+                if device is None or isinstance(memory, nvml.Failure):
+                    lost[uuid] = memory
+                    continue
+                load = nvml.query("nvmlDeviceGetUtilizationRates", device.handle)
+                load = None if isinstance(load, nvml.Failure) else int(load.gpu)
+                seen = usage.setdefault(uuid, GpuUsage(memory_first=int(memory.used)))
+                add_reading(seen, load, int(memory.used), time.time())
+            self._store.note_usage(job, usage)
+        shared = {uuid for job in jobs if job.share is not None for uuid in job.gpu_uuids}
+        used = {uuid: memory_by_pid(self._devices[uuid].handle) for uuid in shared - lost.keys()}
+        told = gpu_notes(jobs, lost, used)
+        for job in jobs:
+            if told[job.id] != job.detail:
+                self._store.change([job.id], "state = 'RUNNING'", detail=told[job.id])
+
+
+def add_reading(seen: GpuUsage, load: int | None, memory: int, now: float) -> None:
+    """Count one reading of a GPU, with its load in percent and the bytes that are in use."""
+    place = seen.samples % seen.per_point
+    if place and seen.curve:
+        last = seen.curve[-1]
+        seen.curve[-1] = _merged(last, place, GpuPoint(int(now), load, memory))
+    else:
+        seen.curve.append(GpuPoint(int(now), load, memory))
+    if len(seen.curve) > _MOST_POINTS:
+        pairs = zip(seen.curve[0:-1:2], seen.curve[1::2], strict=True)
+        # The last one is the first of the next pair.
+        seen.curve = [_merged(one, 1, other) for one, other in pairs] + seen.curve[-1:]
+        seen.per_point *= 2
+    seen.memory_peak = max(seen.memory_peak, memory)
+    seen.samples += 1
+    if load is not None:  # a MIG instance has none
+        seen.load_sum += load
+        seen.load_peak = max(seen.load_peak or 0, load)
+        if load:
+            seen.idle_since = None
+        elif seen.idle_since is None:
+            seen.idle_since = now
+
+
+def _merged(one: GpuPoint, weight: int, other: GpuPoint) -> GpuPoint:
+    """Return two points as one; the first counts for so many of the second."""
+    load = one.load if other.load is None else other.load
+    if one.load is not None and other.load is not None:
+        load = round((one.load * weight + other.load) / (weight + 1), 2)
+    return GpuPoint(one.at, load, max(one.memory, other.memory))
+
+
+def main() -> None:
+    """Be the sampler of a folder, unless there is one."""
+    folder = Path(sys.argv[1])
+    lock = open_lock(folder)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    call_ourselves("dist-sampler")
+    if nvml.start() is None:
+        store = Store(folder)
+        Sampler(store).run(float(os.environ.get(EVERY, _EVERY)))
+        store.close()

@@ -1,0 +1,1 @@
+"""The tables and sentences that magics show; runs in the notebook kernel."""

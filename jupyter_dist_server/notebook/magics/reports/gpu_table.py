@@ -1,0 +1,100 @@
+"""A table of GPUs, of all nodes of a pool: utilization, memory, leaseholder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+
+from ....client.agent_link import AgentLink
+from ....client.node_gpus import look_at_nodes
+from ....common.protocol.pool_record import PoolRecord
+from ....common.protocol.sampler_messages import GpuProcess
+from ....common.rank_specs import format_ranks
+from ....common.units import format_bytes
+from ....gpus.gpu_state import GpuState
+from ....gpus.inventory import Gpu
+from ....gpus.metrics import Value
+from ....gpus.readers.read_gpu_state import read_gpu_state
+from ....jobs.leases.lease import GpuLease, holders
+from ....placement.conflicts import REAL_MEMORY, clock
+
+_HEAD = ("GPU", "name", "busy", "memory", "temperature", "leaseholder")
+
+
+async def gpu_rows(record: PoolRecord, agent: AgentLink) -> list[tuple[str, ...]]:
+    """Look at the GPUs, and return the rows of the table, the first one being its head.
+
+    Parameters
+    ----------
+    record : PoolRecord
+        The notebook's pool; if it has no GPU, nor has the table.
+    agent : AgentLink
+        The pool's agent, which knows the GPUs of other nodes.
+    """
+    if not any(rank.gpu for rank in record.ranks):
+        return []
+    here, there = await asyncio.gather(read_gpu_state(), look_at_nodes(agent, record.other_nodes))
+    leases = await asyncio.to_thread(holders, here.inventory)
+    rows = list(_rows(record, here, leases))
+    if not there:
+        return [_HEAD, *rows]
+    rows = [(record.ranks[0].node, *row) for row in rows]
+    for node, state in there.items():
+        rows += [(node, *row) for row in _rows(record, state, {})]
+    return [("node", *_HEAD), *rows]
+
+
+def _rows(
+    record: PoolRecord, now: GpuState, leases: Mapping[str, GpuLease]
+) -> Iterator[tuple[str, ...]]:
+    for gpu in now.inventory.gpus:
+        sample = now.samples.get(gpu.uuid, {})
+        yield (
+            gpu.label,
+            gpu.name,
+            _figure(sample.get("utilization"), " %"),
+            _memory(gpu, sample.get("memory_used")),
+            _figure(sample.get("temperature"), " °C"),
+            _leaseholder(record, gpu, leases.get(gpu.uuid), now.processes.get(gpu.uuid, [])),
+        )
+    for sentence in (*now.inventory.problems, *filter(None, [now.inventory.reason])):
+        yield "-", sentence, "", "", "", ""
+
+
+def _figure(value: Value, unit: str) -> str:
+    return f"{value:.0f}{unit}" if isinstance(value, int | float) else "–"
+
+
+def _memory(gpu: Gpu, used: Value) -> str:
+    first = format_bytes(used) if isinstance(used, int | float) else "–"
+    return f"{first} / {format_bytes(gpu.memory_total)}"
+
+
+def _leaseholder(
+    record: PoolRecord, gpu: Gpu, lease: GpuLease | None, processes: list[GpuProcess]
+) -> str:
+    ranks = [r.rank for r in record.ranks if r.gpu and r.gpu.uuid == gpu.uuid]
+    words = []
+    if ranks:
+        words.append(f"this pool, rank{'s' * (len(ranks) > 1)} {format_ranks(ranks)}")
+    for one in [lease, *lease.others] if lease else []:
+        if one.pool != record.id:
+            words.append(_lessee(one))
+    if not words:
+        foreign = [row for row in processes if (row.memory or 0) > REAL_MEMORY]
+        words = [_process(row) for row in foreign]
+    nothing = "unknown" if gpu.node else "free"  # its leases are known on its node only
+    return "; ".join(words) or nothing
+
+
+def _lessee(lease: GpuLease) -> str:
+    if lease.user is None:
+        return "locked by another program"
+    name = lease.notebook or f"pool {lease.pool}"
+    return f"{name}, user {lease.user}, since {clock(lease.since)}"
+
+
+def _process(row: GpuProcess) -> str:
+    command = row.command or "a process outside this container"
+    owner = f", user {row.user}" if row.user else ""
+    return f"{command}, pid {row.pid}{owner}, {format_bytes(row.memory or 0)}"

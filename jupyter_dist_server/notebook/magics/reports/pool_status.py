@@ -1,0 +1,138 @@
+"""Sentences and tables for the state of a pool."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from ....common.gpu_words import gpus_of
+from ....common.protocol.pool_record import PoolRecord
+from ....common.protocol.ranks.rank_messages import RankStatus
+from ....common.units import format_bytes, write_limit
+from ....jobs.store.slurm_formats import write_moment, write_place
+from ....pools.discovery import Found
+
+
+def describe_start(record: PoolRecord, seconds: float) -> str:
+    """Say in a line or two how far the start of a pool is, after some seconds."""
+    size = record.world_size
+    ranks = f"{size or 'the'} rank{'s' * (size != 1)}"
+    if record.state != "RUNNING":
+        progress = record.progress
+        phase = progress.phase or "waiting"
+        if reason := progress.reason:
+            line = f" You are {write_place(progress.line)}." if progress.line else ""
+            return f"{phase[0].upper()}{phase[1:]} for {seconds:.0f} s. {reason}{line}"
+        ready = f", {progress.ready} of {size} ready" if phase == "starting ranks" else ""
+        return f"Starting {ranks}: {phase}{ready}…"
+    where = gpus_of(record.ranks) or _cpus(record)
+    line = f"{ranks} ready on {where} ({record.backend}) in {seconds:.1f} s."
+    return "\n".join([line, *record.notices])
+
+
+def _cpus(record: PoolRecord) -> str:
+    nodes = list(dict.fromkeys(rank.node for rank in record.ranks))
+    return f"the CPUs of {', '.join(nodes)}" if len(nodes) > 1 else "the CPU"
+
+
+def describe_limits(record: PoolRecord) -> str:
+    """Say when a pool is stopped at the latest, if it has a limit."""
+    said = []
+    if record.ends_by is not None:
+        limit = write_limit(record.time_limit)
+        said.append(f"It ends at {write_moment(record.ends_by)} (time limit {limit}).")
+    if record.idle_limit is not None:
+        limit = write_limit(record.idle_limit)
+        idle = f", idle since {write_moment(record.idle_since)}" if record.idle_since else ""
+        said.append(f"It ends if no cell has run for {limit}{idle}.")
+    return " ".join(said)
+
+
+def status_table(
+    record: PoolRecord,
+    said: dict[int, RankStatus],
+    dead: dict[int, str],
+    gpus: list[tuple[str, ...]],
+) -> str:
+    """Return a table of ranks, and one of GPUs below it.
+
+    Parameters
+    ----------
+    record : PoolRecord
+        The pool's record.
+    said : dict
+        What each rank that answers says of itself.
+    dead : dict
+        Why dead ranks are dead.
+    gpus : list of tuple
+        The rows of the table of GPUs, see `gpu_rows`; none on a machine without.
+    """
+    on_gpus = any(rank.gpu for rank in record.ranks)
+    nodes = len({rank.node for rank in record.ranks}) > 1
+    torch = ("allocated",) if on_gpus else ()
+    node = ("node",) if nodes else ()
+    rows: list[tuple[str, ...]] = [
+        ("rank", *node, "device", "GPU", "pid", "memory", *torch, "state")
+    ]
+    for rank in record.ranks:
+        number = rank.rank
+        gpu = f"{rank.gpu.label} {rank.gpu.name}" if rank.gpu else "-"
+        answer = said.get(number)
+        memory, held = "-", "-"
+        if number in dead:
+            pid, state = rank.pid, f"dead: {dead[number]}"
+        elif answer is None:
+            pid, state = rank.pid, "does not respond"
+        else:
+            report = answer.report
+            pid, memory = report.pid, format_bytes(report.memory)
+            held = format_bytes(report.gpu.allocated) if report.gpu else "-"
+            state = f"{answer.state} for {time.time() - answer.since:.0f} s"
+        torch = (held,) if on_gpus else ()
+        node = (rank.node,) if nodes else ()
+        rows.append((str(number), *node, rank.device, gpu, str(pid), memory, *torch, state))
+    size = f"{record.world_size} ranks, {record.backend}"
+    where = _say_nodes(record) if nodes else record.host
+    title = f"Pool {record.id}: {size}, on {where}"
+    lines = [*filter(None, [title, describe_limits(record)]), *aligned(rows)]
+    return "\n".join(lines + (["", *aligned(gpus)] if gpus else []))
+
+
+def _say_nodes(record: PoolRecord) -> str:
+    job = f" job {record.engine_job}" if record.engine_job else ""
+    count = len({rank.node for rank in record.ranks})
+    return f"{count} nodes ({record.engine.capitalize()}{job})"
+
+
+def pids(found: Found) -> set[int]:
+    """Return which kernels use a pool."""
+    return {who.pid for who in found.kernels}
+
+
+def pools_table(pools: list[Found], of_other_versions: list[Path]) -> str:
+    """Return a table of the pools that a notebook can attach to, and name those that it can't."""
+    table = _pools_table(pools)
+    if of_other_versions:
+        where = ", ".join(map(str, of_other_versions))
+        table += f"\nStarted by another version of jupyter-dist-server: {where}"
+    return table
+
+
+def _pools_table(pools: list[Found]) -> str:
+    if not pools:
+        return "You have no other pool on this machine."
+    rows: list[tuple[str, ...]] = [("pool", "ranks", "notebook", "used by")]
+    for found in pools:
+        users = [f"{who.name or 'kernel'} (pid {who.pid})" for who in found.kernels]
+        name = found.config.record.name or "-"
+        rows.append((found.id, str(found.config.world_size), name, ", ".join(users) or "nobody"))
+    return "\n".join(["Choose a pool with %dist_attach POOL:", *aligned(rows)])
+
+
+def aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a table."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,146 @@
+"""What is shown below a cell that was profiled: a verdict, a table, and the merged trace."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from IPython.core.error import UsageError
+from IPython.core.magic_arguments import argument
+from IPython.display import display
+
+from ....client.profiles import profiles_of
+from ....common.errors import DistError
+from ....common.protocol.ranks.profile_messages import RankProfile
+from ....common.protocol.ranks.rank_messages import ProfileOptions
+from ....common.rank_specs import name_ranks
+from ....verdicts.slow.lanes import lanes
+from ....verdicts.slow.slow_sentences import remarks, rows, verdict
+from ...merged_trace import merge
+from ...session.current_pool import CurrentPool
+from .pool_status import aligned
+
+Magic = TypeVar("Magic")
+
+TRACE = "application/vnd.jupyter-dist.trace+json"
+"""What JupyterLab with our extension shows as a link and a button."""
+
+
+def can_profile(magic: Magic) -> Magic:
+    """Give a magic the options with which it profiles what it runs."""
+    for option in (
+        argument("--memory", action="store_true", help="profile allocations too"),
+        argument("--steps", type=int, metavar="N", help="profile the first N optimizer steps only"),
+        argument("--profile", action="store_true", help="show why it is slow, rank by rank"),
+    ):
+        option(magic)
+    return magic
+
+
+def profile_options(options: argparse.Namespace) -> ProfileOptions | None:
+    """Return how a cell or script is to be profiled; `None` is not at all.
+
+    Raises
+    ------
+    UsageError
+        If the options make no sense.
+    """
+    if options.steps is not None and options.steps < 1:
+        raise UsageError(f"--steps must be at least 1, not {options.steps}")
+    if options.profile:
+        return ProfileOptions(options.steps, options.memory)
+    if options.steps is not None or options.memory:
+        raise UsageError("--steps and --memory are options of --profile")
+    return None
+
+
+@contextmanager
+def reported(pool: CurrentPool, ranks: Sequence[int], cell: int) -> Iterator[None]:
+    """Run a cell that is profiled, and show its profile when it has ended, or failed.
+
+    Parameters
+    ----------
+    pool : CurrentPool
+        The notebook's.
+    ranks : sequence of int
+        Where the cell runs.
+    cell : int
+        Its number.
+    """
+    try:
+        yield
+    except DistError:  # it did not begin
+        raise
+    except BaseException:
+        try:
+            _report(pool, ranks, cell)
+        except DistError as error:  # the pool may have ended; why the cell failed matters more
+            print(f"The profile could not be fetched: {error.message}", file=sys.stderr)
+        raise
+    _report(pool, ranks, cell)
+
+
+def _report(pool: CurrentPool, ranks: Sequence[int], cell: int) -> None:
+    """Show why a cell was slow, and write the trace of its ranks."""
+    _, client = pool.require()
+    said, traces = pool.loop.run(profiles_of(client, ranks))
+    good = {rank: profile for rank, profile in said.items() if profile.status == "ok"}
+    if good:
+        print(verdict(good))
+        _show_table(rows(good))
+        print(" ".join(remarks(good)))
+        pool.tell_lanes(lanes(good))
+    for sentence in _missing(ranks, said):
+        print(sentence, file=sys.stderr)
+    if traces:
+        file = Path(f"profile-cell-{cell}.json.gz").resolve()
+        try:
+            merge(traces, file, {rank: profile.ahead for rank, profile in said.items()})
+        except (OSError, ValueError) as error:
+            print(f"The trace could not be written to {file}: {error}", file=sys.stderr)
+        else:
+            _link(file.name)
+
+
+def _show_table(table: list[tuple[str, ...]]) -> None:
+    """Show a table: a narrow notebook scrolls it, where it would break the lines of a text."""
+    lines = []
+    for number, row in enumerate(table):
+        tag = "td" if number else "th"
+        cells = (f"<{tag}>{escape(text).replace(' ', '&nbsp;')}</{tag}>" for text in row)
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    html = f"<table>{''.join(lines)}</table>"
+    display({"text/plain": "\n".join(aligned(table)), "text/html": html}, raw=True)
+
+
+def _link(name: str) -> None:
+    """Show where the trace is, as a link that downloads it; the file is beside the notebook."""
+    perfetto = "https://ui.perfetto.dev"
+    link = f'<a href="{quote(name)}" download="{escape(name)}">{escape(name)}</a>'
+    viewer = f'<a href="{perfetto}" target="_blank" rel="noopener">{perfetto}</a>'
+    shown: dict[str, object] = {
+        "text/plain": f"Trace of all ranks: {name} (open it in {perfetto})",
+        "text/html": f"Trace of all ranks: {link} (open it in {viewer})",
+        TRACE: {"file": name},
+    }
+    display(shown, raw=True)
+
+
+def _missing(ranks: Sequence[int], said: dict[int, RankProfile]) -> list[str]:
+    """Say which ranks have no profile, and why."""
+    whys: dict[str, list[int]] = {}
+    for rank in ranks:
+        profile = said.get(rank)
+        if profile is None:
+            whys.setdefault("died", []).append(rank)
+        elif profile.status == "none":
+            whys.setdefault("did not begin the cell", []).append(rank)
+        elif profile.status == "failed":
+            whys.setdefault(f"could not be profiled: {profile.why}", []).append(rank)
+    return [f"{name_ranks(those).capitalize()} {why}." for why, those in whys.items()]

@@ -1,0 +1,74 @@
+"""Lines that ranks have begun and not ended yet: prompts, and progress bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..publish import overwrite
+from .shown_pieces import Bars
+
+_BAR_AFTER = 0.15
+"""Seconds after which an unfinished line that is being redrawn (a progress bar) is shown."""
+PROMPT_AFTER = 0.5
+"""Seconds after which any unfinished line is shown."""
+_LONGEST = 2000
+"""Characters of an unfinished line, its last, that are drawn again and again while it grows."""
+
+Place = tuple[int, str]
+"""A rank and its stream."""
+
+
+class UnfinishedLines:
+    """The unfinished line of each stream of each rank.
+
+    Attributes
+    ----------
+    bars : dict
+        Where a line is shown, by its place; those that are not shown yet have none.
+    """
+
+    def __init__(self) -> None:
+        self.bars: dict[Place, Bars] = {}
+        self._parts: dict[Place, list[str]] = {}
+        self._since: dict[Place, float] = {}
+
+    def add(self, place: Place, text: str, now: float) -> None:
+        """Add to a line."""
+        self._parts.setdefault(place, []).append(text)
+        self._since.setdefault(place, now)
+
+    def end(self, place: Place) -> str:
+        """Return what there was of a line that ends now."""
+        self._since.pop(place, None)
+        return "".join(self._parts.pop(place, ()))
+
+    def of(self, rank: int) -> list[Place]:
+        """Return where a rank has an unfinished line."""
+        return [place for place in self._parts if place[0] == rank]
+
+    def forget(self, rank: int) -> None:
+        """Drop the lines of a rank."""
+        for place in self.of(rank):
+            self.end(place)
+            self.bars.pop(place, None)
+
+    def shown(self, now: float, everything: bool) -> Iterator[Place]:
+        """Yield the lines that are shown, or are to be by now; with `everything`, all."""
+        for place, since in self._since.items():
+            if everything or place in self.bars or now - since >= self._patience(place):
+                yield place
+
+    def row(self, place: Place) -> str:
+        """Return what is to be seen of a line."""
+        row = overwrite("".join(self._parts[place]))
+        self._parts[place] = [row]
+        return row if len(row) <= _LONGEST else f"…{row[-_LONGEST:]}"
+
+    def due(self) -> Iterator[float]:
+        """Yield when lines are to be shown that are not yet."""
+        for place, since in self._since.items():
+            if place not in self.bars:
+                yield since + self._patience(place)
+
+    def _patience(self, place: Place) -> float:
+        return _BAR_AFTER if any("\r" in part for part in self._parts[place]) else PROMPT_AFTER

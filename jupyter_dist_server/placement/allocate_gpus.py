@@ -1,0 +1,285 @@
+"""The GPUs of one pool: chosen, leased, and waited for if they are in use."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing, nullcontext
+from dataclasses import replace
+
+import msgspec
+
+from ..common.errors import DistError
+from ..common.files.shared_folder import folder, owner_notice
+from ..common.protocol.leaseholder import Leaseholder
+from ..common.protocol.other_requests import InLine
+from ..common.protocol.pool_record import PoolRecord
+from ..gpus.gpu_state import GpuState
+from ..gpus.inventory import Inventory
+from ..gpus.metrics import Processes
+from ..gpus.readers.read_gpu_state import read_gpu_state
+from ..jobs.file_changes import Wake
+from ..jobs.leases.held_file import name_of
+from ..jobs.leases.lease import GpuLease, GpuTaken, Lease, holders
+from ..jobs.schedule.board import POOL, Board, posted
+from ..jobs.schedule.order_lock import order_lock
+from ..jobs.schedule.patience import Patience
+from ..jobs.schedule.situation import Waiting, first, situation, where_in_line
+from ..jobs.schedule.wants import Want
+from .conflicts import foreign, may_be_ending, unavailable
+from .gpu_policies import candidates
+from .kernel_life import while_kernel_lives
+from .new_pool_record import Allocation, allowed, number_of_ranks, place_ranks
+from .offers import with_offers
+from .ranks_to_gpus import GpusTaken, counts_differ
+from .requests.request import PoolRequest
+
+_READ_EVERY = 3.0
+"""Seconds between two readings of NVML, while only processes outside of pools are waited for."""
+_LOOKS, _ENDING = 4, 0.3
+"""How often processes are looked at that may be ending, and seconds in between."""
+_TRIES, _PAUSE = 5, 0.05
+"""How often GPUs are asked for that somebody takes, or looks at, at the same moment, and seconds in
+between."""
+
+_LONGEST_WAIT = 1e6
+"""Seconds; event loops cannot count much further."""
+
+Read = Callable[[], Awaitable[GpuState]]
+Tell = Callable[[str, InLine | None], None]
+
+
+class Allocator:
+    """Gets GPUs for one pool.
+
+    Parameters
+    ----------
+    request : PoolRequest
+        What was asked for.
+    record : PoolRecord
+        Of the pool; names it to others.
+    read : callable
+        Reads NVML.
+    """
+
+    def __init__(
+        self, request: PoolRequest, record: PoolRecord, read: Read = read_gpu_state
+    ) -> None:
+        self._request = request
+        self._record = record
+        self._queued = record.created
+        self._read = read
+        self._who = Leaseholder(
+            pid=os.getpid(),
+            pool=record.id,
+            notebook=record.name,
+            host=record.host,
+        )
+        self._inventory = Inventory()
+        self._seen = GpuState(self._inventory)
+        self._board = Board(POOL)
+        self._patience = Patience()
+        self._head_since = math.inf
+        """Since when we are the first in line that does not fit."""
+        self._late: float | None = None
+        """Seconds after which somebody before us who takes nothing is passed over."""
+        self._leases: Mapping[str, GpuLease] = {}
+        self._ahead: list[Waiting] = []
+        """Who comes before us."""
+        self._line: InLine | None = None
+        """Our place in line."""
+
+    @property
+    def inventory(self) -> Inventory:
+        """The GPUs that may be used, as they were looked at last."""
+        return self._inventory
+
+    async def now(self) -> Allocation:
+        """Get GPUs at once.
+
+        Raises
+        ------
+        GpusTaken
+            If others have them, or wait for them; it says who, and what can be done instead.
+        DistError
+            If the request can never be met.
+        """
+        await self._look()
+        try:
+            return await self._get()
+        except GpusTaken as error:
+            samples, processes = self._seen.samples, self._seen.processes
+
+            def reasons(request: PoolRequest) -> dict[str, str]:
+                return unavailable(request, self._leases, processes, self._ahead)
+
+            raise with_offers(
+                error, self._request, self._inventory, samples, reasons, self._line
+            ) from None
+
+    async def in_line(self, tell: Tell) -> Allocation:
+        """Wait for our turn, for as long as the request says; after `now` has failed.
+
+        Our entry is among those of all who wait, see `jobs.plan`. It is gone with the notebook's
+        kernel, too.
+
+        Parameters
+        ----------
+        tell : callable
+            Called with the reason for waiting, and our place, whenever they have changed.
+
+        Raises
+        ------
+        GpusTaken
+            If they can't be had in time.
+        DistError
+            If the request can never be met, or the kernel has ended.
+        """
+        return await while_kernel_lives(self._request.kernel_pid, self._wait(tell))
+
+    async def _wait(self, tell: Tell) -> Allocation:
+        assert self._request.wait is not None
+        until, read_at = time.monotonic() + self._request.wait, -math.inf
+        reason, line = "", None
+        self._queued = time.time()
+        wake = Wake([folder()])
+        with closing(self._board), closing(wake):
+            while True:
+                self._board.show([self._want()], self._all_gpus())
+                pause = None
+                try:
+                    # NVML is read only when nobody leases them; what it said before is old by now.
+                    await self._place({}, replace(self._request, min_free_memory=None), False)
+                    pause = read_at + _READ_EVERY - time.monotonic()
+                    if pause <= 0:
+                        read_at, pause = time.monotonic(), _READ_EVERY
+                        await self._look()
+                        if not self._inventory.gpus:
+                            raise DistError(
+                                "no_gpu", f"Timed out waiting for GPUs. {self._inventory.reason}"
+                            )
+                        return await self._get()
+                except GpusTaken as error:
+                    self._board.show([self._want()], self._all_gpus())
+                    if (error.message, self._line) != (reason, line):
+                        reason, line = error.message, self._line
+                        tell(reason, line)
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise GpusTaken(
+                        f"Timed out after {self._request.wait:g} s waiting for GPUs. {reason}",
+                        "Choose other GPUs, or wait longer.",
+                    )
+                waits = [left, *(wait for wait in (pause, self._late) if wait is not None)]
+                await wake.changed(min(min(waits), _LONGEST_WAIT))
+
+    async def _look(self) -> None:
+        """Read NVML, and again as long as there are processes that may just be ending."""
+        for _ in range(_LOOKS):
+            self._seen = await self._read()
+            self._inventory = allowed(self._request, self._seen.inventory)
+            leased = await asyncio.to_thread(holders, self._inventory)
+            strangers = [
+                row
+                for gpu in self._inventory.gpus
+                if gpu.uuid not in leased
+                for row in foreign(self._request, self._seen.processes.get(gpu.uuid, []))
+            ]
+            if self._request.force or not any(map(may_be_ending, strangers)):
+                break
+            await asyncio.sleep(_ENDING)
+
+    def _all_gpus(self) -> list[str]:
+        return [gpu.uuid for gpu in self._seen.inventory.gpus]
+
+    def _want(self) -> Want:
+        """Return our entry in the line of all who wait."""
+        chosen = list(dict.fromkeys(candidates(self._request, self._inventory)))
+        count = number_of_ranks(self._request)
+        if self._request.policy in ("ids", "map"):
+            chosen = chosen[: count or len(chosen)]
+            count = len(chosen)
+        return Want(
+            self._record.id,
+            name_of(os.getuid()),
+            self._queued,
+            gpus=min(count or 1, len(chosen)),
+            only=frozenset(gpu.uuid for gpu in chosen),
+            limit=self._request.time_limit,
+            share=0 if self._request.oversubscribe else None,
+            head_since=self._head_since,
+            name=self._record.name,
+        )
+
+    def why_unavailable(self, seen: GpuState) -> dict[str, str]:
+        """Tell why GPUs cannot be had now, see `unavailable`; not for an event loop."""
+        self._seen, self._inventory = seen, allowed(self._request, seen.inventory)
+        return self._unavailable(seen.processes)
+
+    def _unavailable(self, processes: Processes) -> dict[str, str]:
+        """Look at leases, and at the boards of who comes before us."""
+        want = self._want()
+        boards = self._patience.who_counts(
+            board for board in posted() if board.file != self._board.name
+        )
+        strangers = {uuid for uuid, rows in processes.items() if foreign(self._request, rows)}
+        there = situation(
+            self._seen, [want], boards, strangers=() if self._request.force else strangers
+        )
+        wanted = there.plan()
+        is_head = wanted.head is not None and wanted.head.id == want.id
+        self._head_since = min(self._head_since, time.time()) if is_head else math.inf
+        self._late = self._patience.note(boards, wanted)
+        self._line = where_in_line(there, wanted, want)
+        self._leases, self._ahead = there.leases, first(there, wanted, want)
+        return unavailable(self._request, self._leases, processes, self._ahead)
+
+    async def _place(self, processes: Processes, request: PoolRequest, take: bool) -> Allocation:
+        """Decide which GPUs ranks get, and lease them, if they are to be taken."""
+        working = asyncio.ensure_future(asyncio.to_thread(self._turn, processes, request, take))
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            working.add_done_callback(_give_back)
+            raise
+
+    def _turn(self, processes: Processes, request: PoolRequest, take: bool) -> Allocation:
+        # In a thread, as these files are also other users', who may have made many.
+        if not self._inventory.gpus:
+            return Allocation(place_ranks(request, self._inventory, self._seen.samples, {}))
+        with order_lock() if take else nullcontext():
+            reasons = self._unavailable(processes)
+            placement = place_ranks(request, self._inventory, self._seen.samples, reasons)
+            # Also where an inherited mask hides what makes CUDA count differently.
+            placement = replace(placement, by_uuid=counts_differ(self._seen.inventory))
+            uuids = [gpu.uuid for gpu in placement.used]
+            if not uuids or not take:
+                return Allocation(placement)
+            lease = Lease.take(uuids, self._holder(), request.oversubscribe)
+            self._board.close()
+        if notice := owner_notice():
+            placement = replace(placement, notices=(*placement.notices, notice))
+        return Allocation(placement, lease, "shared" if request.oversubscribe else "exclusive")
+
+    def _holder(self) -> Leaseholder:
+        now, limit = time.time(), self._request.time_limit
+        ends_by = None if limit is None else now + limit
+        return msgspec.structs.replace(self._who, since=now, ends_by=ends_by)
+
+    async def _get(self) -> Allocation:
+        for _ in range(_TRIES):
+            try:
+                return await self._place(self._seen.processes, self._request, True)
+            except GpuTaken:  # somebody was faster, and is seen the next time; or just looks at it
+                await asyncio.sleep(_PAUSE)
+        raise GpusTaken(
+            "Lost a race for these GPUs: other pools lease and release them.", "Try again."
+        )
+
+
+def _give_back(taking: asyncio.Future[Allocation]) -> None:
+    if not taking.cancelled() and not taking.exception():
+        taking.result().close()

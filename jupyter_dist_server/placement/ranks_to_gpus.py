@@ -1,0 +1,256 @@
+"""Which GPU each rank gets: pure functions of a request and the GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from ..common.errors import DistError
+from ..common.protocol.other_requests import Offer
+from ..common.units import format_bytes
+from ..gpus.inventory import NO_GPU, Gpu, Inventory
+from ..gpus.metrics import Samples
+from .gpu_policies import candidates, free_memory, order
+from .requests.request import PoolRequest
+
+CPU_RANKS = 2
+
+
+class GpusTaken(DistError):
+    """There are GPUs, and they can't be had now; waiting may help."""
+
+    def __init__(self, message: str, hint: str, offers: Sequence[Offer] = ()) -> None:
+        super().__init__("gpus_taken", message, hint)
+        self.offers = offers
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body of a REST error, with what can be done instead."""
+        return super().to_json() | {"offers": msgspec.to_builtins(self.offers)}
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The answer: one entry per rank, and what the user should know about it."""
+
+    gpus: tuple[Gpu | None, ...]
+    """The GPU of each rank; `None` is the CPU."""
+    policy: str
+    backend: str
+    notices: tuple[str, ...] = field(default=())
+    by_uuid: bool = False
+    """Whether masks name GPUs by UUID, as CUDA may count them differently from NVML."""
+
+    @property
+    def used(self) -> list[Gpu]:
+        """The pool's GPUs, each once, in the order of ranks."""
+        return [gpu for gpu in dict.fromkeys(self.gpus) if gpu]
+
+    @property
+    def visible(self) -> list[Gpu]:
+        """What ``CUDA_VISIBLE_DEVICES`` holds for all ranks on whole GPUs."""
+        return [gpu for gpu in self.used if gpu.mig is None]
+
+    def device(self, rank: int) -> str:
+        """Return the torch device of a rank, counted inside its mask."""
+        gpu = self.gpus[rank]
+        if gpu is None:
+            return "cpu"
+        return f"cuda:{self.visible.index(gpu) if gpu.mig is None else 0}"
+
+    def mask(self, rank: int) -> str | None:
+        """Return a rank's ``CUDA_VISIBLE_DEVICES``; `None` is for having none.
+
+        All ranks see the whole GPUs of their pool, in the order of ranks, so that ``LOCAL_RANK``
+        indexes into them as under torchrun, whatever GPUs they are. CUDA gives a process one MIG
+        instance at most, so there each has its own.
+        """
+        gpu = self.gpus[rank]
+        if gpu is None:
+            return None
+        shown = self.visible if gpu.mig is None else [gpu]
+        by_uuid = self.by_uuid or gpu.mig is not None
+        return ",".join(one.uuid if by_uuid else str(one.index) for one in shown)
+
+
+def place(
+    request: PoolRequest,
+    inventory: Inventory,
+    samples: Samples | None = None,
+    unavailable: Mapping[str, str] | None = None,
+) -> Placement:
+    """Decide where ranks go.
+
+    Parameters
+    ----------
+    request : PoolRequest
+        Without `num_ranks` there is one rank per GPU, or two on a machine without. Without
+        `backend` it is gloo on the CPU, ``cpu:gloo,cuda:nccl`` with a GPU per rank, and gloo where
+        ranks share one or run on MIG instances: NCCL refuses the first "Duplicate GPU detected",
+        and does not reach from one MIG instance to another.
+    inventory : Inventory
+        The GPUs that may be used.
+    samples : mapping or None
+        How busy they are.
+    unavailable : mapping or None
+        Why some can't be had, by UUID, in words such as ``"leased by bob"``; see `conflicts`.
+
+    Raises
+    ------
+    GpusTaken
+        If GPUs are taken, or short of memory; the message says by whom.
+    DistError
+        If a GPU does not exist, there never are enough, or the backend cannot work.
+    """
+    if not inventory.gpus:
+        return _on_cpu(request, inventory)
+    samples = samples or {}
+    wanted = candidates(request, inventory)
+    refusals = _refusals(request, wanted, samples, unavailable or {})
+    why_first = None
+    if request.policy in ("ids", "map"):
+        count = request.num_ranks or len(wanted)
+        chosen = wanted
+        if refused := [gpu for gpu in wanted[:count] if gpu in refusals]:
+            raise _taken("", refused, refusals)
+    else:
+        free = [gpu for gpu in wanted if gpu not in refusals]
+        count = request.num_ranks or len(free)
+        must_be_free = request.wait is not None or request.one_rank_per_gpu
+        if not free:
+            raise _taken("No GPU is free: ", wanted, refusals)
+        if len(free) < min(count, len(wanted)) and must_be_free:
+            few = f"Only {len(free)} of {len(wanted)} GPUs are free for {count} ranks: "
+            raise _taken(few, wanted, refusals)
+        chosen, why_first = order(request, free, inventory, samples)
+    gpus = tuple(chosen[rank % len(chosen)] for rank in range(count))
+    _check_sharing(request, gpus)
+    by_ids = request.policy in ("ids", "map")
+    notices = [
+        *inventory.problems,
+        *([] if by_ids or not refusals else [f"Not used: {_say(wanted, refusals)}."]),
+    ]
+    if why_first:
+        sizes = ", ".join(f"GPU {gpu.label} ({why_first(gpu)})" for gpu in dict.fromkeys(gpus))
+        notices.append(f"Placement by {request.policy.replace('-', ' ')}: {sizes}.")
+    shared = len(set(gpus)) < len(gpus)
+    parts = any(gpu.mig is not None for gpu in gpus)
+    grouped = request.backend != "none"
+    if shared and grouped:
+        where = ", ".join(f"rank {rank} → GPU {gpu.label}" for rank, gpu in enumerate(gpus))
+        notices.append(
+            f"More ranks than GPUs: ranks share GPUs ({where}), so the backend is gloo, which "
+            "is slower than NCCL."
+        )
+    elif parts and grouped:
+        notices.append(
+            "Ranks run on MIG instances, so the backend is gloo: NCCL does not support "
+            "communication between MIG instances. Each rank sees only its own instance, as "
+            "cuda:0."
+        )
+    return Placement(
+        gpus,
+        request.policy,
+        request.backend or ("gloo" if shared or parts else "cpu:gloo,cuda:nccl"),
+        tuple(notices),
+        by_uuid=counts_differ(inventory),
+    )
+
+
+def counts_differ(inventory: Inventory) -> bool:
+    """Tell whether CUDA may count GPUs differently from NVML: some are divided, or sick."""
+    return bool(inventory.problems) or any(gpu.mig is not None for gpu in inventory.gpus)
+
+
+def _on_cpu(request: PoolRequest, inventory: Inventory) -> Placement:
+    if request.backend and "nccl" in request.backend:
+        raise DistError(
+            "backend_needs_gpu",
+            f"The backend {request.backend} needs GPUs. {inventory.reason}",
+            "Use --backend gloo, or omit --backend.",
+            field="backend",
+        )
+    about_gpus = (request.map, request.performance, request.placement, request.min_free_memory)
+    reason = inventory.reason or ""
+    notices = []
+    if request.gpu_ids or request.map:
+        notices = [f"GPU IDs are ignored: {reason}"]
+    elif any(about_gpus):
+        notices = [f"GPU placement is ignored: {reason}"]
+    elif inventory.reason not in (None, NO_GPU):
+        notices = [reason]  # there may be GPUs, and the user should know
+    count = request.num_ranks or len(request.map or ()) or CPU_RANKS
+    notices += inventory.problems
+    return Placement((None,) * count, "cycle", request.backend or "gloo", tuple(notices))
+
+
+def _refusals(
+    request: PoolRequest, gpus: list[Gpu], samples: Samples, unavailable: Mapping[str, str]
+) -> dict[Gpu, str]:
+    """Return why GPUs can't be had, in words that follow "GPU 1 is"."""
+    least = request.min_free_memory or 0
+    if gpus and all(gpu.memory_total < least for gpu in gpus):
+        largest = max(gpus, key=lambda gpu: gpu.memory_total)
+        raise DistError(
+            "not_enough_memory",
+            f"No GPU has {format_bytes(least)}: the largest, GPU {largest.label}, has "
+            f"{format_bytes(largest.memory_total)}.",
+            field="min_free_memory",
+        )
+    refusals = {}
+    for gpu in gpus:
+        free = free_memory(gpu, samples)
+        if gpu.uuid in unavailable:
+            refusals[gpu] = unavailable[gpu.uuid]
+        elif least and (free is None or free < least):
+            has = "of unknown size" if free is None else format_bytes(free)
+            refusals[gpu] = f"too full ({has} free, {format_bytes(least)} needed)"
+    return refusals
+
+
+def _say(gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> str:
+    """Say why GPUs can't be had, those with the same reason together."""
+    refused = [gpu for gpu in dict.fromkeys(gpus) if gpu in refusals]
+    said = []
+    for why, group in groupby(refused, key=lambda gpu: refusals[gpu]):
+        labels = [gpu.label for gpu in group]
+        several = len(labels) > 1
+        said.append(f"GPU{'s' * several} {', '.join(labels)} {'are' if several else 'is'} {why}")
+    return "; ".join(said)
+
+
+def _taken(begin: str, gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> GpusTaken:
+    said = _say(gpus, refusals)
+    force = ", or use it anyway with --force" if "used by" in said else ""
+    return GpusTaken(f"{begin}{said}.", f"Choose other GPUs, wait for these with --wait{force}.")
+
+
+def _check_sharing(request: PoolRequest, gpus: tuple[Gpu, ...]) -> None:
+    count, several = len(gpus), len(set(gpus))
+    numbers = f"{count} ranks, only {several} GPU{'s' * (several > 1)}."
+    if several < count and request.one_rank_per_gpu:
+        raise DistError(
+            "not_enough_gpus",
+            f"Ranks are not to share GPUs: need {numbers}",
+            "Ask for fewer ranks, name more GPUs, or leave --one-rank-per-gpu out.",
+            field="one_rank_per_gpu",
+        )
+    if not request.backend or "nccl" not in request.backend:
+        return
+    if several < count:
+        raise DistError(
+            "backend_needs_gpu",
+            f"NCCL refuses two ranks on one GPU: {numbers}",
+            "Use --backend gloo, fewer ranks, or more GPUs.",
+            field="backend",
+        )
+    if count > 1 and any(gpu.mig is not None for gpu in gpus):
+        raise DistError(
+            "backend_needs_gpu",
+            "NCCL does not support communication between MIG instances.",
+            "Use --backend gloo, or omit --backend.",
+            field="backend",
+        )

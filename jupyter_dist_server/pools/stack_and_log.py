@@ -1,0 +1,179 @@
+"""The stack and the log of one rank."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+from ..client.agent_link import AgentLink
+from ..client.ranks.gather_evidence import gather_evidence
+from ..client.ranks.rank_connection import RankConnection
+from ..common.errors import DistError
+from ..common.processes.process_ref import POOL_ENDED, ProcessRef, is_stopped
+from ..common.protocol.pool_record import PoolRecord, RankRecord
+from ..common.protocol.ranks.rank_messages import StackReply, StackRequest
+from ..common.rank_specs import check_ranks
+from ..verdicts.ask_and_explain import explain
+from ..verdicts.verdict import Verdict
+
+PATIENCE = 2.0
+"""Seconds within which a rank, or its agent, answers."""
+
+
+def find_rank(record: PoolRecord, rank: int) -> RankRecord:
+    """Return a rank of a pool.
+
+    Raises
+    ------
+    DistError
+        If there is none, or none yet.
+    """
+    check_ranks([rank], record.world_size)
+    if not record.ranks:
+        raise DistError("pool_not_running", "The pool waits for GPUs: it has no ranks yet.")
+    return record.ranks[rank]
+
+
+def check_pool_runs(record: PoolRecord) -> None:
+    """Raise `DistError` unless a pool runs."""
+    if record.state != "RUNNING":
+        raise DistError(
+            "pool_not_running", f"The pool is not running: its state is {record.state.value}."
+        )
+
+
+def check_running(found: RankRecord) -> None:
+    """Raise `DistError` unless a rank is there to be asked, or killed."""
+    if found.state == "starting":
+        raise _starting(found)
+    if found.state == "dead":
+        raise DistError(
+            "rank_dead",
+            f"Rank {found.rank} is dead: {found.exit or POOL_ENDED}.",
+            f"Replace it with %dist_restart --ranks {found.rank}.",
+        )
+
+
+def _starting(rank: RankRecord) -> DistError:
+    return DistError(
+        "pool_not_running", f"Rank {rank.rank} is still starting.", "Try again in a moment."
+    )
+
+
+async def stack_of(record: PoolRecord, rank: int) -> str:
+    """Return where all Python threads of a rank are.
+
+    Raises
+    ------
+    DistError
+        If the rank is not there, is dead, or does not answer.
+    """
+    found = find_rank(record, rank)
+    if record.state.ended:
+        raise pool_ended()
+    check_running(found)
+    process = found.pid
+    try:
+        said = await _ask_for_stack(Path(record.folder), rank)
+    except FileNotFoundError:  # this very moment; the record will say so soon
+        raise pool_ended() from None
+    if said is None and (record.state.ended or found.pid != process):
+        return await stack_of(record, rank)  # whoever was asked has gone meanwhile
+    if said is None:
+        check_running(found)  # it may have died meanwhile
+        raise _silent(found)
+    return said.text
+
+
+async def _ask_for_stack(folder: Path, rank: int) -> StackReply | None:
+    async with RankConnection(folder) as connection:
+        replies = await connection.request(StackRequest(), StackReply, [rank], timeout=PATIENCE)
+        return replies.get(rank)
+
+
+def pool_ended() -> DistError:
+    """Return what to raise if a pool ends while it is asked."""
+    return DistError(
+        "pool_not_running",
+        "The pool has ended, and its ranks with it.",
+        "Start a pool with %dist_init.",
+    )
+
+
+def _silent(rank: RankRecord) -> DistError:
+    if rank.node and not rank.start_ticks:  # its process is not on this machine
+        return DistError(
+            "rank_silent",
+            f"Rank {rank.rank} on node {rank.node} (pid {rank.pid} there) does not respond.",
+            f"Run py-spy dump --native --pid {rank.pid} on that node, or kill the rank.",
+        )
+    who = f"Rank {rank.rank} (pid {rank.pid}) does not respond"
+    if rank.pid and rank.start_ticks and is_stopped(ProcessRef(rank.pid, rank.start_ticks)):
+        return DistError(
+            "rank_silent",
+            f"{who}: it is stopped (SIGSTOP, a debugger).",
+            f"Continue it with kill -CONT {rank.pid}, or kill the rank.",
+        )
+    return DistError(
+        "rank_silent",
+        f"{who}: it is in C code that holds the GIL.",
+        f"Run py-spy dump --native --pid {rank.pid} to see where. Then interrupt or kill the rank.",
+    )
+
+
+async def verdict_of(record: PoolRecord, older_than: float | None) -> Verdict | None:
+    """Return why ranks of a running pool have waited since some time; `None` if none does.
+
+    Raises
+    ------
+    DistError
+        If the pool is not running.
+    """
+    check_pool_runs(record)
+    try:
+        async with RankConnection(Path(record.folder)) as connection:
+            for rank in record.ranks:
+                if rank.state == "dead":
+                    connection.note_death(rank.rank, rank.exit or "")
+            look = partial(gather_evidence, connection, record.ranks, signal=True)
+            verdict, _ = await explain(look, older_than)
+    except OSError:  # this very moment; the record will say so soon
+        raise pool_ended() from None
+    return verdict
+
+
+async def log_of(record: PoolRecord, rank: int) -> list[str]:
+    """Return the last lines that a rank wrote, be it alive or dead; see `RankLogs`.
+
+    Raises
+    ------
+    DistError
+        If there is no such rank, or its agent does not answer, or not yet.
+    """
+    found = find_rank(record, rank)
+    try:
+        return await asyncio.wait_for(_ask_agent(Path(record.folder), rank), PATIENCE)
+    except asyncio.TimeoutError:
+        if found.state == "starting":  # its agent is importing torch, or forks
+            raise _starting(found) from None
+        raise DistError(
+            "pool_unreachable",
+            "The pool's agent does not respond.",
+            "Stop the pool and start a new one.",
+        ) from None
+    except OSError:  # the pool has ended: what its record keeps is all there is
+        told = record.reason.stderr if record.reason and record.reason.rank == rank else []
+        return found.stderr or told
+
+
+async def _ask_agent(folder: Path, rank: int) -> list[str]:
+    link = AgentLink()
+    try:
+        await link.connect(folder)
+        lines = await link.log(rank)
+    finally:
+        await link.close()
+    if lines is None:
+        raise ConnectionError("the agent has ended")
+    return lines

@@ -1,0 +1,92 @@
+"""The application around the kernel of a rank: it opens the sockets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import zmq
+from traitlets.config import Config
+
+from ..common.network.curve import show_client_keys
+from ..common.pool_folder import CHANNELS
+from .curve_gate import CurveGate, RemotePlace
+from .ipykernel_internals import BaseApp
+from .kernel import RankKernel
+from .output.iopub import PubThread
+
+
+class RankApp(BaseApp):
+    """The application around a `RankKernel`.
+
+    Attributes
+    ----------
+    place : RemotePlace or None
+        Set before the start if its clients are on another node.
+    """
+
+    kernel_class = RankKernel
+    outstream_class = f"{__package__}.output.capture.RankStream"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.place: RemotePlace | None = None
+        self._gate: CurveGate | None = None
+        # N ranks writing one history database would wait for each other's locks.
+        self.update_config(Config({"HistoryManager": {"enabled": False}}))
+
+    def init_sockets(self) -> None:
+        """Open the kernel's sockets, and the one for cells."""
+        super().init_sockets()
+        assert self.context is not None
+        self.cell_socket = self.context.socket(zmq.ROUTER)
+        self.cell_socket.linger = 1000
+        self.cell_socket.set_hwm(0)
+        self.cell_socket.router_handover = True
+        ports = self.place.address.ports if self.place else CHANNELS
+        self.bind(self.cell_socket, ports["cells"])
+
+    def before_bind(self, socket: zmq.Socket[bytes]) -> None:
+        """Have a TCP socket talk only to who has the pool's keys."""
+        if self.place:
+            assert self.context is not None
+            self._gate = self._gate or CurveGate(self.context, self.place.keys, self.log)
+            self._gate.guard(socket)
+
+    def init_control(self, context: zmq.Context[Any]) -> None:
+        """Open what is needed for control, and for debuggers."""
+        super().init_control(context)
+        if self.place:  # the socket by which the control thread reaches our own shell channel
+            shell = self.shell_socket.getsockopt(zmq.LAST_ENDPOINT)
+            self.debug_shell_socket.disconnect(shell)
+            show_client_keys(self.debug_shell_socket, self.place.keys)
+            self.debug_shell_socket.connect(shell)
+
+    def init_heartbeat(self) -> None:
+        """Serve Jupyter's heartbeat, but not to other nodes: the agent looks after the rank."""
+        if not self.place:
+            super().init_heartbeat()
+
+    def init_iopub(self, context: zmq.Context[Any]) -> None:
+        """Confirm every subscription, not only the first: its client then misses nothing."""
+        self.iopub_socket = context.socket(zmq.XPUB)
+        self.iopub_socket.linger = 1000
+        self.iopub_socket.setsockopt(zmq.XPUB_VERBOSER, 1)
+        self.iopub_socket.set_hwm(0)  # the cells' budgets bound what can pile up
+        self.iopub_port: int = self.bind(self.iopub_socket, self.iopub_port)
+        self.configure_tornado_logger()
+        own = self.place.own if self.place else self.ip
+        pipe = f"ipc://{own}-{CHANNELS['pipe']}"
+        self.iopub_thread = PubThread(self.iopub_socket, self.session, pipe)
+        self.iopub_thread.start()
+        self.iopub_socket = self.iopub_thread.background_socket
+
+    def log_connection_info(self) -> None:
+        """Note the ports and say nothing: users read a rank's log, and connect to none by hand."""
+        self.note_ports()
+
+    def close(self) -> None:
+        """Close the sockets in an orderly fashion."""
+        self.cell_socket.close()
+        if self._gate:
+            self._gate.close()
+        super().close()

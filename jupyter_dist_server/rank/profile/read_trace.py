@@ -1,0 +1,153 @@
+"""Reads a trace of torch's profiler: the events that are of interest here."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+
+import msgspec
+
+from ...common.time_intervals import Interval
+
+_COLLECTIVE = re.compile(r"(gloo|ucc|mpi):(\w+)")
+_MESSAGES = ("send", "recv", "recvAnySource")
+_KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
+_NCCL = re.compile(r"nccl\w*?[Kk]ernel_?(\w*?)(_|\(|$)")
+
+
+class _Arguments(msgspec.Struct, frozen=True):
+    """Those of an event that are of use."""
+
+    total: float = msgspec.field(name="Total Allocated", default=0)
+    group: str = msgspec.field(name="Process Group Name", default="")
+    collective: str = msgspec.field(name="Collective name", default="")
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that took time; in microseconds."""
+
+    ph: str
+    name: str = ""
+    cat: str = ""
+    tid: int | str = ""
+    ts: float = 0.0
+    dur: float = 0.0
+    args: _Arguments = _Arguments()
+
+
+class _File(msgspec.Struct):
+    traceEvents: list[Event]
+    baseTimeNanoseconds: int = 0
+
+
+class Communication(msgspec.Struct, frozen=True):
+    """A collective or a message."""
+
+    begin: float
+    end: float
+    name: str
+    """As torch has it, such as ``gloo:all_reduce``."""
+    op: str
+    group: str
+    is_message: bool
+
+
+class Trace:
+    """A trace; times in seconds since 1970.
+
+    Parameters
+    ----------
+    events : list of Event
+        All of them.
+    base : float
+        The moment from which they count.
+
+    Attributes
+    ----------
+    on_gpu : bool
+        Whether a GPU computes.
+    communication : list of Communication
+        In the order in which they began.
+    """
+
+    def __init__(self, events: list[Event], base: float) -> None:
+        self._base = base
+        self._events = [event for event in events if event.ph == "X"]
+        self.memory = int(max((e.args.total for e in events if e.name == "[memory]"), default=0))
+        found = [c for c in map(self._communication, self._events) if c is not None]
+        self.communication = sorted(found, key=lambda c: c.begin)
+        self.on_gpu = any(
+            event.cat in _KERNELS and not event.name.startswith("nccl") for event in self._events
+        )
+
+    def time(self, event: Event) -> Interval:
+        """Return when an event began and ended."""
+        begin = self._base + event.ts / 1e6
+        return begin, begin + event.dur / 1e6
+
+    def inputs(self) -> list[Interval]:
+        """Return when something was taken from a DataLoader."""
+        name = "enumerate(DataLoader)"
+        return [self.time(e) for e in self._events if e.name.startswith(name)]
+
+    def kernels(self) -> list[Interval]:
+        """Return when the GPU computed."""
+        return [
+            self.time(event)
+            for event in self._events
+            if event.cat in _KERNELS and not event.name.startswith("nccl")
+        ]
+
+    def operations(self) -> list[Interval]:
+        """Return when the CPU computed: operations of torch that wait for no other rank."""
+        begun: dict[int | str, list[float]] = {}
+        operations = [e for e in self._events if e.cat == "cpu_op"]
+        for event in operations:
+            if "c10d" in event.name:
+                begun.setdefault(event.tid, []).append(event.ts)
+        for moments in begun.values():
+            moments.sort()
+        return [
+            self.time(event)
+            for event in operations
+            if not _any_between(begun.get(event.tid, []), event.ts, event.ts + event.dur)
+        ]
+
+    def annotations(self) -> list[tuple[Interval, str]]:
+        """Return the user's `record_function`: on the GPU, if it computes."""
+        category = "gpu_user_annotation" if self.on_gpu else "user_annotation"
+        theirs = ("enumerate(", "Optimizer.", "DistributedDataParallel.", "ProfilerStep#", "nccl:")
+        return [
+            (self.time(event), event.name)
+            for event in self._events
+            if event.cat == category
+            and not event.name.startswith(theirs)
+            and not _COLLECTIVE.fullmatch(event.name)
+        ]
+
+    def _communication(self, event: Event) -> Communication | None:
+        if event.cat == "kernel" and (found := _NCCL.match(event.name)):
+            op, group = event.args.collective or found[1], event.args.group
+            is_message = "send" in op.lower() or "recv" in op.lower()
+        elif event.cat == "user_annotation" and (found := _COLLECTIVE.fullmatch(event.name)):
+            op, group, is_message = found[2], "", found[2] in _MESSAGES
+        else:
+            return None
+        return Communication(*self.time(event), event.name, op, group, is_message)
+
+
+def _any_between(moments: list[float], begin: float, end: float) -> bool:
+    place = bisect_left(moments, begin)
+    return place < len(moments) and moments[place] <= end
+
+
+def read_trace(text: bytes) -> Trace:
+    """Read a trace as `export_chrome_trace` writes it.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    file = msgspec.json.decode(text, type=_File, strict=False)
+    return Trace(file.traceEvents, file.baseTimeNanoseconds / 1e9)

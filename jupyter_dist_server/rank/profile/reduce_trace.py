@@ -1,0 +1,169 @@
+"""From a trace to the numbers that are compared between ranks."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ...common.flight_recorder import TorchEntry
+from ...common.protocol.ranks.profile_messages import CollectiveTime, RankProfile, Spent, SpentOn
+from ...common.time_intervals import Interval, coarse, common, length, union, within, without
+from .line_sampler import Sample
+from .read_trace import Communication, Trace
+
+_MOST = 2000
+"""Collectives that are told."""
+_TOLD = 5
+"""Things that are told of each collective."""
+_MOST_SPANS = 1000
+"""Times that are told in which the rank computed, and as many in which it communicated."""
+_SHORT = 0.0005
+"""Seconds below which something is not worth telling."""
+
+_Label = tuple[SpentOn, str]
+_Labelled = list[tuple[float, float, _Label]]
+
+
+def reduce(
+    trace: Trace,
+    samples: Sequence[Sample],
+    entries: Sequence[TorchEntry],
+    steps: Sequence[float],
+    cell: Interval,
+) -> RankProfile:
+    """Return what a rank tells of its profile.
+
+    Parameters
+    ----------
+    trace : Trace
+        Of the cell.
+    samples : sequence of Sample
+        Which lines it was at.
+    entries : sequence of TorchEntry
+        The collectives that torch's flight recorder has of it.
+    steps : sequence of float
+        When each step of the optimizer ended.
+    cell : tuple of float
+        When the cell began and ended.
+    """
+    started, ended = cell
+    dropped = 1 if len(steps) > 2 else 0
+    begin = steps[0] if dropped else started
+    end = steps[-1] if steps else ended
+    inputs = union(trace.inputs())
+    busy = union(trace.kernels() if trace.on_gpu else trace.operations())
+    spans = union((c.begin, c.end) for c in trace.communication)
+    if trace.on_gpu:
+        inputs = without(inputs, busy)  # the GPU did not have to wait for it
+    else:
+        busy = without(busy, inputs)
+    window = [(begin, end)]
+    alone = without(without(spans, busy), inputs)
+    gpu: SpentOn = "gpu"
+    labelled: _Labelled = [(b, e, ("annotation", name)) for (b, e), name in trace.annotations()]
+    labelled += [(b, e, ("input", "DataLoader")) for b, e in inputs]
+    labelled += [(b, e, (gpu, "kernels")) for b, e in busy if trace.on_gpu]
+    hidden = busy if trace.on_gpu else []  # what the host does meanwhile keeps nobody waiting
+    places: _Labelled = [
+        (b, e, ("place", sample.place))
+        for sample in samples
+        for b, e in without([(sample.begin, sample.end)], hidden)
+    ]
+    in_window = sum(not c.is_message and begin <= c.begin < end for c in trace.communication)
+    told = [c for c in _numbered(trace.communication, entries) if begin <= c[0].begin < end]
+    rest = without(without(without(window, busy), inputs), spans)
+    return RankProfile(
+        status="ok",
+        started=started,
+        begin=begin,
+        end=end,
+        steps=len(steps) - dropped,
+        dropped=dropped,
+        compute=length(common(busy, window)),
+        input=length(common(inputs, window)),
+        communication=length(common(spans, window)),
+        exposed=length(common(alone, window)),
+        computing=coarse(common(busy, window), _MOST_SPANS),
+        communicating=coarse(common(alone, window), _MOST_SPANS),
+        spent=_told(_spent(places, [(b, e, 0) for b, e in rest]).get(0, Counter())),
+        collectives=_collectives(told[:_MOST], alone, labelled + places, begin),
+        left_out=in_window - min(len(told), _MOST),
+        memory=trace.memory,
+    )
+
+
+def _numbered(
+    communication: Iterable[Communication], entries: Sequence[TorchEntry]
+) -> list[tuple[Communication, str, int]]:
+    """Return the collectives with group and number: the recorder knows the last ones of gloo."""
+    collectives = [c for c in communication if not c.is_message]
+    last = collectives[-len(entries) :] if entries else []
+    if entries and [c.name for c in last] == [entry.profiling_name for entry in entries]:
+        return [
+            (c, entry.process_group[0], entry.collective_seq_id)
+            for c, entry in zip(last, entries, strict=True)
+        ]
+    counts: Counter[str] = Counter()
+    numbered = []
+    for collective in collectives:
+        counts[collective.group] += 1
+        numbered.append((collective, collective.group, counts[collective.group]))
+    return numbered
+
+
+def _collectives(
+    told: list[tuple[Communication, str, int]],
+    alone: list[Interval],
+    labelled: _Labelled,
+    begin: float,
+) -> list[CollectiveTime]:
+    exposed, counted = {}, 0.0
+    for c, *_ in sorted(told, key=lambda one: one[0].end):
+        # Of collectives at the same time, the first one that ends is what is waited for.
+        exposed[id(c)] = length(within(alone, max(c.begin, counted), c.end))
+        counted = max(counted, c.end)
+    segments, last = [], begin
+    for place, (c, *_) in enumerate(told):
+        segments.append((last, c.begin, place))
+        last = max(last, c.end)
+    spent = _spent(labelled, [segment for segment in segments if segment[0] < segment[1]])
+    return [
+        CollectiveTime(
+            group=group,
+            number=number,
+            op=c.op,
+            begin=c.begin,
+            end=c.end,
+            exposed=exposed[id(c)],
+            before=_told(spent.get(place, Counter())),
+        )
+        for place, (c, group, number) in enumerate(told)
+    ]
+
+
+def _spent(
+    labelled: _Labelled, segments: list[tuple[float, float, int]]
+) -> dict[int, Counter[_Label]]:
+    """Return for how long each thing was done in segments of time, which do not overlap."""
+    found: dict[int, Counter[_Label]] = {}
+    begins = [begin for begin, _, _ in segments]
+    for begin, end, label in labelled:
+        place = max(0, bisect_right(begins, begin) - 1)
+        while place < len(segments) and segments[place][0] < end:
+            b, e, key = segments[place]
+            if (seconds := min(e, end) - max(b, begin)) > 0:
+                found.setdefault(key, Counter())[label] += seconds  # type: ignore[assignment]
+            place += 1
+    return found
+
+
+def _told(spent: Counter[_Label]) -> list[Spent]:
+    """Return what took longest, of each kind."""
+    told: list[Spent] = []
+    kinds: Counter[SpentOn] = Counter()
+    for (on, name), seconds in spent.most_common():
+        if seconds >= _SHORT and kinds[on] < _TOLD:
+            kinds[on] += 1
+            told.append(Spent(on, name, seconds))
+    return told

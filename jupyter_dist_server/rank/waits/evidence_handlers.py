@@ -1,0 +1,136 @@
+"""What this rank does, and which collectives it has begun: told when its pool does not go on."""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from itertools import islice
+from types import CodeType, FrameType
+from typing import Any, TypeVar
+
+from ...common.flight_recorder import collectives_of, place_at
+from ...common.protocol.ranks.evidence import (
+    EvidenceReply,
+    EvidenceRequest,
+    Frame,
+    Group,
+    Message,
+)
+from ...common.protocol.ranks.rank_messages import Activity
+from .. import clock
+from ..group.process_group import ProcessGroup
+from ..request_handlers import Asked, hears
+from ..torch_internals import WAITING_MODULES, groups_by_name
+from .flight_recorder import recorded
+from .stacks import of_the_cell
+
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+
+_DEEPEST = 60
+"""Frames that are told, the innermost."""
+_UNNAMED = ("undefined", "default_pg", "")
+_PEERS = {"send": ("dst", "group_dst"), "recv": ("src", "group_src")}
+"""torch's functions that wait for one other rank, and which arguments name it."""
+
+
+class EvidenceHandlers:
+    """What `RankKernel` answers about the collectives that it waits in."""
+
+    _state: Activity
+    _cell: int | None
+    _ended: str
+    """The error that ended the last cell."""
+    group: ProcessGroup
+
+    @hears(EvidenceRequest)
+    def dist_evidence_request(self, asked: Asked[EvidenceRequest]) -> None:
+        """Answer on the control thread, whatever the main thread does."""
+        busy = self._state == "busy"
+        stack = _stack() if busy else []
+        dump = _try("The flight recorder", lambda: recorded(idle=not busy), None)
+        groups: dict[str, tuple[list[int], str]] = _try("The process groups", groups_by_name, {})
+        asked.reply(
+            EvidenceReply(
+                state=self._state,
+                cell=self._cell,
+                ended=self._ended,
+                stack=[_tell(frame, line) for frame, line in stack[:_DEEPEST]],
+                message=_try("A message", lambda: _message(stack), None),
+                groups={
+                    name: Group(ranks, "" if description in _UNNAMED else description)
+                    for name, (ranks, description) in groups.items()
+                },
+                collectives=clock.shared_collectives(
+                    collectives_of(dump, self.group.since) if dump else []
+                ),
+                group_since=clock.shared(self.group.since),
+            )
+        )
+
+
+def _try(what: str, read: Callable[[], T], otherwise: T) -> T:
+    """Read a part of the evidence: if that fails, the others are told without it."""
+    try:
+        return read()
+    except Exception:  # of torch's internals
+        _LOG.exception("%s cannot be read.", what)
+        return otherwise
+
+
+def _stack() -> list[tuple[FrameType, int]]:
+    """Return the frames of the main thread that belong to its cell, the innermost first."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    places = []
+    while frame is not None:
+        places.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return of_the_cell(places)
+
+
+def _tell(frame: FrameType, line: int) -> Frame:
+    code = frame.f_code
+    return Frame(
+        module=str(frame.f_globals.get("__name__")),
+        function=code.co_name,
+        place=place_at(code.co_filename, line),
+        call=called_at(code, frame.f_lasti),
+    )
+
+
+def called_at(code: CodeType, at: int) -> str | None:
+    """Return what is called at an instruction, as the code has it; Python says where since 3.11."""
+    if not hasattr(code, "co_positions"):
+        return None
+    if at < 0 or not dis.opname[code.co_code[at]].startswith("CALL"):
+        return None
+    first, last, begin, end = next(islice(code.co_positions(), at // 2, None))
+    if first is None or first != last:
+        return None
+    line = linecache.getline(code.co_filename, first).encode()
+    called = line[begin:end].decode(errors="replace")
+    return called.partition("(")[0].strip() or None
+
+
+def _message(stack: list[tuple[FrameType, int]]) -> Message | None:
+    """Return the message that the main thread waits for; gloo's recorder leaves them out."""
+    for frame, _ in stack:
+        names = _PEERS.get(frame.f_code.co_name)
+        if names and frame.f_globals.get("__name__") in WAITING_MODULES:
+            return Message(frame.f_code.co_name, _peer(frame, *names))
+    return None
+
+
+def _peer(frame: FrameType, in_pool: str, in_group: str) -> int | None:
+    import torch.distributed as dist
+
+    values: dict[str, Any] = frame.f_locals
+    group, peer = values.get("group"), values.get(in_pool)
+    if peer is None and values.get(in_group) is not None:
+        chosen: Any = group or dist.group.WORLD
+        peer = dist.get_global_rank(chosen, values[in_group])
+    return peer

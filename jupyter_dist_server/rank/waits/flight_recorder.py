@@ -1,0 +1,93 @@
+"""torch's flight recorder in this rank: switched on, served to other processes, and read.
+
+It is served by a thread in C++, on a Unix socket in the pool's private folder: so it answers also
+while Python's main thread holds the GIL. Python's stack can be had then by a signal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...common.flight_recorder import SIZE, TorchDump, TorchEntry, is_undone, read_unpickled
+from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
+from ..torch_internals import dump_recorded, serve_recorded
+
+_SERVED: list[Any] = []
+"""What serves it, for as long as the process lives."""
+_LEARNS_LINES, _KNOWS_LINES = threading.Event(), threading.Event()
+"""Whether torch has begun, and is ready, to tell in which lines collectives were begun."""
+
+
+def switch_on() -> None:
+    """Have torch record collectives, unless the user says how many; before there is a group."""
+    os.environ.setdefault("TORCH_FR_BUFFER_SIZE", str(SIZE))
+
+
+def serve(folder: Path, rank: int) -> None:
+    """Serve the recorder, and write Python's stack at a signal."""
+    socket = recorder_socket(folder, rank)
+    socket.unlink(missing_ok=True)  # of the rank that this one replaces
+    try:
+        with quiet_stderr():
+            _SERVED.append(serve_recorded(str(socket)))
+    except RuntimeError:
+        socket.touch()  # torch does not say what is wrong with the folder, but this does
+        raise
+    if sys.platform == "linux":
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+        file = os.open(stack_file(folder, rank), flags, 0o600)
+        faulthandler.register(STACK_SIGNAL, file, all_threads=False)
+
+
+def recorded(idle: bool) -> TorchDump | None:
+    """Return what the recorder knows; `None` if torch has none.
+
+    torch takes seconds to tell lines of code for the first time, and no C++ exception can be
+    raised meanwhile: Stop would not end a collective. So a thread begins with that only while no
+    cell runs. The line of a cell that waits is known from its stack.
+    """
+    found = _read(lines=_KNOWS_LINES.is_set())
+    if found is None or _KNOWS_LINES.is_set() or not any(is_undone(e) for e in found.entries):
+        return found
+    if idle and not _LEARNS_LINES.is_set():
+        _LEARNS_LINES.set()
+        threading.Thread(target=_learn_lines, name="dist lines", daemon=True).start()
+    return found
+
+
+def recorded_since(moment: float) -> list[TorchEntry]:
+    """Return the collectives that were begun since then, in seconds since 1970, in that order."""
+    found = _read(lines=False)
+    entries = found.entries if found else []
+    return [e for e in entries if e.time_created_ns >= moment * 1e9 and not e.is_p2p]
+
+
+def _learn_lines() -> None:
+    _read(lines=True)
+    _KNOWS_LINES.set()
+
+
+def _read(lines: bool) -> TorchDump | None:
+    dumps = [read_unpickled(pickle.loads(dump)) for dump in dump_recorded(lines)]
+    return TorchDump([entry for dump in dumps for entry in dump.entries]) if dumps else None
+
+
+@contextlib.contextmanager
+def quiet_stderr() -> Iterator[None]:
+    """Drop what C++ writes to stderr: that it listens, or profiles, is no news to users."""
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)

@@ -1,0 +1,289 @@
+"""The GPU messages of the stream, each encoded once for all clients."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import psutil
+
+from ...common.background_tasks import Tasks
+from ...common.errors import DistError
+from ...gpus.inventory import Gpu, Inventory
+from ...gpus.readers.read_gpu_state import read_gpu_state
+from ...gpus.telemetry import Telemetry
+from ...gpus.updates import Update
+from ...jobs.leases.lease import GpuLease, holders
+from ...placement.new_pool_record import allowed
+from ...placement.requests.request import PoolRequest
+from ...pools.pool_manager import PoolManager
+from ...pools.reports.rank_usage import RankUsage
+from .history_json import history_pieces
+from .history_query import Question
+from .keep_alive import KeepAlive
+from .last_state import LastState
+from .process_owners import OwnedProcess, with_owners
+from .sample_frames import LINKS, SampleFrames, encode
+
+_LOG = logging.getLogger(__name__)
+
+CHARTED = ("utilization", "memory_used", "power", "temperature", "sm_active")
+"""Metrics whose past is sent to whoever begins to look; ``/gpus/history`` has them all."""
+CHART_POINTS = 300
+"""How many points of it, at most."""
+
+LEASES_EVERY = 2.0
+"""Seconds between two looks at who holds leases, as files tell nobody of their locks."""
+
+Kernels = Callable[[], Awaitable[dict[int, dict[str, str]]]]
+
+
+class GpuFeed:
+    """Follows GPUs, their processes and leases, and what ranks use, while somebody looks.
+
+    Parameters
+    ----------
+    telemetry, usage, manager
+        Where it comes from.
+    kernels : callable
+        Returns this server's kernels by pid: ``{pid: {"kernel_id", "name"}}``.
+    """
+
+    def __init__(
+        self, telemetry: Telemetry, usage: RankUsage, manager: PoolManager, kernels: Kernels
+    ) -> None:
+        self.telemetry = telemetry
+        self.keep_alive = KeepAlive(telemetry)
+        self.usage = usage
+        self.samples = SampleFrames()
+        self.frames: dict[str, tuple[int, bytes]] = {}
+        """By kind (``gpus``, ``processes``, ``usage``): a version that grows, and the message."""
+        self._manager = manager
+        self._kernels = kernels
+        self._user = psutil.Process().username()
+        self._listeners: list[Callable[[], None]] = []
+        self._leases: dict[str, GpuLease] = {}
+        self._lease_trouble: str | None = None
+        self._order: tuple[str, ...] = ()
+        self._histories: dict[bool, tuple[int, asyncio.Task[bytes]]] = {}
+        self._tasks = Tasks()
+        self.state = LastState(telemetry, self._tasks)
+        self._recheck = asyncio.Event()
+        self._stop: list[Callable[[], None]] = []
+        self._followers: list[asyncio.Task[None]] = []
+
+    def listen(self, news: Callable[[], None]) -> Callable[[], None]:
+        """Follow everything, and call back at all news, until what is returned is called."""
+        self._listeners.append(news)
+        if len(self._listeners) == 1:
+            self._begin()
+
+        def stop() -> None:
+            if news in self._listeners:
+                self._listeners.remove(news)
+                if not self._listeners:
+                    self._end()
+
+        return stop
+
+    async def inventory(self) -> Inventory:
+        """Return the GPUs that pools may use, as the sampler knows them or looked up now."""
+        known = self.telemetry.inventory if self.telemetry.latest else None
+        return allowed(PoolRequest(), known or (await read_gpu_state()).inventory)
+
+    async def overview(self) -> dict[str, Any]:
+        """Return the body of ``GET /gpus``; there are no samples and processes if nobody looks."""
+        found = await self.inventory()
+        telemetry = self.telemetry
+        leases, trouble = await _who_leases(found)
+        return found.to_json() | {
+            "samples": telemetry.latest,
+            "nodes": self._nodes(),
+            "errors": telemetry.errors,
+            "processes": msgspec.to_builtins(await self.processes()),
+            "leases": msgspec.to_builtins(leases | self.leased_elsewhere()),
+            "stale_since": telemetry.stale_since,
+            "trouble": telemetry.trouble or trouble,
+        }
+
+    async def history(self, links: bool) -> bytes:
+        """Return the message with the past; it is made once for all who ask in the same tick."""
+        tick, made = self._histories.get(links, (-1, None))
+        if made is None or tick != self.samples.tick:
+            made = self._tasks.add(self._encode_history(links))
+            self._histories[links] = self.samples.tick, made
+        return await asyncio.shield(made)
+
+    async def _encode_history(self, links: bool) -> bytes:
+        kept = self.telemetry.history
+        step = max(kept.step, kept.keep / CHART_POINTS)
+        metrics = [*CHARTED, *(LINKS if links else ())]
+        question = Question(None, math.inf, list(self._order), metrics)
+        pieces = history_pieces(kept, question, step, encode)
+        inside = "".join([piece async for piece in pieces])
+        return f'{{"type":"history",{inside}}}'.encode()
+
+    async def processes(self) -> dict[str, list[OwnedProcess]]:
+        """Return the processes on each GPU, and who they are."""
+        pools = [pool.record for pool in self._manager.live()]
+        rows = self.telemetry.processes
+        kernels = await self._kernels() if any(rows.values()) else {}
+        elsewhere = {gpu.uuid for gpu in self._gpus_elsewhere()}
+        return with_owners(rows, pools, self.usage.latest, kernels, self._user, elsewhere)
+
+    def _gpus_elsewhere(self) -> list[Gpu]:
+        """Return the GPUs of other machines that our pools run on."""
+        return [gpu for found in self.telemetry.nodes.values() for gpu in found.gpus]
+
+    def _nodes(self) -> dict[str, dict[str, Any]]:
+        """Return the GPUs of other machines, by node."""
+        return {node: found.to_json() for node, found in self.telemetry.nodes.items()}
+
+    def leased_elsewhere(self) -> dict[str, GpuLease]:
+        """Return who has which GPUs of other machines, as far as our own pools tell."""
+        return {
+            rank.gpu.uuid: GpuLease(
+                user=self._user,
+                pool=pool.record.id,
+                notebook=pool.record.name,
+                since=pool.record.started,
+                host=rank.node,
+                shared=False,
+                others=[],
+            )
+            for pool in self._manager.live()
+            for rank in pool.record.ranks
+            if rank.gpu and rank.node in self.telemetry.nodes
+        }
+
+    async def close(self) -> None:
+        """Follow nothing any more."""
+        if self._listeners:
+            self._listeners.clear()
+            self._end()
+        self.keep_alive.end()
+        await self._tasks.cancel()
+
+    def _begin(self) -> None:
+        # What was known when the last client went may be old.
+        self.frames.clear()
+        self.samples = SampleFrames()
+        self._histories.clear()
+        self._stop = [
+            self.telemetry.listen(self._on_update),
+            self.usage.listen(self._on_usage),
+            self.usage.want(),
+        ]
+        self._show_gpus()
+        if latest := self.telemetry.latest:  # others are interested, too
+            metrics = {metric for of_gpu in latest.values() for metric in of_gpu}
+            self._take(self.telemetry.stale_since or time.time(), metrics)
+        self._on_usage()
+        self._followers = [
+            self._tasks.add(self._follow_leases()),
+            self._tasks.add(self._follow_processes()),
+        ]
+
+    def _end(self) -> None:
+        for stop in self._stop:
+            stop()
+        for task in self._followers:
+            task.cancel()
+
+    def _tell(self, kind: str, content: dict[str, Any]) -> None:
+        frame = msgspec.json.encode({"type": kind} | content)
+        version, last = self.frames.get(kind, (0, b""))
+        if frame != last:
+            self.frames[kind] = version + 1, frame
+            self._call()
+
+    def _call(self) -> None:
+        for news in list(self._listeners):
+            news()
+
+    def _show_gpus(self) -> None:
+        telemetry = self.telemetry
+        if telemetry.inventory:
+            found = allowed(PoolRequest(), telemetry.inventory)
+        elif telemetry.trouble:
+            found = Inventory(reason=telemetry.trouble)
+        else:
+            return  # the sampler has just begun to look
+        order = tuple(gpu.uuid for gpu in (*found.gpus, *self._gpus_elsewhere()))
+        if order != self._order:
+            self._order = order
+            self.samples.forget()
+        self._tell(
+            "gpus",
+            {
+                "inventory": found.to_json(),
+                "nodes": self._nodes(),
+                "stale_since": telemetry.stale_since,
+                "trouble": telemetry.trouble or self._lease_trouble,
+                "errors": telemetry.errors,
+                "leases": self._leases | self.leased_elsewhere(),
+            },
+        )
+
+    def _on_update(self, update: Update) -> None:
+        if update.kind == "sample":
+            self._take(update.time, update.values)
+            self._call()
+        elif update.kind == "processes":
+            self._recheck.set()
+        else:
+            self._show_gpus()
+            if update.kind == "inventory":
+                self._tasks.add(self._look_at_leases())
+
+    def _take(self, moment: float, metrics: Iterable[str]) -> None:
+        latest = self.telemetry.latest
+        rows = {
+            metric: [latest.get(uuid, {}).get(metric) for uuid in self._order] for metric in metrics
+        }
+        self.samples.take(moment, rows)
+
+    def _on_usage(self) -> None:
+        self._tell("usage", {"pools": self.usage.latest, "verdicts": self.usage.verdicts})
+        self._recheck.set()
+
+    async def _follow_leases(self) -> None:
+        while True:
+            with _logged():
+                await self._look_at_leases()
+            await asyncio.sleep(LEASES_EVERY)
+
+    async def _look_at_leases(self) -> None:
+        if found := self.telemetry.inventory:
+            self._leases, self._lease_trouble = await _who_leases(found)
+            self._show_gpus()
+
+    async def _follow_processes(self) -> None:
+        while True:
+            await self._recheck.wait()
+            self._recheck.clear()
+            with _logged():
+                self._tell("processes", {"gpus": await self.processes()})
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    """Log an error and go on: the next look may succeed, and others go on looking."""
+    try:
+        yield
+    except Exception:
+        _LOG.exception("Updating the GPUs of the stream failed")
+
+
+async def _who_leases(found: Inventory) -> tuple[dict[str, GpuLease], str | None]:
+    """Return who leases GPUs, and what is wrong if that cannot be told."""
+    try:
+        return await asyncio.to_thread(holders, found), None
+    except DistError as error:
+        return {}, error.message

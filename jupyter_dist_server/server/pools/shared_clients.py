@@ -1,0 +1,99 @@
+"""The clients with which REST runs code on ranks: one for each pool, shared by all requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from ...client.send_cells import PoolClient
+from ...common.background_tasks import Tasks
+from ...common.errors import DistError
+from ...common.protocol.pool_record import PoolState
+from ...pools.pool import Pool
+
+
+class _Shared:
+    """A client of the ranks that a pool had when it was made, and who uses it."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.generation = pool.record.generation
+        self.client = PoolClient(Path(pool.record.folder))
+        self.connected = asyncio.create_task(self.client.connect())
+        # Its callers may all have left by then; a next one connects anew.
+        self.connected.add_done_callback(lambda task: task.cancelled() or task.exception())
+        self.users = 0
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it is of use to a new caller."""
+        failed = self.connected.done() and (
+            self.connected.cancelled() or self.connected.exception() is not None
+        )
+        old = self.generation != self.pool.record.generation
+        return not (failed or old or self.client.link.closed.is_set())
+
+    async def close(self) -> None:
+        self.connected.cancel()
+        await self.client.close()
+
+
+class Clients:
+    """One client for each pool; a silent pool keeps only its own callers waiting."""
+
+    def __init__(self) -> None:
+        self._current: dict[str, _Shared] = {}
+        self._retired: set[_Shared] = set()
+        """Whose ranks were replaced, in part perhaps: they end when their last execution does."""
+        self._tasks = Tasks()
+
+    @asynccontextmanager
+    async def use(self, pool: Pool) -> AsyncIterator[PoolClient]:
+        """Lend a connected client.
+
+        Raises
+        ------
+        DistError
+            If the pool is not running, or does not answer.
+        """
+        state = pool.record.state
+        if state is not PoolState.RUNNING:
+            raise DistError(
+                "pool_not_running", f"The pool cannot run code: its state is {state.value}."
+            )
+        self._retire_old(pool)
+        shared = self._current.get(pool.record.id)
+        if shared is None:
+            try:
+                shared = self._current[pool.record.id] = _Shared(pool)
+            except FileNotFoundError:  # its folder is gone
+                raise DistError("pool_not_running", "The pool has just ended.") from None
+        shared.users += 1
+        try:
+            await asyncio.shield(shared.connected)
+            yield shared.client
+        finally:
+            shared.users -= 1
+            self._close_unused()
+
+    def _retire_old(self, pool: Pool) -> None:
+        for pool_id, shared in list(self._current.items()):
+            adopted_anew = pool_id == pool.record.id and shared.pool is not pool
+            if adopted_anew or not shared.is_current:
+                self._retired.add(self._current.pop(pool_id))
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        for shared in [one for one in self._retired if not one.users]:
+            self._retired.discard(shared)
+            self._tasks.add(shared.close())
+
+    async def close(self) -> None:
+        """Disconnect from every pool; what still runs is left alone."""
+        everything = [*self._current.values(), *self._retired]
+        self._current.clear()
+        self._retired.clear()
+        await asyncio.gather(*(shared.close() for shared in everything))
+        await self._tasks.cancel()

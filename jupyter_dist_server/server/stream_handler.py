@@ -1,0 +1,117 @@
+"""``WS /jupyter-dist/stream``: pool states, cells, GPU samples and jobs, pushed to every panel."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+from jupyter_server.base.websocket import WebSocketMixin
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from ..common.errors import DistError
+from ..pools.pool import Pool
+from .base_handlers import KernelAuthMixin
+from .jobs.job_handler import JobHandlerBase
+from .jobs.job_messages import JobNews
+from .stream_client import Viewer, read_watch
+
+FRAME_INTERVAL = 0.03
+"""Seconds between two states of one pool, at least."""
+
+
+class StreamHandler(WebSocketMixin, WebSocketHandler, KernelAuthMixin):
+    """One panel. A client that reads slowly gets fewer, newer states, and costs no more memory."""
+
+    _track_activity = False
+    max_message_size = 1 << 16  # whoever says more than it looks at is disconnected
+
+    async def get(self, *arguments: Any, **options: Any) -> None:
+        """Authorise, then upgrade to a WebSocket."""
+        await self.require("read")
+        self._sees_jobs = await self.may("read", JobHandlerBase.auth_resource)
+        await super().get(*arguments, **options)
+
+    def open(self, *arguments: str, **options: str) -> None:
+        """Send all pools, then each change."""
+        super().open(*arguments, **options)
+        self.set_nodelay(True)
+        self._changed: dict[str, bool] = {}
+        self._mistake: DistError | None = None
+        self._news = asyncio.Event()
+        settings = self.settings
+        feed, cells = settings["jupyter_dist_gpus"], settings["jupyter_dist_cells"]
+        self._viewer = Viewer(feed, cells, self._news.set)
+        self._jobs: JobNews | None = None
+        self._stop_listening = self.manager.listen(self._on_change, self._on_removal)
+        self._sender = asyncio.create_task(self._send())
+
+    def on_message(self, message: str | bytes) -> None:
+        """Take in what the client looks at."""
+        try:
+            watch = read_watch(message)
+            self._follow_jobs("jobs" in watch)
+            self._viewer.look_at(watch - {"jobs"})
+        except DistError as error:
+            self._mistake = error
+            self._news.set()
+
+    def _follow_jobs(self, on: bool) -> None:
+        if on and not self._sees_jobs:
+            raise DistError("http_403", "You are not authorized to read jupyter_dist_jobs.")
+        if self._jobs and not on:
+            self._jobs.close()
+            self._jobs = None
+        elif on and not self._jobs:
+            self._jobs = JobNews(self.settings["jupyter_dist_jobs"], self._news.set)
+            self._news.set()
+
+    def on_close(self) -> None:
+        """Stop listening."""
+        if hasattr(self, "_sender"):
+            self._stop_listening()
+            self._viewer.close()
+            self._follow_jobs(False)
+            self._sender.cancel()
+        super().on_close()
+
+    def _on_change(self, pool: Pool) -> None:
+        self._changed[pool.record.id] = True
+        self._news.set()
+
+    def _on_removal(self, pool_id: str) -> None:
+        self._changed[pool_id] = False
+        self._news.set()
+
+    async def _send(self) -> None:
+        try:
+            pools = [pool.record.to_json() for pool in self.manager.pools.values()]
+            # Browsers' clocks are not ours, and all of our times are by ours.
+            first = {"type": "pools", "pools": pools, "time": time.time()}
+            await self.write_message(json.dumps(first))
+            while True:
+                await self._news.wait()
+                await asyncio.sleep(FRAME_INTERVAL)  # ranks go busy one by one: one frame for all
+                self._news.clear()
+                changed, self._changed = self._changed, {}
+                mistake, self._mistake = self._mistake, None
+                # Awaiting each write makes a slow client fall behind here, not in a buffer.
+                for pool_id in changed:
+                    await self.write_message(json.dumps(self._frame(pool_id)))
+                if mistake:
+                    await self.write_message(json.dumps({"type": "error"} | mistake.to_json()))
+                for frame in await self._viewer.take():
+                    await self.write_message(frame)
+                for frame in await self._jobs.take() if self._jobs else ():
+                    await self.write_message(frame)
+        except WebSocketClosedError:
+            self.on_close()
+        except Exception:
+            self.log.exception("The stream failed")
+            self.close(1011, "The stream failed. See the server's log.")  # not open and mute
+
+    def _frame(self, pool_id: str) -> dict[str, Any]:
+        if pool := self.manager.pools.get(pool_id):
+            return {"type": "pool", "pool": pool.record.to_json()}
+        return {"type": "pool_removed", "id": pool_id}

@@ -1,0 +1,43 @@
+"""Asks the ranks, again if their reports contradict each other, and explains why they wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+
+from ..common.protocol.ranks.evidence import Evidence
+from .explain_hang import explain_hang
+from .verdict import Verdict
+
+_LOOKS = 3
+_PAUSE = 0.1
+"""Seconds between two looks."""
+
+
+async def explain(
+    look: Callable[[], Awaitable[Evidence]],
+    older_than: float | None = None,
+    seen_since: Mapping[int, float] = MappingProxyType({}),
+) -> tuple[Verdict | None, Evidence]:
+    """Return why ranks wait, and the evidence for it.
+
+    A contradiction is told if a second look finds the same one: ranks that went on between the
+    first answer and the last seem to contradict each other, too.
+
+    Parameters
+    ----------
+    look : callable
+        Asks the ranks.
+    older_than, seen_since
+        See `explain_hang`.
+    """
+    before = ""
+    for _ in range(_LOOKS):
+        evidence = await look()
+        verdict = explain_hang(evidence, older_than, seen_since)
+        if verdict is None or verdict.kind != "contradiction" or verdict.sentence == before:
+            return verdict, evidence
+        before = verdict.sentence
+        await asyncio.sleep(_PAUSE)
+    return None, evidence

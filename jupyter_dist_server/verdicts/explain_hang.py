@@ -1,0 +1,226 @@
+"""Why ranks wait for each other: from what each of them tells to one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from ..common.protocol.ranks.evidence import CodePlace, Evidence
+from .contradiction import contradiction, disagreement
+from .match_waits import Wait, find_waits
+from .verdict import INTERRUPT, STOP, Kind, Remedy, Verdict, name, restart
+from .what_ranks_do import may_come, waits_in, what_it_does, where_it_is
+
+_SAVE = (
+    "Before you stop the cell, write the evidence to a file for a bug report, in another notebook "
+    "that is attached to the pool: %dist_why --save why.json"
+)
+_MOST = 4
+"""Parts of which a sentence tells one by one."""
+_MEMBERS = "Call new_group with the same ranks on all ranks. " + STOP
+_ORDER = "Call them in the same order on all ranks. " + STOP
+
+
+def explain_hang(
+    evidence: Evidence,
+    older_than: float | None = None,
+    seen_since: Mapping[int, float] = MappingProxyType({}),
+) -> Verdict | None:
+    """Return why ranks wait, or `None` if none waits for another.
+
+    Parameters
+    ----------
+    evidence : dict
+        What is known of every rank of a pool.
+    older_than : float or None
+        Seconds since 1970: waits that began later are left out; `None` leaves out none.
+    seen_since : mapping
+        By rank, since when it was seen at its place: some waits are not recorded.
+    """
+    waits = []
+    for wait in find_waits(evidence):
+        if wait.begun is None and all(rank in seen_since for rank in wait.joined):
+            wait = replace(wait, begun=min(seen_since[rank] for rank in wait.joined))
+        if older_than is None or (wait.begun is not None and wait.begun <= older_than):
+            waits.append(wait)
+    if not waits:
+        return _without_wait(evidence)
+    for wait in waits:
+        if wait.others:
+            return _mismatch(wait)
+    for wait in waits:
+        said, ranks = disagreement(wait.group, evidence) if wait.group else ("", [])
+        if said:
+            sentence = f"The ranks disagree on who is in group {said}."
+            return _verdict("mismatch", sentence, ranks, True, wait, [INTERRUPT], _MEMBERS)
+    for wait in waits:
+        if wait.group and (said := contradiction(wait.group, evidence)):
+            sentence = f"No verdict: {said}."
+            return _verdict("contradiction", sentence, [], False, wait, [INTERRUPT], _SAVE)
+    incomplete = [wait for wait in waits if wait.absent]
+    if not incomplete:
+        return _slow(waits[0], evidence)
+    blocked = {
+        rank for wait in incomplete for rank in wait.joined if waits_in(evidence[rank]) is not None
+    }
+    for wait in incomplete:
+        if causes := [rank for rank in wait.absent if rank not in blocked]:
+            return _absent(wait, causes, evidence)
+    return _circle(incomplete)
+
+
+# -- what is wrong ----------------------------------------------------------------------------
+
+
+def _absent(wait: Wait, causes: list[int], evidence: Evidence) -> Verdict:
+    clauses: dict[tuple[str, str], list[int]] = {}
+    cells = {evidence[rank].cell for rank in wait.joined}
+    for rank in causes:
+        found = evidence[rank]
+        ran = found.cell in cells
+        key = what_it_does(found, True, ran), what_it_does(found, False, ran)
+        clauses.setdefault(key, []).append(rank)
+    stuck = [rank for rank in causes if not may_come(evidence[rank])]
+    parts = [_begin(wait, evidence)]
+    told = list(clauses.items())
+    told.sort(key=lambda clause: clause[1][0] not in stuck)
+    for (one, many), ranks in told[:_MOST]:
+        parts.append(
+            f"{name(ranks)} {_verb(wait, ranks, stuck)}: {one if len(ranks) == 1 else many}."
+        )
+    if others := sorted(rank for _, ranks in told[_MOST:] for rank in ranks):
+        parts.append(f"{name(others)} {_verb(wait, others, stuck)} either.")
+    away = [rank for rank in causes if evidence[rank].condition != "answers"]
+    kind: Kind = "never_joined" if stuck else "not_joined_yet"
+    return _verdict(
+        "message" if wait.is_message else kind,
+        " ".join(parts),
+        causes,
+        bool(stuck),
+        wait,
+        [INTERRUPT, restart(away)] if away else [INTERRUPT],
+    )
+
+
+def _verb(wait: Wait, ranks: list[int], stuck: list[int]) -> str:
+    one = len(ranks) == 1
+    if wait.is_message:
+        return f"{'is' if one else 'are'} not {'sending' if 'recv' in wait.op else 'receiving'}"
+    if all(rank in stuck for rank in ranks):
+        return "never began it"
+    return f"{'has' if one else 'have'} not begun it"
+
+
+def _mismatch(wait: Wait) -> Verdict:
+    number = wait.op.partition(" ")[2]
+    places = wait.joined if wait.begun_there else {}
+    said = [
+        f"{name(ranks, capital=False)} began {what}{_at(_places(places, ranks))}"
+        for what, ranks in list(wait.others.items())[:_MOST]
+    ]
+    if others := [rank for ranks in list(wait.others.values())[_MOST:] for rank in ranks]:
+        said.append(f"{name(sorted(others), capital=False)} began something else")
+    sentence = f"The ranks disagree on collective {number}: {_and(said)}."
+    least = min(wait.others.values(), key=len)
+    return _verdict("mismatch", sentence, least, True, wait, [INTERRUPT])
+
+
+def _circle(waits: list[Wait]) -> Verdict:
+    said = []
+    waits = sorted(waits, key=lambda wait: min(wait.joined))
+    for wait in waits[:_MOST]:
+        ranks = list(wait.joined)
+        verb = "waits" if len(ranks) == 1 else "wait"
+        whom = "" if wait.is_message else f" for {name(wait.absent, capital=False)}"
+        at = _at(wait.joined.values())
+        said.append(f"{name(ranks, capital=False)} {verb} in {wait.op}{wait.about}{whom}{at}")
+    if others := sorted({rank for wait in waits[_MOST:] for rank in wait.joined}):
+        said.append(f"{name(others, capital=False)} {'waits' if len(others) == 1 else 'wait'}, too")
+    sentence = f"The ranks wait for each other: {_and(said)}."
+    ranks = sorted({rank for wait in waits for rank in wait.joined})
+    return _verdict("order", sentence, ranks, True, waits[0], [INTERRUPT], _ORDER)
+
+
+def _slow(wait: Wait, evidence: Evidence) -> Verdict:
+    sentence = f"{_begin(wait, evidence)} All of its ranks have begun it: it is slow, not stuck."
+    return _verdict("slow", sentence, [], False, wait, [], "")
+
+
+def _without_wait(evidence: Evidence) -> Verdict | None:
+    """Return what is to be said of ranks that do not answer, if nobody waits for them."""
+    for condition in ("stopped", "holds_gil"):
+        ranks = [rank for rank, found in evidence.items() if found.condition == condition]
+        if ranks:
+            what = what_it_does(evidence[ranks[0]], len(ranks) == 1)
+            if len(ranks) > 1 and len({where_it_is(evidence[r].stack) for r in ranks}) > 1:
+                what = what.partition(",")[0]
+            sentence = f"{name(ranks)} {'does' if len(ranks) == 1 else 'do'} not respond: {what}."
+            kind: Kind = "stopped" if condition == "stopped" else "holds_gil"
+            return Verdict(kind, sentence, ranks, condition == "stopped", [restart(ranks)])
+    return None
+
+
+# -- words ------------------------------------------------------------------------------------
+
+
+def _begin(wait: Wait, evidence: Evidence) -> str:
+    """Return the sentence on those who wait."""
+    ranks = list(wait.joined)
+    one = len(ranks) == 1
+    by = _by(wait)
+    if all(waits_in(evidence[rank]) for rank in ranks):
+        verb = "waits in" if one else "wait in"
+        by = by and (f", begun{by}" if wait.begun_there else by)
+    else:
+        verb = "has begun" if one else "have begun"
+    return f"{name(ranks)} {verb} {wait.op}{wait.about}{by}."
+
+
+def _by(wait: Wait) -> str:
+    known = list(dict.fromkeys(place for place in wait.joined.values() if place))
+    if len(known) == 1 and known[0].source:
+        source, line = known[0].source, _line(known[0])
+        return f" by `{source}` at {line}" if wait.begun_there else f" at `{source}`, {line}"
+    return _at(known)
+
+
+def _at(places: Iterable[CodePlace | None]) -> str:
+    known = list(dict.fromkeys(_line(place) for place in places if place))
+    return f" at {_and(known)}" if known else ""
+
+
+def _places(places: dict[int, CodePlace | None], ranks: list[int]) -> list[CodePlace | None]:
+    return [places.get(rank) for rank in ranks]
+
+
+def _line(place: CodePlace) -> str:
+    return f"{place.file} line {place.line}"
+
+
+def _and(parts: list[str]) -> str:
+    return ", ".join(parts[:-1]) + f" and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+
+
+def _verdict(
+    kind: Kind,
+    sentence: str,
+    ranks: list[int],
+    stuck: bool,
+    wait: Wait,
+    remedies: list[Remedy],
+    hint: str = STOP,
+) -> Verdict:
+    place = next((place for place in wait.joined.values() if place), None)
+    return Verdict(
+        kind,
+        sentence,
+        ranks,
+        stuck,
+        remedies,
+        hint,
+        wait.op,
+        place.file if place else None,
+        place.line if place else None,
+        wait.begun,
+    )

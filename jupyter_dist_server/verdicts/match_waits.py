@@ -1,0 +1,206 @@
+"""Which collectives and messages ranks wait in, and for whom: matched across the ranks of a pool.
+
+torch's own matcher fails on gloo's records, whose entries stay ``scheduled``. A collective is the
+same one on all members of a group if its number is the same there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ..common.protocol.ranks.evidence import CodePlace, Collective, Evidence, Group, RankEvidence
+from ..common.rank_specs import format_ranks
+from .what_ranks_do import innermost_line, waits_in
+
+_SAME_TENSORS = frozenset(
+    [
+        "all_reduce",
+        "broadcast",
+        "reduce",
+        "all_gather",
+        "_all_gather_base",
+        "reduce_scatter",
+        "_reduce_scatter_base",
+    ]
+)
+"""Collectives in which all ranks give tensors of one shape and type."""
+_MESSAGE = re.compile(r"(send|recv) (\d+)(?:->|<-)(\d+)")
+"""How NCCL's recorder names a message, with places in the group."""
+_LONGEST_TENSORS = 3
+_NOT_A_WAIT = frozenset(["backward", "wait", "isend", "irecv", "batch_isend_irecv"])
+
+
+@dataclass(frozen=True)
+class Wait:
+    """One collective or message that ranks wait in."""
+
+    op: str
+    """Such as ``all_reduce #7``, or ``recv from rank 1``."""
+    about: str
+    """What goes through it, and its group."""
+    joined: dict[int, CodePlace | None]
+    """Ranks that wait in it, and where they have begun it."""
+    absent: list[int]
+    """Ranks that have not begun it."""
+    begun: float | None
+    """Since when somebody waits in it; not known without a recorder."""
+    begun_there: bool = True
+    """Whether that is known of the lines in `joined`; otherwise it is where they wait."""
+    others: dict[str, list[int]] = field(default_factory=dict)
+    """If ranks differ: which began what, such as ``broadcast (20 × float32)``."""
+    is_message: bool = False
+    group: str = ""
+    """Key of its group, if its ranks have counted it there."""
+
+
+def find_waits(evidence: Evidence) -> list[Wait]:
+    """Return all waits, the longest first."""
+    groups = _groups(evidence)
+    of_backends: dict[tuple[str, str, tuple[int, ...]], Group] = {}
+    for found in evidence.values():
+        for one in found.collectives:
+            own = found.groups.get(one.group)  # groups of other ranks may have the same name
+            group = own if own and own.ranks else groups[one.group]
+            of_backends[one.group, one.backend, tuple(group.ranks)] = group
+    waits = [w for key, of in of_backends.items() if (w := _wait_in(key[:2], of, evidence))]
+    waits += _messages(evidence, groups)
+    blocked = {rank for wait in waits for rank in wait.joined}
+    blocked |= {rank for rank, found in evidence.items() if found.message}
+    waits += _without_record(evidence, blocked)
+    return sorted(waits, key=lambda wait: wait.begun or 0.0)
+
+
+def _groups(evidence: Evidence) -> dict[str, Group]:
+    everyone = Group(sorted(evidence))
+    groups = {key: group for found in evidence.values() for key, group in found.groups.items()}
+    for found in evidence.values():  # of a rank that holds the GIL, nobody tells its groups
+        for one in found.collectives:
+            groups.setdefault(one.group, everyone)
+    return {key: group if group.ranks else everyone for key, group in groups.items()}
+
+
+def _wait_in(key: tuple[str, str], group: Group, evidence: Evidence) -> Wait | None:
+    """Return the first collective that is not done, of a group and one of its backends.
+
+    Those after it wait for it.
+    """
+    of_rank = {
+        rank: [
+            one
+            for one in evidence[rank].collectives
+            if (one.group, one.backend) == key and not one.is_message
+        ]
+        for rank in group.ranks
+        if rank in evidence
+    }
+    undone = [one.number for begun in of_rank.values() for one in begun if not one.done]
+    if not undone:
+        return None
+    number = min(undone)
+    here = {rank: one for rank, all_ in of_rank.items() for one in all_ if one.number == number}
+    waiting = {rank: one for rank, one in here.items() if not one.done}
+    last = {rank: max((one.number for one in all_), default=0) for rank, all_ in of_rank.items()}
+    first = next(iter(waiting.values()))
+    return Wait(
+        op=f"{first.op} #{number}",
+        about=_about(first.tensors, _name(group, evidence)),
+        joined={rank: _place(one, evidence[rank]) for rank, one in waiting.items()},
+        absent=[rank for rank in of_rank if last[rank] < number],
+        begun=min(one.begun for one in waiting.values()),
+        begun_there=all(
+            one.place or waits_in(evidence[rank]) != "wait" for rank, one in waiting.items()
+        ),
+        others=_differences(here),
+        group=key[0],
+    )
+
+
+def _place(one: Collective, found: RankEvidence) -> CodePlace | None:
+    """Return where a collective was begun; of the last one, the stack may say so, too."""
+    if one.place:
+        return one.place
+    last = max(found.collectives, key=lambda other: other.begun)
+    return innermost_line(found.stack) if last is one and waits_in(found) else None
+
+
+def _differences(here: dict[int, Collective]) -> dict[str, list[int]]:
+    """Return which ranks began what, if that does not fit together."""
+    ops = {one.op for one in here.values()}
+    if len(ops) == 1 and not ops <= _SAME_TENSORS:
+        return {}
+    by_kind: dict[str, list[int]] = {}
+    for rank, one in here.items():
+        by_kind.setdefault(_what(one), []).append(rank)
+    return by_kind if len(by_kind) > 1 else {}
+
+
+def _what(one: Collective) -> str:
+    return f"{one.op}{_about(one.tensors, '')}"
+
+
+def _about(tensors: list[str], group: str) -> str:
+    shown = tensors[:_LONGEST_TENSORS]
+    if len(tensors) > len(shown):
+        shown.append(f"{len(tensors) - len(shown)} more tensors")
+    parts = [*shown, group] if group else shown
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _name(group: Group, evidence: Evidence) -> str:
+    """Return how a group is named to users; the one of all ranks needs no name."""
+    if group.name:
+        return f"group {group.name}"
+    return (
+        "" if len(group.ranks) == len(evidence) else f"group of ranks {format_ranks(group.ranks)}"
+    )
+
+
+# -- messages ---------------------------------------------------------------------------------
+
+
+def _messages(evidence: Evidence, groups: dict[str, Group]) -> list[Wait]:
+    pending = {rank: _pending(found, groups) for rank, found in evidence.items()}
+    waits = []
+    for rank, messages in pending.items():
+        for op, peer, tensors, begun, place in messages:
+            other = ("recv" if op == "send" else "send", rank)
+            if peer is not None and any(m[:2] == other for m in pending.get(peer, [])):
+                continue  # both are there
+            whom = "any rank" if peer is None else f"rank {peer}"
+            absent = sorted(set(evidence) - {rank}) if peer is None else [peer]
+            name = f"{op} {'to' if op == 'send' else 'from'} {whom}"
+            about = _about(tensors, "")
+            waits.append(Wait(name, about, {rank: place}, absent, begun, is_message=True))
+    return waits
+
+
+_Pending = tuple[str, int | None, list[str], float | None, CodePlace | None]
+
+
+def _pending(found: RankEvidence, groups: dict[str, Group]) -> list[_Pending]:
+    pending: list[_Pending] = []
+    if found.message:
+        place = innermost_line(found.stack)
+        pending.append((found.message.op, found.message.peer, [], None, place))
+    for one in found.collectives:
+        if one.is_message and not one.done and (said := _MESSAGE.match(one.op)):
+            ranks = groups[one.group].ranks
+            pending.append((said[1], ranks[int(said[3])], one.tensors, one.begun, one.place))
+    return pending
+
+
+# -- what no recorder tells -------------------------------------------------------------------
+
+
+def _without_record(evidence: Evidence, blocked: set[int]) -> list[Wait]:
+    """Return waits that only the stacks show: `new_group`, and all in an older torch."""
+    by_call: dict[str, dict[int, CodePlace | None]] = {}
+    for rank, found in evidence.items():
+        call = waits_in(found)
+        if rank not in blocked and call and call not in _NOT_A_WAIT:
+            by_call.setdefault(call, {})[rank] = innermost_line(found.stack)
+    return [
+        Wait(call, "", joined, sorted(set(evidence) - joined.keys()), None)
+        for call, joined in by_call.items()
+    ]

@@ -1,0 +1,134 @@
+"""What is said of the profile of a cell: one sentence on why it is slow, and a table."""
+
+from __future__ import annotations
+
+from ...common.protocol.ranks.profile_messages import Spent
+from ...common.units import format_bytes
+from ..verdict import name
+from .lateness import Late, Profiles, waiting
+from .time_account import Account, accounts, average
+
+_LARGE = 0.1
+"""The part of a step from which waiting for other ranks is a loss."""
+_INPUT_BOUND = 0.3
+_OTHER = 0.5
+_COMMUNICATION = 0.2
+_MOST = 0.5
+
+
+def verdict(profiles: Profiles) -> str:
+    """Return one sentence on why the ranks are slow, or that they are not.
+
+    Parameters
+    ----------
+    profiles : dict
+        By rank; all of them were measured.
+    """
+    waits = waiting(profiles)
+    by_rank = accounts(profiles, waits)
+    mean = average(by_rank)
+    step = "a step" if any(profile.steps for profile in profiles.values()) else "the cell"
+    waited, loaded = mean.part(mean.waiting), mean.part(mean.input)
+    if waited >= _LARGE and waited >= min(a.part(a.input) for a in by_rank.values()):
+        return _waiting_sentence(waited, step, waits.late)
+    if loaded >= _INPUT_BOUND:
+        bound = [rank for rank, a in by_rank.items() if a.part(a.input) >= _INPUT_BOUND]
+        where = _where(bound, profiles)
+        return f"Input-bound{where}: {_percent(loaded)} of {step} is waiting for the DataLoader."
+    communicated = mean.part(mean.communication)
+    balanced = "The ranks are balanced: " if len(profiles) > 1 else ""
+    if communicated >= _COMMUNICATION:
+        overlap = f", {_percent(mean.overlap)} of it overlapped with compute"
+        return _capital(f"{balanced}communication is {_percent(communicated)} of {step}{overlap}.")
+    if mean.part(mean.other) >= _OTHER:
+        return _capital(f"{balanced}{_other_sentence(mean, step, profiles)}")
+    parts = f"compute is {_percent(mean.part(mean.compute))} of {step}"
+    if len(profiles) > 1:
+        parts += f", communication {_percent(communicated)}, waiting {_percent(waited)}"
+    return _capital(f"{balanced}{parts}.")
+
+
+def rows(profiles: Profiles) -> list[tuple[str, ...]]:
+    """Return a table: a header, and a row for each rank."""
+    measured = any(profile.memory for profile in profiles.values())
+    header = ("rank", "step", "compute", "input", "communication", "waiting", "other", "overlap")
+    table: list[tuple[str, ...]] = [(*header, "peak memory") if measured else header]
+    for rank, a in accounts(profiles, waiting(profiles)).items():
+        parts = (a.compute, a.input, a.communication, a.waiting, a.other)
+        written = [f"{_time(part)} ({_percent(a.part(part))})" for part in parts]
+        overlap = _percent(a.overlap) if a.hidden + a.communication else "-"
+        row = (str(rank), _time(a.step), *written, overlap)
+        table.append((*row, format_bytes(profiles[rank].memory)) if measured else row)
+    return table
+
+
+def remarks(profiles: Profiles) -> list[str]:
+    """Return what a reader of the table must know: what was measured, and what was left out."""
+    counts = {profile.steps for profile in profiles.values()}
+    dropped = any(profile.dropped for profile in profiles.values())
+    told = []
+    if len(counts) > 1:
+        listed = ", ".join(f"{p.steps} on rank {rank}" for rank, p in sorted(profiles.items()))
+        told.append(f"The ranks ran different numbers of optimizer steps: {listed}.")
+    elif number := max(counts):
+        first = " after the first one, which is left out" if dropped else ""
+        many = "per step, the average of" if number > 1 else "of"
+        steps = "optimizer steps" if number > 1 else "optimizer step"
+        told.append(f"Times are {many} {number} {steps}{first}.")
+    else:
+        told.append("The cell calls no optimizer.step(): the whole cell counts as one step.")
+    if left_out := max(profile.left_out for profile in profiles.values()):
+        told.append(f"Waiting is measured without {left_out:,} collectives, as there are too many.")
+    return told
+
+
+def _waiting_sentence(part: float, step: str, late: Late | None) -> str:
+    loss = f"{_percent(part)} of {step} is waiting"
+    if late is None:
+        return f"{loss} for other ranks, but no rank is late each time."
+    arrives = "arrives" if len(late.ranks) == 1 else "arrive"
+    what = f"{loss}: {name(late.ranks, capital=False)} {arrives} {_time(late.seconds)} late"
+    return f"{what} at {late.op}{_because(late.cause)}."
+
+
+def _because(cause: Spent | None) -> str:
+    if cause is None:
+        return "; no single cause explains most of it"
+    if cause.on == "input":
+        return " because of its DataLoader"
+    if cause.on == "gpu":
+        return " because its GPU computes longer"
+    return (
+        f" because of `{cause.name}`" if cause.on == "annotation" else f" because of {cause.name}"
+    )
+
+
+def _other_sentence(mean: Account, step: str, profiles: Profiles) -> str:
+    said = f"{_percent(mean.part(mean.other))} of {step} is Python code between operations"
+    totals: dict[str, float] = {}
+    for profile in profiles.values():
+        for spent in profile.spent:
+            share = spent.seconds / max(1, profile.steps) / len(profiles)
+            totals[spent.name] = totals.get(spent.name, 0.0) + share
+    place = max(totals, key=lambda one: totals[one], default="")
+    if place and totals[place] >= _MOST * mean.other:
+        return f"{said}, most of it in {place}."
+    return f"{said}; no single line explains most of it."
+
+
+def _where(ranks: list[int], profiles: Profiles) -> str:
+    if len(profiles) == 1:
+        return ""
+    return " on all ranks" if len(ranks) == len(profiles) else f" on {name(ranks, capital=False)}"
+
+
+def _percent(part: float) -> str:
+    return f"{part:.0%}".replace("%", " %")
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
