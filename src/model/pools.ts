@@ -4,8 +4,6 @@ import type { PartialJSONValue } from '@lumino/coreutils';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
-import { allGpus } from './cards';
-import { ApiError } from './client';
 import type { Client } from './client';
 import type {
   IApiError,
@@ -20,6 +18,7 @@ import type {
 import type { IGpu, IInventory, NodeGpus } from './gpuContract';
 import { isBusy } from './contract';
 import { countFree } from './gpuUse';
+import { KnownGpus } from './knownGpus';
 import type { INotebookKernels } from './notebook';
 import { PoolRequests } from './poolRequests';
 import type { IQueueModel } from './queue';
@@ -37,6 +36,7 @@ export class PoolsModel implements IPoolsModel {
   constructor(options: PoolsModel.IOptions) {
     this._client = options.client;
     this._stream = options.stream;
+    this._gpus = new KnownGpus(options.client);
     this._kernels = options.kernels;
     this._trans = options.trans;
     this.telemetry = options.telemetry;
@@ -70,19 +70,19 @@ export class PoolsModel implements IPoolsModel {
   }
 
   get gpus(): IInventory | null {
-    return this._gpus;
+    return this._gpus.inventory;
   }
 
   get nodes(): NodeGpus {
-    return this._nodes;
+    return this._gpus.nodes;
   }
 
   get allGpus(): readonly IGpu[] {
-    return this._allGpus;
+    return this._gpus.all;
   }
 
   get gpusError(): IApiError | null {
-    return this._gpusError;
+    return this._gpus.error;
   }
 
   errorOf(kernelId: string): IApiError | null {
@@ -103,7 +103,7 @@ export class PoolsModel implements IPoolsModel {
   }
 
   get defaultRanks(): number | null {
-    const gpus = this._gpus?.gpus;
+    const gpus = this.gpus?.gpus;
     const ranks =
       this._preferredRanks ||
       (gpus?.length === 0 ? 2 : countFree(gpus ?? [], this.telemetry));
@@ -224,10 +224,7 @@ export class PoolsModel implements IPoolsModel {
         this._pools.delete(message.id);
         break;
       case 'gpus':
-        this._gpus = message.inventory;
-        this._nodes = message.nodes ?? {};
-        this._allGpus = allGpus(this._gpus, this._nodes);
-        this._gpusError = null;
+        this._gpus.keep(message.inventory, message.nodes ?? {});
         break;
       default:
         return;
@@ -258,21 +255,7 @@ export class PoolsModel implements IPoolsModel {
 
   private _onConnection(_: Stream, connection: Connection): void {
     if (connection.state === 'live') {
-      void this._loadGpus();
-    }
-    this._emit();
-  }
-
-  private async _loadGpus(): Promise<void> {
-    try {
-      this._gpus = await this._client.gpus();
-      this._allGpus = allGpus(this._gpus, this._nodes);
-      this._gpusError = null;
-    } catch (error) {
-      if (!(error instanceof ApiError)) {
-        throw error;
-      }
-      this._gpusError = error;
+      void this._gpus.load().then(() => this._emit());
     }
     this._emit();
   }
@@ -287,14 +270,11 @@ export class PoolsModel implements IPoolsModel {
   private readonly _trans: TranslationBundle;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _requests: PoolRequests;
+  private readonly _gpus: KnownGpus;
   /** By pool: when its cell was interrupted, in Unix seconds; until no rank is busy. */
   private readonly _interrupts = new Map<string, number>();
   private _pools = new Map<string, IPool>();
   private _isKnown = false;
-  private _gpus: IInventory | null = null;
-  private _nodes: NodeGpus = {};
-  private _allGpus: readonly IGpu[] = [];
-  private _gpusError: IApiError | null = null;
   private _preferredRanks = 0;
   private _waitLimit = 10;
 }

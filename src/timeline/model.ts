@@ -16,14 +16,11 @@ import { Records } from './records';
 import type { IPast } from './records';
 import { selectCells, selectGpus } from './selection';
 import type { IChoice } from './selection';
+import { CLOSEST, zoomWithin } from './view';
+import type { View } from './view';
 import { Waits } from './waits';
 
 const MINUTE = 60;
-/** Seconds: no closer than this. */
-const CLOSEST = 5;
-
-/** A stretch of time: from, to, in Unix seconds. */
-export type View = readonly [number, number];
 
 /**
  * What a timeline shows: which metric, of when, and the values.
@@ -171,18 +168,16 @@ export class TimelineModel implements IDisposable {
   }
 
   zoomTo(from: number, to: number): void {
-    const [begin, end] = this._whole;
-    const width = Math.max(CLOSEST, to - from);
-    if (width >= end - begin) {
+    const zoom = zoomWithin(this._whole, from, to);
+    if (!zoom) {
       this.resetZoom();
       return;
     }
-    const start = Math.min(Math.max(from, begin), end - width);
     if (!this._zoom) {
       // What is looked at stays, also when time goes on.
-      this._zoomedAt = end;
+      this._zoomedAt = this._whole[1];
     }
-    this._zoom = [start, start + width];
+    this._zoom = zoom;
     this._emitOptions();
   }
 
