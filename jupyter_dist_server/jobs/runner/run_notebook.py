@@ -10,11 +10,14 @@ import ast
 import os
 import signal
 import sys
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...common.protocol.jupyter_messages import NO_REDRAW
 from ..job_command import fill_pattern
 
+_LONGEST = 90
+"""Bytes in the path of a folder for sockets; with their names they must fit into 103 on macOS."""
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
@@ -26,6 +29,25 @@ def read_value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
+
+
+def _kernel_manager(folder: str) -> type[Any]:
+    """Return what starts kernels: ipykernel's listen on sockets in a private folder.
+
+    By default they listen on TCP, where all users can connect, and each log began with ipykernel's
+    warning of it.
+    """
+    from jupyter_client.manager import AsyncKernelManager
+
+    class KernelManager(AsyncKernelManager):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            # Kernels of other languages may know TCP only.
+            spec = self.kernel_spec
+            if spec and "ipykernel_launcher" in spec.argv and len(os.fsencode(folder)) < _LONGEST:
+                self.transport, self.ip = "ipc", os.path.join(folder, "kernel")
+
+    return KernelManager
 
 
 def main() -> None:
@@ -45,15 +67,17 @@ def main() -> None:
     kernel = named.pop("--kernel", None)
     parameters = {name: read_value(text) for name, text in named.items()}
     try:
-        papermill.execute_notebook(
-            notebook,
-            output,
-            parameters,
-            kernel_name=kernel,
-            progress_bar=False,
-            stdout_file=sys.stdout,
-            stderr_file=sys.stderr,
-        )
+        with TemporaryDirectory(prefix="kernel-") as folder:
+            papermill.execute_notebook(
+                notebook,
+                output,
+                parameters,
+                kernel_name=kernel,
+                progress_bar=False,
+                stdout_file=sys.stdout,
+                stderr_file=sys.stderr,
+                kernel_manager_class=_kernel_manager(folder),
+            )
     except papermill.PapermillExecutionError as error:
         sys.exit(f"Cell {error.exec_count} failed: {error.ename}: {error.evalue}")
     except Exception as error:  # no kernel of that name, or it died
