@@ -6,6 +6,7 @@ import asyncio
 import time
 import uuid
 
+from ..common.protocol.ranks.cell_messages import GROUP
 from ..common.protocol.ranks.rank_messages import BreakRequest, RegroupReply, RegroupRequest
 from .agent_link import AgentLink
 from .cell_execution import Execution, Reply
@@ -43,6 +44,7 @@ class GroupRecovery:
         self.repaired = False
         self._busy: set[int] = set()
         self.suspect = True  # whoever used the pool before us may have left it so
+        self._size = connection.world_size
         self._connection = connection
         self._link = link
 
@@ -53,8 +55,11 @@ class GroupRecovery:
 
     async def check(self, replies: dict[int, Reply]) -> None:
         """Look at the group after a cell, and repair it if the cell did not end well."""
-        self.suspect |= any(reply.status != "ok" for reply in replies.values())
         self.repaired = False
+        if not self.suspect:  # or they may have replied before it was broken
+            groups = {reply.content.get(GROUP) for reply in replies.values()}
+            is_whole = len(groups) == 1 and None not in groups and len(replies) == self._size
+            self.suspect = not is_whole and any(r.status != "ok" for r in replies.values())
         if not any(reply.status == "late" for reply in replies.values()):
             await self.repair(AFTER_CELL)
 
@@ -81,9 +86,9 @@ class GroupRecovery:
             return False
         status = await self._connection.status(timeout=_ANSWER)
         idle = {rank for rank, said in status.items() if said.state == "idle"}
-        self._busy = set(range(self._connection.world_size)) - idle
+        self._busy = set(range(self._size)) - idle
         names = {said.group for said in status.values()}
-        if len(status) == self._connection.world_size and len(names) == 1 and None not in names:
+        if len(status) == self._size and len(names) == 1 and None not in names:
             self.suspect = False
         elif not self._busy:
             self.repaired = await self._make(patience)
@@ -96,4 +101,4 @@ class GroupRecovery:
             request, RegroupReply, channel="shell", timeout=patience
         )
         failures = [reply.failure for reply in replies.values()]
-        return len(replies) == self._connection.world_size and not any(failures)
+        return len(replies) == self._size and not any(failures)

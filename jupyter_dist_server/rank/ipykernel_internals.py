@@ -20,9 +20,11 @@ from ipykernel.jsonutil import json_clean as json_clean
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from jupyter_client.session import extract_header
+from traitlets import default
 from zmq.eventloop.zmqstream import ZMQStream
 
 from ..common.protocol.jupyter_messages import Content
+from ..common.protocol.session import PoolSession
 
 
 class BaseKernel(IPythonKernel):
@@ -99,6 +101,10 @@ def _waiting(thread: Any) -> Iterator[None]:
 
 class BaseApp(IPKernelApp):
     """ipykernel's application."""
+
+    @default("session")
+    def _session(self) -> PoolSession:
+        return PoolSession(parent=self)
 
     def before_bind(self, socket: zmq.Socket[bytes]) -> None:
         """Prepare a socket that others connect to."""

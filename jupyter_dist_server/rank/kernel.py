@@ -12,7 +12,7 @@ import msgspec
 import zmq
 
 from ..common.protocol.jupyter_messages import Content
-from ..common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT, cell_topic
+from ..common.protocol.ranks.cell_messages import ENDS_CELL, GROUP, INTERRUPTED_AT, cell_topic
 from ..common.protocol.ranks.evidence import EvidenceRequest
 from ..common.protocol.ranks.memory_messages import EstimateRequest, MemoryRequest
 from ..common.protocol.ranks.parcel_messages import PARCEL_REQUESTS
@@ -170,6 +170,8 @@ class RankKernel(
             signal.signal(signal.SIGINT, handler)
             self._end()
         self._ended = in_one_line(reply)
+        if reply["status"] != "ok":
+            reply = reply | {GROUP: self.group.fingerprint()}
         if self._interrupted_at:
             reply = reply | {INTERRUPTED_AT: msgspec.to_builtins(self._interrupted_at)}
         outbox.end(cell, request["header"])

@@ -19,3 +19,11 @@ def test_a_new_object_at_an_old_address_is_another_cells() -> None:
         makers.note(namespace, cell)
         assert makers.cell_of("x", namespace["x"]) == cell
     assert makers.cell_of("n", 1) == 1
+
+
+def test_copies_of_cells_are_left_out() -> None:
+    makers = Makers()
+    namespace = {f"_i{n}": f"cell {n}" for n in range(9)} | {"_1": [1], "_idle": [2]}
+    makers.note(namespace, 3)
+    made = {name: makers.cell_of(name, value) for name, value in namespace.items()}
+    assert {name for name, cell in made.items() if cell} == {"_1", "_idle"}

@@ -15,12 +15,13 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import zmq
-from jupyter_client.session import Session
+from jupyter_client.session import DELIM
 
 from ...common.network.curve import show_client_keys
 from ...common.pool_folder import endpoint, read_addresses, read_config
-from ...common.protocol.jupyter_messages import Message, read_json
+from ...common.protocol.jupyter_messages import Message
 from ...common.protocol.ranks.cell_messages import cell_topic
+from ...common.protocol.session import PoolSession
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,6 +29,8 @@ Self = TypeVar("Self", bound="RankSockets")
 Topics = Callable[[int, str], Iterable[bytes]]
 """Returns what to subscribe to on a rank's iopub channel, given the rank and our session's id."""
 
+# As plain numbers: with pyzmq's enumerations, each operation takes as long as a system call.
+_EVENTS, _READABLE, _MORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.SNDMORE)
 _SLICE = 0.02
 """Seconds for which messages are read before the loop does something else."""
 _FIRST_NUDGE, _LAST_NUDGE = 0.1, 10.0
@@ -92,8 +95,7 @@ class RankSockets:
         """As far as that was known before the start: other nodes choose theirs."""
         self.nodes = {rank: node.name for node in config.nodes for rank in node.ranks}
         """On which node each rank is, if there are several."""
-        self.session = Session(key=config.key.encode(), username="jupyter-dist")
-        self.session.unpack = read_json
+        self.session = PoolSession(key=config.key.encode(), username="jupyter-dist")
         self.elsewhere = frozenset(range(self.world_size)) - frozenset(config.own)
         """Ranks on other nodes."""
         self.dead: dict[int, str] = {}
@@ -134,10 +136,10 @@ class RankSockets:
         """Read all messages: the socket's descriptor tells of a change only once."""
         socket = self._sockets.get((rank, channel))
         until = time.monotonic() + _SLICE
-        while socket and not socket.closed and int(socket.get(zmq.EVENTS)) & zmq.POLLIN:
+        while socket and not socket.closed and int(socket.get(_EVENTS)) & _READABLE:
             frames = socket.recv_multipart()
             try:
-                _, parts = self.session.feed_identities(frames)
+                parts = frames[frames.index(DELIM) + 1 :]
                 self._hear(rank, channel, self.session.deserialize(parts))
             except Exception:  # the messages behind it, a cell's reply perhaps, are still to come
                 _LOG.exception("Handling a message of rank %s on channel %s failed", rank, channel)
@@ -158,11 +160,17 @@ class RankSockets:
         self, message: Message, ranks: Iterable[int], channel: str, buffers: Sequence[Any] = ()
     ) -> None:
         """Send a message to ranks; those that are not connected are left out."""
-        frames = self.session.serialize(message)  # once: all ranks of a pool share the key
+        # Once: all ranks of a pool share the key.
+        parts: list[Any] = [*self.session.serialize(message), *buffers]
+        *frames, last = parts
+        copy = not buffers
         for rank in ranks:
             if socket := self._sockets.get((rank, channel)):
                 # Goes out at once: the high-water mark is off, so there is nothing to await.
-                socket.send_multipart([*frames, *buffers], copy=not buffers)
+                send: Callable[[Any, int, bool], object] = socket.send
+                for frame in frames:
+                    send(frame, _MORE, copy)
+                send(last, 0, copy)
                 # Sending may have swallowed the descriptor's news of a message.
                 self._drain(rank, channel)
 

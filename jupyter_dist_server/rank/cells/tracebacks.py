@@ -8,19 +8,44 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+from functools import cache
 from typing import Any
 
+import stack_data
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.ultratb import FormattedTB
+from pygments.formatters.terminal256 import Terminal256Formatter
 from pygments.lexer import RegexLexerMeta
+from stack_data.core import style_with_executing_node
 
 
 def warm_up() -> None:
-    """Render a traceback: ranks inherit the modules and compiled expressions that this takes."""
+    """Render a traceback: ranks inherit the modules, expressions and styles that this takes."""
     _share_lexers()
+    _share_styles()
+    tracebacks = FormattedTB("Context", InteractiveShell.colors.default_value)
     try:
         raise KeyboardInterrupt
     except KeyboardInterrupt as error:
-        FormattedTB(mode="Context").structured_traceback(type(error), error, error.__traceback__)
+        tracebacks.structured_traceback(type(error), error, error.__traceback__)
+
+
+def _share_styles() -> None:
+    """Let all tracebacks have one style: IPython would make it anew, color by color, for each."""
+    vars(stack_data)["style_with_executing_node"] = cache(style_with_executing_node)
+    make = Terminal256Formatter.__init__
+    made: dict[tuple[type, Any], dict[str, Any]] = {}
+
+    def share(formatter: Any, **options: Any) -> None:
+        key = type(formatter), options.get("style")
+        if options.keys() == {"style"} and key in made:
+            vars(formatter).update(made[key])
+            return
+        make(formatter, **options)
+        if options.keys() == {"style"}:
+            made[key] = dict(vars(formatter))
+
+    Terminal256Formatter.__init__ = share
 
 
 def _share_lexers() -> None:

@@ -11,7 +11,8 @@ class Makers:
     """Notes the variables that are new, or other objects than before, when a cell ends.
 
     Objects are not kept alive. Those without weak references, such as numbers and lists, are told
-    apart by their address, which may be used again.
+    apart by their address, which may be used again. IPython's copies of cells (`_i12`) are left
+    out: there is one more after each cell.
     """
 
     def __init__(self) -> None:
@@ -26,6 +27,7 @@ class Makers:
             if name in known and _is(known[name][0], value)
             else (_reference(value), cell)
             for name, value in list(variables.items())
+            if not (name.startswith("_i") and type(value) is str)
         }
 
     def cell_of(self, name: str, value: Any) -> int | None:

@@ -6,6 +6,9 @@ ENDS_CELL = "ends_cell"
 """Key of a rank's ``error`` message: whether the cell ends with it, and its reply says so too."""
 INTERRUPTED_AT = "interrupted_at"
 """Key of a rank's reply: where it was when the cell was first interrupted, as `Whereabouts`."""
+GROUP = "group"
+"""Key of the reply to a cell that did not end well: what is the same on all ranks whose process
+group is whole, as in `RankStatus`."""
 COMM_STATUS = "dist_comm_status"
 """Type of the message that tells how far a rank is with a front end's message to a comm."""
 COMM_REQUESTS = ("comm_msg", "comm_close")
