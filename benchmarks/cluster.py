@@ -1,7 +1,7 @@
-"""Measure ranks on one node and on two, beside Ray's actors and ipyparallel's engines.
+"""Measure ranks on one node and on two, beside actors of Ray and Monarch, and ipyparallel.
 
 The nodes are network namespaces of this machine, joined by a bridge: they share its cores. Needs
-root, Slurm, and what is installed of Ray and ipyparallel.
+root, Slurm, and what is installed of the others.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tests.cluster.hosts import Hosts
 from tests.cluster.lab import Lab
 from tests.waiting import wait_for
 
+from . import actors
 from .report import machine
 
 GROUP = (
@@ -79,32 +80,43 @@ def _start_ours(hosts: Hosts, sizes: Sizes, nodes: int) -> Iterator[str]:
 
 def _start_ray(hosts: Hosts, sizes: Sizes, nodes: int) -> Iterator[str]:
     master = hosts.address(1)
-    yield f"""
-import ray
+    yield f"""{actors.RAY}
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 ray.init(address='auto', logging_level='error')
 nodes = sorted(ray.nodes(), key=lambda node: node['NodeManagerAddress'] != {master!r})
 
-@ray.remote(num_cpus=0)
-class Rank:
-    def __init__(self, rank):
-        self.names = {{'rank': rank}}
-    def run(self, code):
-        exec(compile(code, '<cell>', 'exec'), self.names)
-    def get(self, name):
-        return self.names[name]
-    def put(self, name, value):
-        self.names[name] = value
-
 def place(rank):
     node = nodes[rank * {nodes} // {sizes.ranks}]
-    return Rank.options(scheduling_strategy=On(node['NodeID'], soft=False)).remote(rank)
+    on = On(node['NodeID'], soft=False)
+    return Rank.options(num_cpus=0, scheduling_strategy=on).remote(rank)
 
 pool = [place(rank) for rank in range({sizes.ranks})]
-def run(code):
-    ray.get([actor.run.remote(code) for actor in pool])
+whose = -1
 """
     yield f"run({GROUP.format(master=master, size=sizes.ranks)!r})"
+
+
+def _start_monarch(hosts: Hosts, sizes: Sizes, nodes: int) -> Iterator[str]:
+    places = [f"tcp://{hosts.address(number)}:29512" for number in hosts.numbers[:nodes]]
+    trust = "ca='trust_all_connections'"  # it has no other way yet
+    for number, place in enumerate(places, 1):
+        program = (
+            "from monarch.actor import run_worker_loop_forever\n"
+            f"run_worker_loop_forever(address={place!r}, {trust})"
+        )
+        worker = hosts.command(number, sys.executable, "-c", program)
+        hosts.daemon(f"monarch-{nodes}-{number}", *worker)
+    each = sizes.ranks // nodes
+    yield f"""{actors.MONARCH}
+from monarch.actor import attach_to_workers, enable_transport
+enable_transport('tcp://{hosts.address(1)}:0')
+hosts = attach_to_workers(workers={places}, {trust})
+procs = hosts.spawn_procs(per_host={{'gpus': {each}}})
+pool = procs.spawn('rank', Rank)
+whose = {{'hosts': {nodes - 1}, 'gpus': {each - 1}}}
+{actors.MONARCH_WARM}
+"""
+    yield f"run({GROUP.format(master=hosts.address(1), size=sizes.ranks)!r})"
 
 
 def _start_engines(hosts: Hosts, sizes: Sizes, nodes: int) -> Iterator[str]:
@@ -133,9 +145,9 @@ view.activate('')
     yield "%%px\n" + GROUP.format(master=hosts.address(1), size=sizes.ranks)
 
 
-def _why_no_engines() -> str:
-    missing = importlib.util.find_spec("ipyparallel") is None
-    return "needs ipyparallel: pip install ipyparallel" if missing else ""
+def _why_not(module: str, package: str) -> Callable[[], str]:
+    missing = importlib.util.find_spec(module) is None
+    return lambda: f"needs {package}: pip install {package}" if missing else ""
 
 
 SYSTEMS = (
@@ -152,16 +164,26 @@ SYSTEMS = (
     System(
         "ray",
         ray_hosts.why_not,
-        ray_hosts.RayCluster,
+        lambda hosts: ray_hosts.RayCluster(hosts, store=1 << 30),
         _start_ray,
         lambda code: f"run({code!r})",
-        "got = ray.get(pool[-1].get.remote('big'))",
-        "ref = ray.put(got)\nray.get([actor.put.remote('big', ref) for actor in pool])",
+        actors.RAY_PULL,
+        actors.RAY_PUSH,
+        prints=False,
+    ),
+    System(
+        "monarch",
+        _why_not("monarch", "torchmonarch"),
+        lambda hosts: None,
+        _start_monarch,
+        lambda code: f"run({code!r})",
+        actors.MONARCH_PULL,
+        actors.MONARCH_PUSH,
         prints=False,
     ),
     System(
         "ipyparallel",
-        _why_no_engines,
+        _why_not("ipyparallel", "ipyparallel"),
         lambda hosts: None,
         _start_engines,
         lambda code: "%%px\n" + code,

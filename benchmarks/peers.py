@@ -16,6 +16,7 @@ from tests.environment import tagged
 from tests.network import free_port
 from tests.waiting import wait_for
 
+from . import actors
 from .fronts import Served
 from .systems import GROUP, System
 
@@ -125,36 +126,18 @@ class Monarch(Peer):
     name = "monarch"
     requirements: ClassVar = ["torchmonarch==0.7.0", "ipykernel", "numpy"]
     settle = 1.5
-    pull_cell = "got = pool.slice(gpus=0).get.call_one('big').get()"
-    push_cell = "_ = pool.put.call('big', got).get()"
+    pull_cell, push_cell = actors.MONARCH_PULL, actors.MONARCH_PUSH
     shutdown_cell = "procs.stop().get()"
 
     def init_cells(self) -> list[str]:
-        # An import of torch inside exec() fails there; unpickling a tensor imports it first.
-        start = f"""
-import torch
-from monarch.actor import Actor, current_rank, endpoint, this_host
-
-class Rank(Actor):
-    def __init__(self):
-        self.names = {{'rank': current_rank().rank}}
-    @endpoint
-    def run(self, code):
-        exec(compile(code, '<cell>', 'exec'), self.names)
-    @endpoint
-    def get(self, name):
-        return self.names[name]
-    @endpoint
-    def put(self, name, value):
-        self.names[name] = value
-
+        pool = f"""
+from monarch.actor import this_host
 procs = this_host().spawn_procs(per_host={{'gpus': {self.size}}})
 pool = procs.spawn('rank', Rank)
-_ = pool.put.call('warm', torch.ones(1)).get()
-def run(code):
-    pool.run.call(code).get()
+whose = {{'gpus': 0}}
+{actors.MONARCH_WARM}
 """
-        return [start, self.group_cell()]
+        return [actors.MONARCH + pool, self.group_cell()]
 
     def wrap(self, code: str) -> str:
         return f"run({code!r})"
@@ -166,8 +149,7 @@ class Ray(Peer):
     name = "ray"
     requirements: ClassVar = ["ray==2.60.0", "ipykernel", "numpy"]
     settle = 1.5
-    pull_cell = "got = ray.get(pool[0].get.remote('big'))"
-    push_cell = "ref = ray.put(got)\nray.get([actor.put.remote('big', ref) for actor in pool])"
+    pull_cell, push_cell = actors.RAY_PULL, actors.RAY_PUSH
     shutdown_cell = "ray.shutdown()"
 
     def __init__(self, size: int, home: Path, python: str = sys.executable) -> None:
@@ -175,26 +157,12 @@ class Ray(Peer):
         self.environment["RAY_TMPDIR"] = str(home)
 
     def init_cells(self) -> list[str]:
-        start = f"""
-import ray
+        pool = f"""
 ray.init(num_cpus={self.size})
-
-@ray.remote(num_cpus=1)
-class Rank:
-    def __init__(self, rank):
-        self.names = {{'rank': rank}}
-    def run(self, code):
-        exec(compile(code, '<cell>', 'exec'), self.names)
-    def get(self, name):
-        return self.names[name]
-    def put(self, name, value):
-        self.names[name] = value
-
-pool = [Rank.remote(rank) for rank in range({self.size})]
-def run(code):
-    ray.get([actor.run.remote(code) for actor in pool])
+pool = [Rank.options(num_cpus=1).remote(rank) for rank in range({self.size})]
+whose = 0
 """
-        return [start, self.group_cell()]
+        return [actors.RAY + pool, self.group_cell()]
 
     def wrap(self, code: str) -> str:
         return f"run({code!r})"

@@ -24,7 +24,7 @@ from traitlets import default
 from zmq.eventloop.zmqstream import ZMQStream
 
 from ..common.protocol.jupyter_messages import Content
-from ..common.protocol.session import PoolSession
+from ..common.protocol.pool_session import PoolSession
 
 
 class BaseKernel(IPythonKernel):

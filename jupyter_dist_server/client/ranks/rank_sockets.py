@@ -20,8 +20,8 @@ from jupyter_client.session import DELIM
 from ...common.network.curve import show_client_keys
 from ...common.pool_folder import endpoint, read_addresses, read_config
 from ...common.protocol.jupyter_messages import Message
+from ...common.protocol.pool_session import PoolSession
 from ...common.protocol.ranks.cell_messages import cell_topic
-from ...common.protocol.session import PoolSession
 
 _LOG = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jupyter_client.session import Session
 
-from jupyter_dist_server.common.protocol.session import PoolSession
+from jupyter_dist_server.common.protocol.pool_session import PoolSession
 
 KEY = b"a key"
 
