@@ -60,7 +60,7 @@ def chosen(options: argparse.Namespace, store: Store) -> list[Job]:
         If it names none, or one that is not there.
     """
     if options.all:
-        return store.select("state NOT IN (" + ", ".join("?" * len(ENDED)) + ")", *ENDED)
+        return store.select_many(f"state NOT IN {ENDED}")
     if not options.jobs:
         raise DistError("bad_option", "No job is named.", "Such as 12, 12-14, 40_3, or --all.")
     return select(store, options.jobs)

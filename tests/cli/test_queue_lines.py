@@ -35,4 +35,6 @@ def test_of_a_hundred_thousand_tasks_one_is_cancelled(queue: Queue) -> None:
     assert [tuple(row) for row in counts] == [("CANCELLED", 1), ("PENDING", 99_999)]
     said = queue.run("queue", "-o", "id,state")
     assert said.splitlines()[1:] == ["1_[1-499,501-100000]  PD"]
+    queue.run("cancel", "1")
+    assert queue.run("queue", "-o", "id").splitlines()[1:] == []
     assert "at most 100,000 tasks" in queue.run("submit", "-a", "0-100001", "true", code=2)

@@ -81,24 +81,31 @@ class StoreReader(StoreFile):
         rows = self.read(f"{_SELECT} WHERE {where} ORDER BY {order}", *values)
         return self._jobs(_NAMES, rows)
 
+    def select_many(self, where: str, *values: Any, order: str = "id") -> list[Job]:
+        """Return jobs as `select` does; of tasks of an array, what all have alike is read once."""
+        which = f"WHERE {where} ORDER BY {order}"
+        with self.at_one_time():
+            first = self.read(f"SELECT * FROM ({_SELECT} {which}) LIMIT 1", *values)
+            if not first:
+                return []
+            (alike,) = self.read(
+                f"{_ARE_ALIKE} FROM (SELECT * FROM jobs {which})", *first[0], *values
+            )
+            names = ["id"] + [name for name, are in zip(_NAMES, alike, strict=True) if not are]
+            columns = ", ".join(f'"{name}"' for name in names)
+            rows = self.read(f"SELECT {columns} FROM jobs {which}", *values)
+        (common,) = self._jobs(_NAMES, first)
+        return self._jobs(names, rows, vars(common))
+
     def get_all(self, ids: Sequence[int]) -> list[Job]:
         """Return some jobs, in the order of their ids here."""
-        found = {job.id: job for job in self.select(AMONG, json.dumps(list(ids)))}
+        found = {job.id: job for job in self.select_many(AMONG, json.dumps(list(ids)))}
         return [found[id] for id in ids]
 
     def pending(self, most: int = -1) -> list[Job]:
         """Return the jobs that wait, in the user's order; `most` of them."""
-        queue = "FROM jobs WHERE state = 'PENDING' ORDER BY priority DESC, queued, id LIMIT"
-        with self.at_one_time():
-            first = self.select("state = 'PENDING'", order="priority DESC, queued, id LIMIT 1")
-            if not first:
-                return []
-            # Of tasks of an array, most columns are alike: 10,000 times 35 take long to read.
-            ((*values,),) = self.read(f"{_SELECT} WHERE id = ?", first[0].id)
-            (alike,) = self.read(f"{_ARE_ALIKE} FROM (SELECT * {queue} {most})", *values)
-            names = ["id"] + [name for name, are in zip(_NAMES, alike, strict=True) if not are]
-            columns = ", ".join(f'"{name}"' for name in names)
-            return self._jobs(names, self.read(f"SELECT {columns} {queue} {most}"), vars(first[0]))
+        order = f"priority DESC, queued, id LIMIT {most}"
+        return self.select_many("state = 'PENDING'", order=order)
 
     def active(self) -> list[Job]:
         """Return the jobs that a runner has."""

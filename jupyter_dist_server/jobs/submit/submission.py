@@ -169,7 +169,8 @@ def _select(store: Store, label: str) -> Iterator[Job]:
         yield from store.select("array = ? AND task BETWEEN ? AND ?", array, first, last)
     elif match := re.fullmatch(r"(\d{1,15})(?:-(\d{1,15}))?", label):
         first, last = int(match[1]), int(match[2] or match[1])
-        yield from store.select("id BETWEEN ? AND ? OR array BETWEEN ? AND ?", *[first, last] * 2)
+        either = "id BETWEEN ? AND ? OR array BETWEEN ? AND ?"
+        yield from store.select_many(either, *[first, last] * 2)
     else:
         # As the store keeps names that are no Unicode.
         named = store.select("name = ?", label.encode(errors="replace").decode())
