@@ -18,6 +18,7 @@ from jupyter_dist_server.jobs.store.store import Store
 
 from ..fake_nvml.build import State
 from ..waiting import wait_for
+from .queue_driver import Queue
 
 
 def test_no_zombie_is_left_to_a_server(tmp_path: Path) -> None:
@@ -26,6 +27,20 @@ def test_no_zombie_is_left_to_a_server(tmp_path: Path) -> None:
     start_in_background("jupyter_dist_server.cli.service", ["-h"], log)
     wait_for(lambda: not set(psutil.Process().children()) - before, "the end of the process")
     assert log.exists()
+
+
+def test_a_dispatcher_that_was_started_for_a_job_that_is_refused_ends(queue: Queue) -> None:
+    """It begins with the command, so that both import at the same time."""
+    assert "cores" in queue.run_program("submit", "-c", "99999", "true", code=2)
+    assert list(queue.folder.glob("jupyter-dist/*/dispatcher.log")), "it was started"
+    wait_for(lambda: not queue.processes(), "its end")
+    queue.run_program("submit", "-c", "0", "true")
+    assert queue.ended("1")["state"] == "COMPLETED"
+
+
+def test_no_dispatcher_is_started_for_a_job_that_is_held(queue: Queue) -> None:
+    queue.run_program("submit", "--hold", "true")
+    assert not queue.processes()
 
 
 def test_who_reads_gpus_for_somebody_that_is_killed_ends_without_a_word() -> None:
