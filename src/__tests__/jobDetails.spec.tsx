@@ -6,31 +6,17 @@ import React, { act } from 'react';
 import { createRoot } from 'react-dom/client';
 
 import { ApiError } from '../model/client';
-import type { IAttempt, IJobDetails } from '../model/detailsContract';
+import type { IJobDetails } from '../model/detailsContract';
 import { CommandIDs } from '../model/tokens';
 import { JobDetails } from '../queue/details/jobDetails';
 import { JobWidget } from '../queue/details/plugin';
 import { Clock } from '../ui/clock';
 import { sayAttempt, sayJob } from '../words/detailsWords';
 import { makeInventory } from './gpuSamples';
-import { FakeQueue, makeDetails, makeLines } from './queueSamples';
+import { ATTEMPT, FakeQueue, makeDetails, makeLines } from './queueSamples';
 import { makeModel, until } from './samples';
 
 const trans = nullTranslator.load('');
-const attempt: IAttempt = {
-  ...{ attempt: 1, state: 'FAILED', started: 100, ended: 160 },
-  ...{ exit_code: 3, exit_signal: null },
-  usage: {
-    'GPU-0': {
-      ...{ samples: 2, load_sum: 100, load_peak: 80, memory_peak: 2 ** 31 },
-      curve: [
-        [100, 20, 2 ** 30],
-        [110, 80, 2 ** 31],
-        [150, null, 2 ** 31]
-      ]
-    }
-  }
-};
 
 describe('the words about a job', () => {
   const say = (...args: Parameters<typeof makeDetails>) =>
@@ -57,10 +43,10 @@ describe('the words about a job', () => {
   });
 
   it('say what an attempt used', () => {
-    expect(sayAttempt(attempt, 160, trans)).toMatch(
+    expect(sayAttempt(ATTEMPT, 160, trans)).toMatch(
       /^FAILED exit code 3 · started .* · 1 min · GPU load 50 %, at most 80 % · memory up to 2.0 GiB$/
     );
-    expect(sayAttempt({ ...attempt, usage: {} }, 160, trans)).not.toMatch(
+    expect(sayAttempt({ ...ATTEMPT, usage: {} }, 160, trans)).not.toMatch(
       /GPU|Infinity/
     );
   });
@@ -123,7 +109,7 @@ describe('JobDetails', () => {
     const first = { label: '11', name: 'prepare', dependency: 'afterok:11' };
     const details = makeDetails(
       {
-        attempts: [attempt],
+        attempts: [ATTEMPT],
         dependencies: [{ ...first, state: 'COMPLETED', any: true }]
       },
       { state: 'FAILED', detail: 'It ended with exit code 3.' }

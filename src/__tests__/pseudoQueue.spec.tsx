@@ -4,7 +4,6 @@ import { Widget } from '@lumino/widgets';
 import React, { act } from 'react';
 
 import type { IInLine, IOffer } from '../model/contract';
-import type { IAttempt } from '../model/detailsContract';
 import { draftOf } from '../model/jobDraft';
 import { ApiError } from '../model/client';
 import type { IJobRequest, ISubmitSchema } from '../model/submitContract';
@@ -23,6 +22,7 @@ import { sayPlan, saySubmitted } from '../words/submitWords';
 import { makeInventory } from './gpuSamples';
 import { expectWhole, pseudo, textsIn } from './pseudo';
 import {
+  ATTEMPT,
   FakeQueue,
   makeDetails,
   makeJob,
@@ -31,7 +31,13 @@ import {
 } from './queueSamples';
 import { dialog, makeModel, makePool, until } from './samples';
 import { host, show } from './screen';
-import { makeForm, makeVariable, makeVariables } from './variableSamples';
+import {
+  makeForm,
+  makeVariable,
+  makeVariables,
+  MODEL,
+  OWN
+} from './variableSamples';
 
 beforeEach(() => {
   jest.spyOn(nullTranslator, 'load').mockReturnValue(pseudo);
@@ -53,20 +59,6 @@ async function drawn(text: string): Promise<void> {
   }
 }
 
-const attempt: IAttempt = {
-  ...{ attempt: 1, state: 'FAILED', started: 100, ended: 160 },
-  ...{ exit_code: 3, exit_signal: null },
-  usage: {
-    'GPU-0': {
-      ...{ samples: 2, load_sum: 100, load_peak: 80, memory_peak: 2 ** 31 },
-      curve: [
-        [100, 20, 2 ** 30],
-        [110, 80, 2 ** 31]
-      ]
-    }
-  }
-};
-
 describe('a job has whole messages', () => {
   const first = { label: '11', name: 'prepare', dependency: 'afterok:11' };
 
@@ -77,7 +69,7 @@ describe('a job has whole messages', () => {
       'that failed',
       makeDetails(
         {
-          attempts: [attempt, { ...attempt, attempt: 2, exit_signal: 9 }],
+          attempts: [ATTEMPT, { ...ATTEMPT, attempt: 2, exit_signal: 9 }],
           dependencies: [{ ...first, state: 'COMPLETED', any: true }],
           error: '/work/jdist-12.err',
           notebook: '/work/train.ipynb'
@@ -252,17 +244,9 @@ describe('variables have whole messages', () => {
       devices: [`cuda:${rank}`]
     });
   const list = [
-    makeVariable('model', {
-      content: 'differs',
-      forms: [makeForm({ type: 'Net', items: 7, shape: null })],
-      differences: ['`model.w` differs on rank 1.'],
-      differing: 3
-    }),
+    MODEL,
     makeVariable('same'),
-    makeVariable('own', {
-      content: 'single',
-      forms: [makeForm({ ranks: [1], shape: [] })]
-    }),
+    OWN,
     makeVariable('parts', { content: 'sharded', forms: [0, 1].map(shard) }),
     makeVariable('many', {
       content: 'differs',

@@ -3,6 +3,7 @@ import { Signal } from '@lumino/signaling';
 
 import type { IQueueModel, QueuePart } from '../model/queue';
 import type {
+  IAttempt,
   IFullJob,
   IJobDetails,
   IJobLines,
@@ -148,6 +149,22 @@ export function makeLines(changes: Partial<IJobLines> = {}): IJobLines {
     ...changes
   };
 }
+
+/** One that has failed, and what it has used. */
+export const ATTEMPT: IAttempt = {
+  ...{ attempt: 1, state: 'FAILED', started: 100, ended: 160 },
+  ...{ exit_code: 3, exit_signal: null },
+  usage: {
+    'GPU-0': {
+      ...{ samples: 2, load_sum: 100, load_peak: 80, memory_peak: 2 ** 31 },
+      curve: [
+        [100, 20, 2 ** 30],
+        [110, 80, 2 ** 31],
+        [150, null, 2 ** 31]
+      ]
+    }
+  }
+};
 
 /** A queue without a server. */
 export class FakeQueue implements IQueueModel {

@@ -47,3 +47,17 @@ export function makeVariables(
     ...changes
   };
 }
+
+/** It differs between ranks. */
+export const MODEL = makeVariable('model', {
+  content: 'differs',
+  nbytes: 3 * 2 ** 20,
+  forms: [makeForm({ type: 'Net', items: 7, shape: null })],
+  differences: ['`model.w` differs on rank 1 since In[4].'],
+  differing: 3
+});
+/** One rank has it. */
+export const OWN = makeVariable('own', {
+  content: 'single',
+  forms: [makeForm({ ranks: [1], shape: [] })]
+});

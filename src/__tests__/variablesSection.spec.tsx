@@ -10,7 +10,13 @@ import {
 import { emitChanged, makePool, makeRank } from './samples';
 import type { IFakeModel } from './samples';
 import { button, host, press, show } from './screen';
-import { makeForm, makeVariable, makeVariables } from './variableSamples';
+import {
+  makeForm,
+  makeVariable,
+  makeVariables,
+  MODEL,
+  OWN
+} from './variableSamples';
 
 function Part(services: IPanelServices): JSX.Element {
   services.variables.watch();
@@ -64,18 +70,6 @@ const cells = (name: string) =>
   [...(body(name)?.querySelectorAll('tr:first-child > td') ?? [])].map(
     ({ textContent }) => textContent
   );
-
-const MODEL = makeVariable('model', {
-  content: 'differs',
-  nbytes: 3 * 2 ** 20,
-  forms: [makeForm({ type: 'Net', items: 7, shape: null })],
-  differences: ['`model.w` differs on rank 1 since In[4].'],
-  differing: 3
-});
-const OWN = makeVariable('own', {
-  content: 'single',
-  forms: [makeForm({ ranks: [1], shape: [] })]
-});
 
 it('says what each variable is, and whether it is the same', async () => {
   await showList(makeVariables([MODEL, makeVariable('x'), OWN]));
