@@ -185,6 +185,11 @@ def stack_file(folder: Path, rank: int) -> Path:
     return folder / f"rank-{rank}.stack"
 
 
+def memory_file(folder: Path, rank: int) -> Path:
+    """Return where a rank writes what filled the memory of its GPU, for torch's viewer."""
+    return folder / f"memory-{rank}.pickle"
+
+
 def log_tail(path: Path, lines: int = 12) -> list[str]:
     """Return the last non-empty lines of a log, none if there is no log."""
     try:

@@ -24,7 +24,7 @@ from typing import Any, NoReturn, TextIO
 import msgspec
 
 from ..common.errors import DistError
-from ..common.pool_folder import rank_connection, read_config
+from ..common.pool_folder import memory_file, rank_connection, read_config
 from ..common.protocol.agents.rank_start import Failed, RankOrders, Ready
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_file import PoolFile
@@ -32,6 +32,7 @@ from . import clock
 from .curve_gate import RemotePlace
 from .group.process_group import ProcessGroup
 from .rank_report import Reporter
+from .variables.memory_history import MemoryHistory
 from .waits import flight_recorder
 
 _KEPT: list[object] = []
@@ -246,6 +247,9 @@ def _start_kernel(
     app.initialize([])
     sys.breakpointhook = sys.__breakpointhook__  # debugpy's stops only where an IDE has connected
     app.kernel.group, app.kernel.report = group, Reporter(group.device)
+    if group.device != "cpu":
+        app.kernel.memory_history = MemoryHistory(memory_file(folder, orders.rank))
+        app.kernel.memory_history.begin()
     app.kernel.shell.push(namespace, interactive=False)
     return app
 

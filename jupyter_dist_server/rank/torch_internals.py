@@ -176,65 +176,6 @@ def shard_of(tensor: Any) -> str:
     return f"[{part}]" + (" (partial sum)" if partial else "")
 
 
-# -- tensors without content ------------------------------------------------------------------
-
-
-def fake_mode() -> Any:
-    """Return a mode in which tensors have a shape and no content."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    return FakeTensorMode()
-
-
-def map_tensors(change: Callable[[Any], Any], values: Any) -> Any:
-    """Return containers as they are, with other tensors."""
-    import torch
-    from torch.utils import _pytree
-
-    return _pytree.tree_map_only(torch.Tensor, change, values)
-
-
-def tensors_in(values: Any) -> list[Any]:
-    """Return the tensors in containers, and in what libraries have registered as such."""
-    import torch
-    from torch.utils import _pytree
-
-    return [value for value in _pytree.tree_leaves(values) if isinstance(value, torch.Tensor)]
-
-
-def peak_of_step(step: Callable[[], None], *external: Any) -> dict[str, int]:
-    """Return the most memory that a step takes at one time, in bytes, by what it is for.
-
-    Parameters
-    ----------
-    step : callable
-        The step, in a mode of `fake_mode`.
-    *external
-        The model, the optimizer and the tensors that are there before.
-    """
-    from torch.distributed._tools.mem_tracker import MemTracker
-
-    tracker: Any = MemTracker()
-    tracker.track_external(*external)
-    with tracker:
-        step()
-    used: dict[str, int] = {}
-    for of_device in tracker.get_tracker_snapshot("peak").values():
-        for kind, nbytes in of_device.items():
-            name = _KINDS.get(getattr(kind, "name", kind), "other")
-            used[name] = used.get(name, 0) + nbytes
-    return used
-
-
-_KINDS = {
-    "PARAM": "parameters",
-    "GRAD": "gradients",
-    "OPT": "optimizer",
-    "ACT": "activations",
-    "Total": "peak",
-}
-"""What torch's tracker of memory calls what."""
-
 # -- torch.distributed.rpc --------------------------------------------------------------------
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
-from ..common.protocol.ranks.memory_messages import Held, MemoryReply
+from ..common.protocol.ranks.memory_messages import Exhausted, Held, MemoryReply
 from ..common.rank_specs import name_ranks
 from ..common.units import format_bytes
 
 _NAMES = ("OutOfMemoryError", "MemoryError", "_ArrayMemoryError")
 """torch's on a GPU, Python's and NumPy's; torch has none on the CPU."""
 _ON_CPU = "can't allocate memory"
+_ON_GPU = "CUDA out of memory"
 _ASKED = re.compile(r"(?:allocate|Requested) (\d[\d.]*) ?(bytes|[KMGTP]iB)", re.IGNORECASE)
 _BIGGEST = 3
 """Variables that are named."""
@@ -48,6 +50,36 @@ def out_of_memory_sentences(
             yield f"The variables of {name_ranks(ranks)} hold {held}."
         if of_torch:
             yield f"torch has allocated {of_torch}."
+    on_gpus = {
+        rank: said[rank].exhausted
+        for rank, error in sorted(errors.items())
+        if _ON_GPU in error and rank in said
+    }
+    yield from _exhausted_sentences({rank: one for rank, one in on_gpus.items() if one})
+
+
+def _exhausted_sentences(on_gpus: Mapping[int, Exhausted]) -> Iterator[str]:
+    alike: dict[str, list[int]] = {}
+    for rank, exhausted in on_gpus.items():
+        alike.setdefault(_lines(exhausted), []).append(rank)
+    for lines, ranks in alike.items():
+        if lines:
+            yield f"The most memory of {name_ranks(ranks)} was allocated at {lines}."
+    written = {rank: Path(one.snapshot) for rank, one in on_gpus.items() if one.snapshot}
+    if written:
+        file, *others = written.values()
+        where = file.with_name("memory-*.pickle") if others else file
+        yield (
+            f"The allocations of {name_ranks(list(written))} are in {where} until the pool stops: "
+            "https://pytorch.org/memory_viz shows them."
+        )
+
+
+def _lines(exhausted: Exhausted) -> str:
+    return ", ".join(
+        f"{line.place.file} line {line.place.line} ({format_bytes(line.nbytes)})"
+        for line in exhausted.by_line[:_BIGGEST]
+    )
 
 
 def _asked(error: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +77,23 @@ def test_a_stopped_cell_leaves_nccl_in_order(notebook: Notebook) -> None:
     )
     code = "%%distributed\nt = torch.ones(1, device=device)\ndist.all_reduce(t)\nprint(int(t))"
     assert "[0] 1" in notebook.ok(code).lines
+
+
+def test_what_filled_the_memory_is_told_and_kept(notebook: Notebook) -> None:
+    notebook.ok("%dist_init -n 1")
+    said = notebook.fails(
+        "%%distributed\n"
+        "free, _ = torch.cuda.mem_get_info()\n"
+        "kept = torch.empty(free // 2, dtype=torch.uint8, device=device)\n"
+        "more = torch.empty(free, dtype=torch.uint8, device=device)"
+    )
+    assert re.search(r"The most memory of rank 0 was allocated at In\[\d+\] line 4 \(", said), said
+    file = re.search(r"allocations of rank 0 are in (\S+)", said)
+    assert file, said
+    snapshot = pickle.loads(Path(file[1]).read_bytes())
+    assert snapshot["segments"]
+    assert any(snapshot["device_traces"])
+    assert "[0] 1" in notebook.ok("%%distributed\nprint(1)").lines
 
 
 async def test_status_shows_the_gpu_as_it_is(notebook: Notebook) -> None:

@@ -32,6 +32,7 @@ RPC = "a rank that waits in torch.distributed.rpc cannot be stopped"
 COUNT = "a group in which ranks are at different collectives is not re-created after a stop"
 DESTROY = "a script that calls destroy_process_group cannot run twice"
 ESTIMATE = "%dist_memory --estimate fails"
+HISTORY = "nobody learns which lines filled the memory of a GPU"
 CHILD = "a worker that a rank forks cannot have a process group of its own"
 
 FUNCTIONS: list[tuple[Any, str, list[str], str]] = [
@@ -94,6 +95,8 @@ NAMES: list[tuple[Any, str, str]] = [
     *[(mem_tracker._MemRefType, name, ESTIMATE) for name in ("PARAM", "GRAD", "OPT", "ACT")],
     *[(_pytree, name, ESTIMATE) for name in ("tree_map_only", "tree_leaves")],
     (fake_tensor.FakeTensorMode, "from_tensor", ESTIMATE),
+    (torch.cuda, "_lazy_call", HISTORY),
+    *[(torch.cuda.memory, name, HISTORY) for name in ("_record_memory_history", "_snapshot")],
     (RegexLexerMeta, "process_tokendef", "each frame of a traceback takes 10 ms more"),
 ]
 """Owner, name, and what breaks without."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_dist_server.common.protocol.ranks.memory_messages import Held, MemoryReply, TorchUse
+from jupyter_dist_server.common.protocol.ranks.evidence import CodePlace
+from jupyter_dist_server.common.protocol.ranks.memory_messages import (
+    Allocated,
+    Exhausted,
+    Held,
+    MemoryReply,
+    TorchUse,
+)
 from jupyter_dist_server.verdicts.out_of_memory import is_out_of_memory, out_of_memory_sentences
 
 GIB = 1 << 30
@@ -67,3 +74,31 @@ def test_ranks_that_differ_and_on_gpus() -> None:
         "The variables of rank 3 hold 2 GiB (`cache` 1 GiB made in In[7], `x` 1 GiB)."
     ]
     assert not is_out_of_memory("RuntimeError", "shapes cannot be multiplied")
+
+
+def test_the_lines_that_filled_the_memory_of_gpus() -> None:
+    lines = [
+        Allocated(CodePlace("In[9]", 5), 60 * GIB),
+        Allocated(CodePlace("model.py", 31), 2 * GIB),
+    ]
+
+    def full(rank: int, snapshot: str) -> MemoryReply:
+        exhausted = Exhausted(lines, snapshot and snapshot.format(rank))
+        return MemoryReply(busy=False, resident=0, proportional=None, held=[], exhausted=exhausted)
+
+    def said(error: str, ranks: range, snapshot: str = "/p/memory-{}.pickle") -> list[str]:
+        replies = {rank: full(rank, snapshot) for rank in ranks}
+        return list(out_of_memory_sentences(dict.fromkeys(ranks, error), replies))[1:]
+
+    at = "was allocated at In[9] line 5 (60 GiB), model.py line 31 (2 GiB)."
+    viewer = "until the pool stops: https://pytorch.org/memory_viz shows them."
+    assert said(ON_GPU, range(1)) == [
+        f"The most memory of rank 0 {at}",
+        f"The allocations of rank 0 are in /p/memory-0.pickle {viewer}",
+    ]
+    assert said(ON_GPU, range(2)) == [
+        f"The most memory of ranks 0-1 {at}",
+        f"The allocations of ranks 0-1 are in /p/memory-*.pickle {viewer}",
+    ]
+    assert said(ON_GPU, range(1), "") == [f"The most memory of rank 0 {at}"]
+    assert said(OF_NUMPY, range(1)) == []

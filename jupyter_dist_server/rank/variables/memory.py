@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ...common.protocol.ranks.memory_messages import EstimateReply, Held, TorchUse
-from ..torch_internals import fake_mode, map_tensors, peak_of_step, tensors_in
+from ..torch_memory import fake_mode, map_tensors, peak_of_step, tensors_in
 from .digest import local_part
 from .leaves import leaves_of
 

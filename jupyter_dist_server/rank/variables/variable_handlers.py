@@ -25,6 +25,7 @@ from .digest import random_states
 from .long_answers import LongAnswers
 from .makers import Makers
 from .memory import estimate, held_by, torch_use
+from .memory_history import MemoryHistory
 from .value_handlers import Refusal, describe, evaluate
 
 
@@ -39,6 +40,8 @@ class VariableHandlers(LongAnswers):
         How many cells there were.
     makers : Makers
         Which cells have made the variables.
+    memory_history : MemoryHistory or None
+        The allocations on its GPU; `None` without one.
     """
 
     shell: Any
@@ -50,6 +53,7 @@ class VariableHandlers(LongAnswers):
         self.recent_cells: deque[int] = deque(maxlen=100)
         self.ran = 0
         self.makers = Makers()
+        self.memory_history: MemoryHistory | None = None
 
     @hears(VariablesRequest)
     def dist_variables_request(self, asked: Asked[VariablesRequest]) -> None:
@@ -94,6 +98,7 @@ class VariableHandlers(LongAnswers):
             torch=torch_use(self.report.device),
             held=held,
             in_all=in_all,
+            exhausted=self.memory_history.take() if self.memory_history else None,
         )
 
     def _tell_estimate(self, asked: EstimateRequest) -> EstimateReply:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from .evidence import CodePlace
 from .rank_messages import RankReply, RankRequest
 
 
@@ -35,6 +36,22 @@ class TorchUse(msgspec.Struct, frozen=True):
     """Of the GPU."""
 
 
+class Allocated(msgspec.Struct, frozen=True):
+    """What one line of the user's code has allocated on a GPU."""
+
+    place: CodePlace
+    nbytes: int
+
+
+class Exhausted(msgspec.Struct, frozen=True):
+    """A GPU at the moment at which no more of its memory could be had."""
+
+    by_line: list[Allocated]
+    """What was allocated then, the largest amount first."""
+    snapshot: str
+    """A file for torch's viewer; empty if it could not be written."""
+
+
 class MemoryReply(RankReply, frozen=True, kw_only=True):
     """What a rank uses."""
 
@@ -50,6 +67,8 @@ class MemoryReply(RankReply, frozen=True, kw_only=True):
     """Variables that hold tensors or arrays, the largest first."""
     in_all: int = 0
     """Bytes of all of these, what variables share counted once."""
+    exhausted: Exhausted | None = None
+    """Of the last error, unless it was told before."""
 
 
 class EstimateRequest(RankRequest, frozen=True):

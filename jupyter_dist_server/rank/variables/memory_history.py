@@ -1,0 +1,85 @@
+"""What a rank's memory on its GPU was allocated for, kept when there is no more of it.
+
+From the moment at which CUDA is first used, torch notes the Python stack of each allocation, which
+takes it about 2 µs: https://docs.pytorch.org/docs/stable/torch_cuda_memory.html.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...common.flight_recorder import TorchFrame, users_place
+from ...common.protocol.ranks.evidence import CodePlace
+from ...common.protocol.ranks.memory_messages import Allocated, Exhausted
+from ..torch_memory import memory_snapshot, record_memory
+
+_LOG = logging.getLogger(__name__)
+
+_ENTRIES = 10_000
+"""Allocations that are kept; each takes several KiB in a snapshot."""
+_MOST = 10
+"""Lines that are told."""
+
+
+class MemoryHistory:
+    """The allocations of one rank.
+
+    Parameters
+    ----------
+    file : Path
+        Where the last snapshot is written, for https://pytorch.org/memory_viz.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._exhausted: Exhausted | None = None
+
+    def begin(self) -> None:
+        """Record from the first use of CUDA on; return before that."""
+        record_memory(_ENTRIES, lambda: self.keep(memory_snapshot))
+
+    def keep(self, read: Callable[[], Mapping[str, Any]]) -> None:
+        """Keep what fills the memory, as there is no more; raise nothing, as torch will."""
+        by_line: list[Allocated] = []
+        file = ""
+        try:
+            snapshot = read()
+            by_line = allocated_by_line(snapshot)
+            self._file.write_bytes(pickle.dumps(snapshot))
+            file = str(self._file)
+        except Exception:
+            _LOG.exception("What fills the memory of the GPU could not be kept.")
+        self._exhausted = Exhausted(by_line, file)
+
+    def take(self) -> Exhausted | None:
+        """Return what was kept since the last call."""
+        exhausted, self._exhausted = self._exhausted, None
+        return exhausted
+
+
+def allocated_by_line(snapshot: Mapping[str, Any]) -> list[Allocated]:
+    """Return for which lines of the user's code memory is allocated, the largest amount first.
+
+    Parameters
+    ----------
+    snapshot : mapping
+        As `torch.cuda.memory._snapshot` returns it. Threads of `backward()` have no Python stack:
+        what they allocate is left out.
+    """
+    by_line: dict[CodePlace, int] = {}
+    for segment in snapshot["segments"]:
+        for block in segment["blocks"]:
+            if block["state"] != "active_allocated":
+                continue
+            frames = [
+                TorchFrame(frame["name"], frame["filename"], frame["line"])
+                for frame in block.get("frames", ())
+            ]
+            if place := users_place(frames):
+                by_line[place] = by_line.get(place, 0) + block["size"]
+    largest = sorted(by_line.items(), key=lambda item: -item[1])[:_MOST]
+    return [Allocated(place, nbytes) for place, nbytes in largest]

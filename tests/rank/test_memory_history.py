@@ -1,0 +1,62 @@
+"""What is kept when the memory of a GPU is used up; the real thing is in `test_gpu_ranks`."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jupyter_dist_server.common.protocol.ranks.evidence import CodePlace
+from jupyter_dist_server.common.protocol.ranks.memory_messages import Allocated
+from jupyter_dist_server.rank.variables.memory_history import MemoryHistory, allocated_by_line
+
+CELL = {"name": "<module>", "filename": "<Cell In[9]>", "line": 5}
+LINEAR = {"name": "forward", "filename": "/v/site-packages/torch/nn/linear.py", "line": 116}
+SCRIPT = {"name": "step", "filename": "/home/ada/train.py", "line": 31}
+
+
+def block(size: int, *frames: dict[str, Any], state: str = "active_allocated") -> dict[str, Any]:
+    """Return a block as torch tells it: `torch.cuda.memory._snapshot` says how."""
+    return {"size": size, "requested_size": size, "state": state, "frames": [*frames]}
+
+
+SNAPSHOT = {
+    "segments": [
+        {"device": 0, "blocks": [block(3, LINEAR, CELL), block(9, CELL, state="inactive")]},
+        {"device": 0, "blocks": [block(5, SCRIPT), block(4, CELL), block(100)]},
+    ],
+    "device_traces": [[]],
+}
+
+
+def test_memory_is_told_by_lines_of_the_users_code() -> None:
+    assert allocated_by_line(SNAPSHOT) == [
+        Allocated(CodePlace("In[9]", 5), 7),
+        Allocated(CodePlace("train.py", 31), 5),
+    ]
+
+
+def test_a_snapshot_is_kept_and_told_once(tmp_path: Path) -> None:
+    file = tmp_path / "memory-0.pickle"
+    history = MemoryHistory(file)
+    assert history.take() is None
+    history.keep(lambda: SNAPSHOT)
+    exhausted = history.take()
+    assert exhausted
+    assert exhausted.snapshot == str(file)
+    assert exhausted.by_line[0].nbytes == 7
+    assert pickle.loads(file.read_bytes()) == SNAPSHOT
+    assert history.take() is None
+
+
+def test_the_error_of_torch_is_never_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    history = MemoryHistory(tmp_path / "gone" / "memory-0.pickle")
+    history.keep(lambda: SNAPSHOT)
+    exhausted = history.take()
+    assert exhausted
+    assert (exhausted.snapshot, len(exhausted.by_line)) == ("", 2)
+    history.keep(lambda: {})
+    assert history.take()
+    assert caplog.text.count("could not be kept") == 2
