@@ -9,7 +9,6 @@ commands, as JSON lines, and gets a snapshot at each change.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import shutil
@@ -23,16 +22,8 @@ import msgspec
 
 from ..common.background_tasks import Tasks
 from ..common.files.inherited_lease import InheritedLease
-from ..common.files.open_files import raise_limit
-from ..common.node_clock import write_ahead
 from ..common.pool_folder import read_config
-from ..common.processes.process_ref import (
-    RESTARTED,
-    STOPPED,
-    ProcessRef,
-    adopt_descendants,
-    call_ourselves,
-)
+from ..common.processes.process_ref import RESTARTED, STOPPED, ProcessRef
 from ..common.protocol.agents.agent_messages import (
     Commands,
     DescribeLease,
@@ -91,7 +82,6 @@ class Agent:
         self._stopped = False
         self._restarting = asyncio.Lock()
         self._wake = asyncio.Event()
-        self._last_cells: dict[int, str] = {}
         self._tasks = Tasks()
         self._control = ControlSocket(listener, self.snapshot, self._obey, self._on_gone)
         self._ranks = Ranks(
@@ -130,7 +120,6 @@ class Agent:
             answer=self._answer,
             rename=self._rename,
             describe=self._describe,
-            note_cell=self._note_cell,
             restart=lambda *order: self._tasks.add(self._restart(*order)),
             stop=lambda: self._tasks.add(self.stop()),
         )
@@ -184,7 +173,7 @@ class Agent:
             time=self._limit.state,
             addresses=self.starter.addresses(),
             name=self._name,
-            last_cells=self._last_cells,
+            last_cells=self._ranks.last_cells,
         )
 
     def _on_gone(self, client: Client) -> None:
@@ -221,14 +210,8 @@ class Agent:
 
     def _answer(self, client: Client, question: Ping) -> None:
         if self._orders and question.ahead is not None:
-            with contextlib.suppress(OSError):  # the disk is full: the last value stays
-                write_ahead(self.folder, question.ahead)
+            self._first_node.keep_ahead(self.folder, question.ahead)
         self._control.tell(client, Pong(question.sent, time.time()))
-
-    def _note_cell(self, ranks: list[int], cell_id: str) -> None:
-        dead = [rank for rank in ranks if self._ranks.all[rank].state == "dead"]
-        self._last_cells |= dict.fromkeys(dead, cell_id)
-        self._control.broadcast()
 
     def _rename(self, names: dict[str, str]) -> None:
         self._name = names.get(self._name, self._name)
@@ -242,7 +225,7 @@ class Agent:
                 return  # nothing is started any more
             if not order and self._ranks.are_all_starting:
                 chosen = self._ranks.everybody  # as the others would wait for those to meet them
-            self._last_cells = {r: id for r, id in self._last_cells.items() if r not in chosen}
+            self._ranks.forget_cells(chosen)
             await self._ranks.end(chosen, RESTARTED)
             if not self.stopping:
                 self._order(chosen, order)
@@ -268,12 +251,12 @@ class Agent:
         loop.add_signal_handler(signal.SIGCHLD, self._ranks.on_child_end)
         loop.add_signal_handler(signal.SIGTERM, lambda: self._tasks.add(self.stop()))
         await self._control.open()
-        if not self._orders:
-            self._attachments.open()
-            self._limit.open()
         if self._orders:
             head = self._tasks.add(self._control.converse(*await stream_of(*self._orders)))
             self._tasks.add(self._first_node.watch(head))
+        else:
+            self._attachments.open()
+            self._limit.open()
         if self.failure:
             self._tasks.add(self.stop())
         elif not self._orders:
@@ -315,27 +298,3 @@ class Agent:
                 self._control.broadcast()
         shutil.rmtree(self.folder, ignore_errors=True)
         loop.run_until_complete(self._control.close())
-
-
-def serve(
-    listener: socket.socket,
-    lease: list[int],
-    failure: Reason | None,
-    orders: tuple[int, int] | None = None,
-) -> None:
-    """Be the agent of a listening control socket, which lies in the folder, until its pool ends.
-
-    The descriptors of a lease are held as long. With a `failure`, only say why no rank can start.
-    `orders` are descriptors for the first node's agent, on another node.
-    """
-    call_ourselves("dist-agent")
-    raise_limit()  # for our ranks too, which have a connection to each other in every group
-    held = InheritedLease(lease) if lease else None  # at once, and by no child of ours
-    agent = Agent(Path(listener.getsockname()).parent, listener, held, orders)
-    agent.failure = failure
-    if not failure:
-        agent.starter.prepare()
-    adopt_descendants()
-    agent.run()
-    if held:
-        held.close()

@@ -41,9 +41,9 @@ def main() -> NoReturn:
         sys.exit(str(error))
     # So that what is left if this process is killed is removed here, as any pool's is.
     pool = msgspec.structs.replace(orders, host=socket.gethostname(), boot=boot_id())
-    from .agent import serve
     from .nodes.request_lease import LeaseRequest
     from .ranks.start_ranks import preload
+    from .serve import serve
 
     asked = LeaseRequest(pool)  # meanwhile
     failure = preload()

@@ -52,7 +52,6 @@ class CommandHandler:
     answer: Callable[[Client, Ping], None]
     rename: Callable[[dict[str, str]], None]
     describe: Callable[[DescribeLease], None]
-    note_cell: Callable[[list[int], str], None]
     restart: Callable[[list[int], StartRanks | None], object]
     stop: Callable[[], object]
 
@@ -93,7 +92,8 @@ class CommandHandler:
             self.nodes.send(ranks, lambda mine: Kill(pids, mine))
             self.ranks.kill(ranks, pids)
         elif isinstance(command, NoteCell):
-            self.note_cell(command.ranks, command.cell_id)
+            self.ranks.note_cell(command.ranks, command.cell_id)
+            self.control.broadcast()
         elif isinstance(command, Log):
             if command.rank in self.ranks.starter.own:
                 self.control.tell(client, LogLines(self.ranks.logs.lines(command.rank)))

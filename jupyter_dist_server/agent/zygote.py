@@ -132,7 +132,7 @@ class Zygote:
             os.environ.clear()
             os.environ.update(orders.environment)
             os.chdir(orders.cwd)
-            from .agent import serve
+            from .serve import serve
 
             serve(socket.socket(fileno=listener), lease, self._failure)
             os._exit(0)

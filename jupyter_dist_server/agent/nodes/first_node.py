@@ -7,7 +7,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from ...common.node_clock import write_ahead
 
 _LOOK = 1.0
 """Seconds between two looks at when it was last heard."""
@@ -45,6 +48,11 @@ class FirstNode:
     def note(self) -> None:
         """Note that it was heard."""
         self._heard = time.monotonic()
+
+    def keep_ahead(self, folder: Path, ahead: float) -> None:
+        """Write down, for the ranks here, how far this node's clock is ahead of the first one's."""
+        with contextlib.suppress(OSError):  # the disk is full: the last value stays
+            write_ahead(folder, ahead)
 
     async def watch(self, serving: asyncio.Task[None]) -> None:
         """Wait until it has hung up, or was not heard for too long."""

@@ -49,6 +49,8 @@ class Ranks:
         All ranks of the pool.
     logs : RankLogs
         What the ranks here wrote.
+    last_cells : dict
+        The notebook's ids of the cells that dead ranks ran, by rank.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Ranks:
         self._changed = changed
         self._failed = failed
         self._helpers = helpers
+        self.last_cells: dict[int, str] = {}
         self._endings: dict[int, str] = {}
         """Why we end ranks, until they have ended."""
         self._death = asyncio.Event()
@@ -169,3 +172,12 @@ class Ranks:
     def forget_endings(self) -> None:
         """Forget why ranks were ended, as others take their places."""
         self._endings = {}
+
+    def note_cell(self, ranks: Collection[int], cell_id: str) -> None:
+        """Remember in which cell those of some ranks died that are dead."""
+        dead = [rank for rank in ranks if self.all[rank].state == "dead"]
+        self.last_cells |= dict.fromkeys(dead, cell_id)
+
+    def forget_cells(self, ranks: Collection[int]) -> None:
+        """Forget that of ranks which are replaced."""
+        self.last_cells = {r: id for r, id in self.last_cells.items() if r not in ranks}

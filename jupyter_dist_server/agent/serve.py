@@ -1,0 +1,36 @@
+"""Being the agent of one pool, in a process that has imported torch, until the pool ends."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from ..common.files.inherited_lease import InheritedLease
+from ..common.files.open_files import raise_limit
+from ..common.processes.process_ref import adopt_descendants, call_ourselves
+from ..common.protocol.failure_reason import Reason
+from .agent import Agent
+
+
+def serve(
+    listener: socket.socket,
+    lease: list[int],
+    failure: Reason | None,
+    orders: tuple[int, int] | None = None,
+) -> None:
+    """Be the agent of a listening control socket, which lies in the folder, until its pool ends.
+
+    The descriptors of a lease are held as long. With a `failure`, only say why no rank can start.
+    `orders` are descriptors for the first node's agent, on another node.
+    """
+    call_ourselves("dist-agent")
+    raise_limit()  # for our ranks too, which have a connection to each other in every group
+    held = InheritedLease(lease) if lease else None  # at once, and by no child of ours
+    agent = Agent(Path(listener.getsockname()).parent, listener, held, orders)
+    agent.failure = failure
+    if not failure:
+        agent.starter.prepare()
+    adopt_descendants()
+    agent.run()
+    if held:
+        held.close()
