@@ -20,7 +20,6 @@ from ...common.pickling import (
     own,
     pack,
     read_shared,
-    unpack,
     write_shared,
 )
 from ...common.processes.process_ref import POOL_ENDED
@@ -39,10 +38,8 @@ from ..ranks.rank_connection import read_reply
 from ..send_cells import PoolClient
 from .large_values import Lost, Progress, Run, all_of, load, spread
 from .move_report import Replies, arrival, arrivals, raise_failures, why_of
+from .pack_variables import pack_variables, unpack_value
 from .splitting import split
-
-RESERVED = frozenset(["torch", "dist", "rank", "local_rank", "world_size", "gpu_id", "device"])
-"""Variables that a pool gives its ranks, and that are not overwritten."""
 
 _UNREADABLE = ValueReply("failed", "its reply is malformed, see the log")
 
@@ -90,7 +87,7 @@ class Mover:
             any rank; or if a rank cannot read it.
         """
         self._check_alive(ranks)
-        packed = _pack_variables(values)
+        packed = pack_variables(values)
         self._deliver(packed, ranks)
         names = " and ".join(f"`{name}`" for name in values)
         return Moved(sum(packed.sizes), arrival(names, packed.devices, "the notebook"))
@@ -106,7 +103,7 @@ class Mover:
             If the value cannot be split; and as `push` does.
         """
         self._check_alive(ranks)
-        packed = [_pack_variables({name: part}) for part in split(name, value, len(ranks))]
+        packed = [pack_variables({name: part}) for part in split(name, value, len(ranks))]
         for rank, parcel in zip(ranks, packed, strict=True):
             self._deliver(parcel, [rank])
         devices = sorted({device for parcel in packed for device in parcel.devices})
@@ -199,7 +196,7 @@ class Mover:
                     buffers = read_shared(memory[rank].descriptor, reply.sizes)
                 else:
                     buffers = own(sent)
-                values[rank] = _unpack_value(expression, rank, buffers)
+                values[rank] = unpack_value(expression, rank, buffers)
         nbytes = sum(sum(reply.sizes) for reply, _ in replies.values())
         return values, Moved(nbytes, arrivals(expression, replies))
 
@@ -277,42 +274,3 @@ def _read(messages: dict[int, Message]) -> Replies:
         rank: (read_reply(rank, message, ValueReply) or _UNREADABLE, message["buffers"])
         for rank, message in messages.items()
     }
-
-
-# -- values ---------------------------------------------------------------------------------
-
-
-def _pack_variables(values: dict[str, Any]) -> Packed:
-    for name in values:
-        if not name.isidentifier():
-            raise DistError("bad_name", f"“{name}” is not a valid variable name.", "Use --as NAME.")
-        if name in RESERVED:
-            raise DistError(
-                "bad_name",
-                f"`{name}` is a reserved variable of ranks.",
-                "Choose another name with --as NAME.",
-            )
-    try:
-        return pack(values, values.values())
-    except Exception:
-        for name, value in values.items():
-            try:
-                pack(value, [value])
-            except Exception as error:
-                raise DistError(
-                    "value_unsendable",
-                    f"`{name}` of the notebook cannot be sent: {why_of(error)}.",
-                ) from error
-        raise
-
-
-def _unpack_value(expression: str, rank: int, buffers: Sequence[Any]) -> Any:
-    try:
-        return unpack(buffers)
-    except Exception as error:
-        raise DistError(
-            "value_unreadable",
-            f"`{expression}` of rank {rank} cannot be read in the notebook: "
-            f"{type(error).__name__}: {error}.",
-            "Install its modules in the notebook's environment too.",
-        ) from error
