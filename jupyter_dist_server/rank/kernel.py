@@ -20,8 +20,6 @@ from ..common.protocol.ranks.profile_messages import ProfileRequest
 from ..common.protocol.ranks.rank_messages import (
     CONTROL_REQUESTS,
     Activity,
-    CancelReply,
-    CancelRequest,
     CellRequest,
     RankStatus,
     RegroupRequest,
@@ -35,6 +33,7 @@ from .cells.cell_channel import CellChannel
 from .cells.cell_runner import run_cell
 from .cells.error_content import error_content, in_one_line
 from .cells.shell import RankShell
+from .cells.sigint import InterruptHandlers, ignore_sigint
 from .comm_handlers import CommHandlers
 from .group.process_group import GroupHandlers
 from .ipykernel_internals import BaseKernel
@@ -52,6 +51,7 @@ from .waits.whereabouts import whereabouts
 
 
 class RankKernel(
+    InterruptHandlers,
     ValueHandlers,
     VariableHandlers,
     CommHandlers,
@@ -85,9 +85,6 @@ class RankKernel(
         self._cell_id: str | None = None
         self._request: str | None = None
         self._ended = ""
-        self._cancelled: set[str] = set()
-        self._running = ""
-        self._interrupted_at: Whereabouts | None = None
 
     def start(self) -> None:
         """Begin to serve."""
@@ -146,16 +143,11 @@ class RankKernel(
         file = f"{asked.file}-rank-{os.environ['RANK']}.txt"
         outbox.begin(cell, Budget(asked.limit, file, asked.largest_display))
         self._begin(asked.execution_count, asked.cell_id)
-        handler = signal.signal(signal.SIGINT, _ignore)
+        handler = ignore_sigint()
         try:
             with self.profiled(asked.profile):
                 try:
-                    # Python's own handler: it is a C function, so it is in no traceback. First:
-                    # whoever sees that the cell runs interrupts it, and does not ask again.
-                    signal.signal(signal.SIGINT, signal.default_int_handler)
-                    self._running = cell
-                    if cell in self._cancelled:  # since we looked above
-                        raise KeyboardInterrupt
+                    self._allow_interrupts(cell)
                     reply = await run_cell(self, self.shell, asked.code, asked.allow_stdin)
                 finally:
                     self._end_interrupts()
@@ -199,30 +191,6 @@ class RankKernel(
         if answer == "\x04":
             raise EOFError
         return answer
-
-    def _end_interrupts(self) -> None:
-        """Ignore interrupts: once the cell has ended, one would end the rank."""
-        while True:
-            try:
-                signal.signal(signal.SIGINT, _ignore)
-                break
-            except KeyboardInterrupt:
-                continue
-        self._running = ""
-
-    @hears(CancelRequest)
-    def dist_cancel_request(self, asked: Asked[CancelRequest]) -> None:
-        """Interrupt a cell, on the control thread, or note that it is not wanted any more."""
-        cell = asked.content.msg_id
-        if cell:  # first: the main thread says what it runs, then looks here
-            self._cancelled.add(cell)
-        running = cell == self._running if cell else self._state == "busy"
-        answer = CancelReply(running, self._since, whereabouts())
-        if running or not cell:
-            self._cancelled.discard(cell)
-            self._interrupted_at = self._interrupted_at or answer.whereabouts
-            os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too
-        asked.reply(answer)
 
     async def do_execute(
         self,
@@ -285,7 +253,3 @@ class RankKernel(
                 report=self.report.take(idle=self._state == "idle"),
             )
         )
-
-
-def _ignore(number: int, frame: Any) -> None:
-    """Ignore a signal; unlike `SIG_IGN`, programs that the rank starts do not inherit this."""

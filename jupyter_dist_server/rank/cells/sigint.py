@@ -1,0 +1,71 @@
+"""SIGINT in a rank: it ends the cell that runs, and nothing else; `CancelRequest` sends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from ...common.protocol.ranks.rank_messages import (
+    Activity,
+    CancelReply,
+    CancelRequest,
+    Whereabouts,
+)
+from ..request_handlers import Asked, hears
+from ..waits.whereabouts import whereabouts
+
+
+class InterruptHandlers:
+    """How `RankKernel` interrupts its cell."""
+
+    _state: Activity
+    _since: float
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._cancelled: set[str] = set()
+        self._running = ""
+        self._interrupted_at: Whereabouts | None = None
+
+    def _allow_interrupts(self, cell: str) -> None:
+        """Let SIGINT interrupt this cell; it does so at once if it was cancelled meanwhile."""
+        # Python's own handler: it is a C function, so it is in no traceback. First: whoever sees
+        # that the cell runs interrupts it, and does not ask again.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._running = cell
+        if cell in self._cancelled:
+            raise KeyboardInterrupt
+
+    def _end_interrupts(self) -> None:
+        """Ignore interrupts: once the cell has ended, one would end the rank."""
+        while True:
+            try:
+                ignore_sigint()
+                break
+            except KeyboardInterrupt:
+                continue
+        self._running = ""
+
+    @hears(CancelRequest)
+    def dist_cancel_request(self, asked: Asked[CancelRequest]) -> None:
+        """Interrupt a cell, on the control thread, or note that it is not wanted any more."""
+        cell = asked.content.msg_id
+        if cell:  # first: the main thread says what it runs, then looks here
+            self._cancelled.add(cell)
+        running = cell == self._running if cell else self._state == "busy"
+        answer = CancelReply(running, self._since, whereabouts())
+        if running or not cell:
+            self._cancelled.discard(cell)
+            self._interrupted_at = self._interrupted_at or answer.whereabouts
+            os.killpg(os.getpid(), signal.SIGINT)  # a rank leads its group: `!command` too
+        asked.reply(answer)
+
+
+def ignore_sigint() -> Any:
+    """Ignore SIGINT; return the handler that it had."""
+    return signal.signal(signal.SIGINT, _ignore)
+
+
+def _ignore(number: int, frame: Any) -> None:
+    """Ignore a signal; unlike `SIG_IGN`, programs that the rank starts do not inherit this."""
