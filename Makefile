@@ -78,6 +78,7 @@ chaos: $(INSTALLED)
 	JUPYTER_DIST_CHAOS=500 pytest --timeout 3600 $(PYTEST_OPTIONS) tests/jobs/test_queue_chaos.py
 
 soak: $(INSTALLED)
+	pytest -m slow tests
 	python -m tests.soak $(SOAK_OPTIONS)
 
 lint: $(INSTALLED) $(MODULES) $(UI_MODULES)

@@ -73,6 +73,21 @@ async def test_more_ranks_than_the_soft_limit_allows(tmp_path: Path) -> None:
 
 
 @linux
+@pytest.mark.slow
+async def test_128_ranks_at_the_usual_soft_limit(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+        async with running(request(tmp_path, num_ranks=128)) as pool, client_of(pool) as client:
+            code = "ones = torch.ones(1)\ndist.all_reduce(ones)\nassert ones.item() == 128"
+            replies = await client.execute(code, range(128), lambda *_: None)
+            assert {reply.status for reply in replies.values()} == {"ok"}
+            assert [instances(rank.pid) for rank in pool.record.ranks if rank.pid] == [0] * 128
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@linux
 async def test_a_rank_has_one_inotify_instance_at_most(tmp_path: Path) -> None:
     async with running(request(tmp_path)) as pool:
         assert [instances(rank.pid) for rank in pool.record.ranks if rank.pid] == [1, 1]
