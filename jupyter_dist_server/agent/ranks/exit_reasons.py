@@ -39,10 +39,13 @@ class Deaths:
     ----------
     logs : RankLogs
         What they wrote.
+    world_size : int
+        How many there are, on all nodes.
     """
 
-    def __init__(self, logs: RankLogs) -> None:
+    def __init__(self, logs: RankLogs, world_size: int) -> None:
         self._logs = logs
+        self._world_size = world_size
         self._memory = MemoryWatch()
 
     def explain_failure(self, rank: int, failure: Failed) -> Reason:
@@ -71,7 +74,9 @@ class Deaths:
                 age = ProcessRef(rank.pid, rank.start_ticks).age
                 cause += self._memory.explain(rank.pid, age)
             rank.stderr = self._last_lines(rank.rank)
-            cause += _mismatch(rank.stderr)
+            # gloo does not say which one; of two ranks it can only be the other.
+            other = f"rank {1 - rank.rank}" if self._world_size == 2 else "another rank"
+            cause += _mismatch(rank.stderr, other)
         rank.exit = cause
 
     def _last_lines(self, rank: int) -> list[str]:
@@ -84,12 +89,12 @@ class Deaths:
         return lines + list(takewhile(lambda line: _MACHINERY not in line, crash))[:_LINES]
 
 
-def _mismatch(lines: list[str]) -> str:
+def _mismatch(lines: list[str], other: str) -> str:
     """Return words for what gloo says as it aborts the rank that gets more than it expects."""
     found = re.search(r"gloo::EnforceNotMet.*?nbytes\. (\d+) vs (\d+)\.", " ".join(lines))
     if not found:
         return ""
     return (
-        f", because another rank sent {found[1]} bytes in a collective where this one expected "
+        f", because {other} sent {found[1]} bytes in a collective where this one expected "
         f"{found[2]}: their tensors differ in shape or dtype"
     )

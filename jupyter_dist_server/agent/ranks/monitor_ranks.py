@@ -65,7 +65,7 @@ class Ranks:
         self.logs = RankLogs(folder)
         self.everybody = range(config.world_size)
         self._pool = config.id
-        self._deaths = Deaths(self.logs)
+        self._deaths = Deaths(self.logs, config.world_size)
         self._changed = changed
         self._failed = failed
         self._helpers = helpers
