@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from jupyter_dist_server.jobs.schedule.board import JOBS, Board, posted, wants_of
 from jupyter_dist_server.jobs.schedule.patience import Patience
-from jupyter_dist_server.jobs.schedule.plan import Plan, plan
+from jupyter_dist_server.jobs.schedule.plan import Plan, never, plan
 from jupyter_dist_server.jobs.schedule.wants import Held, Machine, Want, in_order
 
 NOW = 1_000_000.0
@@ -114,7 +114,10 @@ class Line(RuleBasedStateMachine):
     def plan(self) -> Plan:
         since = self.head_since
         wants = [replace(one, head_since=since.get(one.id, math.inf)) for one in self.waiting]
-        return plan(MACHINE, self.held, in_order(self.held, wants, self.now), self.now)
+        possible = [one for one in wants if not never(MACHINE, one)]
+        impossible = [one for one in wants if never(MACHINE, one)]  # after all others, as ever
+        ordered = in_order(self.held, possible, self.now) + impossible
+        return plan(MACHINE, self.held, ordered, self.now)
 
 
 TestLine = Line.TestCase
