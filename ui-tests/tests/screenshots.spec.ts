@@ -4,7 +4,7 @@
 
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { draw, LOOK, tidy } from './pictures';
-import { cancelJobs, expect, test } from './support';
+import { expect, test } from './support';
 
 const TITLE = `# Digits on four ranks
 
@@ -37,18 +37,6 @@ while True:
         optimizer.zero_grad(); loss.backward(); optimizer.step()
     time.sleep(0.04 * rank)  # as if their GPUs were not equally fast`;
 
-const JOB = `%%distributed
-import time
-start, epoch = time.time(), 0
-while time.time() - start < 120:
-    for step in range(40 * (1 + epoch % 3)):
-        loss = torch.nn.functional.cross_entropy(model(x), y)
-        optimizer.zero_grad(); loss.backward(); optimizer.step()
-    epoch += 1
-    if rank == 0:
-        print(f"epoch {epoch:3d}  loss {loss.item():.4f}", flush=True)
-    time.sleep(0.3)`;
-
 test.use(LOOK);
 
 // Pictures need no quick machine.
@@ -58,53 +46,6 @@ test.describe('on a pretend machine', () => {
   test.use({
     baseURL: FAKE_GPUS_URL,
     viewport: { width: 1280, height: 1080 }
-  });
-
-  test.afterEach(({ page }) => cancelJobs(page));
-
-  test('a job that runs a notebook on two GPUs', async ({
-    page,
-    panel,
-    notebooks,
-    tmpPath
-  }) => {
-    const cells = [
-      '%load_ext jupyter_dist_server\n%dist_init',
-      DATA,
-      TRAIN,
-      JOB
-    ];
-    await notebooks.write(
-      'digits.ipynb',
-      JSON.stringify({
-        ...{ nbformat: 4, nbformat_minor: 5 },
-        metadata: { kernelspec: { name: 'python3', display_name: 'Python 3' } },
-        cells: cells.map((source, index) => ({
-          ...{ id: `cell-${index}`, cell_type: 'code', source, metadata: {} },
-          ...{ outputs: [], execution_count: null }
-        }))
-      })
-    );
-    const answer = await page.request.post('jupyter-dist/jobs', {
-      data: {
-        ...{ notebook: `${tmpPath}/digits.ipynb`, chdir: tmpPath },
-        ...{ gpus: 2, time: '60' }
-      }
-    });
-    const { label } = (await answer.json()).jobs[0];
-    for (const index of [0, 1, 3]) {
-      await panel.root.locator('.jp-AccordionPanel-title').nth(index).click();
-    }
-    const queue = panel.root.getByRole('region', { name: 'Queue Section' });
-    await queue
-      .getByRole('button', { name: `${label} digits.ipynb`, exact: true })
-      .click();
-    await tidy(page);
-    const job = page.getByRole('main').locator('.jp-dist-JobDetails:visible');
-    await expect(job.getByRole('log')).toContainText(/epoch +60/, {
-      timeout: 180_000
-    });
-    await draw(page, 'job');
   });
 
   test('eight GPUs, of which four have ranks', async ({
@@ -135,7 +76,8 @@ test.describe('on a pretend machine', () => {
       await window.jupyterapp.commands.execute('jupyter-dist:open-timeline');
     });
     const timeline = page.locator('#jupyter-dist-timeline');
-    await timeline.getByLabel('Range', { exact: true }).selectOption('5');
+    // Before that nobody looked, and there may be gaps.
+    await timeline.getByLabel('Range', { exact: true }).selectOption('1');
     await timeline.getByLabel('GPUs', { exact: true }).selectOption('All GPUs');
     await expect(timeline.getByRole('img', { name: /^GPU 7/ })).toBeVisible();
     await draw(page, 'timeline', timeline);
