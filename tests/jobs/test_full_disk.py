@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,15 @@ def small(queue: Queue) -> Iterator[Queue]:
     with small_disk(queue.folder / "jupyter-dist"):
         yield queue
         queue.end()
+
+
+def mounted(image: Path, folder: Path) -> str:
+    """Mount a filesystem that an error makes read-only; return its device."""
+    options = ["-o", "loop,errors=remount-ro"]
+    if subprocess.run(["mount", *options, str(image), str(folder)], capture_output=True).returncode:
+        pytest.skip("this container may not mount an image")
+    found = ["findmnt", "--noheadings", "--output", "SOURCE", str(folder)]
+    return subprocess.run(found, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def fill(folder: Path) -> Path:
@@ -105,3 +115,45 @@ def test_nothing_is_queued_where_nothing_can_be_written(small: Queue) -> None:
     assert "cannot be used" in small.run("submit", "-H", "true", code=2)
     subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
     assert len(small.run("queue", "-o", "id").splitlines()) == 2
+
+
+def test_a_job_goes_on_when_an_error_makes_the_filesystem_read_only(queue: Queue) -> None:
+    if not all(map(shutil.which, ("mkfs.ext4", "e2fsck", "findmnt"))):
+        pytest.skip("needs e2fsprogs and util-linux")
+    folder, image = queue.folder / "jupyter-dist", queue.folder / "image"
+    folder.mkdir()
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    device = mounted(image, folder)
+    error = Path("/sys/fs/ext4", Path(device).name, "trigger_fs_error")
+    try:
+        if not os.access(error, os.W_OK):
+            pytest.skip("this kernel pretends no error of ext4")
+        code = "echo up; while [ ! -e go ]; do sleep 0.05; done; echo done"
+        job = queue.submit("-c", "0", "sh", "-c", code)
+        queue.until(job, "RUNNING")
+        wait_for(lambda: "up" in queue.output(job), "its start")
+        wait_for(lambda: not queue.processes("dist-dispatcher"), "the dispatcher's end")
+        (runner,) = queue.processes("dist-runner")
+        error.write_text("1")
+        assert "cannot be used" in queue.run("submit", "-H", "true", code=2)
+        (queue.folder / "go").touch()
+        wait_for(lambda: not runner.children(), "the job's end")
+        assert queue.output(job) == "up\ndone\n"
+        runner.terminate()  # or it would try for a minute to write the end
+        wait_for(lambda: not runner.is_running(), "the runner's end")
+        name = store_name(store_folder())
+        (left,) = Path("/var/tmp").glob(f"jdist-*-{name}-{job}.1.exit.json")
+    finally:
+        queue.end()
+        subprocess.run(["umount", str(folder)], check=True)
+    assert subprocess.run(["e2fsck", "-fy", str(image)], capture_output=True).returncode < 4
+    mounted(image, folder)
+    try:
+        assert queue.show(job)["state"] == "COMPLETED"
+        assert not left.exists()
+        assert len(queue.run("queue", "-o", "id").splitlines()) == 1, "nothing else was queued"
+    finally:
+        queue.end()
+        subprocess.run(["umount", str(folder)], check=True)
