@@ -77,9 +77,11 @@ def _not_pending(store: Store, jobs: Sequence[Job], what: str) -> list[str]:
 def requeue(store: Store, jobs: Sequence[Job]) -> list[str]:
     """Start jobs again that have ended; return a sentence on each that has not."""
     left = []
-    for job in jobs:
-        if not (job.is_ended and start_again(store, job, "")):
-            left.append(f"Job {job.label} is {job.state}; cancel it first.")
+    with store.writing():  # of a hundred jobs, each would wait for the disk
+        for job in jobs:
+            if not (job.is_ended and start_again(store, job, "")):
+                left.append(f"Job {job.label} is {job.state}; cancel it first.")
+    store.changed()  # who was woken in the middle of it has not seen it
     ensure(store)
     return left
 
