@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -19,8 +18,6 @@ from .store.job import AGAIN, REQUEUES, Job
 from .store.states import FAILED, PENDING
 from .store.store import Store
 from .store.store_folder import store_name
-
-_LOG = logging.getLogger(__name__)
 
 TEMPORARY = Path("/var/tmp")
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -53,6 +50,9 @@ def write_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
 
 def leave_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
     """Write the fields of a job that its end changes."""
+    import logging  # not above: commands in a terminal do without
+
+    log = logging.getLogger(__name__)
     body = json.dumps(dict(fields)).encode()
     for path in _paths(store, job):
         fresh = path.with_name(f"{path.name}.{os.getpid()}")
@@ -62,7 +62,7 @@ def leave_end(store: Store, job: Job, fields: Mapping[str, Any]) -> None:
             fresh.rename(path)  # half a file would hide the second place
             return
         except OSError as error:
-            _LOG.warning("The end of job %s cannot be kept in %s: %s", job.label, path, error)
+            log.warning("The end of job %s cannot be kept in %s: %s", job.label, path, error)
             with contextlib.suppress(OSError):
                 fresh.unlink()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import logging
 import os
 import time
 from typing import Any
@@ -15,8 +14,6 @@ from .store.job import Job
 from .store.states import CANCELLED, CONFIGURING, NODE_FAIL, NOT_STARTED, PENDING
 from .store.store import Store
 from .variables import JOB
-
-_LOG = logging.getLogger(__name__)
 
 
 def recover(store: Store) -> None:
@@ -77,10 +74,13 @@ def _is_lost(store: Store, job: Job) -> bool:
 
 def end_leftovers(job: Job) -> None:
     """Kill what a job has started and outlived its runner, by the variable in its environment."""
-    import psutil  # not above: to import it takes as long as many a command
+    import logging  # not above: to import them takes as long as many a command
 
+    import psutil
+
+    log = logging.getLogger(__name__)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(JOB) == f"{job.id}.{job.launch}":
-                _LOG.info("Job %s: ending pid %s, which was left", job.label, process.pid)
+                log.info("Job %s: ending pid %s, which was left", job.label, process.pid)
                 process.kill()

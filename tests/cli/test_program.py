@@ -18,7 +18,10 @@ from ..fake_nvml.build import State
 from ..jobs.queue_driver import UNTIL_GO, Queue
 from ..waiting import wait_for
 
-HEAVY = ("asyncio", "numpy", "tornado", "importlib.metadata", "zmq", "jupyter_client")
+HEAVY = (
+    *("asyncio", "numpy", "tornado", "importlib.metadata", "zmq", "jupyter_client"),
+    *("hashlib", "logging", "psutil", "shutil", "subprocess"),
+)
 
 
 def test_the_page_of_commands_is_current() -> None:
