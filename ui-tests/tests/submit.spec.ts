@@ -2,7 +2,7 @@ import type { Locator } from '@playwright/test';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { expectAccessibleInBothThemes } from './accessibility';
-import { draw, LOOK } from './pictures';
+import { LOOK, show } from './pictures';
 import { cancelJobs, expect, test } from './support';
 
 // Eight pretend GPUs; another process is on GPU 6, so that seven can be given to jobs.
@@ -77,7 +77,7 @@ test('jobs are submitted by a dialog, also from files', async ({
     await expect(outlook).toContainText('4 jobs: Starts now');
     await expect(outlook).toContainText('echo 0.1 1');
     await page.theme.setLightTheme();
-    await draw(page, 'submit');
+    await show(dialog, 'submit');
     await expectAccessibleInBothThemes(page, ['.jp-dist-SubmitDialog']);
     await page.theme.setLightTheme();
     await press('Remove parameter lr');
@@ -92,6 +92,29 @@ test('jobs are submitted by a dialog, also from files', async ({
     await field('Command').press('Enter');
     await expect(dialog).toBeHidden();
     await expect(rows).toContainText(/pretrain.*GPUs 0–4/);
+  });
+
+  await test.step('takes certain GPUs, a time to begin and jobs to wait for', async () => {
+    await press('Submit a job…', section);
+    await field('Command').fill('sleep 600');
+    await dialog.getByRole('button', { name: 'More options' }).click();
+    const chips = dialog.getByRole('group', { name: 'Only these GPUs' });
+    await chips.getByRole('checkbox', { name: 'GPU 5', exact: true }).check();
+    await field('GPUs').fill('1');
+    await expect(outlook).toContainText('Starts now on GPU 5');
+    await field('Memory').fill('much');
+    await expect(field('Memory')).toHaveAttribute('aria-invalid', 'true');
+    await field('Memory').fill('64M');
+    await field('After jobs').fill('afterok:9999');
+    await expect(dialog).toContainText('There is no job 9999.');
+    await field('After jobs').fill('');
+    await field('Not before').fill('now+2hours');
+    await expect(outlook).not.toContainText('Starts now');
+    await expect(outlook).not.toContainText('Checking');
+    const kernels = dialog.getByRole('combobox', { name: 'Kernel' });
+    await expect(kernels.getByRole('option').first()).toBeAttached();
+    await press('Cancel');
+    await expect(dialog).toBeHidden();
   });
 
   const path = await notebooks.write('train.sh', '#!/bin/bash\nsleep 600\n');
@@ -142,4 +165,62 @@ test('the dialog opens before its form has come, and what it holds goes into the
   await expect(cell).toHaveText('x = 1');
   const inserted = page.locator('.jp-Notebook .cm-content').last();
   await expect(inserted).toContainText(/%%bash\s*jdist submit .*true/);
+});
+
+test('a notebook runs as a job from its toolbar and the file browser, with its parameters', async ({
+  page,
+  notebooks,
+  tmpPath
+}) => {
+  const dialog = page.getByRole('dialog');
+  const field = (name: string) =>
+    dialog.getByRole('textbox', { name, exact: true });
+  const expectNotebook = async () => {
+    await expect(field('Notebook')).toHaveValue(`${tmpPath}/fit.ipynb`);
+    await expect(field('Name of parameter 1')).toHaveValue('lr');
+    await expect(field('Values of parameter 1')).toHaveValue('0.1');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await expect(dialog).toBeHidden();
+  };
+  const cell = {
+    ...{ id: 'cell-0', cell_type: 'code', source: 'lr = 0.1' },
+    ...{ metadata: { tags: ['parameters'] }, outputs: [] },
+    execution_count: null
+  };
+  const kernelspec = { name: 'python3', display_name: 'Python 3' };
+  await notebooks.write(
+    'fit.ipynb',
+    JSON.stringify({
+      ...{ nbformat: 4, nbformat_minor: 5, metadata: { kernelspec } },
+      cells: [cell]
+    })
+  );
+  await notebooks.write('train.py', '');
+  await page.evaluate(async path => {
+    const { commands } = window.jupyterapp;
+    const panel = await commands.execute('docmanager:open', { path });
+    await panel.sessionContext.ready;
+  }, `${tmpPath}/fit.ipynb`);
+
+  await page
+    .locator('.jp-NotebookPanel:visible')
+    .getByRole('button', { name: /^Ranks: / })
+    .click();
+  await page.getByRole('menuitem', { name: /^Run as Job on \d GPU/ }).click();
+  await expectNotebook();
+
+  await page.sidebar.openTab('filebrowser');
+  const choose = async (name: string) => {
+    await page
+      .locator('.jp-DirListing-item', { hasText: name })
+      .click({ button: 'right' });
+    await page
+      .getByRole('menuitem', { name: 'Run as Job…', exact: true })
+      .click();
+  };
+  await choose('fit.ipynb');
+  await expectNotebook();
+  await choose('train.py');
+  await expect(field('Command')).toHaveValue('python train.py');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
 });
