@@ -10,12 +10,15 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import psutil
+from jupyter_client import BlockingKernelClient
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
+from ..notebook_driver import Notebook, open_channels, wait_until_ready
 from ..server.openapi import validate_named
 from ..server_driver import START
 from ..waiting import PATIENCE, wait_for
@@ -44,7 +47,9 @@ class HostServer:
         command += [f"--ServerApp.root_dir={hosts.base}", f"--IdentityProvider.token={TOKEN}"]
         command += [f"--ServerApp.ip={hosts.address(1)}", f"--ServerApp.port={PORT}"]
         command += [f"--ServerApp.jpserver_extensions={enabled}"]
-        command += ["--JupyterDist.sampler_linger=0"]
+        # Files are the same on all hosts, and here: so kernels can be reached by them.
+        command += ["--JupyterDist.sampler_linger=0", "--KernelManager.transport=ipc"]
+        self._hosts = hosts
         self._log = hosts.base / "log" / "server.out"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -77,6 +82,20 @@ class HostServer:
         with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             content = response.read()
         return json.loads(content) if content else None
+
+    def notebook(self, name: str = "python3") -> Notebook:
+        """Start a kernel, which ends with the hosts at the latest."""
+        kernel = self._ask("POST", "api/kernels", {"name": name})["id"]
+        runtime = Path(self._hosts.variables["JUPYTER_RUNTIME_DIR"])
+        client = BlockingKernelClient(connection_file=str(runtime / f"kernel-{kernel}.json"))
+        client.load_connection_file()
+        open_channels(client)
+        wait_until_ready(client)
+
+        def interrupt() -> None:
+            self._ask("POST", f"api/kernels/{kernel}/interrupt", None)
+
+        return Notebook(client, self._hosts.environment, interrupt, lambda: None, kernel)
 
     def page(self) -> str:
         """Return the small page."""
@@ -115,9 +134,17 @@ class HostServer:
 
     def close(self) -> None:
         """Shut it down; what runs it ends with it."""
-        for server in psutil.Process(self._process.pid).children():
-            server.terminate()
+        self._server().terminate()
         self._process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL."""
+        self._server().kill()
+        self._process.wait(PATIENCE)
+
+    def _server(self) -> psutil.Process:
+        process = psutil.Process(self._process.pid)
+        return process.children()[0] if process.name() == "salloc" else process
 
 
 async def read_until(stream: WebSocketClientConnection, condition: Any) -> dict[str, Any]:

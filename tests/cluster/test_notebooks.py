@@ -1,0 +1,105 @@
+"""Two notebooks and two servers, one after the other, with ranks on two nodes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ..waiting import wait_for
+from .host_server import HostServer
+from .hosts import Hosts
+from .slurm_hosts import start_slurm, why_not
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+HARDY = {
+    "argv": [
+        *("env", "-u", "JPY_PARENT_PID", sys.executable, "-m", "ipykernel_launcher"),
+        *("-f", "{connection_file}"),
+    ],
+    "display_name": "A kernel that does not end with its server",
+    "language": "python",
+}
+SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    """Return two hosts with Slurm."""
+    hosts = Hosts()
+    hosts.variables["JUPYTER_RUNTIME_DIR"] = str(hosts.base / "run")
+    hosts.variables["JUPYTER_DATA_DIR"] = str(hosts.base / "home" / "data")
+    try:
+        start_slurm(hosts)
+        yield hosts
+    finally:
+        hosts.close()
+
+
+def allocation(hosts: Hosts) -> list[str]:
+    """Allocate both nodes for as long as the hosts last; return a command that runs in it."""
+    told = hosts.base / "allocation"
+    script = f"env > {told}.new && mv {told}.new {told} && exec sleep infinity"
+    words = ("salloc", "--nodes=2", "--quiet", "sh", "-c", script)
+    hosts.daemon("salloc", *hosts.command(1, *words))
+    wait_for(told.exists, "the allocation")
+    return ["env", *(line for line in told.read_text().splitlines() if line.startswith("SLURM_"))]
+
+
+def test_two_notebooks_and_a_server_that_is_killed(hosts: Hosts) -> None:
+    spec = hosts.base / "home" / "data" / "kernels" / "hardy"
+    spec.mkdir(parents=True)
+    (spec / "kernel.json").write_text(json.dumps(HARDY))
+    within = allocation(hosts)
+    first = HostServer(hosts, *within)
+    one, other = first.notebook("hardy"), first.notebook("hardy")
+    for notebook in (one, other):
+        notebook.ok("%load_ext jupyter_dist_server")
+    one.ok("%dist_init --nodes 2 -n 4")
+    assert "[0-3] sum 4.0" in one.ok(SUM + "\nkept = rank").lines
+
+    # The second notebook uses the same ranks, on both nodes.
+    other.ok("%dist_attach")
+    code = "%%distributed --per-rank\nimport socket\nprint(socket.gethostname(), kept)"
+    assert {"n1 0", "n1 1", "n2 2", "n2 3"} <= set(other.ok(code).lines)
+    (before,) = pools(first)
+
+    # Neither the ranks of this node nor those of the other one end with the server.
+    first.kill()
+    assert "[0-3] sum 4.0" in one.ok(SUM).lines
+    second = HostServer(hosts, *within)
+    try:
+        pool = adopted(second)
+        assert pool["id"] == before["id"]
+        assert [rank["pid"] for rank in pool["ranks"]] == [r["pid"] for r in before["ranks"]]
+        for notebook in (one, other):
+            assert "[0-3] sum 4.0" in notebook.ok(SUM).lines
+        second.api("DELETE", f"pools/{pool['id']}?wait=1")
+        assert one.refused("%%distributed\n1") == "no_pool"
+        wait_for(lambda: not hosts.folders(1) and not hosts.folders(2), "the end of the pool")
+    finally:
+        for notebook in (one, other):
+            notebook.close()
+        second.close()
+
+
+def pools(server: HostServer) -> list[dict[str, Any]]:
+    """Return the living pools."""
+    return [pool for pool in server.api("GET", "pools")["pools"] if pool["ended"] is None]
+
+
+def adopted(server: HostServer) -> dict[str, Any]:
+    """Return the pool that an earlier server left, as soon as this one has it."""
+    found: list[dict[str, Any]] = []
+
+    def is_there() -> bool:
+        found[:] = [pool for pool in pools(server) if pool["state"] == "RUNNING"]
+        return bool(found)
+
+    wait_for(is_there, "the pool")
+    (pool,) = found
+    return pool
