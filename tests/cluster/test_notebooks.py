@@ -1,17 +1,23 @@
-"""Two notebooks and two servers, one after the other, with ranks on two nodes."""
+"""Notebooks with ranks on two nodes: the examples, two at once, and a server that is killed."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+import nbformat
 import pytest
+
+from tools.demo import EXAMPLES
+from tools.demo_cluster import cells as quickstart_cells
 
 from ..waiting import wait_for
 from .host_server import HostServer
 from .hosts import Hosts
+from .lab import Lab
 from .slurm_hosts import start_slurm, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
@@ -27,7 +33,7 @@ HARDY = {
 SUM = "%%distributed\nt = torch.ones(1)\ndist.all_reduce(t)\nprint('sum', t.item())"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def hosts() -> Iterator[Hosts]:
     """Return two hosts with Slurm."""
     hosts = Hosts()
@@ -38,6 +44,26 @@ def hosts() -> Iterator[Hosts]:
         yield hosts
     finally:
         hosts.close()
+
+
+def cells_of(name: str) -> list[str]:
+    """Return the cells of an example, with four ranks on two nodes."""
+    if name == "quickstart":  # its assertions are on two ranks
+        return quickstart_cells("slurm")
+    cells = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4).cells  # type: ignore[no-untyped-call]
+    start = "%dist_init --nodes 2 -n 4"
+    return [re.sub("^%dist_init.*", start, c.source) for c in cells if c.cell_type == "code"]
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(EXAMPLES.glob("*.ipynb"))])
+def test_an_example(name: str, hosts: Hosts) -> None:
+    lab = Lab(hosts, "salloc", "--nodes=2", "--quiet")
+    try:
+        lab.ok(f"%cd -q {EXAMPLES}")
+        for cell in cells_of(name):
+            lab.ok(cell)
+    finally:
+        lab.close()
 
 
 def allocation(hosts: Hosts) -> list[str]:
