@@ -10,10 +10,14 @@ import os
 import secrets
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
+
+from ..waiting import wait_for
 
 NEEDED = ("ip", "nsenter", "unshare")
 
@@ -35,6 +39,8 @@ class Hosts:
     ----------
     count : int
         How many.
+    delays : dict
+        By the number of a host, the seconds that each message takes to it, and from it.
 
     Attributes
     ----------
@@ -42,8 +48,9 @@ class Hosts:
         Added to the environment of programs on the hosts.
     """
 
-    def __init__(self, count: int = 2) -> None:
+    def __init__(self, count: int = 2, delays: Mapping[int, float] | None = None) -> None:
         self.numbers = range(1, count + 1)
+        self._delays = delays or {}
         self.base = Path(tempfile.mkdtemp(prefix="jh-"))
         self.net = f"10.{100 + secrets.randbelow(100)}.{secrets.randbelow(250)}"
         self.variables = {"HOME": str(self.base / "home"), "TMPDIR": str(self.base / "tmp")}
@@ -73,15 +80,25 @@ class Hosts:
             )
             self._namespaces.append(host)
             assert host.stdout and host.stdout.readline() == b"made\n"
-            pid, link = str(host.pid), f"{self.link(number)}"
-            _run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", pid)
-            _run("ip", "link", "set", link, "master", bridge, "up")
+            self._make_cable(number, str(host.pid))
+            _run("ip", "link", "set", self.link(number), "master", bridge, "up")
             for words in (
                 "link set lo up",
                 f"addr add {self.address(number)}/24 dev eth0",
                 "link set eth0 up",
             ):
                 self.run(number, "ip", *words.split())
+
+    def _make_cable(self, number: int, pid: str) -> None:
+        link = self.link(number)
+        if delay := self._delays.get(number):
+            words = (sys.executable, "-m", f"{__package__}.slow_link", link, "eth0", pid)
+            cable = self.daemon(f"link{number}", *words, str(delay))
+            made = self.base / "log" / f"link{number}.out"
+            wait_for(lambda: bool(made.read_text()) or cable.poll() is not None, "a slow link")
+            assert made.read_text() == "made\n", made.read_text()
+        else:
+            _run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", pid)
 
     def address(self, number: int) -> str:
         """Return where the others reach a host."""

@@ -31,6 +31,7 @@ Topics = Callable[[int, str], Iterable[bytes]]
 
 # As plain numbers: with pyzmq's enumerations, each operation takes as long as a system call.
 _EVENTS, _READABLE, _MORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.SNDMORE)
+_LARGE = 1 << 16
 _SLICE = 0.02
 """Seconds for which messages are read before the loop does something else."""
 _FIRST_NUDGE, _LAST_NUDGE = 0.1, 10.0
@@ -47,6 +48,12 @@ def output_topics(rank: int, session: str) -> list[bytes]:
 def status_topics(rank: int, session: str) -> list[bytes]:
     """Return the topic on which a rank says whether it is busy."""
     return [f"kernel.rank-{rank}.status".encode()]
+
+
+def _receive(socket: zmq.Socket[bytes]) -> list[Any]:
+    """Receive a message, of which large parts, pieces of values, are not copied."""
+    frames = socket.recv_multipart(copy=False)
+    return [frame.bytes if len(frame) < _LARGE else frame.buffer for frame in frames]
 
 
 @cache
@@ -137,7 +144,7 @@ class RankSockets:
         socket = self._sockets.get((rank, channel))
         until = time.monotonic() + _SLICE
         while socket and not socket.closed and int(socket.get(_EVENTS)) & _READABLE:
-            frames = socket.recv_multipart()
+            frames = _receive(socket) if channel == "control" else socket.recv_multipart()
             try:
                 parts = frames[frames.index(DELIM) + 1 :]
                 self._hear(rank, channel, self.session.deserialize(parts))

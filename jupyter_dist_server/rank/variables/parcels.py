@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ...common.pickling import SharedMemory, write_piece, write_shared
@@ -32,6 +34,11 @@ _REMEMBERED = 64
 class _Parcel:
     memory: SharedMemory
     touched: float = field(default_factory=time.monotonic)
+
+    @cached_property
+    def content(self) -> memoryview:
+        """All of it; what refers to a part of it keeps it."""
+        return memoryview(mmap.mmap(self.memory.descriptor, 0, access=mmap.ACCESS_READ))
 
 
 class ParcelHandlers:
@@ -77,8 +84,7 @@ class ParcelHandlers:
             return
         parcel.touched = time.monotonic()
         size = min(piece.size, _LARGEST_PIECE)
-        data = os.pread(parcel.memory.descriptor, size, piece.offset)
-        asked.reply(LoadReply(True), [memoryview(data)])
+        asked.reply(LoadReply(True), [parcel.content[piece.offset : piece.offset + size]])
 
     @hears(DropRequest)
     def dist_drop_request(self, asked: Asked[DropRequest]) -> None:
