@@ -166,6 +166,8 @@ def stopping(system: System, sizes: Sizes) -> Values:
 
     def seconds(code: str) -> float:
         run = system.front.run(system.wrap(code), stop_after="VISIBLE")
+        if not run.pressed:
+            raise RuntimeError(f"the cell ended before Stop: {run.errors} {run.text[-300:]}")
         return run.idle - run.pressed
 
     values = {"stop_first_ms": 1e3 * seconds(SLEEPING)}
