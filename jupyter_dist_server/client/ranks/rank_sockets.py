@@ -31,7 +31,8 @@ Topics = Callable[[int, str], Iterable[bytes]]
 
 # As plain numbers: with pyzmq's enumerations, each operation takes as long as a system call.
 _EVENTS, _READABLE, _MORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.SNDMORE)
-_LARGE = 1 << 16
+_PARTS = 6
+"""Of a message before its buffers: delimiter, signature, headers, metadata, content."""
 _SLICE = 0.02
 """Seconds for which messages are read before the loop does something else."""
 _FIRST_NUDGE, _LAST_NUDGE = 0.1, 10.0
@@ -51,9 +52,10 @@ def status_topics(rank: int, session: str) -> list[bytes]:
 
 
 def _receive(socket: zmq.Socket[bytes]) -> list[Any]:
-    """Receive a message, of which large parts, pieces of values, are not copied."""
+    """Receive a message whose buffers, pieces of values, are not copied."""
     frames = socket.recv_multipart(copy=False)
-    return [frame.bytes if len(frame) < _LARGE else frame.buffer for frame in frames]
+    parts: list[Any] = [frame.bytes for frame in frames[:_PARTS]]
+    return parts + [frame.buffer for frame in frames[_PARTS:]]
 
 
 @cache

@@ -84,7 +84,12 @@ class ParcelHandlers:
             return
         parcel.touched = time.monotonic()
         size = min(piece.size, _LARGEST_PIECE)
-        asked.reply(LoadReply(True), [parcel.content[piece.offset : piece.offset + size]])
+        try:
+            data = parcel.content[piece.offset : piece.offset + size]
+        except OSError:  # it cannot be mapped
+            asked.reply(LoadReply(False))
+        else:
+            asked.reply(LoadReply(True), [data])
 
     @hears(DropRequest)
     def dist_drop_request(self, asked: Asked[DropRequest]) -> None:
