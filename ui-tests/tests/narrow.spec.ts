@@ -4,7 +4,7 @@ import type { Locator } from '@playwright/test';
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { expectAccessibleInBothThemes } from './accessibility';
 import { cutIn, WHOLE, WIDTHS } from './narrow';
-import { draw } from './pictures';
+import { draw, show } from './pictures';
 import { PretendedPool } from './pretendedPool';
 import type { ISaid } from './pretendedPool';
 import { expect, Panel, test } from './support';
@@ -44,7 +44,10 @@ test('the panel is right at its least width', async ({ page, notebooks }) => {
         expect(await cutIn(panel.root, WHOLE)).toEqual([]);
         await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
       }
-      await draw(page, `narrow-${state}`, panel.root);
+      const name = `narrow-${state}`;
+      await (state === 'start'
+        ? draw(page, name, panel.root)
+        : show(panel.root, name));
     });
 
   await check('start', async () => {
@@ -87,6 +90,23 @@ test('the panel is right at its least width', async ({ page, notebooks }) => {
     }
     await expect(panel.tile(0)).toContainText('31.2 GiB');
     await expect(panel.button('Interrupt').first()).toBeEnabled();
+  });
+
+  await test.step('notices fold, and can be dismissed', async () => {
+    pretended.say(kernel, [{}, {}, {}, {}], {
+      notices: ['One notice.', 'Another one.']
+    });
+    // A triangle is part of its name.
+    const fold = panel.pool.getByRole('button', { name: /^2 notices/ });
+    await expect(panel.pool.getByText('Another one.')).toBeHidden();
+    await fold.click();
+    await expect(panel.pool.getByText('Another one.')).toBeVisible();
+    expect(await cutIn(panel.root, WHOLE)).toEqual([]);
+    await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
+    await panel.button('Dismiss this notice').first().click();
+    await expect(fold).toBeHidden();
+    await expect(panel.pool.getByText('One notice.')).toBeHidden();
+    await expect(panel.button('Dismiss this notice')).toBeFocused();
   });
 
   await check('dead', async () => {

@@ -15,9 +15,11 @@ async function startFor(
   page: IJupyterLabPageFixture,
   notebooks: Notebooks,
   name: string,
-  gpu_ids: number[]
+  gpu_ids: number[],
+  oversubscribe = false
 ): Promise<string> {
-  const data = { kernel_id: await notebooks.kernel(name), gpu_ids };
+  const kernel_id = await notebooks.kernel(name);
+  const data = { kernel_id, gpu_ids, oversubscribe };
   let id = '';
   // Ranks of the test before may still end on these GPUs.
   await expect(async () => {
@@ -99,6 +101,26 @@ test('a start for which no GPU is free runs as a job', async ({
   const dialog = page.getByRole('dialog');
   await expect(dialog.getByLabel('GPUs', { exact: true })).toHaveValue('2');
   await page.keyboard.press('Escape');
+});
+
+test('a start shares a GPU with those who share it', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  await page.sidebar.setWidth(250, 'left');
+  await notebooks.open('one.ipynb', ['']);
+  await notebooks.open('two.ipynb', ['']);
+  await panel.form
+    .getByRole('checkbox', { name: 'GPU 0', exact: true })
+    .check();
+  await startFor(page, notebooks, 'one.ipynb', [0], true);
+  await expect(panel.gpus).toContainText('one.ipynb');
+  await panel.button('Start').click();
+  await expect(panel.pool.getByRole('alert')).toBeInViewport();
+  await panel.button('Share the GPUs').click();
+  await panel.expectRunning(1);
+  await expect(panel.tile(0)).toContainText('GPU 0');
 });
 
 test('a pool that has been idle for long gives its GPUs back', async ({
