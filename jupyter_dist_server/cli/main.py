@@ -139,7 +139,7 @@ def script() -> None:
     """Be the program ``jdist``."""
     gc.set_threshold(100_000)  # with 10,000 jobs, looking for garbage takes a quarter of the time
     if sys.argv[1:2] in _SUBMITTING and not _NOT_STARTING & set(sys.argv):
-        from ..jobs.launch.dispatcher_start import announce_job
+        from ..jobs.launch.start_dispatcher import announce_job
         from ..jobs.store.store_folder import store_folder
 
         with contextlib.suppress(OSError):  # which the command says

@@ -12,7 +12,7 @@ import psutil
 from ..common.errors import DistError
 from .admin_policy import allowed_limit
 from .end_file import start_again
-from .launch.start_dispatcher import ensure
+from .launch.ensure_dispatcher import ensure
 from .schedule.may_start import HELD
 from .store.job import Job
 from .store.slurm_formats import check_grace, check_priority, read_limit

@@ -218,7 +218,7 @@ def test_progress_bars_are_folded_and_a_line_without_an_end_is_not_kept() -> Non
 
 STARTER = """
 import threading
-from jupyter_dist_server.jobs.launch.start_dispatcher import ensure
+from jupyter_dist_server.jobs.launch.ensure_dispatcher import ensure
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 

@@ -1,30 +1,50 @@
-"""Starting the dispatcher where jobs wait and none runs."""
+"""The start of a dispatcher's process; `jdist` imports nothing else before its early start."""
 
 from __future__ import annotations
 
+import io
 import os
+from pathlib import Path
 
-from ..store.store import Store
-from ..variables import JOB
+from ..variables import DISPATCHER, JOB
+from .background import start_in_background
 from .dispatcher_lock import take_lock
-from .dispatcher_start import start_dispatcher
+
+_DISPATCHER = "jupyter_dist_server.jobs.dispatcher_process"
 
 
-def ensure(store: Store) -> None:
-    """Start a dispatcher if jobs wait and none runs.
+def start_dispatcher(folder: Path, lock: io.FileIO, announced: int | None = None) -> None:
+    """Start a dispatcher that is given its lock.
 
-    It is given its lock, so that nobody starts a second one while it imports.
+    Parameters
+    ----------
+    folder : Path
+        Of the queue.
+    lock : io.FileIO
+        See `take_lock`.
+    announced : int or None
+        Can be read once who was about to submit a job has ended.
     """
-    if store.is_idle() or _asks_runner(store) or not (lock := take_lock(store.folder)):
+    given = [lock.fileno()] + ([] if announced is None else [announced])
+    start_in_background(
+        _DISPATCHER,
+        [str(folder), *map(str, given)],
+        folder / "dispatcher.log",
+        pass_fds=given,
+        env=os.environ | {DISPATCHER: "1"},
+    )
+
+
+def announce_job(folder: Path) -> None:
+    """Start a dispatcher, if none runs, for a job that this process is about to submit.
+
+    It imports what it needs while we do. It waits for a job until this process has ended.
+    """
+    if JOB in os.environ:  # the runner of that job starts it
         return
-    with lock:
-        start_dispatcher(store.folder, lock)
-
-
-def _asks_runner(store: Store) -> bool:
-    """Have the runner of the job that we are in start it: what a job starts ends with the job."""
-    id, _, launch = os.environ.get(JOB, "").partition(".")
-    found = store.select("id = ? AND launch = ?", id, launch) if id.isdecimal() else []
-    for job in found:
-        job.poke()
-    return bool(found)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if lock := take_lock(folder):
+        announced, _ = os.pipe2(os.O_CLOEXEC)  # the other end is closed when we end
+        with lock:
+            start_dispatcher(folder, lock, announced)
+        os.close(announced)

@@ -9,7 +9,7 @@ from ...common.files.inherited_lease import InheritedLease
 from ...common.files.own_files import own
 from ...common.processes.process_ref import adopt_descendants, boot_id, call_ourselves
 from ..job_command import lease_folder
-from ..launch.start_dispatcher import ensure
+from ..launch.ensure_dispatcher import ensure
 from ..store.states import CONFIGURING
 from ..store.store import Store
 from .notify import notify

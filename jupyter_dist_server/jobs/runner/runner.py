@@ -22,7 +22,7 @@ from ...common.processes.memory_watch import MemoryWatch
 from ...common.processes.process_ref import ProcessRef
 from ..end_file import leave_end, write_end
 from ..job_command import job_command, job_environment, log_paths
-from ..launch.start_dispatcher import ensure
+from ..launch.ensure_dispatcher import ensure
 from ..store.job import Job
 from ..store.states import (
     CANCELLED,

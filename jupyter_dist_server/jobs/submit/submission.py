@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...common.errors import DistError
 from ..job_command import with_parameters
-from ..launch.start_dispatcher import ensure
+from ..launch.ensure_dispatcher import ensure
 from ..schedule.may_start import ANY
 from ..store.job import Job
 from ..store.store import Store

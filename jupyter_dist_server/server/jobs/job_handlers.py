@@ -11,7 +11,7 @@ import msgspec
 
 from ...common.errors import DistError
 from ...jobs import job_control
-from ...jobs.launch.start_dispatcher import ensure
+from ...jobs.launch.ensure_dispatcher import ensure
 from ...jobs.recovery import recover
 from ...jobs.schedule.overview import overview
 from ...jobs.store.job import Job

@@ -1,0 +1,30 @@
+"""Starting the dispatcher where jobs wait and none runs."""
+
+from __future__ import annotations
+
+import os
+
+from ..store.store import Store
+from ..variables import JOB
+from .dispatcher_lock import take_lock
+from .start_dispatcher import start_dispatcher
+
+
+def ensure(store: Store) -> None:
+    """Start a dispatcher if jobs wait and none runs.
+
+    It is given its lock, so that nobody starts a second one while it imports.
+    """
+    if store.is_idle() or _asks_runner(store) or not (lock := take_lock(store.folder)):
+        return
+    with lock:
+        start_dispatcher(store.folder, lock)
+
+
+def _asks_runner(store: Store) -> bool:
+    """Have the runner of the job that we are in start it: what a job starts ends with the job."""
+    id, _, launch = os.environ.get(JOB, "").partition(".")
+    found = store.select("id = ? AND launch = ?", id, launch) if id.isdecimal() else []
+    for job in found:
+        job.poke()
+    return bool(found)
