@@ -7,16 +7,13 @@ is started again by whoever finds that a job waits and no dispatcher is there.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import io
 import logging
 import os
 import secrets
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
-from ..common.files.own_files import own
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.processes.process_ref import boot_id
 from ..common.protocol.leaseholder import Leaseholder
@@ -27,6 +24,7 @@ from .gpu_list import keep_gpus
 from .launch.start_usage_reader import ensure_sampler
 from .leases.lease import GpuTaken, Lease
 from .recovery import recover, wait_again
+from .runner.run_lock import take_run_lock
 from .runner.runner_zygote import RunnerZygote
 from .schedule.board import JOBS, Board, Posted
 from .schedule.may_start import NEVER, Obstacle, obstacles
@@ -184,7 +182,9 @@ class Dispatcher:
         """Give a job to a runner; false if somebody else was faster."""
         with contextlib.ExitStack() as files:
             try:
-                descriptors = [files.enter_context(_locked(self._store.run_lock(job))).fileno()]
+                descriptors = [
+                    files.enter_context(take_run_lock(self._store.run_lock(job))).fileno()
+                ]
                 if uuids or job.cpus or job.memory:
                     lease = files.enter_context(contextlib.closing(self._lease(job, uuids)))
                     descriptors += lease.descriptors
@@ -284,20 +284,3 @@ def _read_again(there: Situation, wanted: Plan) -> float | None:
         return _READ_EVERY
     missing = {"ReqNodeNotAvail", "BadConstraints"} & set(wanted.reasons.values())
     return _READ_LOST if missing else None
-
-
-def _locked(path: Path) -> io.FileIO:
-    """Open a file and lock it.
-
-    Raises
-    ------
-    BlockingIOError
-        If somebody else has it locked: a runner of an earlier attempt is not gone yet.
-    """
-    file = own(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise
-    return file
