@@ -22,26 +22,20 @@ LONGER = 12
 
 
 @pytest.fixture(scope="module")
-def hosts() -> Iterator[Hosts]:
-    """Return two hosts with Slurm, of which the second is far away."""
+def lab() -> Iterator[Lab]:
+    """Return a shell with two ranks on the first host, and two on the one that is far away."""
     hosts = Hosts(delays={2: ROUND_TRIP / 2})
     try:
         start_slurm(hosts)
-        yield hosts
+        lab = Lab(hosts, "salloc", "--nodes=2", "--quiet")
+        try:
+            lab.ok("%load_ext jupyter_dist_server")
+            lab.ok("%dist_init --nodes 2 -n 4")
+            yield lab
+        finally:
+            lab.close()
     finally:
         hosts.close()
-
-
-@pytest.fixture(scope="module")
-def lab(hosts: Hosts) -> Iterator[Lab]:
-    """Return a shell with two ranks on each host."""
-    lab = Lab(hosts, "salloc", "--nodes=2", "--quiet")
-    try:
-        lab.ok("%load_ext jupyter_dist_server")
-        lab.ok("%dist_init --nodes 2 -n 4")
-        yield lab
-    finally:
-        lab.close()
 
 
 def test_cells_run(lab: Lab) -> None:
@@ -70,19 +64,6 @@ def test_values_move_both_ways(lab: Lab) -> None:
     lab.ok("%%distributed\nhalf = big * 0.5 + rank")
     lab.ok("%dist_pull half --ranks all --as halves")
     lab.ok("assert all((halves[r] == big * 0.5 + r).all() for r in range(4)), halves")
-
-
-def test_a_second_notebook_uses_the_pool(lab: Lab, hosts: Hosts) -> None:
-    lab.ok("%%distributed\nkept = 7 + rank")
-    other = Lab(hosts)
-    try:
-        other.ok("%load_ext jupyter_dist_server")
-        other.ok("%dist_attach")
-        assert "kept 10" in other.ok("%%distributed\nprint('kept', kept)")
-        assert "sum 4.0" in other.ok(SUM)
-    finally:
-        other.close()
-    assert "sum 4.0" in lab.ok(SUM)
 
 
 def test_a_rank_that_dies_there_is_told_and_replaced(lab: Lab) -> None:
