@@ -164,7 +164,7 @@ SYSTEMS = (
     System(
         "ray",
         ray_hosts.why_not,
-        lambda hosts: ray_hosts.RayCluster(hosts, store=1 << 30),
+        ray_hosts.RayCluster,
         _start_ray,
         lambda code: f"run({code!r})",
         actors.RAY_PULL,
