@@ -164,7 +164,7 @@ SYSTEMS = (
     System(
         "ray",
         ray_hosts.why_not,
-        ray_hosts.RayCluster,
+        lambda hosts: ray_hosts.RayCluster(hosts, store=1 << 30),
         _start_ray,
         lambda code: f"run({code!r})",
         actors.RAY_PULL,

@@ -38,10 +38,13 @@ class RayCluster:
         Where.
     mode : str
         ``token``, or ``disabled`` for asking nobody.
+    store : int
+        Bytes that each node has for objects.
     """
 
-    def __init__(self, hosts: Hosts, mode: str = "token") -> None:
+    def __init__(self, hosts: Hosts, mode: str = "token", store: int = 80_000_000) -> None:
         self._hosts = hosts
+        self._store = store
         hosts.variables |= {
             "RAY_AUTH_MODE": mode,
             "RAY_AUTH_TOKEN": secrets.token_hex(32) if mode == "token" else "",
@@ -59,7 +62,7 @@ class RayCluster:
     def _start(self, number: int, *where: str) -> subprocess.Popen[bytes]:
         name = f"ray{number}"
         address = f"--node-ip-address={self._hosts.address(number)}"
-        size = ("--num-cpus=1", "--object-store-memory=80000000", *FEW)
+        size = ("--num-cpus=1", f"--object-store-memory={self._store}", *FEW)
         words = (sys.executable, "-c", PROGRAM, "start", "--block", address, *size, *where)
         node = self._hosts.daemon(name, *self._hosts.command(number, *words))
         log = self._hosts.base / "log" / f"{name}.out"
