@@ -40,7 +40,7 @@ COMMANDS = {
 _SUBMITTING = ["submit"], ["notebook"]
 """Commands that begin with the start of a dispatcher: both import at the same time."""
 _NOT_STARTING = {"-h", "--help", "-H", "--hold", "--dry-run"}
-"""Options with which nothing is to start."""
+"""Options with which nothing is to start; in the job's own command they only cost time."""
 _OFFERED = 200
 """Jobs that a shell is offered."""
 
@@ -142,6 +142,6 @@ def script() -> None:
         from ..jobs.launch.start_dispatcher import announce_job
         from ..jobs.store.store_folder import store_folder
 
-        with contextlib.suppress(OSError):  # which the command says
+        with contextlib.suppress(OSError, RuntimeError):  # which the command says
             announce_job(store_folder())
     sys.exit(main())

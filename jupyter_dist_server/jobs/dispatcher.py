@@ -100,9 +100,11 @@ class Dispatcher:
         try:
             while self._announced or not self._store.is_idle():
                 if self._store.is_newer():
+                    _LOG.warning("A newer version has changed the format of the queue")
                     return False
                 ready = wake.wait(self.once())
                 if self._zygote.fileno() in ready:
+                    _LOG.warning("The process that forks runners has ended")
                     return False
                 if self._announced and self._announced.fileno() in ready:
                     wake.remove(self._announced.fileno())

@@ -41,7 +41,12 @@ def main() -> None:
             reader.begin()
     from .dispatcher import Dispatcher
 
-    store = Store(folder)
+    try:
+        store = Store(folder)
+    except DistError:  # a newer version has changed its format: one of that version has to go on
+        _LOG.exception("The dispatcher ends")
+        with own(os.open(folder / "running" / "dispatcher", _ALIVE, 0o600)), lock:
+            raise
     store.keep_copy()
     while lock:
         sign(lock)
@@ -54,7 +59,7 @@ def main() -> None:
                 _LOG.exception("The dispatcher ends")
                 raise
             if not is_done:
-                _LOG.warning("Starting again: no process forks runners, or the format has changed")
+                _LOG.warning("Starting again")
                 os.set_inheritable(lock.fileno(), True)
                 arguments = [str(folder), str(lock.fileno())]
                 os.execv(sys.executable, [*python_command(sys.executable, __name__), *arguments])

@@ -227,6 +227,8 @@ class RankKernel(
         self._cell, self._cell_id = count, cell_id
         self.recent_cells.append(count or 0)
         self.ran += 1
+        if self.memory_history:
+            self.memory_history.forget()
         self._request = self.get_parent("shell")["header"]["msg_id"]
         self._state, self._since, self._ended = "busy", clock.now(), ""
         self._interrupted_at = None

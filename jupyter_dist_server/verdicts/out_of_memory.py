@@ -25,7 +25,9 @@ def is_out_of_memory(name: str, value: str) -> bool:
 
 
 def out_of_memory_sentences(
-    errors: Mapping[int, str], said: Mapping[int, MemoryReply]
+    errors: Mapping[int, str],
+    said: Mapping[int, MemoryReply],
+    nodes: Mapping[int, str] | None = None,
 ) -> Iterator[str]:
     """Say how much was asked for, and what holds memory.
 
@@ -35,6 +37,8 @@ def out_of_memory_sentences(
         By rank that ran out of memory, the text of its error.
     said : mapping
         What ranks tell of their memory; one that does not tell is left out.
+    nodes : mapping or None
+        The node of each rank, if there are several.
     """
     alike: dict[tuple[str, str, str], list[int]] = {}
     for rank, error in sorted(errors.items()):
@@ -55,22 +59,28 @@ def out_of_memory_sentences(
         for rank, error in sorted(errors.items())
         if _ON_GPU in error and rank in said
     }
-    yield from _exhausted_sentences({rank: one for rank, one in on_gpus.items() if one})
+    yield from _exhausted_sentences({r: one for r, one in on_gpus.items() if one}, nodes or {})
 
 
-def _exhausted_sentences(on_gpus: Mapping[int, Exhausted]) -> Iterator[str]:
+def _exhausted_sentences(
+    on_gpus: Mapping[int, Exhausted], nodes: Mapping[int, str]
+) -> Iterator[str]:
     alike: dict[str, list[int]] = {}
     for rank, exhausted in on_gpus.items():
         alike.setdefault(_lines(exhausted), []).append(rank)
     for lines, ranks in alike.items():
         if lines:
             yield f"The most memory of {name_ranks(ranks)} was allocated at {lines}."
-    written = {rank: Path(one.snapshot) for rank, one in on_gpus.items() if one.snapshot}
-    if written:
-        file, *others = written.values()
-        where = file.with_name("memory-*.pickle") if others else file
+    folders: dict[tuple[str, Path], dict[int, Path]] = {}
+    for rank, one in on_gpus.items():
+        if one.snapshot:
+            file = Path(one.snapshot)
+            folders.setdefault((nodes.get(rank, ""), file.parent), {})[rank] = file
+    for (node, _), files in folders.items():
+        file, *others = files.values()
+        where = f"{file.with_name('memory-*.pickle') if others else file}{node and f' on {node}'}"
         yield (
-            f"The allocations of {name_ranks(list(written))} are in {where} until the pool stops: "
+            f"The allocations of {name_ranks(list(files))} are in {where} until the pool stops: "
             "https://pytorch.org/memory_viz shows them."
         )
 

@@ -41,6 +41,7 @@ def test_a_dispatcher_that_was_started_for_a_job_that_is_refused_ends(queue: Que
 def test_no_dispatcher_is_started_for_a_job_that_is_held(queue: Queue) -> None:
     queue.run_program("submit", "--hold", "true")
     assert not queue.processes()
+    assert not list(queue.folder.glob("jupyter-dist/*/dispatcher.log"))
 
 
 def test_who_reads_gpus_for_somebody_that_is_killed_ends_without_a_word() -> None:

@@ -38,25 +38,29 @@ def test_memory_is_told_by_lines_of_the_users_code() -> None:
     ]
 
 
-def test_a_snapshot_is_kept_and_told_once(tmp_path: Path) -> None:
+def test_a_snapshot_is_kept_until_another_cell_begins(tmp_path: Path) -> None:
     file = tmp_path / "memory-0.pickle"
     history = MemoryHistory(file)
-    assert history.take() is None
+    assert history.exhausted is None
     history.keep(lambda: SNAPSHOT)
-    exhausted = history.take()
+    history.keep(lambda: {})  # too soon after the first
+    exhausted = history.exhausted
     assert exhausted
     assert exhausted.snapshot == str(file)
     assert exhausted.by_line[0].nbytes == 7
     assert pickle.loads(file.read_bytes()) == SNAPSHOT
-    assert history.take() is None
+    assert [*tmp_path.iterdir()] == [file]
+    history.forget()
+    assert history.exhausted is None
 
 
 def test_the_error_of_torch_is_never_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     history = MemoryHistory(tmp_path / "gone" / "memory-0.pickle")
     history.keep(lambda: SNAPSHOT)
-    exhausted = history.take()
+    exhausted = history.exhausted
     assert exhausted
     assert (exhausted.snapshot, len(exhausted.by_line)) == ("", 2)
+    history.forget()
     history.keep(lambda: {})
-    assert history.take()
+    assert history.exhausted
     assert caplog.text.count("could not be kept") == 2

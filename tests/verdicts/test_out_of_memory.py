@@ -100,5 +100,11 @@ def test_the_lines_that_filled_the_memory_of_gpus() -> None:
         f"The most memory of ranks 0-1 {at}",
         f"The allocations of ranks 0-1 are in /p/memory-*.pickle {viewer}",
     ]
+    replies = {0: full(0, "/p/memory-{}.pickle"), 2: full(2, "/q/memory-{}.pickle")}
+    told = out_of_memory_sentences(dict.fromkeys(replies, ON_GPU), replies, {0: "n1", 2: "n2"})
+    assert [*told][-2:] == [
+        f"The allocations of rank 0 are in /p/memory-0.pickle on n1 {viewer}",
+        f"The allocations of rank 2 are in /q/memory-2.pickle on n2 {viewer}",
+    ]
     assert said(ON_GPU, range(1), "") == [f"The most memory of rank 0 {at}"]
     assert said(OF_NUMPY, range(1)) == []

@@ -79,7 +79,7 @@ test('a job that has waited is told of when it starts, and its notebook opens wh
     data: {
       ...{ notebook: `${tmpPath}/results.ipynb`, chdir: tmpPath, cpus: 0 },
       // A start within 15 s is no news.
-      ...{ name: 'patient', begin: 'now+17' }
+      ...{ name: 'patient', begin: 'now+25' }
     }
   });
   expect(await answer.text()).toContain('label');

@@ -30,10 +30,11 @@ def run_job(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
         ended = store.get(id)
     if lease:
         lease.close()
+    # Not by shutil, which loads compressors into every runner.
     with contextlib.suppress(OSError):  # most jobs have none
-        # Not by shutil, which loads compressors into every runner.
         for path in (inside := lease_folder(job, store)).iterdir():
-            path.unlink()
+            with contextlib.suppress(OSError):
+                path.unlink()
         inside.rmdir()
     lock.close()
     ensure(store)

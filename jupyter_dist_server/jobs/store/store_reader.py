@@ -98,9 +98,9 @@ class StoreReader(StoreFile):
         return self._jobs(names, rows, vars(common))
 
     def get_all(self, ids: Sequence[int]) -> list[Job]:
-        """Return some jobs, in the order of their ids here."""
+        """Return some jobs, in the order of their ids here; without those that are gone."""
         found = {job.id: job for job in self.select_many(AMONG, json.dumps(list(ids)))}
-        return [found[id] for id in ids]
+        return [found[id] for id in ids if id in found]
 
     def pending(self, most: int = -1) -> list[Job]:
         """Return the jobs that wait, in the user's order; `most` of them."""

@@ -35,4 +35,4 @@ async def explain_out_of_memory(client: PoolClient, errors: Mapping[int, str]) -
     except (DistError, asyncio.TimeoutError) as error:
         _LOG.warning("It could not be found out what holds memory.", exc_info=error)
         return []
-    return list(out_of_memory_sentences(errors, said))
+    return list(out_of_memory_sentences(errors, said, client.nodes))

@@ -6,8 +6,11 @@ takes it about 2 µs: https://docs.pytorch.org/docs/stable/torch_cuda_memory.htm
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import pickle
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,8 @@ _ENTRIES = 10_000
 """Allocations that are kept; each takes several KiB in a snapshot."""
 _MOST = 10
 """Lines that are told."""
+_EVERY = 10.0
+"""Seconds between two snapshots: code that looks for the largest batch fails often, and goes on."""
 
 
 class MemoryHistory:
@@ -36,7 +41,9 @@ class MemoryHistory:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._exhausted: Exhausted | None = None
+        self._kept_at = -_EVERY
+        self.exhausted: Exhausted | None = None
+        """What filled the memory in the cell that runs, or ran last."""
 
     def begin(self) -> None:
         """Record from the first use of CUDA on; return before that."""
@@ -44,21 +51,26 @@ class MemoryHistory:
 
     def keep(self, read: Callable[[], Mapping[str, Any]]) -> None:
         """Keep what fills the memory, as there is no more; raise nothing, as torch will."""
+        if self.exhausted and time.monotonic() < self._kept_at + _EVERY:
+            return
         by_line: list[Allocated] = []
-        file = ""
+        file, new = "", self._file.with_suffix(".new")
         try:
             snapshot = read()
             by_line = allocated_by_line(snapshot)
-            self._file.write_bytes(pickle.dumps(snapshot))
+            new.write_bytes(pickle.dumps(snapshot))
+            os.replace(new, self._file)
             file = str(self._file)
         except Exception:
             _LOG.exception("What fills the memory of the GPU could not be kept.")
-        self._exhausted = Exhausted(by_line, file)
+            with contextlib.suppress(OSError):
+                new.unlink()
+        self.exhausted = Exhausted(by_line, file)
+        self._kept_at = time.monotonic()
 
-    def take(self) -> Exhausted | None:
-        """Return what was kept since the last call."""
-        exhausted, self._exhausted = self._exhausted, None
-        return exhausted
+    def forget(self) -> None:
+        """Forget what a cell kept, as another one begins."""
+        self.exhausted = None
 
 
 def allocated_by_line(snapshot: Mapping[str, Any]) -> list[Allocated]:

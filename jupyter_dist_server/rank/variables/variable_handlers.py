@@ -98,7 +98,7 @@ class VariableHandlers(LongAnswers):
             torch=torch_use(self.report.device),
             held=held,
             in_all=in_all,
-            exhausted=self.memory_history.take() if self.memory_history else None,
+            exhausted=self.memory_history.exhausted if self.memory_history else None,
         )
 
     def _tell_estimate(self, asked: EstimateRequest) -> EstimateReply:

@@ -43,7 +43,6 @@ class LastState:
         return await asyncio.shield(self._reading)
 
     async def _read(self) -> GpuState:
-        try:
-            return await read_gpu_state()
-        finally:
-            self._good_until = time.monotonic() + _FRESH
+        state = await read_gpu_state()
+        self._good_until = time.monotonic() + _FRESH
+        return state

@@ -103,11 +103,11 @@ class QueueHandler(JobHandlerBase):
         """List own jobs, pools and what other users show, in order: ``?start=1`` also when."""
         await self.require("read")
         start = self.get_query_argument("start", "0") == "1"
+        await in_store(_refresh)  # first: the driver may take long
         feed: GpuFeed = self.settings["jupyter_dist_gpus"]
         gpus = await feed.state.get()
 
         def look(store: Store) -> str:
-            _refresh(store)
             rows = overview(store, gpus, start=start)
             told = [row.to_json() for row in rows[:MOST]]
             return json.dumps({"rows": told, "count": len(rows)})

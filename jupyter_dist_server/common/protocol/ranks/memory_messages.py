@@ -68,7 +68,7 @@ class MemoryReply(RankReply, frozen=True, kw_only=True):
     in_all: int = 0
     """Bytes of all of these, what variables share counted once."""
     exhausted: Exhausted | None = None
-    """Of the last error, unless it was told before."""
+    """Of the last cell, if that was so in it."""
 
 
 class EstimateRequest(RankRequest, frozen=True):
