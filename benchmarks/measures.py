@@ -143,7 +143,7 @@ def dying(system: System, sizes: Sizes) -> Values:
             "    os.kill(os.getpid(), 9)\ntime.sleep(1)"
         )
     )
-    said = run.sent + run.seconds_to("died (killed by signal 9")
+    said = run.sent + run.seconds_to("killed by signal 9")
     return {
         "death_ms": 1e3 * (said - float(clock.read_text())),
         "replace_s": system.front.run("%dist_restart --ranks 1").seconds,
