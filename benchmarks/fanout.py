@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.pool_folder import create_folder, new_key, write_private
 from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
 from jupyter_dist_server.common.protocol.agents.attachment import KERNEL

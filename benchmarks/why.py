@@ -7,8 +7,8 @@ import statistics
 import time
 from collections.abc import Sequence
 
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.client.ranks.gather_evidence import gather_evidence
-from jupyter_dist_server.client.send_cells import PoolClient
 from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 from .fanout import echoing

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.placement.requests.request import PoolRequest
 from jupyter_dist_server.pools.pool import Pool

@@ -38,10 +38,10 @@ from .attachments import Attachments
 from .command_handler import CommandHandler
 from .control_socket import Client, ControlSocket
 from .execution_lock_queue import LockQueue
+from .nodes.agents_of_other_nodes import Nodes
 from .nodes.first_node import FirstNode, stream_of
 from .nodes.gpu_watchers import GpuWatchers
 from .nodes.node_sampler import NodeSampler
-from .nodes.other_nodes import Nodes
 from .nodes.ranks_of_other_nodes import merge, note_lost
 from .ranks.monitor_ranks import Ranks
 from .time_limit import TimeLimit

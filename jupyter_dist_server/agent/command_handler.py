@@ -29,8 +29,8 @@ from ..common.protocol.agents.agent_messages import (
 from .attachments import Attachments
 from .control_socket import Client, ControlSocket
 from .execution_lock_queue import LockQueue
+from .nodes.agents_of_other_nodes import Nodes
 from .nodes.gpu_watchers import GpuWatchers
-from .nodes.other_nodes import Nodes
 from .ranks.monitor_ranks import Ranks
 from .time_limit import TimeLimit
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..common.protocol.jupyter_messages import Message
 from ..common.protocol.ranks.rank_messages import RankRequest
+from .pool_client import PoolClient
 from .ranks.rank_connection import rank_silent
-from .send_cells import PoolClient
 
 _LOOK = 2.0
 """Seconds after which it is looked whether a rank that does not reply is stopped."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ..common.protocol.ranks.profile_messages import ProfileRequest, RankProfile
 from .long_requests import ask_at_length
+from .pool_client import PoolClient
 from .ranks.rank_connection import read_reply
-from .send_cells import PoolClient
 
 _UNREADABLE = RankProfile(status="failed", why="its reply is malformed, see the log")
 

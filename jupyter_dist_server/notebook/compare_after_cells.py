@@ -5,7 +5,7 @@ from __future__ import annotations
 from IPython.core.interactiveshell import InteractiveShell
 
 from ..common.errors import DistError
-from .compare_variables import Comparison
+from .gather_and_compare import Comparison
 from .scripts.ran_cells import RanCell
 from .session.current_pool import CurrentPool
 

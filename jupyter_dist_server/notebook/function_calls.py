@@ -12,7 +12,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
 from ..client.cell_execution import Execution, Reply
-from ..client.send_cells import PoolClient
+from ..client.pool_client import PoolClient
 from ..client.values.push_and_pull import Mover
 from ..common.processes.process_ref import RESTARTED, STOPPED
 from ..common.protocol.jupyter_messages import Content

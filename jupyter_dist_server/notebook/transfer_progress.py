@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from IPython.core.getipython import get_ipython
 from IPython.display import display
 
-from ..client.send_cells import PoolClient
+from ..client.pool_client import PoolClient
 from ..client.values.push_and_pull import Mover
 from ..common.units import format_bytes
 from .loop_thread import LoopThread

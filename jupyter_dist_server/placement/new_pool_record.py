@@ -15,7 +15,7 @@ from ..gpus.cuda_visible_devices import narrow
 from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Samples
 from ..jobs.leases.lease import Lease
-from . import slurm
+from . import slurm_ranks
 from .ranks_to_gpus import Placement, place
 from .requests.request import PoolRequest
 
@@ -62,7 +62,7 @@ def number_of_ranks(request: PoolRequest) -> int | None:
 
 def _tasks(request: PoolRequest) -> int | None:
     named = request.num_ranks or request.gpu_ids or request.map
-    return None if named else slurm.number_of_ranks(environment_of(request))
+    return None if named else slurm_ranks.number_of_ranks(environment_of(request))
 
 
 def new_record(request: PoolRequest) -> PoolRecord:

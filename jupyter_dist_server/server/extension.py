@@ -21,7 +21,7 @@ from ..pools.pool import DEFAULT_TIMEOUT
 from ..pools.pool_manager import PoolManager
 from ..pools.processes.zygote_registry import DEFAULT_KEEP_WARM
 from ..pools.reports.cell_history import CellHistory
-from ..pools.reports.other_nodes import OtherNodes
+from ..pools.reports.gpus_of_other_nodes import OtherNodes
 from ..pools.reports.rank_usage import RankUsage
 from ..pools.reports.rank_variables import RankVariables
 from .gpus.gpu_messages import GpuFeed

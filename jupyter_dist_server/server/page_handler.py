@@ -15,7 +15,7 @@ from ..jobs.schedule.overview import Row, overview
 from ..jobs.store.states import PENDING
 from .base_handlers import KernelAuthMixin
 from .gpus.gpu_messages import GpuFeed
-from .jobs.job_handler import in_store
+from .jobs.job_handler_base import in_store
 from .page_html import html
 
 _JOBS = "jupyter_dist_jobs"

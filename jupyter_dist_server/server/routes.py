@@ -38,7 +38,7 @@ from .pools.pool_handlers import (
     StartSchemaHandler,
     VerdictHandler,
 )
-from .pools.variable_handlers import CheckHandler, VariablesHandler
+from .pools.variables_and_check_handlers import CheckHandler, VariablesHandler
 from .stream_handler import StreamHandler
 
 

@@ -13,7 +13,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from ..common.errors import DistError
 from ..pools.pool import Pool
 from .base_handlers import KernelAuthMixin
-from .jobs.job_handler import JobHandlerBase
+from .jobs.job_handler_base import JobHandlerBase
 from .jobs.job_messages import JobNews
 from .stream_client import Viewer, read_watch
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from jupyter_dist_server.client.cell_execution import Execution
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 
 from ..pool_driver import client_of, request, running
 from ..waiting import PATIENCE

@@ -10,8 +10,8 @@ from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.client.ranks.rank_connection import read_reply
-from jupyter_dist_server.client.send_cells import PoolClient
 from jupyter_dist_server.client.values.push_and_pull import Mover
 from jupyter_dist_server.common.pickling import PARCEL_FROM
 from jupyter_dist_server.common.protocol.ranks.parcel_messages import (

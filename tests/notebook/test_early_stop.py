@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.notebook.cells.cell import Cell
 from jupyter_dist_server.notebook.cells.cell_options import Options
 from jupyter_dist_server.notebook.loop_thread import LoopThread

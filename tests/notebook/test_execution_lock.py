@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from jupyter_dist_server.client.cell_execution import Execution
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 
 from ..pool_driver import client_of, request, running
 from ..server_driver import Server
@@ -20,7 +20,7 @@ CELLS = 200
 REDUCE = "t = torch.ones(1)\ndist.all_reduce(t)\nassert t.item() == world_size"
 OTHER_CLIENT = """
 import asyncio, pathlib, sys
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 async def main():
     client = PoolClient(pathlib.Path(sys.argv[1]))
     await client.connect()

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER, Owner
 from jupyter_dist_server.common.protocol.pool_file import CONFIG
 from jupyter_dist_server.common.protocol.pool_record import PoolState

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from jupyter_dist_server.agent.zygote import NAME as ZYGOTE
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.jobs.leases.lease import holders
 from jupyter_dist_server.placement.requests.request import PoolRequest

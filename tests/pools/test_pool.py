@@ -17,7 +17,7 @@ import psutil
 import pytest
 from jupyter_client import BlockingKernelClient
 
-from jupyter_dist_server.client.send_cells import Execution
+from jupyter_dist_server.client.pool_client import Execution
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.pool_folder import create_folder
 from jupyter_dist_server.common.protocol.pool_record import PoolState

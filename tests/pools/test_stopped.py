@@ -12,7 +12,7 @@ import msgspec
 import psutil
 import pytest
 
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.processes.process_ref import ProcessRef
 from jupyter_dist_server.common.protocol.pool_record import PoolState

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.client.ranks.watch_busy import rank_states
-from jupyter_dist_server.client.send_cells import PoolClient
 from jupyter_dist_server.common.protocol.pool_record import (
     GpuReference,
     PoolRecord,

@@ -10,8 +10,8 @@ import jupyter_kernel_test
 from jupyter_client import BlockingKernelClient
 from jupyter_kernel_test.msgspec_v5 import validate_message
 
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.client.ranks.subshells import subshell_of
-from jupyter_dist_server.client.send_cells import PoolClient
 from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.notebook.loop_thread import LoopThread
 from jupyter_dist_server.placement.requests.request import PoolRequest

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jupyter_dist_server.client import interrupt
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.protocol.ranks.rank_messages import (
     BreakRequest,
     RegroupReply,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.common.flight_recorder import TorchEntry
+from jupyter_dist_server.common.recorded_collectives import TorchEntry
 from jupyter_dist_server.common.time_intervals import coarse, common, length, union, without
 from jupyter_dist_server.rank.profile.line_sampler import Sample
 from jupyter_dist_server.rank.profile.read_trace import read_trace

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from jupyter_dist_server.client.agent_link import AgentLink
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.processes.process_ref import ProcessRef, boot_id
 from jupyter_dist_server.common.protocol.agents.agent_messages import Snapshot, encode
 from jupyter_dist_server.common.protocol.agents.attachment import SERVER

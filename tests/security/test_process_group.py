@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_dist_server.client.send_cells import PoolClient
+from jupyter_dist_server.client.pool_client import PoolClient
 from jupyter_dist_server.common.protocol.pool_record import PoolState
 from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.pool_manager import PoolManager

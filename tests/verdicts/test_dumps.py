@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from jupyter_dist_server.common.flight_recorder import collectives_of, read_json
 from jupyter_dist_server.common.protocol.ranks.evidence import (
     CodePlace,
     Evidence,
@@ -15,6 +14,7 @@ from jupyter_dist_server.common.protocol.ranks.evidence import (
     Group,
     RankEvidence,
 )
+from jupyter_dist_server.common.recorded_collectives import collectives_of, read_json
 from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 GROUPS = {"0": Group([0, 1])}

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-from ...common.flight_recorder import collectives_of, place_at, read_json
 from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
 from ...common.processes.process_ref import ProcessRef, is_stopped
 from ...common.protocol.ranks.evidence import (
@@ -21,6 +20,7 @@ from ...common.protocol.ranks.evidence import (
     Frame,
     RankEvidence,
 )
+from ...common.recorded_collectives import collectives_of, place_at, read_json
 from .rank_connection import RankConnection
 
 PATIENCE = 1.0

@@ -21,8 +21,8 @@ from ...common.protocol.ranks.parcel_messages import (
 )
 from ...common.protocol.ranks.rank_messages import PushRequest, RankRequest, SharedAddress
 from ..long_requests import ask_at_length
+from ..pool_client import PoolClient
 from ..ranks.rank_connection import read_reply
-from ..send_cells import PoolClient
 
 T = TypeVar("T")
 

@@ -34,8 +34,8 @@ from ...common.protocol.ranks.rank_messages import (
 )
 from ...common.rank_specs import name_ranks
 from ..long_requests import ask_at_length
+from ..pool_client import PoolClient
 from ..ranks.rank_connection import read_reply
-from ..send_cells import PoolClient
 from .large_values import Lost, Progress, Run, all_of, load, spread
 from .move_report import Replies, arrival, arrivals, raise_failures, why_of
 from .pack_variables import pack_variables, unpack_value

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...client.cell_execution import Execution
-from ...client.send_cells import PoolClient
+from ...client.pool_client import PoolClient
 from ...common.protocol.jupyter_messages import Content
 from ..loop_thread import LoopThread
 from ..output.cell_outcome import Outcome
@@ -20,10 +20,10 @@ from ..output.merged.merge_outputs import WINDOW, Merger
 from ..output.per_rank import PerRank
 from ..output.publish import Publication, publish
 from ..output.rank_tabs import RankTabs
+from .ask_what_holds_memory import explain_out_of_memory, ran_out
 from .cell_events import LOOKED, CellEvents, Event
 from .cell_options import Options
 from .input_questions import Questions, ask, on_sigint
-from .out_of_memory import explain_out_of_memory, ran_out
 from .wait_watch import WaitWatch
 
 MAX_DRAIN = 0.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...client.send_cells import OUTPUT_LIMIT
+from ...client.pool_client import OUTPUT_LIMIT
 from ...common.protocol.ranks.rank_messages import ProfileOptions
 from ..output.results import TakesOutputs
 

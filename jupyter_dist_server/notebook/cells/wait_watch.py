@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from ...client.pool_client import PoolClient
 from ...client.ranks.gather_evidence import gather_evidence
 from ...client.ranks.look_for_progress import Standstill
-from ...client.send_cells import PoolClient
 from ...common.protocol.ranks.evidence import Evidence
 from ...verdicts.ask_and_explain import explain
 from ...verdicts.verdict import STOP, Verdict

@@ -16,8 +16,8 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
+from ...client.pool_client import PoolClient
 from ...client.ranks.subshells import ask_beside
-from ...client.send_cells import PoolClient
 from ...common.errors import DistError
 from ...common.protocol.jupyter_messages import Content
 from ...common.rank_specs import parse_ranks

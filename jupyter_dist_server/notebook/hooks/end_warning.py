@@ -7,7 +7,7 @@ import time
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from ...client.send_cells import PoolClient
+from ...client.pool_client import PoolClient
 from ...common.protocol.agents.agent_messages import PoolTime
 from ...common.units import write_limit
 from ...jobs.store.slurm_formats import write_moment

@@ -13,8 +13,8 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from ...client.pool_client import PoolClient
 from ...client.ranks.subshells import forward
-from ...client.send_cells import PoolClient
 from ...client.widget_comms import NobodyListens
 from ...common.protocol.jupyter_messages import Content, Message
 from ...common.protocol.ranks.cell_messages import COMM_STATUS

@@ -15,7 +15,7 @@ from IPython.core.magic import cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 from traitlets import Float, Int
 
-from ...client.send_cells import OUTPUT_LIMIT
+from ...client.pool_client import OUTPUT_LIMIT
 from ...common.errors import DistError
 from ...common.rank_specs import format_ranks
 from ..cells.cell_options import Options

@@ -6,7 +6,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from ...client.values.variables import estimate_of, memory_of
+from ...client.values.ask_variables import estimate_of, memory_of
 from ...common.protocol.ranks.memory_messages import EstimateRequest
 from ...verdicts.memory_sentences import (
     estimate_sentence,
@@ -16,7 +16,7 @@ from ...verdicts.memory_sentences import (
 )
 from ...verdicts.variable_table import variable_rows
 from ..compare_after_cells import EachCell
-from ..compare_variables import Comparison
+from ..gather_and_compare import Comparison
 from ..session.current_pool import CurrentPool
 from .base import DistMagics
 from .option_parser import plain_usage, unquoted

@@ -14,8 +14,8 @@ from ...common.errors import DistError
 from ...verdicts.slow.links import LinkTime, link_rows, link_sentence
 from ...verdicts.slow.scaling import Run, Scaling, scaling_notices, scaling_rows, scaling_sentence
 from ..cells.cell_options import Options
+from ..measure_scaling import Work, figure, measured
 from ..output.results import CellResults
-from ..scaling import Work, figure, measured
 from ..scripts.script_code import script_code
 from .base import DistMagics
 from .option_parser import no_options, parse, plain_usage

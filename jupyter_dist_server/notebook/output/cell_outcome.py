@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from ...client.cell_execution import Execution, Reply
-from ...client.send_cells import PoolClient
+from ...client.pool_client import PoolClient
 from ...common.processes.process_ref import POOL_ENDED, RESTARTED, STOPPED
 from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT

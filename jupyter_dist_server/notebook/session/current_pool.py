@@ -14,8 +14,8 @@ from ...common.rank_specs import parse_ranks
 from ..cells.cell import Cell
 from ..cells.cell_options import Options
 from ..scripts.ran_cells import RanCells
-from .connected_pool import ConnectedPool
-from .pool_connection import group_repaired
+from .connection_to_ranks import group_repaired
+from .find_or_start_pool import ConnectedPool
 from .pool_owner import no_pool
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ...client.ranks.rank_connection import RankConnection
-from ...client.values.variables import Gathered, gather_variables
+from ...client.values.ask_variables import Gathered, gather_variables
 from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.variable_messages import VariablesRequest
 from ...verdicts.compare_variables import Compared, History, compare

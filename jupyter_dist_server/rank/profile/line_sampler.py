@@ -14,7 +14,7 @@ from functools import cache
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from ...common.flight_recorder import is_cell, place_at
+from ...common.recorded_collectives import is_cell, place_at
 from ..run_script import run_code
 from ..waits.evidence_handlers import called_at
 

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ...common.flight_recorder import TorchEntry
 from ...common.protocol.ranks.profile_messages import CollectiveTime, RankProfile, Spent, SpentOn
+from ...common.recorded_collectives import TorchEntry
 from ...common.time_intervals import Interval, coarse, common, length, union, within, without
 from .line_sampler import Sample
 from .read_trace import Communication, Trace

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...common.flight_recorder import TorchFrame, users_place
 from ...common.protocol.ranks.evidence import CodePlace
 from ...common.protocol.ranks.memory_messages import Allocated, Exhausted
+from ...common.recorded_collectives import TorchFrame, users_place
 from ..torch_memory import memory_snapshot, record_memory
 
 _LOG = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-from ...common.flight_recorder import collectives_of, place_at
 from ...common.protocol.ranks.evidence import (
     EvidenceReply,
     EvidenceRequest,
@@ -21,6 +20,7 @@ from ...common.protocol.ranks.evidence import (
     Message,
 )
 from ...common.protocol.ranks.rank_messages import Activity
+from ...common.recorded_collectives import collectives_of, place_at
 from .. import clock
 from ..group.process_group import ProcessGroup
 from ..request_handlers import Asked, hears

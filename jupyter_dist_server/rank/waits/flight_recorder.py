@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...common.flight_recorder import SIZE, TorchDump, TorchEntry, is_undone, read_unpickled
 from ...common.pool_folder import STACK_SIGNAL, recorder_socket, stack_file
+from ...common.recorded_collectives import SIZE, TorchDump, TorchEntry, is_undone, read_unpickled
 from ..torch_internals import dump_recorded, serve_recorded
 
 _SERVED: list[Any] = []

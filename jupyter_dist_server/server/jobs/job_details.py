@@ -18,7 +18,7 @@ from ...jobs.store.job import Job
 from ...jobs.store.store import Store
 from ...jobs.submit.same_as_job import request_like
 from ...jobs.submit.submission import select
-from .job_handler import JobHandlerBase, in_store
+from .job_handler_base import JobHandlerBase, in_store
 
 
 class JobDetailsHandler(JobHandlerBase):

@@ -23,7 +23,7 @@ from ...jobs.submit.prepare_submission import Submission, prepare, signal_number
 from ...jobs.submit.submission import select
 from ...jobs.submit.submit_schema import submit_schema
 from ..gpus.gpu_messages import GpuFeed
-from .job_handler import MOST, JobHandlerBase, in_store, jobs_json
+from .job_handler_base import MOST, JobHandlerBase, in_store, jobs_json
 
 _FIELDS = JobRequest.__struct_fields__
 

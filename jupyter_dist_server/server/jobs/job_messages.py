@@ -11,7 +11,7 @@ import msgspec
 from ...common.errors import DistError
 from ...jobs.store.attempt import Event
 from ...jobs.store.store_folder import store_folder
-from .job_handler import in_store
+from .job_handler_base import in_store
 from .queue_changes import JobFeed
 
 _MOST = 1000

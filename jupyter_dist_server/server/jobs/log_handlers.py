@@ -19,7 +19,7 @@ from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
 from ...jobs.submit.submission import select
 from ..base_handlers import NDJSON
-from .job_handler import JobHandlerBase, in_store
+from .job_handler_base import JobHandlerBase, in_store
 from .queue_changes import JobFeed
 
 

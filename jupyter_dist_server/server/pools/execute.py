@@ -10,7 +10,7 @@ from typing import Any
 from tornado.iostream import StreamClosedError
 
 from ...client.cell_execution import Execution
-from ...client.send_cells import PoolClient
+from ...client.pool_client import PoolClient
 from ...common.errors import DistError
 from ...common.rank_specs import check_ranks
 from ...placement.requests.field_checks import MAX_SECONDS

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ...client.send_cells import PoolClient
+from ...client.pool_client import PoolClient
 from ...common.background_tasks import Tasks
 from ...common.errors import DistError
 from ...common.protocol.pool_record import PoolState

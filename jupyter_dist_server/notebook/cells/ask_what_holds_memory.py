@@ -7,8 +7,8 @@ import logging
 from collections.abc import Mapping
 
 from ...client.cell_execution import Reply
-from ...client.send_cells import PoolClient
-from ...client.values.variables import memory_of
+from ...client.pool_client import PoolClient
+from ...client.values.ask_variables import memory_of
 from ...common.errors import DistError
 from ...verdicts.out_of_memory import is_out_of_memory, out_of_memory_sentences
 

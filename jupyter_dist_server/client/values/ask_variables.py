@@ -17,8 +17,8 @@ from ...common.protocol.ranks.memory_messages import (
 from ...common.protocol.ranks.variable_messages import VariablesReply, VariablesRequest
 from ...common.rank_specs import name_ranks
 from ..long_requests import ask_at_length
+from ..pool_client import PoolClient
 from ..ranks.rank_connection import RankConnection, read_reply
-from ..send_cells import PoolClient
 
 _PATIENCE = 5.0
 """Seconds within which a rank says that it is there; a busy machine may keep it from that."""

@@ -17,10 +17,10 @@ from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.ranks.rank_messages import CellRequest, ProfileOptions
 from .agent_link import AgentLink
 from .cell_execution import Execution, OnOutput, Reply
+from .executions_by_request import Executions
 from .group_recovery import GroupRecovery
 from .interrupt import Interrupter
 from .ranks.rank_connection import RankConnection, rank_silent
-from .running_cells import Executions
 from .widget_comms import CommListener, NobodyListens, is_of_comms
 
 OUTPUT_LIMIT = 10_000_000

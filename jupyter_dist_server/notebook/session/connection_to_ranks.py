@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from ...client.send_cells import PoolClient
+from ...client.pool_client import PoolClient
 from ...common.errors import DistError
 from ...common.protocol.agents.agent_messages import Attach
 from ...common.protocol.agents.attachment import KERNEL, Attachment

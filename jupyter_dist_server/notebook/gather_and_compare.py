@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..client.values.variables import variables_of
+from ..client.values.ask_variables import variables_of
 from ..common.errors import DistError
 from ..common.protocol.ranks.variable_messages import VariablesReply
 from ..verdicts.compare_variables import Compared, History, compare

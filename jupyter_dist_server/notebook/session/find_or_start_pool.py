@@ -6,12 +6,12 @@ import contextlib
 import threading
 from collections.abc import Callable
 
-from ...client.send_cells import PoolClient
+from ...client.pool_client import PoolClient
 from ...common.errors import DistError
 from ...common.protocol.pool_record import PoolRecord
 from ...placement.requests.request import PoolRequest
 from ..loop_thread import LoopThread
-from .pool_connection import PoolConnection
+from .connection_to_ranks import PoolConnection
 from .pool_owner import PoolOwner, no_pool, why_it_ended
 
 
