@@ -16,6 +16,7 @@ from .peers import PEERS, install
 from .systems import Kernel, Kernels, Ours, OursServed
 
 ROOT = Path(__file__).resolve().parent.parent
+LIMIT = 600  # seconds for a case, which limits its measures itself, but not its end
 
 
 def main() -> None:
@@ -58,7 +59,10 @@ def main() -> None:
 
 def _case(name: str, size: int, python: str) -> report.Record:
     command = [sys.executable, "-m", "benchmarks.case", name, "-n", str(size), "--python", python]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return _failed(name, "case", f"it did not end within {LIMIT} s")
     if done.returncode:
         return _failed(name, "case", done.stderr[-300:])
     record: report.Record = json.loads(done.stdout.splitlines()[-1])

@@ -180,13 +180,18 @@ class Direct(Front):
     def __init__(
         self, clients: list[BlockingKernelClient], managers: Sequence[KernelManager] = ()
     ) -> None:
-        self._clients = clients
+        self._clients: list[BlockingKernelClient] = []
         self._managers = managers
         self._poller = zmq.Poller()
         self._channels: dict[Any, tuple[int, str]] = {}
         for number, client in enumerate(clients):
             client.start_channels(hb=False)
-            client.wait_for_ready(timeout=120)
+            self._clients.append(client)
+            try:
+                client.wait_for_ready(timeout=120)
+            except RuntimeError:
+                self.close()  # ZMQ would wait for the sockets of a kernel that is gone
+                raise
             for channel in ("iopub", "shell"):
                 channel_socket = getattr(client, f"{channel}_channel").socket
                 self._poller.register(channel_socket, zmq.POLLIN)
