@@ -98,6 +98,7 @@ class Dispatcher:
         if self._announced:
             wake.add(self._announced.fileno())
         try:
+            recover(self._store)  # it may have been started for that alone
             while self._announced or not self._store.is_idle():
                 if self._store.is_newer():
                     _LOG.warning("A newer version has changed the format of the queue")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..common.files.shared_folder import FOLDER
 from .leases.held_file import name_of
 from .store.job import Job
 from .store.store import Store
-from .variables import JOB
+from .variables import JOB, KERNEL_FOLDER
 
 _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
 
@@ -53,9 +55,9 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
         environment["JDIST_ARRAY_TASK_ID"] = str(job.task)
         environment["SLURM_ARRAY_TASK_ID"] = str(job.task)  # scripts read it
     if job.gpus:  # pools in it lease its GPUs from each other, as it has them already
-        own = lease_folder(job, store)
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
-        environment[FOLDER] = str(own)
+        environment[FOLDER] = str(_lease_folder(job, store))
+    if job.spec.notebook:
+        environment[KERNEL_FOLDER] = str(_kernel_folder(job, environment))
     environment |= {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(job.gpu_uuids),
@@ -63,9 +65,40 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
     return environment
 
 
-def lease_folder(job: Job, store: Store) -> Path:
-    """Return where leases within a job are, for as long as it runs."""
+def _lease_folder(job: Job, store: Store) -> Path:
+    """Return where leases within a job are."""
     return store.folder / "leases" / str(job.id)
+
+
+def _kernel_folder(job: Job, environment: Mapping[str, str]) -> Path:
+    """Return where the kernel of a notebook has its sockets: what they are called must be short."""
+    temporary = environment.get("TMPDIR", "")
+    if not (os.path.isabs(temporary) and os.access(temporary, os.W_OK | os.X_OK)):
+        temporary = "/tmp"
+    return Path(temporary, f"kernel-{job.id}-{job.launch}")
+
+
+def _folders(job: Job, store: Store) -> list[Path]:
+    """Return the folders that a job has for as long as it runs."""
+    found = [_lease_folder(job, store)] if job.gpus else []
+    return found + ([_kernel_folder(job, store.environment(job))] if job.spec.notebook else [])
+
+
+def make_folders(job: Job, store: Store) -> None:
+    """Make what a job needs while it runs."""
+    for folder in _folders(job, store):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def remove_folders(job: Job, store: Store) -> None:
+    """Remove what a job needed while it ran; it may not have been made."""
+    for folder in _folders(job, store):
+        # Not by shutil, which loads compressors into every runner.
+        with contextlib.suppress(OSError):
+            for path in folder.iterdir():
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            folder.rmdir()
 
 
 def log_paths(job: Job) -> tuple[str, str]:

@@ -121,21 +121,26 @@ def update(store: Store, jobs: Sequence[Job], wanted: Update) -> list[str]:
     grace = None if wanted.grace is None else check_grace(wanted.grace)
     if wanted.gpus is not None:
         _check_gpus(wanted.gpus)
-    left = _update_limit(store, ids, seconds) if wanted.time is not None else []
-    if wanted.name:
-        store.change(ids, name=wanted.name)
-    told = {"comment": wanted.comment, "grace": grace}
-    if spec := {name: value for name, value in told.items() if value is not None}:
-        store.change_spec(ids, **spec)
-        for job in store.get_all(ids):
-            if job.state in ACTIVE:
-                job.poke()
-    if wanted.priority is not None:
-        store.change(ids, "state = 'PENDING'", priority=wanted.priority)
-        fresh = store.get_all(ids)
-        left += [_unchanged(job, "priority") for job in fresh if job.state != PENDING]
-    if wanted.gpus is not None:
-        left += _update_gpus(store, ids, wanted.gpus)
+    left = []
+    with store.writing():  # of a hundred jobs, each would wait for the disk
+        if wanted.time is not None:
+            left += _update_limit(store, ids, seconds)
+        if wanted.name:
+            store.change(ids, name=wanted.name)
+        told = {"comment": wanted.comment, "grace": grace}
+        if spec := {name: value for name, value in told.items() if value is not None}:
+            store.change_spec(ids, **spec)
+        if wanted.priority is not None:
+            store.change(ids, "state = 'PENDING'", priority=wanted.priority)
+            fresh = store.get_all(ids)
+            left += [_unchanged(job, "priority") for job in fresh if job.state != PENDING]
+        if wanted.gpus is not None:
+            left += _update_gpus(store, ids, wanted.gpus)
+    store.changed()  # who was woken in the middle of it has not seen it
+    chosen = set(ids)
+    for job in store.active():
+        if job.id in chosen:
+            job.poke()
     ensure(store)
     return left
 
@@ -156,14 +161,13 @@ def _update_limit(store: Store, ids: Sequence[int], seconds: float | None) -> li
         if job.state in ACTIVE:
             ends_by = None if seconds is None else (job.started or time.time()) + seconds
             store.change([job.id], ends_by=ends_by)
-            job.poke()
         elif job.is_ended:
             left.append(_unchanged(job, "time limit"))
     return left
 
 
 def _update_gpus(store: Store, ids: Sequence[int], gpus: int) -> list[str]:
-    left = []
+    left, fitting = [], []
     for job in store.get_all(ids):
         if job.state != PENDING:
             left.append(_unchanged(job, "number of GPUs"))
@@ -172,7 +176,8 @@ def _update_gpus(store: Store, ids: Sequence[int], gpus: int) -> list[str]:
             why = f"may use {many} only, by --gpu-ids or --min-gpu-memory"
             left.append(f"Job {job.label} {why}: its number of GPUs was not changed.")
         else:
-            store.change([job.id], "state = 'PENDING'", gpus=gpus)
+            fitting.append(job.id)
+    store.change(fitting, gpus=gpus)
     return left
 
 

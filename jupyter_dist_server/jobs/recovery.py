@@ -10,6 +10,7 @@ from typing import Any
 
 from ..common.processes.process_ref import boot_id
 from .end_file import start_again, take_end
+from .job_command import remove_folders
 from .store.job import Job
 from .store.states import CANCELLED, CONFIGURING, NODE_FAIL, NOT_STARTED, PENDING
 from .store.store import Store
@@ -25,10 +26,16 @@ def recover(store: Store) -> None:
             continue
         if job.boot == boot_id():
             end_leftovers(job)
+        remove_folders(job, store)
         if job.state == CONFIGURING:  # its code has not run: the runner commits RUNNING before that
             wait_again(store, job)
         else:
             _end_lost(store, job)
+
+
+def any_is_lost(store: Store) -> bool:
+    """Tell whether nobody runs an active job any more; nothing is changed."""
+    return any(_is_lost(store, job) for job in store.active())
 
 
 def _end_lost(store: Store, job: Job) -> None:
@@ -61,8 +68,11 @@ def _is_lost(store: Store, job: Job) -> bool:
     """Tell whether neither a runner nor a dispatcher that starts one has the job."""
     if job.boot != boot_id():
         return True
-    # Not for writing: closing that would wake whoever watches the folder, us first of all.
-    lock = os.open(store.run_lock(job), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        # Not for writing: closing that would wake whoever watches the folder, us first of all.
+        lock = os.open(store.run_lock(job), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return store.get(job.id) == job
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

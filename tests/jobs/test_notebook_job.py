@@ -11,6 +11,7 @@ import pytest
 from jupyter_dist_server.jobs.runner.run_notebook import read_value
 
 from ..fake_nvml.build import State
+from ..waiting import wait_for
 from .queue_driver import Queue
 
 CELLS = [
@@ -52,8 +53,6 @@ def test_a_notebook_runs_on_the_gpus_of_its_job(
     assert "lr 0.2\n" in printed
     assert "rank 0 of 2 on 5" in printed and "rank 1 of 2 on 6" in printed
     log = queue.output("1")
-    # ipykernel warns of TCP.
-    assert "WARNING" not in log
     assert "lr 0.2\n" in log and "epoch 0\n" in log and "rank 1 of 2 on 6" in log
     assert not list(queue.folder.glob("jupyter-dist/*/leases/*"))
 
@@ -96,3 +95,26 @@ def test_a_notebook_runs_in_the_kernel_that_is_named(queue: Queue) -> None:
     job = queue.run("notebook", "--parsable", "--kernel", "python3", "moved.ipynb").strip()
     assert queue.ended(job)["state"] == "COMPLETED", queue.output(job)
     assert text_of(queue.folder / f"moved-{job}.ipynb") == "here\n"
+
+
+@pytest.mark.parametrize("whom", ["job", "runner"])
+def test_a_kernel_listens_in_a_private_folder_that_goes_with_the_job(
+    queue: Queue, leases: Path, monkeypatch: pytest.MonkeyPatch, whom: str
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(leases.parent))  # names of sockets must be short
+    code = "open('up', 'w').close()\nimport time\ntime.sleep(1000)"
+    written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbformat.write(written, queue.folder / "long.ipynb")
+    job = queue.run("notebook", "--parsable", "--kernel", "python3", "long.ipynb").strip()
+    wait_for(lambda: (queue.folder / "up").exists(), "the kernel")
+    (folder,) = leases.parent.glob("kernel-*")
+    assert folder.stat().st_mode & 0o77 == 0
+    files = {file.name: file.is_socket() for file in folder.iterdir()}
+    assert files == {"kernel.json": False} | {f"kernel-{number}": True for number in range(1, 6)}
+    if whom == "job":
+        queue.run("cancel", "--now", job)
+    else:
+        (runner,) = queue.processes("dist-runner")
+        runner.kill()
+        wait_for(lambda: queue.show(job)["state"] == "NODE_FAIL", "the repair")
+    wait_for(lambda: not folder.exists(), "the removal of the folder")

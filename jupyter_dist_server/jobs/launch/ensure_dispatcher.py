@@ -10,12 +10,21 @@ from .dispatcher_lock import take_lock
 from .start_dispatcher import start_dispatcher
 
 
-def ensure(store: Store) -> None:
+def ensure(store: Store, *, also_if: bool = False) -> None:
     """Start a dispatcher if jobs wait and none runs.
 
     It is given its lock, so that nobody starts a second one while it imports.
+
+    Parameters
+    ----------
+    store : Store
+        The jobs.
+    also_if : bool
+        Whether one is needed even if no job waits.
     """
-    if store.is_idle() or _asks_runner(store) or not (lock := take_lock(store.folder)):
+    if not also_if and store.is_idle():
+        return
+    if _asks_runner(store) or not (lock := take_lock(store.folder)):
         return
     with lock:
         start_dispatcher(store.folder, lock)

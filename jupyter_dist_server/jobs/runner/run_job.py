@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 from ...common.files.inherited_lease import InheritedLease
 from ...common.files.own_files import own
 from ...common.processes.process_ref import adopt_descendants, boot_id, call_ourselves
-from ..job_command import lease_folder
+from ..job_command import remove_folders
 from ..launch.ensure_dispatcher import ensure
 from ..store.states import CONFIGURING
 from ..store.store import Store
@@ -30,12 +29,7 @@ def run_job(folder: Path, id: int, launch: str, descriptors: list[int]) -> None:
         ended = store.get(id)
     if lease:
         lease.close()
-    # Not by shutil, which loads compressors into every runner.
-    with contextlib.suppress(OSError):  # most jobs have none
-        for path in (inside := lease_folder(job, store)).iterdir():
-            with contextlib.suppress(OSError):
-                path.unlink()
-        inside.rmdir()
+    remove_folders(job, store)
     lock.close()
     ensure(store)
     if ended and ended.is_ended:

@@ -10,11 +10,11 @@ import ast
 import os
 import signal
 import sys
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...common.protocol.jupyter_messages import NO_REDRAW
 from ..job_command import fill_pattern
+from ..variables import KERNEL_FOLDER
 
 _LONGEST = 90
 """Bytes in the path of a folder for sockets; with their names they must fit into 103 on macOS."""
@@ -42,6 +42,7 @@ def _kernel_manager(folder: str) -> type[Any]:
     class KernelManager(AsyncKernelManager):
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
+            self.connection_file = os.path.join(folder, "kernel.json")
             # Kernels of other languages may know TCP only.
             spec = self.kernel_spec
             if spec and "ipykernel_launcher" in spec.argv and len(os.fsencode(folder)) < _LONGEST:
@@ -67,17 +68,16 @@ def main() -> None:
     kernel = named.pop("--kernel", None)
     parameters = {name: read_value(text) for name, text in named.items()}
     try:
-        with TemporaryDirectory(prefix="kernel-") as folder:
-            papermill.execute_notebook(
-                notebook,
-                output,
-                parameters,
-                kernel_name=kernel,
-                progress_bar=False,
-                stdout_file=sys.stdout,
-                stderr_file=sys.stderr,
-                kernel_manager_class=_kernel_manager(folder),
-            )
+        papermill.execute_notebook(
+            notebook,
+            output,
+            parameters,
+            kernel_name=kernel,
+            progress_bar=False,
+            stdout_file=sys.stdout,
+            stderr_file=sys.stderr,
+            kernel_manager_class=_kernel_manager(os.environ[KERNEL_FOLDER]),
+        )
     except papermill.PapermillExecutionError as error:
         sys.exit(f"Cell {error.exec_count} failed: {error.ename}: {error.evalue}")
     except Exception as error:  # no kernel of that name, or it died

@@ -21,7 +21,7 @@ from ...common.files.inherited_lease import InheritedLease
 from ...common.processes.memory_watch import MemoryWatch
 from ...common.processes.process_ref import ProcessRef
 from ..end_file import leave_end, write_end
-from ..job_command import job_command, job_environment, log_paths
+from ..job_command import job_command, job_environment, log_paths, make_folders
 from ..launch.ensure_dispatcher import ensure
 from ..store.job import Job
 from ..store.states import (
@@ -127,6 +127,7 @@ class Runner:
     def _fork(self) -> tuple[int, int]:
         """Fork the job's process; it waits for a byte, and ends if none comes."""
         command, environment = job_command(self.job), job_environment(self.job, self._store)
+        make_folders(self.job, self._store)
         output, error = log_paths(self.job)
         if not os.path.isdir(self.job.spec.cwd):
             raise FileNotFoundError(2, "The folder does not exist", self.job.spec.cwd)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
+
+import psutil
 
 from ...common.background_tasks import Tasks
 from ...gpus.gpu_state import GpuState
+from ...gpus.metrics import Processes
 from ...gpus.readers.read_gpu_state import read_gpu_state
 from ...gpus.telemetry import Telemetry
 
@@ -36,13 +40,23 @@ class LastState:
         found, processes = self._telemetry.inventory, self._telemetry.processes
         is_told = found and found.gpus and {gpu.uuid for gpu in found.gpus} <= processes.keys()
         if found and is_told and self._telemetry.stale_since is None:
-            return GpuState(found, processes=dict(processes))
+            return _without_ended(GpuState(found, processes=dict(processes)))
         is_old = self._reading and self._reading.done() and time.monotonic() > self._good_until
         if self._reading is None or is_old:
             self._reading = self._tasks.add(self._read())
-        return await asyncio.shield(self._reading)
+        return _without_ended(await asyncio.shield(self._reading))
 
     async def _read(self) -> GpuState:
         state = await read_gpu_state()
         self._good_until = time.monotonic() + _FRESH
         return state
+
+
+def _without_ended(state: GpuState) -> GpuState:
+    """Leave out processes that have ended since: those of a job would be taken for a stranger's."""
+    there: Processes = {
+        # Without a name, the pid is one of another namespace's, and tells nothing.
+        uuid: [row for row in rows if row.command is None or psutil.pid_exists(row.pid)]
+        for uuid, rows in state.processes.items()
+    }
+    return replace(state, processes=there)

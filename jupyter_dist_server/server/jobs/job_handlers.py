@@ -12,7 +12,7 @@ import msgspec
 from ...common.errors import DistError
 from ...jobs import job_control
 from ...jobs.launch.ensure_dispatcher import ensure
-from ...jobs.recovery import recover
+from ...jobs.recovery import any_is_lost
 from ...jobs.schedule.overview import overview
 from ...jobs.store.job import Job
 from ...jobs.store.states import LETTERS
@@ -29,8 +29,8 @@ _FIELDS = JobRequest.__struct_fields__
 
 
 def _refresh(store: Store) -> None:
-    recover(store)
-    ensure(store)
+    """Have a dispatcher do what is due; the server itself only reads."""
+    ensure(store, also_if=any_is_lost(store))
 
 
 class SubmittingHandler(JobHandlerBase):
