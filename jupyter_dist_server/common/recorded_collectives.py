@@ -2,7 +2,8 @@
 
 gloo and NCCL write the same form, as JSON or as a pickle; see `FlightRecorder` in torch's sources
 (``torch/csrc/distributed/c10d``). gloo has no messages in it (`send`, `recv`), and leaves the
-state of an entry at ``scheduled``: that it is done, its `retired` says.
+state of an entry at ``scheduled``: that it is done, its `retired` says. NCCL leaves it there for
+what is sent in one batch (`batch_isend_irecv`); an entry ``coalesced`` behind it has its state.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from pathlib import PurePath
 
 import msgspec
+from msgspec import structs
 
 from .protocol.ranks.evidence import CodePlace, Collective
 
@@ -23,6 +25,8 @@ _MOST = 500
 """Of all."""
 _CELL = re.compile(r"<Cell (In\[\d+\])")
 _LONGEST_SOURCE = 60
+_BATCH = "coalesced"
+"""NCCL's name for the end of a batch."""
 
 
 class TorchFrame(msgspec.Struct, frozen=True):
@@ -84,7 +88,8 @@ def collectives_of(dump: TorchDump, since: float = 0.0) -> list[Collective]:
 
     The last of each group is there however much came after it: others may wait in the one before.
     """
-    entries = [entry for entry in dump.entries if entry.time_created_ns >= since * 1e9]
+    recorded = [entry for entry in dump.entries if entry.time_created_ns >= since * 1e9]
+    entries = _with_states_of_batches(recorded)
     last = {
         (entry.process_group[0], _backend(entry), entry.is_p2p): place
         for place, entry in enumerate(entries)
@@ -92,6 +97,28 @@ def collectives_of(dump: TorchDump, since: float = 0.0) -> list[Collective]:
     first_kept = len(entries) - _KEPT
     kept = [p for p, entry in enumerate(entries) if p >= first_kept or is_undone(entry)]
     return [_read(entries[place]) for place in sorted({*kept[-_MOST:], *last.values()})]
+
+
+def _with_states_of_batches(entries: list[TorchEntry]) -> list[TorchEntry]:
+    """Give what is in a batch the batch's state, and leave its end out, which says nothing else."""
+    batches = {_counts(entry): entry for entry in entries if _op(entry) == _BATCH}
+    if not batches:
+        return entries
+    with_parts = {_counts(entry) for entry in entries if _op(entry) != _BATCH}
+    found = []
+    for entry in entries:
+        batch = batches.get(_counts(entry))
+        if batch is None or _counts(batch) not in with_parts:
+            found.append(entry)
+        elif entry is not batch:
+            found.append(structs.replace(entry, state=batch.state, retired=batch.retired))
+    return found
+
+
+def _counts(entry: TorchEntry) -> tuple[str, str, int, int]:
+    """Return what all entries of a batch have in common: it counts as one."""
+    group = entry.process_group[0]
+    return group, _backend(entry), entry.collective_seq_id, entry.p2p_seq_id
 
 
 def is_undone(entry: TorchEntry) -> bool:
@@ -103,6 +130,10 @@ def _backend(entry: TorchEntry) -> str:
     return entry.profiling_name.rpartition(":")[0]
 
 
+def _op(entry: TorchEntry) -> str:
+    return entry.profiling_name.rpartition(":")[2]
+
+
 def _read(entry: TorchEntry) -> Collective:
     takes = list(zip(entry.input_sizes, entry.input_dtypes, strict=False))
     if not takes:  # of a broadcast, gloo tells only what comes out
@@ -110,7 +141,7 @@ def _read(entry: TorchEntry) -> Collective:
     return Collective(
         group=entry.process_group[0],
         number=entry.p2p_seq_id if entry.is_p2p else entry.collective_seq_id,
-        op=entry.profiling_name.rpartition(":")[2],
+        op=_op(entry),
         tensors=[write_tensor(sizes, kind) for sizes, kind in takes],
         begun=entry.time_created_ns / 1e9,
         done=not is_undone(entry),

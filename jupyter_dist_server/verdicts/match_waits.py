@@ -131,11 +131,12 @@ def _differences(here: dict[int, Collective]) -> dict[str, list[int]]:
         return {}
     by_kind: dict[str, list[int]] = {}
     for rank, one in here.items():
-        by_kind.setdefault(_what(one), []).append(rank)
+        by_kind.setdefault(describe(one), []).append(rank)
     return by_kind if len(by_kind) > 1 else {}
 
 
-def _what(one: Collective) -> str:
+def describe(one: Collective) -> str:
+    """Return ``broadcast (20 × float32)``."""
     return f"{one.op}{_about(one.tensors, '')}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ..notebook_driver import Notebook
@@ -74,3 +76,16 @@ def test_gloo_ranks_whose_tensors_differ_in_size(two: Notebook) -> None:
     cell = "%%distributed\ndist.broadcast(torch.ones(2 if rank else 400_000), 0)"
     error = two.fails(cell)
     assert "rank 0 sent 1600000 bytes in a collective where this one expected 8" in error
+    assert "Rank 0 had begun broadcast (400000 × float32) as collective #" in error
+
+
+def test_gloo_ranks_of_which_one_sends_more_than_the_others_expect(notebook: Notebook) -> None:
+    """gloo tells the rank that it ends how many bytes came, and not from whom."""
+    notebook.run("%dist_shutdown")
+    notebook.ok("%dist_init -n 3")
+    cell = "%%distributed\ndist.broadcast(torch.ones(2 if rank == 2 else 400_000), 0)"
+    error = notebook.fails(cell)
+    assert "another rank sent 1600000 bytes in a collective where this one expected 8" in error
+    assert re.search(
+        r"Ranks? 0(-1)? had begun broadcast \(400000 × float32\) as collective #\d+\.", error
+    ), error

@@ -14,7 +14,11 @@ from jupyter_dist_server.common.protocol.ranks.evidence import (
     Group,
     RankEvidence,
 )
-from jupyter_dist_server.common.recorded_collectives import collectives_of, read_json
+from jupyter_dist_server.common.recorded_collectives import (
+    collectives_of,
+    read_json,
+    read_unpickled,
+)
 from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 GROUPS = {"0": Group([0, 1])}
@@ -40,8 +44,8 @@ def entry(name: str, number: int, state: str, retired: bool, **other: Any) -> di
         "output_sizes": [[2, 3]],
         "output_dtypes": ["BFloat16"],
         "state": state,
-        "time_discovered_started_ns": 0,
-        "time_discovered_completed_ns": 0,
+        "time_discovered_started_ns": 1 if state != "scheduled" else 0,
+        "time_discovered_completed_ns": 2 if state == "completed" else 0,
         "retired": retired,
         "timeout_ms": 600000,
         "is_p2p": False,
@@ -51,7 +55,16 @@ def entry(name: str, number: int, state: str, retired: bool, **other: Any) -> di
 
 def evidence(*ranks: list[dict[str, Any]]) -> Evidence:
     """Return what ranks say whose recorders wrote this; the last one has finished its cell."""
-    dumps = [{"version": "2.10", "pg_config": {}, "entries": entries} for entries in ranks]
+    members = {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}
+    status = {"last_enqueued_collective": 1, "last_started_collective": -1}
+    about = {
+        "version": "2.10",
+        "comm_lib_version": "22703",
+        "pg_config": members,
+        "pg_status": {"0": {**status, "last_completed_collective": -1}},
+        "nccl_comm_state": {"0": {"rank": "0", "n_ranks": "2"}},
+    }
+    dumps = [{**about, "entries": entries} for entries in ranks]
     read = [collectives_of(read_json(json.dumps(dump).encode())) for dump in dumps]
     last = len(ranks) - 1
     return {
@@ -112,11 +125,101 @@ def test_a_message() -> None:
     )
 
 
+def batch(number: int, done: bool, *ops: str) -> list[dict[str, Any]]:
+    """Return what `batch_isend_irecv` writes: its messages have no events of their own."""
+    counts = {"is_p2p": True, "p2p_seq_id": number, "collective_seq_id": 1}
+    parts = [entry(f"nccl:{op}", 0, "scheduled", False, **counts) for op in ops]
+    nothing = {"input_sizes": [], "input_dtypes": [], "output_sizes": [], "output_dtypes": []}
+    state = "completed" if done else "scheduled"
+    return [*parts, entry("nccl:coalesced", 0, state, done, **counts, **nothing)]
+
+
+def test_a_batch_of_messages_that_are_done() -> None:
+    """Nobody takes part in the batch of rank 0 but it, as far as rank 1's recorder goes back."""
+    assert explain_hang(evidence(batch(1, True, "send 0->1", "recv 0<-1"), [])) is None
+
+
+def test_a_batch_of_messages_after_another() -> None:
+    """What rank 1 has sent in the first batch is not what rank 0 waits for in the second."""
+    first = batch(1, True, "send 0->1", "recv 0<-1")
+    second = batch(2, False, "send 0->1", "recv 0<-1")
+    theirs = batch(1, True, "send 1->0", "recv 1<-0")
+    verdict = explain_hang(evidence([*first, *second], theirs))
+    assert verdict and verdict.sentence == (
+        "Rank 0 waits in send to rank 1 (2 × 3 × bfloat16). "
+        "Rank 1 is not receiving: it has finished its cell."
+    )
+
+
+def test_a_batch_that_both_have_begun_is_no_hang() -> None:
+    mine = batch(1, False, "send 0->1", "recv 0<-1")
+    theirs = batch(1, False, "recv 1<-0", "send 1->0")
+    assert explain_hang(evidence(mine, theirs)) is None
+
+
+def test_collectives_in_one_batch_are_one() -> None:
+    """They share a number (`_coalescing_manager`); only their end has events."""
+    parts = [entry("nccl:_all_gather_base", 2, "scheduled", False) for _ in range(3)]
+    nothing = {"input_sizes": [], "input_dtypes": [], "output_sizes": [], "output_dtypes": []}
+    done = [*parts, entry("nccl:coalesced", 2, "completed", True, **nothing)]
+    waits = [*parts, entry("nccl:coalesced", 2, "started", False, **nothing)]
+    before = [entry("nccl:all_reduce", 1, "completed", True)]
+    assert explain_hang(evidence([*before, *done], [*before, *done])) is None
+    verdict = explain_hang(evidence([*before, *waits], before))
+    assert verdict and verdict.sentence == (
+        "Rank 0 waits in _all_gather_base #2 (2 × 3 × bfloat16). "
+        "Rank 1 never began it: it has finished its cell."
+    )
+
+
+def test_collectives_in_one_batch_without_their_parts() -> None:
+    """Before torch 2.7 only the end of a batch was recorded."""
+    nothing = {"input_sizes": [], "input_dtypes": [], "output_sizes": [], "output_dtypes": []}
+    waits = entry("nccl:coalesced", 1, "started", False, **nothing)
+    verdict = explain_hang(evidence([waits], []))
+    assert verdict and verdict.sentence == (
+        "Rank 0 waits in coalesced #1 at In[9] line 4. "
+        "Rank 1 never began it: it has finished its cell."
+    )
+
+
+def test_a_collective_that_no_gpu_has_begun_yet() -> None:
+    """Without TORCH_NCCL_ENABLE_TIMING a kernel is never `started`, only `scheduled`."""
+    done = entry("nccl:all_reduce", 1, "completed", True)
+    waits = entry("nccl:all_reduce", 2, "scheduled", False)
+    verdict = explain_hang(evidence([done, waits], [done]))
+    assert verdict and verdict.sentence == (
+        "Rank 0 waits in all_reduce #2 (2 × 3 × bfloat16). "
+        "Rank 1 never began it: it has finished its cell."
+    )
+
+
+def test_a_collective_that_timed_out_is_waited_for_no_more() -> None:
+    """torch: "a retired but not completed event has timed out"."""
+    timed_out = entry("nccl:all_reduce", 1, "started", True)
+    assert explain_hang(evidence([timed_out], [])) is None
+
+
 def test_what_was_begun_in_an_earlier_group_is_left_out() -> None:
     dump = read_json(
         json.dumps({"entries": [entry("gloo:barrier", 1, "scheduled", False)]}).encode()
     )
     assert collectives_of(dump, since=1.7e9) and not collectives_of(dump, since=1.7e9 + 1)
+
+
+def test_a_recorder_that_has_recorded_nothing() -> None:
+    """As JSON it leaves the entries out then."""
+    assert collectives_of(read_json(b'{"version": "2.10", "pg_config": {}}')) == []
+
+
+def test_a_pickled_dump() -> None:
+    """What is not known is None there, and 0 in JSON; frames are there only."""
+    frames = [{"name": "<module>", "filename": "<Cell In[9]>", "line": 4}]
+    unknown = {"time_discovered_started_ns": None, "time_discovered_completed_ns": None}
+    one = entry("nccl:all_reduce", 1, "scheduled", False, frames=frames, **unknown)
+    about = {"version": "2.10", "pg_config": {"0": {"ranks": "[0, 1]"}}, "pg_status": {}}
+    (read,) = collectives_of(read_unpickled({**about, "entries": [one]}))
+    assert read.place == CodePlace("In[9]", 4) and not read.done
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"entries": [{}]}', b'{"entries": 3}', b"\xff"])

@@ -9,7 +9,7 @@ import time
 from itertools import takewhile
 
 from ...common.processes.memory_watch import MemoryWatch
-from ...common.processes.process_ref import ProcessRef
+from ...common.processes.process_ref import OTHER_SIZE, ProcessRef
 from ...common.protocol.agents.agent_messages import RankState
 from ...common.protocol.agents.rank_start import Failed
 from ...common.protocol.failure_reason import Reason
@@ -94,7 +94,5 @@ def _mismatch(lines: list[str], other: str) -> str:
     found = re.search(r"gloo::EnforceNotMet.*?nbytes\. (\d+) vs (\d+)\.", " ".join(lines))
     if not found:
         return ""
-    return (
-        f", because {other} sent {found[1]} bytes in a collective where this one expected "
-        f"{found[2]}: their tensors differ in shape or dtype"
-    )
+    sent = f"{other} sent {found[1]} bytes {OTHER_SIZE} {found[2]}"
+    return f", because {sent}: their tensors differ in shape or dtype"

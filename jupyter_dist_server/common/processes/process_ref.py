@@ -25,6 +25,8 @@ UNKNOWN_EXIT = 1 << 8
 """Stands for the exit code of a process that is not a child of ours; no process has it."""
 POOL_ENDED = "the pool has ended"
 """Why a rank does not answer any more, if its agent is gone."""
+OTHER_SIZE = "in a collective where this one expected"
+"""In the words for a rank that gloo has ended as another's tensor is larger than its own."""
 
 
 @cache

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...client.cell_execution import Execution
+from ...client.cell_execution import Execution, Reply
 from ...client.pool_client import PoolClient
 from ...common.protocol.jupyter_messages import Content
 from ..loop_thread import LoopThread
@@ -21,6 +21,7 @@ from ..output.per_rank import PerRank
 from ..output.publish import Publication, publish
 from ..output.rank_tabs import RankTabs
 from .ask_what_holds_memory import explain_out_of_memory, ran_out
+from .ask_what_was_begun import explain_sizes, sizes_differ
 from .cell_events import LOOKED, CellEvents, Event
 from .cell_options import Options
 from .input_questions import Questions, ask, on_sigint
@@ -125,8 +126,7 @@ class Cell:
             self._events.leave_to_late_output()
         replies = future.result()
         bad = {r: reply for r, reply in replies.items() if reply.status not in ("ok", "aborted")}
-        memory = ran_out(bad)
-        causes = self._explain(memory) if memory else []
+        causes = self._explain(bad)
         assert self._execution
         limit = self._options.timeout if self._took_too_long else None
         outcome = Outcome(
@@ -143,10 +143,16 @@ class Cell:
         self._mark_failed({rank: bad[rank].content for rank in sorted(failed)})
         outcome.raise_failures()
 
-    def _explain(self, memory: dict[int, str]) -> list[str]:
-        """Say what holds the memory, unless somebody presses Stop: the error is shown anyway."""
+    def _explain(self, bad: dict[int, Reply]) -> list[str]:
+        """Ask the ranks why some failed, unless somebody presses Stop: errors are shown anyway."""
+        if memory := ran_out(bad):
+            work = explain_out_of_memory(self._client, memory)
+        elif sizes_differ(bad):
+            work = explain_sizes(self._client)
+        else:
+            return []
         try:
-            return self._loop.run(explain_out_of_memory(self._client, memory))
+            return self._loop.run(work)
         except KeyboardInterrupt:
             return []
 

@@ -169,7 +169,6 @@ class Outcome:
             yield f"{name_ranks(stopped)} stopped; {_whose(stopped)} variables are kept."
         for what, ranks in failed.items():
             yield f"{name_ranks(ranks)} failed with {what.rstrip('.')}."
-        yield from self._causes
         causes: dict[str, list[int]] = {}
         for rank in by_status.get("dead", []):
             causes.setdefault(replies[rank].content["evalue"], []).append(rank)
@@ -179,6 +178,7 @@ class Outcome:
                 yield f"{name_ranks(ranks)} {were} {cause} meanwhile."
             else:
                 yield f"{name_ranks(ranks)}{self._where(ranks)} died: {cause}."
+        yield from self._causes
         late = by_status.get("late", [])
         if late:
             yield f"{name_ranks(late)} did not stop{self._why_not(late)}."
