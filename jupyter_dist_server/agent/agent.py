@@ -9,7 +9,6 @@ commands, as JSON lines, and gets a snapshot at each change.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import shutil
 import signal
@@ -22,11 +21,10 @@ import msgspec
 
 from ..common.background_tasks import Tasks
 from ..common.files.inherited_lease import InheritedLease
-from ..common.pool_folder import read_config
+from ..common.pool_folder import read_config, rewrite_config
 from ..common.processes.process_ref import RESTARTED, STOPPED, ProcessRef
 from ..common.protocol.agents.agent_messages import (
     Commands,
-    DescribeLease,
     Ping,
     Pong,
     Snapshot,
@@ -37,16 +35,16 @@ from ..common.protocol.node_addresses import PoolNode
 from .attachments import Attachments
 from .command_handler import CommandHandler
 from .control_socket import Client, ControlSocket
+from .describe_lease import LeaseDescription
 from .execution_lock_queue import LockQueue
 from .nodes.agents_of_other_nodes import Nodes
 from .nodes.first_node import FirstNode, stream_of
 from .nodes.gpu_watchers import GpuWatchers
 from .nodes.node_sampler import NodeSampler
 from .nodes.ranks_of_other_nodes import merge, note_lost
+from .nodes.smaller_pool import without_nodes
 from .ranks.monitor_ranks import Ranks
 from .time_limit import TimeLimit
-
-_LOG = logging.getLogger(__name__)
 
 
 class Agent:
@@ -76,7 +74,6 @@ class Agent:
         self.config = read_config(folder)
         self.listener = listener
         self._process = ProcessRef.of(os.getpid())
-        self._name = self.config.record.name
         self.failure: Reason | None = None
         self.stopping = False
         self._stopped = False
@@ -108,6 +105,8 @@ class Agent:
             changed=self._on_time,
             over=lambda: self._tasks.add(self.stop()),
         )
+        name = self.config.record.name
+        self._description = LeaseDescription(name, lease, self._nodes, self._limit)
         self._handler = CommandHandler(
             control=self._control,
             ranks=self._ranks,
@@ -119,7 +118,7 @@ class Agent:
             sample=self._sample,
             answer=self._answer,
             rename=self._rename,
-            describe=self._describe,
+            describe=self._description.say,
             restart=lambda *order: self._tasks.add(self._restart(*order)),
             stop=lambda: self._tasks.add(self.stop()),
         )
@@ -172,8 +171,9 @@ class Agent:
             ranks=self._ranks.all,
             time=self._limit.state,
             addresses=self.starter.addresses(),
-            name=self._name,
+            name=self._description.name,
             last_cells=self._ranks.last_cells,
+            lost_nodes=self._nodes.lost,
         )
 
     def _on_gone(self, client: Client) -> None:
@@ -184,23 +184,8 @@ class Agent:
         self._sample()
 
     def _on_time(self) -> None:
-        self._tell_users()
+        self._description.tell()
         self._control.broadcast()
-
-    def _tell_users(self) -> None:
-        """Tell the users of all nodes what the pool is called, and when it ends."""
-        limit = self._limit.state
-        self._describe(DescribeLease(self._name, limit.ends_by, limit.idle_since))
-
-    def _describe(self, said: DescribeLease) -> None:
-        try:
-            if self._lease:
-                self._lease.tell(**msgspec.structs.asdict(said))
-        except OSError as error:  # the pool does not end for what only others read
-            _LOG.warning(
-                "The lease does not say what the pool is called and when it ends: %s", error
-            )
-        self._nodes.describe(said)
 
     # -- what clients command, see `CommandHandler` -----------------------------------------
 
@@ -214,11 +199,13 @@ class Agent:
         self._control.tell(client, Pong(question.sent, time.time()))
 
     def _rename(self, names: dict[str, str]) -> None:
-        self._name = names.get(self._name, self._name)
-        self._tell_users()
+        self._description.name = names.get(self._description.name, self._description.name)
+        self._description.tell()
         self._attachments.rename(names)
 
-    async def _restart(self, chosen: Collection[int], order: StartRanks | None = None) -> None:
+    async def _restart(
+        self, chosen: Collection[int], order: StartRanks | None, without_lost: bool
+    ) -> None:
         """Replace ranks, as the first node's agent has ordered if this is another one."""
         async with self._restarting:  # two notebooks may ask for the same rank
             if self.stopping:
@@ -228,8 +215,19 @@ class Agent:
             self._ranks.forget_cells(chosen)
             await self._ranks.end(chosen, RESTARTED)
             if not self.stopping:
+                if without_lost:
+                    self._leave_out(self._nodes.lost)
+                    chosen = self._ranks.everybody
                 self._order(chosen, order)
                 self._control.broadcast()
+
+    def _leave_out(self, nodes: Collection[str]) -> None:
+        """Go on without some nodes; no rank runs here."""
+        if {node.name for node in self.config.nodes}.intersection(nodes):
+            self.config, kept = without_nodes(self.config, nodes)
+            rewrite_config(self.folder, self.config)
+            self._ranks.resize(self.config, kept)
+            self._nodes.resize(self.config, kept)
 
     async def stop(self) -> None:
         """End every rank and whatever they left behind, then let the main loop return."""
@@ -266,6 +264,7 @@ class Agent:
     def _order(self, chosen: Collection[int], order: StartRanks | None = None) -> None:
         self._ranks.forget_endings()
         if order:
+            self._leave_out(order.left_out)
             self.starter.follow(order)
         else:
             self.starter.order(chosen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ..common.protocol.agents.agent_messages import (
@@ -52,7 +52,7 @@ class CommandHandler:
     answer: Callable[[Client, Ping], None]
     rename: Callable[[dict[str, str]], None]
     describe: Callable[[DescribeLease], None]
-    restart: Callable[[list[int], StartRanks | None], object]
+    restart: Callable[[Collection[int], StartRanks | None, bool], object]
     stop: Callable[[], object]
 
     def obey(self, client: Client, command: Commands) -> None:
@@ -100,9 +100,13 @@ class CommandHandler:
             else:
                 self.nodes.ask_log(client, command.rank)
         elif isinstance(command, StartRanks):
-            self.restart(command.ranks, command)
+            # All that are here, as there may have been more until now.
+            everybody = self.ranks.everybody
+            self.restart(everybody if command.whole else command.ranks, command, False)
         else:
-            self.restart(command.ranks or list(self.ranks.everybody), None)
+            without = command.without_lost_nodes
+            chosen = [] if without else command.ranks
+            self.restart(chosen or self.ranks.everybody, None, without)
 
 
 def _ranks_of(command: RankCommands) -> list[int]:

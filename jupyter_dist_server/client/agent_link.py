@@ -208,6 +208,11 @@ class AgentLink:
         """How often ranks were started; 0 until the agent has spoken."""
         return self.snapshot.generation if self.snapshot else 0
 
+    @property
+    def lost_nodes(self) -> list[str]:
+        """Nodes of the pool that cannot be used."""
+        return self.snapshot.lost_nodes if self.snapshot else []
+
     def stopped(self, ranks: Iterable[int]) -> list[int]:
         """Return those of some ranks whose process is stopped, by a signal or a debugger."""
         chosen = set(ranks)

@@ -122,6 +122,13 @@ def write_private(path: Path, content: Any) -> None:
         raise _unwritable(str(path.parent), error) from error
 
 
+def rewrite_config(folder: Path, config: PoolFile) -> None:
+    """Change what is known of a pool, in one step."""
+    fresh = folder / f"{CONFIG}.new"
+    write_private(fresh, config)
+    fresh.rename(folder / CONFIG)
+
+
 def _unwritable(where: str, error: OSError) -> DistError:
     return DistError(
         "folder_unwritable",

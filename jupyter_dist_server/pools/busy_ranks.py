@@ -57,5 +57,7 @@ class Activity:
         msg_id: str | None,
         since: float | None = None,
     ) -> None:
+        if rank >= len(self._record.ranks):
+            return  # of a node that the pool has been left without
         if self._record.ranks[rank].note_activity(state, cell, cell_id, msg_id, since):
             self._changed()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from pathlib import Path
 from typing import Any
 
+from ..common.pool_folder import read_config
+from ..common.protocol.agents.agent_messages import Snapshot
 from ..common.protocol.pool_record import PoolRecord
 
 
@@ -50,6 +53,16 @@ class LiveRecord:
         notices = [*others, notice] if holds else others
         if notices != self.record.notices:
             self.change(notices=notices)
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Note what the agent says; it may have left out nodes, and renumbered the ranks."""
+        record = self.record
+        if snapshot.ranks and len(snapshot.ranks) != record.world_size:
+            with contextlib.suppress(OSError):  # the pool has ended meanwhile
+                written = read_config(Path(record.folder)).record
+                record.world_size, record.ranks = written.world_size, written.ranks
+                record.node_map = written.node_map
+        record.take(snapshot)
 
     def forget_cells(self) -> None:
         """Forget the numbers of cells: the notebook's kernel counts anew."""

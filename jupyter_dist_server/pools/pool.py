@@ -276,7 +276,7 @@ class Pool(LiveRecord):
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         new_generation = snapshot.generation != self.record.generation
-        self.record.take(snapshot)
+        self.take(snapshot)
         self.agent.note_ranks()
         if self._idleness and snapshot.time.extended:
             self._idleness.note_use(snapshot.time.extended)

@@ -124,18 +124,32 @@ class RankCommands:
         self._agent.link.send(Extend(seconds or 0.0))
         await self._check_heard()
 
-    def restart(self, ranks: Iterable[int] | None = None) -> None:
+    def restart(self, ranks: Iterable[int] | None = None, without_lost_nodes: bool = False) -> None:
         """Replace some or all ranks; their variables are lost.
+
+        Parameters
+        ----------
+        ranks : iterable of int or None
+            Those; `None` for all.
+        without_lost_nodes : bool
+            Whether to go on with the ranks of the other nodes alone, which get new numbers.
 
         Raises
         ------
         DistError
-            If the pool is not running, or lacks one of `ranks`.
+            If the pool is not running, or lacks one of `ranks`, or no node of it is lost.
         """
         self._check_running("restart")
+        if without_lost_nodes and not self._record.lost_nodes:
+            raise DistError(
+                "bad_request",
+                "No node of the pool is lost.",
+                "%dist_restart replaces all ranks, with --ranks some.",
+                field="without_lost_nodes",
+            )
         chosen = self._checked(range(self._record.world_size) if ranks is None else ranks)
         self.expect_new_ranks()
-        self._agent.link.send(Restart(chosen))
+        self._agent.link.send(Restart(chosen, without_lost_nodes))
 
     def expect_new_ranks(self) -> None:
         """Wait for ranks that are being replaced, by us or by another client of the agent."""

@@ -288,6 +288,15 @@ def test_a_restart_replaces_every_rank(client: Client, pool: dict[str, Any]) -> 
     ]
 
 
+@pytest.mark.parametrize("more", [{}, {"ranks": [0]}, {"without_lost_nodes": "yes"}])
+def test_a_pool_that_has_lost_no_node_is_not_made_smaller(
+    client: Client, pool: dict[str, Any], more: dict[str, Any]
+) -> None:
+    error = client.post(path(pool, "restart"), {"without_lost_nodes": True} | more, 400)
+    assert error["field"] == "without_lost_nodes"
+    assert client.get(path(pool))["state"] == "RUNNING"
+
+
 def test_one_rank_is_replaced_and_the_others_keep_their_variables(
     client: Client, pool: dict[str, Any]
 ) -> None:

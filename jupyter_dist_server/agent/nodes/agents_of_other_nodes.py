@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -43,7 +43,8 @@ from ...engines.choose_engine import named
 from ...engines.start_failures import why_not_started
 from ..control_socket import Client
 from .gpu_watchers import GpuWatchers
-from .node_link import FIRST_TRIPS, NodeLink
+from .node_link import FIRST_TRIPS, NodeLink, until_ended
+from .ranks_of_other_nodes import on_our_clock
 
 _HINT = "See %dist_status, and whether the node can be reached; then start again."
 _MODULE = "jupyter_dist_server.agent.agent_on_other_node"
@@ -96,6 +97,7 @@ class Nodes:
         others = list(enumerate(config.nodes))[1:] if config.node == 0 else []
         self._links = [NodeLink(number, node) for number, node in others]
         self._addresses: dict[int, RankAddress] = {}
+        self._left_out: list[str] = []
         self._tasks = Tasks()
         self._closing = False
         self._described: DescribeLease | None = None
@@ -116,6 +118,22 @@ class Nodes:
         """Return why a rank's node is used no more; empty if it is used."""
         return next((link.why_lost for link in self._links if rank in link.node.ranks), "")
 
+    @property
+    def lost(self) -> list[str]:
+        """The nodes that are used no more."""
+        return [link.node.name for link in self._links if link.why_lost]
+
+    def resize(self, config: PoolFile, kept: Sequence[int]) -> None:
+        """Forget the nodes that are lost; `kept` are the earlier numbers of the other ranks."""
+        self._config = config
+        self._left_out += self.lost
+        self._links = [link for link in self._links if not link.why_lost]
+        for number, link in enumerate(self._links, 1):
+            link.number, link.node = number, config.nodes[number]
+        known = self._addresses
+        self._addresses = {new: known[old] for new, old in enumerate(kept) if old in known}
+        write_addresses(self._folder, self._addresses)
+
     def start(self, order: StartRanks) -> None:
         """Have ranks started; on a node that was lost, by another agent."""
         for place, link in enumerate(self._links):
@@ -123,10 +141,10 @@ class Nodes:
             if mine and link.why_lost:
                 link = self._links[place] = NodeLink(link.number, link.node)
                 self._tasks.add(self._follow(link))
-            if link.order and not link.is_up:  # it has not had that one yet
+            if link.order and not (link.is_up or order.whole):  # it has not had that one yet
                 mine = sorted({*mine, *link.order.ranks})
             # Without ranks too, as what a node says counts if it knows of the last order.
-            link.order = msgspec.structs.replace(order, ranks=mine)
+            link.order = msgspec.structs.replace(order, ranks=mine, left_out=self._left_out)
             if link.is_up:
                 link.send(link.order)
 
@@ -162,8 +180,6 @@ class Nodes:
             if link.is_compared:
                 self._describe(link)
 
-    # -- one node ---------------------------------------------------------------------------
-
     async def _follow(self, link: NodeLink) -> None:
         log = self._folder / f"node-{link.number}.log"
         ours, theirs = socket.socketpair()
@@ -193,7 +209,7 @@ class Nodes:
             while line := await reader.readline():
                 link.missed = 0
                 self._take(link, line)
-        await _until_ended([link], _WORDS_PATIENCE)  # the engine may still say why
+        await until_ended([link], _WORDS_PATIENCE)  # the engine may still say why
         if link.is_up:
             self._lose(link, "the agent on {node} ended")
         else:
@@ -231,7 +247,7 @@ class Nodes:
                     link.send(link.order)
                 self._ask(link)
                 self.sample()
-            self._heard(link.node, _on_our_clock(news, link.clock.ahead or 0.0))
+            self._heard(link.node, on_our_clock(news, link.clock.ahead or 0.0))
 
     def _describe(self, link: NodeLink) -> None:
         if said := self._described:
@@ -277,22 +293,7 @@ class Nodes:
         self._closing = True
         for link in self._links:
             link.send(Stop())
-        await _until_ended(self._links, _END_PATIENCE)
+        await until_ended(self._links, _END_PATIENCE)
         for link in self._links:
             link.end()
         await self._tasks.cancel()
-
-
-def _on_our_clock(said: Snapshot, ahead: float) -> Snapshot:
-    """Return what an agent says, with our times instead of those of its node."""
-    ranks = [msgspec.structs.replace(one, since=one.since - ahead) for one in said.ranks]
-    return msgspec.structs.replace(said, ranks=ranks)
-
-
-async def _until_ended(links: list[NodeLink], patience: float) -> None:
-    """Wait for the local processes that stand for agents; the agent's loop has no child watcher."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline and any(
-        link.process and link.process.poll() is None for link in links
-    ):
-        await asyncio.sleep(0.02)

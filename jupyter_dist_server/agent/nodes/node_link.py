@@ -67,3 +67,12 @@ class NodeLink:
             self.writer.transport.abort()
         if self.process and self.process.poll() is None:
             self.process.kill()  # what it stands for ends by itself, as it hears nothing any more
+
+
+async def until_ended(links: list[NodeLink], patience: float) -> None:
+    """Wait for the local processes that stand for agents; the agent's loop has no child watcher."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline and any(
+        link.process and link.process.poll() is None for link in links
+    ):
+        await asyncio.sleep(0.02)

@@ -29,3 +29,9 @@ def note_lost(ranks: list[RankState], why_lost: Callable[[int], str]) -> None:
     for record in ranks:
         if record.state != "dead" and (why := why_lost(record.rank)):
             record.state, record.since, record.exit = "dead", time.time(), why
+
+
+def on_our_clock(said: Snapshot, ahead: float) -> Snapshot:
+    """Return what an agent says, with our times instead of those of its node."""
+    ranks = [msgspec.structs.replace(one, since=one.since - ahead) for one in said.ranks]
+    return msgspec.structs.replace(said, ranks=ranks)

@@ -41,11 +41,16 @@ class Deaths:
         What they wrote.
     world_size : int
         How many there are, on all nodes.
+
+    Attributes
+    ----------
+    world_size : int
+        The same; it may change.
     """
 
     def __init__(self, logs: RankLogs, world_size: int) -> None:
         self._logs = logs
-        self._world_size = world_size
+        self.world_size = world_size
         self._memory = MemoryWatch()
 
     def explain_failure(self, rank: int, failure: Failed) -> Reason:
@@ -75,7 +80,7 @@ class Deaths:
                 cause += self._memory.explain(rank.pid, age)
             rank.stderr = self._last_lines(rank.rank)
             # gloo does not say which one; of two ranks it can only be the other.
-            other = f"rank {1 - rank.rank}" if self._world_size == 2 else "another rank"
+            other = f"rank {1 - rank.rank}" if self.world_size == 2 else "another rank"
             cause += _mismatch(rank.stderr, other)
         rank.exit = cause
 

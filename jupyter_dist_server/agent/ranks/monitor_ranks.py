@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from ...common.processes.pool_processes import ended_now, reap_orphans
@@ -83,6 +83,12 @@ class Ranks:
     def are_all_starting(self) -> bool:
         """Whether the whole pool starts: then the others would wait for a rank that fails."""
         return self.starter.whole and self.starter.is_starting
+
+    def resize(self, config: PoolFile, kept: Sequence[int]) -> None:
+        """Have fewer ranks from now on; all have ended. `kept` are their earlier numbers."""
+        self.everybody = range(config.world_size)
+        self._deaths.world_size = config.world_size
+        self.starter.resize(config, kept)
 
     def _own(self, ranks: Iterable[RankState]) -> list[RankState]:
         """Return those of some ranks that are on this node: only here, their pids are theirs."""

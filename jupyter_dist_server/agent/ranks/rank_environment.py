@@ -36,7 +36,7 @@ def rank_environment(
     mask : str or None
         What CUDA may see.
     nodes : sequence of PoolNode
-        All nodes, if there are several.
+        All nodes, if there are, or were, several.
     """
     masks = {} if mask is None else {"CUDA_VISIBLE_DEVICES": mask}
     nodes = nodes or [PoolNode("", "127.0.0.1", list(range(world_size)))]
@@ -45,7 +45,7 @@ def rank_environment(
     return (
         _slurm_variables(os.environ, place)
         | masks
-        | interfaces(nodes[group].address if len(nodes) > 1 else None)
+        | interfaces(nodes[group].address if nodes[group].name else None)
         | {
             "RANK": str(rank),
             "LOCAL_RANK": str(place.local_rank),

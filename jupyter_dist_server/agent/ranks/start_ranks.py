@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -185,6 +185,13 @@ class Starter:
             rank: RankAddress(host, {name: held.getsockname()[1] for name, held in ports.items()})
             for rank, ports in self._held.items()
         }
+
+    def resize(self, config: PoolFile, kept: Sequence[int]) -> None:
+        """Have fewer ranks from now on; none runs. `kept` are their earlier numbers."""
+        self._config, self._nodes, self.own = config, config.nodes, config.own
+        self._devices = [self._devices[old] for old in kept]
+        self._held = {new: self._held[old] for new, old in enumerate(kept) if old in self._held}
+        self.ranks = []
 
     def cancel(self, chosen: Collection[int]) -> None:
         """Forget orders for some ranks."""

@@ -151,6 +151,8 @@ class PoolRecord(msgspec.Struct):
     """Since when its kernel is gone; after a grace time it is stopped."""
     attachments: list[Attachment] = []
     """Who keeps it alive: a server, kernels."""
+    lost_nodes: list[str] = []
+    """Nodes that cannot be used: they cannot be reached, or their agents have ended."""
     ranks: list[RankRecord] = []
 
     def take(self, snapshot: Snapshot) -> None:
@@ -171,6 +173,7 @@ class PoolRecord(msgspec.Struct):
         self.generation = snapshot.generation
         self.start_method, self.backend = snapshot.start_method, snapshot.backend
         self.attachments = snapshot.attachments
+        self.lost_nodes = snapshot.lost_nodes
         self.name = snapshot.name or self.name
         self.time_limit, self.ends_by = snapshot.time.limit, snapshot.time.ends_by
         self.notices += [n for n in snapshot.notices if n not in self.notices]

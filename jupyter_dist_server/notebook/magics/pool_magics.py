@@ -218,6 +218,11 @@ class PoolMagics(DistMagics):
     @plain_usage
     @magic_arguments()
     @argument("--ranks", default="", help="some ranks, such as 1 or 0,2; default: all")
+    @argument(
+        "--without-lost-nodes",
+        action="store_true",
+        help="go on without the nodes that are lost: all other ranks restart, with new numbers",
+    )
     @line_magic
     def dist_restart(self, line: str) -> None:
         """Replace ranks by new ones; their variables are lost, those of the others are kept.
@@ -226,9 +231,13 @@ class PoolMagics(DistMagics):
 
             %dist_restart
             %dist_restart --ranks 1
+            %dist_restart --without-lost-nodes
         """
         options = parse(self.dist_restart, line)
-        with_progress(self.shell, lambda progress: self.pool.restart(options.ranks, progress))
+        if options.without_lost_nodes and options.ranks:
+            raise UsageError("--without-lost-nodes restarts all ranks, so omit --ranks")
+        ranks = None if options.without_lost_nodes else options.ranks
+        with_progress(self.shell, lambda progress: self.pool.restart(ranks, progress))
         if not self.pool.repair_group():
             print("The process group will be re-created when all ranks are running and idle.")
 

@@ -12,6 +12,7 @@ from ...common.errors import DistError
 from ...verdicts.ask_and_explain import explain
 from ...verdicts.what_ranks_do import busy_sentence
 from ..cells.wait_watch import evidence_on, explain_wait, save_evidence
+from ..output.lost_nodes import say_lost_nodes
 from .base import DistMagics
 from .option_parser import no_options, parse, plain_usage
 from .reports.gpu_table import gpu_rows
@@ -36,6 +37,8 @@ class StateMagics(DistMagics):
         client = self.pool.require()[1]
         gpus = self.pool.loop.run(gpu_rows(record, client.link))
         print(status_table(record, said, dead, gpus))
+        if lost := say_lost_nodes(client):
+            print(f"\n{lost}")
         if verdict := explain_wait(client, self.pool.loop):
             print(f"\n{verdict.text}")
 

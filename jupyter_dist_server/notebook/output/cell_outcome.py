@@ -13,6 +13,7 @@ from ...common.protocol.jupyter_messages import Content
 from ...common.protocol.ranks.cell_messages import ENDS_CELL, INTERRUPTED_AT
 from ...common.protocol.ranks.rank_messages import Whereabouts
 from ...common.rank_specs import format_ranks
+from .lost_nodes import ranks_on_lost_nodes, say_lost_nodes
 from .publish import Display, publish
 from .stop_result import (
     Errors,
@@ -93,6 +94,8 @@ class Outcome:
         self._last_words = client.last_words
         self._gpus = client.gpus
         self._nodes = {rank: f" of node {name}" for rank, name in client.nodes.items()}
+        self._on_lost_nodes = ranks_on_lost_nodes(client)
+        self._lost_nodes = say_lost_nodes(client)
         self._interrupted = interrupted
         self._limit = limit
         self._causes = causes
@@ -192,15 +195,19 @@ class Outcome:
         gone = {r for cause, rs in causes.items() if cause not in (RESTARTED, STOPPED) for r in rs}
         stops = failed or self.stopped
         elsewhere = set(self._dead) if self._group.suspect and stops else set()
-        if lost := sorted(gone | set(late) | elsewhere):
+        lost = gone | set(late) | elsewhere
+        if on_lost_nodes := lost & set(self._on_lost_nodes):
+            yield self._lost_nodes
+            lost -= on_lost_nodes
+        if lost:
             them = "it" if len(lost) == 1 else "them"
             yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."
             if late:
                 yield f"{_whose(lost).capitalize()} variables are then lost."
-                end = "replaced or idle" if set(lost) == set(late) else "replaced"
+                end = "replaced or idle" if lost == set(late) else "replaced"
                 are = "it is" if len(lost) == 1 else "they are"
                 yield f"Collectives work again once {are} {end}."
-        elif self._group.suspect and not causes:  # new ranks have a new group
+        elif self._group.suspect and not (causes or on_lost_nodes):  # new ranks have a new group
             yield "The process group is no longer usable. Replace all ranks with %dist_restart."
         elif self._group.repaired:
             yield (

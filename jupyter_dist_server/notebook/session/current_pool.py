@@ -45,10 +45,13 @@ class CurrentPool(ConnectedPool):
             raise no_pool()
         return record, self._end(record)
 
-    def restart(self, ranks: str, progress: Callable[[PoolRecord], None]) -> PoolRecord:
-        """Replace ranks, all if none is named, and wait until they are ready."""
+    def restart(self, ranks: str | None, progress: Callable[[PoolRecord], None]) -> PoolRecord:
+        """Replace ranks, and wait until they are ready.
+
+        All are replaced if none is named; with `None`, the pool goes on without lost nodes.
+        """
         record, _ = self.require()
-        chosen = self.choose(ranks)
+        chosen = None if ranks is None else self.choose(ranks)
         self.attach()  # its server may have gone meanwhile
         with self._connection.replaced():
             return self._follow(self._owner.restart(record.id, chosen), progress)

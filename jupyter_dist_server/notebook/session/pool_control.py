@@ -51,8 +51,8 @@ class Control(Protocol):
     def stop(self, pool_id: str) -> None:
         """Stop a pool and wait until nothing of it is left."""
 
-    def restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
-        """Begin to replace ranks."""
+    def restart(self, pool_id: str, ranks: list[int] | None) -> PoolRecord:
+        """Begin to replace ranks; with `None`, all that are on nodes which are not lost."""
 
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
         """Let a pool run longer than its time limit, and count its idle time anew."""
@@ -97,7 +97,7 @@ class LocalControl:
         """Stop a pool."""
         self._loop.run(self._manager.get(pool_id).stop())
 
-    def restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
+    def restart(self, pool_id: str, ranks: list[int] | None) -> PoolRecord:
         """Replace ranks."""
         return self._loop.run(self._restart(pool_id, ranks))
 
@@ -163,7 +163,7 @@ class LocalControl:
         """Leave a pool to those who hold it too."""
         self._loop.run(self._manager.release(pool_id))
 
-    async def _restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
+    async def _restart(self, pool_id: str, ranks: list[int] | None) -> PoolRecord:
         pool = self._manager.get(pool_id)
-        pool.commands.restart(ranks)
+        pool.commands.restart(ranks, without_lost_nodes=ranks is None)
         return deepcopy(pool.record)

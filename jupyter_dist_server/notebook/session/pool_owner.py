@@ -131,8 +131,8 @@ class PoolOwner:
         self._control.stop(record.id)
         return True
 
-    def restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
-        """Begin to replace ranks."""
+    def restart(self, pool_id: str, ranks: list[int] | None) -> PoolRecord:
+        """Begin to replace ranks; with `None`, all that are on nodes which are not lost."""
         return self._control.restart(pool_id, ranks)
 
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:

@@ -159,9 +159,10 @@ class ServerControl:
         """Stop a pool."""
         self._call("DELETE", f"pools/{pool_id}?wait=1", timeout=_STOP_WAIT)
 
-    def restart(self, pool_id: str, ranks: list[int]) -> PoolRecord:
+    def restart(self, pool_id: str, ranks: list[int] | None) -> PoolRecord:
         """Replace ranks."""
-        return self._record("POST", f"pools/{pool_id}/restart", {"ranks": ranks})
+        body = {"without_lost_nodes": True} if ranks is None else {"ranks": ranks}
+        return self._record("POST", f"pools/{pool_id}/restart", body)
 
     def extend(self, pool_id: str, seconds: float | None) -> PoolRecord:
         """Let a pool run longer."""

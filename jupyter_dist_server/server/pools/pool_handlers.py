@@ -121,10 +121,18 @@ class RestartHandler(DistHandler):
     """Replace ranks."""
 
     async def post(self, pool_id: str) -> None:
-        """Replace some ranks, or all; their variables are lost."""
+        """Replace some ranks, or all, or all that are on nodes in use; their variables are lost."""
         await self.require("execute")
         pool = self.manager.get(pool_id)
-        pool.commands.restart(check_rank_list(self.body(("ranks",))))
+        body = self.body(("ranks", "without_lost_nodes"))
+        ranks, without_lost = check_rank_list(body), body.get("without_lost_nodes", False)
+        if not isinstance(without_lost, bool) or (without_lost and ranks):
+            raise DistError(
+                "bad_request",
+                "without_lost_nodes must be true or false, and true only without ranks.",
+                field="without_lost_nodes",
+            )
+        pool.commands.restart(ranks, without_lost)
         accept(self, pool)
 
 

@@ -60,6 +60,8 @@ class Restart(Command, frozen=True):
     """Replace ranks; all of them if none is named."""
 
     ranks: list[int] = []
+    without_lost_nodes: bool = False
+    """Whether to go on with the ranks of the other nodes alone, all of which are replaced."""
 
 
 class Extend(Command, frozen=True):
@@ -90,6 +92,8 @@ class StartRanks(Command, frozen=True, tag="start_ranks"):
     """Whether all ranks of the pool are started."""
     ports: tuple[int, int, int]
     """On the first node: of the group's store, ``MASTER_PORT``, and JAX's coordinator."""
+    left_out: list[str] = []
+    """Nodes that the pool has been left without: it has fewer ranks then, with new numbers."""
 
 
 class Rename(Command, frozen=True):
@@ -212,6 +216,8 @@ class Snapshot(News, frozen=True):
     """The notebook's path."""
     last_cells: dict[int, str] = {}
     """By dead rank, the notebook's id of the cell in which it died, so far as that is known."""
+    lost_nodes: list[str] = []
+    """Other nodes that cannot be used: they cannot be reached, or their agents have ended."""
 
 
 class LockGranted(News, frozen=True, tag="lock_granted"):
