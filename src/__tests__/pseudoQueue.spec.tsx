@@ -211,7 +211,9 @@ describe('who waits for GPUs has whole messages', () => {
     ]);
     const choice = { num_ranks: 4, gpu_ids: [0, 1] };
     const error = { code: 'gpus_taken', message: 'Taken.', hint: 'Wait.' };
-    show({ error: { ...error, offers, choice } });
+    // One of each kind, as the server offers them.
+    const kinds = new Map(offers.map(offer => [offer.kind, offer]));
+    show({ error: { ...error, offers: [...kinds.values()], choice } });
     expect(textsIn(host)).toContain('⟦Share the GPUs⟧');
     expectWhole(textsIn(host));
   });

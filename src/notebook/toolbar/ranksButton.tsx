@@ -159,7 +159,11 @@ function RanksLabel(props: IRanksLabelProps): JSX.Element {
       aria-haspopup="menu"
       aria-expanded={isOpen}
       title={isKnown ? explain(pool, state, isStale, trans) : unknown}
-      onClick={event => open(event.currentTarget)}
+      onClick={event => {
+        // A toolbar gives the focus to its notebook when a click leaves it elsewhere, such as in the menu.
+        event.stopPropagation();
+        open(event.currentTarget);
+      }}
     >
       {mood === 'error' ? (
         <warningIcon.react tag="span" className="jp-dist-RanksButton-icon" />
