@@ -22,16 +22,28 @@ const cell = (id: string, executionCount: number | null = null) => ({
 async function jump(
   run: ICellRun,
   cells: ReturnType<typeof cell>[],
-  { isOpen = true, path = 'work/train.ipynb', kernel = 'k1' } = {}
+  {
+    isOpen = true,
+    isLoaded = true,
+    path = 'work/train.ipynb',
+    kernel = 'k1'
+  } = {}
 ) {
   const found: unknown[] = [];
   const opened: unknown[] = [];
+  const widgets = isLoaded ? cells : [];
+  const load = async () => {
+    if (!isLoaded) {
+      await new Promise(resolve => setTimeout(resolve));
+      widgets.push(...cells);
+    }
+  };
   const panel = {
     id: 'n1',
-    context: { path, ready: Promise.resolve() },
+    context: { path, ready: load() },
     sessionContext: { session: { kernel: { id: kernel } } },
     content: {
-      widgets: cells,
+      widgets,
       scrollToCell: async (cell: unknown) => found.push(cell)
     }
   };
@@ -93,6 +105,14 @@ describe('a click on a cell', () => {
       isOpen: false
     });
     expect(opened).toEqual(['work/train.ipynb']);
+    expect(index).toBe(0);
+  });
+
+  it('waits for the cells of a notebook that comes back with the page', async () => {
+    const { index, said } = await jump(RUN, [cell('six')], {
+      isLoaded: false
+    });
+    expect(said).toEqual([]);
     expect(index).toBe(0);
   });
 

@@ -77,6 +77,8 @@ async function openNotebook(
       )) ||
     tracker.find(({ context }) => context.path === path);
   if (open) {
+    // A page that is loaded again has the notebook before its cells.
+    await open.context.ready;
     return open;
   }
   if (!path) {
