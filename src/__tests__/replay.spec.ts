@@ -2,12 +2,16 @@ import { CodeCellModel } from '@jupyterlab/cells';
 
 import type { KernelMessage } from '@jupyterlab/services';
 
+import { CellWriters } from '../outputs/cellWriters';
 import { find, restore as restoreCell } from '../outputs/replay';
 import type { ICell, ICodeCell, IShown } from '../outputs/replay';
 import { RunningCell } from '../outputs/runningCell';
 
 function restore(cells: ICell[], shown: IShown): void {
-  restoreCell(find(cells, shown), shown);
+  const cell = find(cells, shown);
+  if (cell) {
+    restoreCell(cell, shown);
+  }
 }
 
 function makeCell(id: string, source: string, type = 'code') {
@@ -51,13 +55,6 @@ describe('What a cell has shown', () => {
     ]);
   });
 
-  it('stays out of a cell that runs again', () => {
-    const cell = { ...makeCell('b', '1'), executionState: 'running' };
-    restore([cell], shown);
-    expect(cell.outputs.fromJSON).not.toHaveBeenCalled();
-    expect(cell.executionCount).toBeNull();
-  });
-
   it('does not make a notebook dirty that shows it already', () => {
     const cell = new CodeCellModel();
     cell.sharedModel.setSource('1');
@@ -74,7 +71,7 @@ describe('What a cell has shown', () => {
   });
 
   it('is dropped if the cell is gone', () => {
-    expect(() => restore([makeCell('a', '2')], shown)).not.toThrow();
+    expect(find([makeCell('a', '2')], shown)).toBeUndefined();
   });
 
   it('goes on while the cell runs', () => {
@@ -109,5 +106,53 @@ describe('What a cell has shown', () => {
     expect(take('status', { execution_state: 'idle' })).toBe(true);
     running.end();
     expect(cell.executionState).toBe('idle');
+  });
+});
+
+describe('A cell that several pages show', () => {
+  /** What pages tell each other. */
+  const states = new Map<number, Record<string, unknown>>();
+  const open = (clientID: number) => {
+    states.set(clientID, {});
+    return new CellWriters({
+      clientID,
+      getStates: () => states,
+      getLocalState: () => states.get(clientID) ?? null,
+      setLocalState: jest.fn(),
+      on: jest.fn(),
+      setLocalStateField: (field, value) =>
+        states.set(clientID, { ...states.get(clientID), [field]: value })
+    });
+  };
+  const mayWrite = (...pages: CellWriters[]) =>
+    pages.map(page => page.mayWrite('a'));
+
+  afterEach(() => states.clear());
+
+  it('is written by the page that runs it', () => {
+    const [first, second] = [1, 2].map(open);
+    second.take('a');
+    expect(mayWrite(first, second)).toEqual([false, false]);
+    expect(first.mayWrite('b')).toBe(true);
+    second.leave('a');
+    expect(mayWrite(first, second)).toEqual([true, false]);
+  });
+
+  it('is written by one of the others if that page is gone', () => {
+    const [first, second, third] = [3, 1, 2].map(open);
+    second.take('a');
+    states.delete(1);
+    expect(mayWrite(first, third)).toEqual([false, true]);
+  });
+
+  it('is left as often as it was taken', () => {
+    const page = open(1);
+    page.take('a');
+    page.take('a');
+    page.leave('a');
+    expect(page.mayWrite('a')).toBe(false);
+    page.leave('a');
+    page.leave('a');
+    expect(page.mayWrite('a')).toBe(true);
   });
 });

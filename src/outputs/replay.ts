@@ -11,11 +11,15 @@ import type { ReadonlyPartialJSONArray } from '@lumino/coreutils';
 
 import { isKernelAttached } from '../model/contract';
 import { IPoolsModel } from '../model/tokens';
+import { tellWhatRuns, writersOf } from './cellWriters';
+import type { CellWriters } from './cellWriters';
 import { RunningCell } from './runningCell';
 
 const TARGET = 'jupyter_dist.replay';
 /** Seconds: a page that is loaded again is away for less than this. */
 const AWAY = 30;
+/** Milliseconds in which others who have the notebook open say which cells they run. */
+const MEETING = 2000;
 
 /** What we need of JupyterLab's cells. */
 export interface ICell {
@@ -25,6 +29,7 @@ export interface ICell {
 }
 
 export interface ICodeCell {
+  id: string;
   outputs: {
     readonly length: number;
     add(output: object): unknown;
@@ -67,13 +72,14 @@ export const replayPlugin: JupyterFrontEndPlugin<void> = {
     tracker: INotebookTracker,
     model: IPoolsModel
   ): void => {
+    tellWhatRuns();
     const asked = new WeakSet<Kernel.IKernelConnection>();
     const askAll = () =>
       tracker.forEach(panel => {
         const kernel = panel.sessionContext.session?.kernel;
         if (kernel && !asked.has(kernel) && usesPool(model, kernel)) {
           asked.add(kernel);
-          ask(panel, kernel);
+          void meet(panel, kernel);
         }
       });
     model.changed.connect(askAll);
@@ -94,19 +100,58 @@ function usesPool(
   );
 }
 
-function ask(panel: NotebookPanel, kernel: Kernel.IKernelConnection): void {
+/** Ask once it is known who else has the notebook open, and again whenever one of them has gone. */
+async function meet(
+  panel: NotebookPanel,
+  kernel: Kernel.IKernelConnection
+): Promise<void> {
+  const { model, ready } = panel.context;
+  if (model.collaborative) {
+    await ready;
+    writersOf(model).follow(() => ask(panel, kernel));
+    await new Promise(resolve => setTimeout(resolve, MEETING));
+  }
+  ask(panel, kernel);
+}
+
+/** Complete the outputs of cells that have run without this page, and of one that it has followed. */
+function ask(
+  panel: NotebookPanel,
+  kernel: Kernel.IKernelConnection,
+  followed?: string
+): void {
+  if (panel.isDisposed || kernel.isDisposed) {
+    return;
+  }
   const begun = performance.now();
   const comm = kernel.createComm(TARGET);
   comm.onMsg = async ({ content }) => {
     const waited = (performance.now() - begun) / 1000;
     const { cells } = content.data as unknown as { cells: IShown[] };
     await panel.context.ready;
+    const { model } = panel.content;
+    if (!model) {
+      return;
+    }
+    const writers = writersOf(model);
     for (const shown of cells) {
-      const code = find(panel.content.model?.cells ?? [], shown);
+      const code = find(model.cells, shown);
+      const isRunning = code?.executionState === 'running';
+      // One that runs anew, or that another page writes, gets its outputs there.
+      if (
+        !code ||
+        (isRunning && !model.collaborative) ||
+        !writers.mayWrite(code.id)
+      ) {
+        continue;
+      }
+      // What has ended long before has been seen, and perhaps cleared. A shared notebook says it itself.
+      const isMissed = model.collaborative
+        ? isRunning
+        : (shown.age ?? 0) < waited + AWAY;
       if (shown.age === null) {
-        follow(panel, kernel, code, shown);
-      } else if (shown.age < waited + AWAY) {
-        // What has ended long before has been seen, and perhaps cleared.
+        follow(panel, kernel, { code, shown, writers });
+      } else if (isMissed || code.id === followed) {
         restore(code, shown);
       }
     }
@@ -121,23 +166,26 @@ function ask(panel: NotebookPanel, kernel: Kernel.IKernelConnection): void {
   );
 }
 
+interface IFollowed {
+  code: ICodeCell;
+  shown: IShown;
+  writers: CellWriters;
+}
+
 /** Show what a running cell has shown and what it shows from now on, and ask again when it has ended. */
 function follow(
   panel: NotebookPanel,
   kernel: Kernel.IKernelConnection,
-  code: ICodeCell | undefined,
-  shown: IShown
+  { code, shown, writers }: IFollowed
 ): void {
-  if (!code || code.executionState === 'running') {
-    return;
-  }
+  writers.take(code.id);
   restore(code, shown);
   const running = new RunningCell(code, shown);
   const listen = (_: unknown, message: KernelMessage.IIOPubMessage) => {
     const { msg_id } = message.parent_header as { msg_id?: string };
     if (msg_id === shown.request && running.take(message)) {
       end();
-      ask(panel, kernel);
+      ask(panel, kernel, code.id);
     }
   };
   const onScheduled = (_: unknown, { cell }: { cell: { model: unknown } }) => {
@@ -148,6 +196,7 @@ function follow(
   };
   const end = () => {
     running.end();
+    writers.leave(code.id);
     kernel.iopubMessage.disconnect(listen);
     NotebookActions.executionScheduled.disconnect(onScheduled);
     panel.disposed.disconnect(end);
@@ -169,16 +218,16 @@ export function find(
   return cell as unknown as ICodeCell | undefined;
 }
 
-export function restore(code: ICodeCell | undefined, shown: IShown): void {
-  // A cell that runs again gets outputs of its own.
-  if (!code || code.executionState === 'running') {
-    return;
-  }
+export function restore(code: ICodeCell, shown: IShown): void {
   if (!isSame(code.outputs.toJSON(), shown.outputs)) {
     code.outputs.fromJSON(shown.outputs);
   }
   if (code.executionCount !== shown.execution_count) {
     code.executionCount = shown.execution_count;
+  }
+  if (code.executionState === 'running') {
+    // The page that ran it is gone.
+    code.executionState = 'idle';
   }
 }
 
