@@ -16,6 +16,8 @@ TraceEvent = dict[str, Any]
 _SAME: Mapping[int, float] = MappingProxyType({})
 _PER_RANK = 1000
 """Numbers of processes that a rank has in the trace: its own, and one for each GPU."""
+_ARROWS = 1 << 32
+"""Numbers of arrows that a rank has: Perfetto drops those that have no number."""
 _LANES = 1 << 30
 """From here on, numbers of threads are lanes of ours: the operating system's are smaller."""
 _METADATA = {"process_name", "process_labels", "process_sort_index"}
@@ -66,7 +68,7 @@ def _of_rank(rank: int, events: list[TraceEvent], later: float) -> list[TraceEve
         if "ts" in event:
             changed["ts"] = event["ts"] + later
         if "id" in event:  # of an arrow from one event to another one
-            changed["id"] = f"{rank}.{event['id']}"
+            changed["id"] = rank * _ARROWS + int(event["id"])
         found.append(changed)
     names = _in_lanes(found)
     for number in sorted(used):

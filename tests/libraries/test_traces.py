@@ -1,24 +1,34 @@
-"""Profiles have the numbers that Holistic Trace Analysis has, where both measure.
+"""Traces are what other programs take them for.
 
-It measures kernels on GPUs alone: of a trace of CPU ranks it has no numbers, or fails.
+Holistic Trace Analysis measures kernels on GPUs alone: of a trace of CPU ranks it has no numbers,
+or fails.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jupyter_dist_server.notebook.merged_trace import merge
 from jupyter_dist_server.rank.profile.read_trace import read_trace
 from jupyter_dist_server.rank.profile.reduce_trace import reduce
 from jupyter_dist_server.verdicts.slow.time_account import account
 
+from ..notebook_driver import Notebook
 from ..rank.test_profile import NCCL_TRACE, event, text
+from .trace_processor import TraceProcessor, trace_processor
 
+PLAIN_ONLY = True
 pytestmark = pytest.mark.libraries
+
+FAULTS = "select name, value from stats where value > 0 and severity != 'info'"
+"""What Perfetto has dropped or not understood."""
 
 
 def overlapping() -> bytes:
@@ -65,3 +75,45 @@ def analysis(traces: dict[int, bytes], folder: Path) -> Any:
         file.write_text(json.dumps(content))
         files[rank] = str(file)
     return TraceAnalysis(trace_files=files, trace_dir="")
+
+
+def processes(perfetto: TraceProcessor) -> dict[str, int]:
+    """Return how many slices each process has."""
+    sql = (
+        "select process.name as name, count(*) as n from slice join thread_track on "
+        "slice.track_id = thread_track.id join thread using (utid) join process using (upid) "
+        "group by 1"
+    )
+    return dict(perfetto.query(sql))
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="Node.js is not installed")
+def test_perfetto(two: Notebook, tmp_path: Path) -> None:
+    """It reads all there is in traces of cells and of GPUs, and drops what `merge` moves away."""
+    result = two.ok(
+        "%%distributed --profile --memory\nmodel = torch.nn.Linear(9, 9)\n"
+        "for _ in range(3):\n    model(torch.ones(4, 9)).sum().backward()\n"
+        "    dist.all_reduce(model.weight.grad)\n"
+        "if rank:\n    dist.send(torch.ones(3), 0)\nelse:\n    dist.recv(torch.ones(3), 1)"
+    )
+    named = re.search(r"Trace of all ranks: (\S+)", result.shown)
+    assert named
+    trace = bytes.fromhex(two.ok(f"print(open({named[1]!r}, 'rb').read().hex())").text.strip())
+    shown = [e for e in json.loads(gzip.decompress(trace))["traceEvents"] if e["ph"] in "Xi"]
+    with trace_processor(trace) as perfetto:
+        assert perfetto.query(FAULTS) == []
+        slices = processes(perfetto)
+        assert slices.keys() == {"rank 0", "rank 1"} and sum(slices.values()) == len(shown)
+        reduced = "select count(*) as n from slice where name = 'gloo:all_reduce'"
+        assert perfetto.query(reduced) == [(6,)]
+        assert perfetto.query("select count(*) as n from flow")[0][0] > 0
+
+    recorded = NCCL_TRACE.read_bytes()
+    merge({0: recorded, 1: recorded}, tmp_path / "trace.json.gz")
+    with trace_processor((tmp_path / "trace.json.gz").read_bytes()) as perfetto:
+        assert perfetto.query(FAULTS) == []
+        assert processes(perfetto).keys() == {"rank 0, GPU 0", "rank 1, GPU 0"}
+
+    overlapping = [event("a", "cpu_op", 0, 4), event("b", "cpu_op", 2, 6)]
+    with trace_processor(json.dumps({"traceEvents": overlapping}).encode()) as perfetto:
+        assert perfetto.query(FAULTS) == [("slice_drop_overlapping_complete_event", 1)]

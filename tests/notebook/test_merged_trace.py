@@ -33,7 +33,7 @@ def test_two_ranks(tmp_path: Path) -> None:
     found = whole["traceEvents"]
     names = {e["pid"]: e["args"]["name"] for e in found if e["name"] == "process_name"}
     assert names == {0: "rank 0", 1: "rank 0, GPU 0", 1000: "rank 1", 1001: "rank 1, GPU 0"}
-    assert {e["id"] for e in found if e["name"] == "fwdbwd"} == {"0.3", "1.3"}
+    assert {e["id"] for e in found if e["name"] == "fwdbwd"} == {3, 3 + (1 << 32)}
     assert {e["pid"]: e["ts"] for e in found if e["name"] == "mm"} == {0: 1, 1000: 2}
     assert {e["pid"] for e in found if e["name"] == "gemm"} == {1, 1001}
     assert not any(e["pid"] == "" for e in found)
