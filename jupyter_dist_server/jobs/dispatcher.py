@@ -10,7 +10,6 @@ import contextlib
 import io
 import logging
 import os
-import secrets
 import time
 from collections.abc import Mapping
 
@@ -194,7 +193,7 @@ class Dispatcher:
             except (GpuTaken, BlockingIOError) as error:
                 _LOG.info("Job %s: %s was taken by somebody else meanwhile", job.label, error)
                 return False
-            launch = secrets.token_hex(8)
+            launch = os.urandom(8).hex()
             started = self._store.move(
                 job,
                 CONFIGURING,
@@ -216,7 +215,7 @@ class Dispatcher:
         who = Leaseholder(
             pid=os.getpid(),
             since=time.time(),
-            pool=f"job-{job.id}-{secrets.token_hex(4)}",
+            pool=f"job-{job.id}-{os.urandom(4).hex()}",
             notebook=job.name,
             host=os.uname().nodename,
             job=job.id,

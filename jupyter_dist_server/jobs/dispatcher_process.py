@@ -3,48 +3,58 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import logging
+import gc
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..common.errors import DistError
 from ..common.files.own_files import own
-from ..common.processes.process_ref import call_ourselves
-from ..common.processes.python_command import python_command
-from .launch.dispatcher_lock import sign, take_lock
-from .runner.runner_zygote import RunnerZygote
-from .store.store import Store
+from ..gpus.readers.reading_process import ReadingProcess
+from .store.store_folder import KEPT_GPUS
 
-_LOG = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    import io
 
 _ALIVE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 
 
 def main() -> None:
     """Be the dispatcher of a folder, whose lock we are given; see `start_dispatcher`."""
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     folder = Path(sys.argv[1])
-    # Which the zygote must not keep.
+    # Which other processes of ours must not keep.
     lock: io.FileIO | None
     lock, *announced = [own(int(number)) for number in sys.argv[2:]]
+    reading = None
+    if (folder / KEPT_GPUS).exists():  # most jobs here need GPUs: NVML is read while we import
+        with contextlib.suppress(OSError):  # which `GpuReader.read` says
+            reading = ReadingProcess()
+    gc.disable()  # see `python_command`
+    # Not above: the first reading would begin later.
+    from ..common.errors import DistError
+    from ..common.processes.process_ref import call_ourselves
+    from ..common.processes.python_command import python_command
+    from .launch.dispatcher_lock import sign, take_lock
+    from .runner.runner_zygote import RunnerZygote
+    from .store.store import Store
+
     zygote = RunnerZygote()
     call_ourselves("dist-dispatcher")
     # Not above: each runner would carry what they import.
-    from ..gpus.readers.gpu_reader import GpuReader
-    from .gpu_list import kept_gpus
+    import logging
 
-    reader = GpuReader()
-    if kept_gpus(folder):  # most jobs here need GPUs: NVML is read while we import
-        with contextlib.suppress(OSError):  # which `read` says
-            reader.begin()
+    from ..gpus.readers.gpu_reader import GpuReader
     from .dispatcher import Dispatcher
 
+    gc.freeze()
+    gc.enable()
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    log = logging.getLogger(__name__)
+    reader = GpuReader(begun=reading)
     try:
         store = Store(folder)
     except DistError:  # a newer version has changed its format: one of that version has to go on
-        _LOG.exception("The dispatcher ends")
+        log.exception("The dispatcher ends")
         with own(os.open(folder / "running" / "dispatcher", _ALIVE, 0o600)), lock:
             raise
     store.keep_copy()
@@ -56,10 +66,10 @@ def main() -> None:
             try:
                 is_done = Dispatcher(store, zygote, reader, *announced).run()
             except DistError:
-                _LOG.exception("The dispatcher ends")
+                log.exception("The dispatcher ends")
                 raise
             if not is_done:
-                _LOG.warning("Starting again")
+                log.warning("Starting again")
                 os.set_inheritable(lock.fileno(), True)
                 arguments = [str(folder), str(lock.fileno())]
                 os.execv(sys.executable, [*python_command(sys.executable, __name__), *arguments])

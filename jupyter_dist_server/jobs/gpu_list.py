@@ -15,8 +15,7 @@ import msgspec
 from ..common.processes.process_ref import boot_id
 from ..common.protocol.sampler_messages import Inventory
 from ..gpus.slurm_job import is_inside
-
-_FILE = "gpus.json"
+from .store.store_folder import KEPT_GPUS
 
 
 class _Kept(msgspec.Struct):
@@ -33,7 +32,7 @@ def keep_gpus(folder: Path, inventory: Inventory) -> None:
     """
     if is_inside(os.environ) or kept_gpus(folder) == inventory:
         return
-    file, fresh = folder / _FILE, folder / f"{_FILE}.{os.getpid()}"
+    file, fresh = folder / KEPT_GPUS, folder / f"{KEPT_GPUS}.{os.getpid()}"
     try:
         if inventory.gpus and all(gpu.mig is None for gpu in inventory.gpus):
             fresh.write_bytes(msgspec.json.encode(_Kept(boot_id(), inventory)))
@@ -47,6 +46,6 @@ def keep_gpus(folder: Path, inventory: Inventory) -> None:
 def kept_gpus(folder: Path) -> Inventory | None:
     """Return what was seen last since the machine was started, if that was kept."""
     with contextlib.suppress(OSError, msgspec.DecodeError):
-        kept = msgspec.json.decode((folder / _FILE).read_bytes(), type=_Kept)
+        kept = msgspec.json.decode((folder / KEPT_GPUS).read_bytes(), type=_Kept)
         return kept.inventory if kept.boot == boot_id() else None
     return None

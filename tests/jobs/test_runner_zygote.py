@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 
 import psutil
 
@@ -20,3 +22,12 @@ def test_what_no_dispatcher_would_ask_for_is_dropped() -> None:
     zygote._socket.shutdown(socket.SHUT_WR)
     assert process.wait(PATIENCE) == 0  # it has read them all, and the end
     zygote._socket.close()
+
+
+def test_runners_carry_little() -> None:
+    """Each job has one for as long as it runs."""
+    heavy = ("asyncio", "hashlib", "logging", "psutil", "shutil", "subprocess", "threading")
+    code = "import sys, jupyter_dist_server.jobs.runner.runner_zygote; "
+    code += f"print(*(name for name in {heavy} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import logging
 import os
 import sys
 from pathlib import Path
@@ -17,8 +16,6 @@ from ..protocol.leaseholder import decode_leaseholder
 from .inotify import ATTRIB, DELETE_SELF, MOVE_SELF, Inotify
 from .own_files import OwnFile, own_any
 from .shared_folder import guard, is_free, lock_file, new_file
-
-_LOG = logging.getLogger(__name__)
 
 _TRIES = 5
 """How often files are made anew at once, while somebody goes on removing them."""
@@ -77,11 +74,11 @@ class InheritedLease:
                 try:
                     fresh = self._make(path, is_holder=place == len(self._paths) - 1)
                 except (DistError, OSError) as error:
-                    _LOG.warning("The lease file %s was removed: %s", path, error)
+                    _warn(f"The lease file {path} was removed: {error}")
                     continue
                 self._files[place].close()
                 self._files[place] = fresh
-                _LOG.warning("The lease file %s was removed, and made anew", path)
+                _warn(f"The lease file {path} was removed, and made anew")
         return missing
 
     def _make(self, path: Path, is_holder: bool) -> OwnFile:
@@ -112,6 +109,12 @@ class InheritedLease:
             file.close()
         if self._events:
             self._events.close()
+
+
+def _warn(sentence: str) -> None:
+    import logging  # not above: it is rare, and each runner would carry it
+
+    logging.getLogger(__name__).warning(sentence)
 
 
 def _read(file: OwnFile) -> bytes:

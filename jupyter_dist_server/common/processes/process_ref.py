@@ -52,13 +52,15 @@ def _start_ticks(pid: int) -> int:
     psutil.NoSuchProcess
         If it has ended.
     """
-    import psutil
-
     if sys.platform != "linux":  # elsewhere the kernel notes it once, in microseconds
+        import psutil
+
         return round(psutil.Process(pid).create_time() * 1_000_000)
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError) as error:
+        import psutil
+
         raise psutil.NoSuchProcess(pid) from error
     return int(stat.rpartition(b")")[2].split()[19])  # field 22; a name may contain spaces
 
@@ -146,3 +148,11 @@ def adopt_descendants() -> None:
 
         PR_SET_CHILD_SUBREAPER = 36
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def give_memory_back() -> None:
+    """Give the kernel back what was freed, where the C library does so only when it is asked."""
+    import ctypes
+
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc's
+        trim(0)

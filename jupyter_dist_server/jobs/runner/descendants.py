@@ -1,13 +1,32 @@
-"""What a job has started: found by our being the parent of all orphans, and ended."""
+"""What a job has started: found by our being the parent of all orphans, and ended.
+
+Without psutil: with what that imports, each runner would take a megabyte more.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-
-import psutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
 
 from ..variables import DISPATCHER
+
+_PAUSES = 0.0005, 0.05
+"""Seconds between two looks whether processes have ended: the first pause, and the longest."""
+
+
+class Descendant(NamedTuple):
+    """A process, as it was when it was found."""
+
+    pid: int
+    start: int
+    """Clock ticks between the boot and its start: the pid may be another one's by now."""
+    parent: int
+    is_zombie: bool
+    name: str
 
 
 def has_any() -> bool:
@@ -19,47 +38,76 @@ def has_any() -> bool:
     return True
 
 
-def descendants() -> list[psutil.Process]:
+def descendants() -> list[Descendant]:
     """Return all that the job has started and is still there, orphans included: we adopt them.
 
     A dispatcher that we have started for jobs which it has submitted, and theirs, are left out.
     """
-    others: set[int] = set()
-    found = []
-    for process in psutil.Process().children(recursive=True) if has_any() else ():
-        with contextlib.suppress(psutil.NoSuchProcess):  # parents come first
-            if process.ppid() in others or _is_dispatcher(process):
-                others.add(process.pid)
-            elif _is_alive(process):
+    children: dict[int, list[Descendant]] = {}
+    for name in os.listdir("/proc") if has_any() else ():
+        if name.isdecimal() and (process := _look_up(int(name))):
+            children.setdefault(process.parent, []).append(process)
+    found, parents = [], [os.getpid()]
+    while parents:
+        for process in children.get(parents.pop(), ()):
+            if not _is_dispatcher(process.pid):
+                parents.append(process.pid)
                 found.append(process)
+    return [process for process in found if not process.is_zombie]
+
+
+def _look_up(pid: int) -> Descendant | None:
+    """Return a process; `None` if it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:  # gone, or hidden from us
+        return None
+    start, _, end = stat.rpartition(b")")  # a name may contain spaces, and brackets
+    fields = end.split()
+    name = start.partition(b"(")[2].decode(errors="replace")
+    return Descendant(pid, int(fields[19]), int(fields[1]), fields[0] == b"Z", name)
+
+
+def _is_dispatcher(pid: int) -> bool:
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:  # gone, or another user's (sudo)
+        return False
+    return any(one.startswith(f"{DISPATCHER}=".encode()) for one in variables.split(b"\0"))
+
+
+def _alive(processes: Iterable[Descendant]) -> list[Descendant]:
+    """Return those that have not ended."""
+    found = []
+    for process in processes:
+        now = _look_up(process.pid)
+        if now and now.start == process.start and not now.is_zombie:
+            found.append(process)
     return found
 
 
-def _is_dispatcher(process: psutil.Process) -> bool:
-    try:
-        return DISPATCHER in process.environ()
-    except psutil.AccessDenied:  # another user's (sudo)
-        return False
-
-
-def names(processes: list[psutil.Process]) -> str:
+def names(processes: Iterable[Descendant]) -> str:
     """Return what processes are called, with their pids; those that have ended are left out."""
-    found = []
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            found.append(f"{process.name()} (pid {process.pid})")
-    return ", ".join(found)
+    return ", ".join(f"{process.name} (pid {process.pid})" for process in _alive(processes))
 
 
-def _is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def send(processes: list[psutil.Process], number: int) -> None:
+def send(processes: Iterable[Descendant], number: int) -> None:
     """Send a signal to all of them."""
-    for process in processes:
-        with contextlib.suppress(psutil.Error):  # gone by now, or another user's (sudo)
-            process.send_signal(number)
+    for process in _alive(processes):
+        # Gone by now, or another user's (sudo).
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, number)
+
+
+def alive_after(processes: Iterable[Descendant], seconds: float) -> list[Descendant]:
+    """Wait until processes have ended, but not longer; return those that have not."""
+    until = time.monotonic() + seconds
+    pause, longest = _PAUSES
+    while (left := _alive(processes)) and time.monotonic() < until:
+        time.sleep(pause)
+        pause = min(2 * pause, longest)
+    # All that have ended are children of ours by now: without this they stay until we end.
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    return left

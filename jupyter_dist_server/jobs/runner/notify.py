@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-import subprocess
-
 from ..job_command import job_environment
 from ..store.job import Job
 from ..store.store import Store
 
-_LOG = logging.getLogger(__name__)
 _TAKES = 60.0
 """Seconds that the command may take."""
 
@@ -18,6 +14,9 @@ def notify(store: Store, job: Job) -> None:
     """Run the command that a job was submitted with; the job's own GPUs are free by now."""
     if not job.spec.notify:
         return
+    import logging  # not above: each runner would carry them
+    import subprocess
+
     environment = job_environment(job, store) | {
         "JDIST_JOB_LABEL": job.label,
         "JDIST_JOB_STATE": job.state,
@@ -36,4 +35,4 @@ def notify(store: Store, job: Job) -> None:
             check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        _LOG.warning("Job %s: --notify failed: %s", job.label, error)
+        logging.getLogger(__name__).warning("Job %s: --notify failed: %s", job.label, error)

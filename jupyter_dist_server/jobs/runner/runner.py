@@ -14,12 +14,10 @@ import signal
 import time
 from dataclasses import asdict, replace
 
-import psutil
-
 from ...common.errors import DistError
 from ...common.files.inherited_lease import InheritedLease
 from ...common.processes.memory_watch import MemoryWatch
-from ...common.processes.process_ref import ProcessRef
+from ...common.processes.process_ref import ProcessRef, give_memory_back
 from ..end_file import leave_end, write_end
 from ..job_command import job_command, job_environment, log_paths, make_folders
 from ..launch.ensure_dispatcher import ensure
@@ -34,7 +32,7 @@ from ..store.states import (
     TIMEOUT,
 )
 from ..store.store import Store
-from .descendants import descendants, names, send
+from .descendants import Descendant, alive_after, descendants, names, send
 from .job_process import become_job
 from .log_limit import LogLimit
 from .outcome import Outcome, outcome, unused_gpus
@@ -118,6 +116,7 @@ class Runner:
         self.job = self._store.get(self.job.id)
         os.write(release, b"!")
         os.close(release)
+        give_memory_back()  # it only waits from now on, perhaps for days
         status = self._watch(child)
         self._end_leftovers()
         for log in self._log_limits:
@@ -234,10 +233,9 @@ class Runner:
         """End what the job has left behind, and wait until it is gone."""
         while processes := descendants():
             send(processes, signal.SIGKILL)
-            _, alive = psutil.wait_procs(processes, timeout=2.0)
-            self._tell_who_stays(alive)
+            self._tell_who_stays(alive_after(processes, 2.0))
 
-    def _tell_who_stays(self, processes: list[psutil.Process]) -> None:
+    def _tell_who_stays(self, processes: list[Descendant]) -> None:
         """Say which processes SIGKILL has not ended: they are in the kernel, or another user's."""
         if not (told := names(processes)) or self._told == told:
             return

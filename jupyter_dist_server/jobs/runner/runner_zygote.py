@@ -7,10 +7,10 @@ dispatcher forks this one before it opens the store.
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import signal
 import socket
+import sys
 import traceback
 from pathlib import Path
 from typing import NoReturn
@@ -21,7 +21,6 @@ from ...common.processes.process_ref import call_ourselves
 from ...common.protocol.agents.zygote_messages import StartRunner, decode_start_runner
 from .run_job import run_job
 
-_LOG = logging.getLogger(__name__)
 _LONGEST = 65536
 _MOST = 1024
 """Descriptors that come with one message."""
@@ -66,7 +65,7 @@ def _serve(orders: socket.socket) -> None:
         try:
             order = decode_start_runner(message)
         except ValueError as error:  # the runners of other jobs are still to be started
-            _LOG.error("The zygote was asked for something unknown: %s", error)
+            print("The zygote was asked for something unknown:", error, file=sys.stderr, flush=True)
         else:
             if not os.fork():
                 orders.close()

@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -243,6 +242,8 @@ def _wait_for_lock(folder: Path) -> int | None:
     A thread waits, as flock knows no limit. After we have given up, it goes on, and closes the file
     as soon as it has the lock.
     """
+    import threading  # not above: others rarely have it locked, and each runner would carry it
+
     file, turn = _open_lock(folder), threading.Lock()
     got, given_up = threading.Event(), threading.Event()
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import os
 from pathlib import Path
 
+KEPT_GPUS = "gpus.json"
+"""The file of the GPUs that were seen last, see `gpu_list`."""
 _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "fuse.sshfs", "ceph", "afs", "9p")
 """Kinds of filesystems on which SQLite's locks cannot be relied on."""
 
@@ -55,6 +58,5 @@ def other_machines(folder: Path) -> int:
 
 def store_name(folder: Path) -> str:
     """Return what others are told of a queue, to tell it from another one of the same user."""
-    import hashlib  # not above: it loads OpenSSL, and runners do without
-
-    return hashlib.sha256(os.fsencode(folder.absolute())).hexdigest()[:12]
+    # No cryptographic hash: it tells the few queues of one user apart, and OpenSSL loads slowly.
+    return f"{binascii.crc32(os.fsencode(folder.absolute())):08x}"

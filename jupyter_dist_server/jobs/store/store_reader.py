@@ -29,22 +29,27 @@ _decode = json.JSONDecoder().raw_decode
 """Unlike msgspec, with any file name; unlike `json.loads`, without a search for blanks."""
 
 
-def _params(text: str) -> dict[str, str]:
-    return {} if text == "{}" else dict(_decode(text)[0])
+def _params(texts: Sequence[str]) -> list[dict[str, str]]:
+    # At once: of 10,000, one by one takes four times as long.
+    return list(_decode(f"[{','.join(texts)}]")[0])
 
 
-def _uuids(text: str) -> tuple[str, ...]:
-    return () if text == "[]" else tuple(_decode(text)[0])
+def _uuids(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    return [() if text == "[]" else tuple(_decode(text)[0]) for text in texts]
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
+def _bools(values: Sequence[int]) -> list[bool]:
+    return [bool(value) for value in values]
+
+
+_READERS: dict[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
     "params": _params,
     "gpu_ids": _uuids,
     "gpu_uuids": _uuids,
-    "held": bool,
-    "kill": bool,
+    "held": _bools,
+    "kill": _bools,
 }
-"""What makes the fields of jobs from columns."""
+"""What makes the fields of jobs from the values of a column."""
 
 
 class StoreReader(StoreFile):
@@ -81,17 +86,20 @@ class StoreReader(StoreFile):
         rows = self.read(f"{_SELECT} WHERE {where} ORDER BY {order}", *values)
         return self._jobs(_NAMES, rows)
 
-    def select_many(self, where: str, *values: Any, order: str = "id") -> list[Job]:
+    def select_many(self, where: str, *values: Any, order: str = "id", most: int = -1) -> list[Job]:
         """Return jobs as `select` does; of tasks of an array, what all have alike is read once."""
-        which = f"WHERE {where} ORDER BY {order}"
+        which = f"WHERE {where} ORDER BY {order} LIMIT {most}"
+        # To sort all of them would only take time.
+        among = f"WHERE {where}" if most < 0 else which
         with self.at_one_time():
             first = self.read(f"SELECT * FROM ({_SELECT} {which}) LIMIT 1", *values)
             if not first:
                 return []
             (alike,) = self.read(
-                f"{_ARE_ALIKE} FROM (SELECT * FROM jobs {which})", *first[0], *values
+                f"{_ARE_ALIKE} FROM (SELECT * FROM jobs {among})", *first[0], *values
             )
-            names = ["id"] + [name for name, are in zip(_NAMES, alike, strict=True) if not are]
+            names = ["id"]
+            names += [name for name, are in zip(_NAMES[1:], alike[1:], strict=True) if not are]
             columns = ", ".join(f'"{name}"' for name in names)
             rows = self.read(f"SELECT {columns} FROM jobs {which}", *values)
         (common,) = self._jobs(_NAMES, first)
@@ -104,8 +112,8 @@ class StoreReader(StoreFile):
 
     def pending(self, most: int = -1) -> list[Job]:
         """Return the jobs that wait, in the user's order; `most` of them."""
-        order = f"priority DESC, queued, id LIMIT {most}"
-        return self.select_many("state = 'PENDING'", order=order)
+        order = "priority DESC, queued, id"
+        return self.select_many("state = 'PENDING'", order=order, most=most)
 
     def active(self) -> list[Job]:
         """Return the jobs that a runner has."""
@@ -183,18 +191,23 @@ class StoreReader(StoreFile):
     def _jobs(
         self,
         names: Sequence[str],
-        rows: Iterable[sqlite3.Row],
+        rows: Sequence[sqlite3.Row],
         others: Mapping[str, Any] | None = None,
     ) -> list[Job]:
         """Return jobs from some of their columns, and the fields that all have alike."""
-        readers = {"spec": self._spec} | _READERS
-        given = [(name, readers[name]) for name in names if name in readers]
+        if not rows:
+            return []
+        readers = {"spec": lambda numbers: [*map(self._spec, numbers)]} | _READERS
+        # By column: looking 30 columns of each row up by name takes four times as long.
+        columns = [
+            readers[name](values) if name in readers else values
+            for name, values in zip(names, zip(*rows, strict=True), strict=True)
+        ]
+        alike = dict(others or ())
         found = []
-        for row in rows:
-            # By place: looking 30 columns up by name takes four times as long.
-            fields = dict(others or (), **dict(zip(names, row, strict=True)))
-            for name, read in given:
-                fields[name] = read(fields[name])
+        for values in zip(*columns, strict=True):
+            fields = alike.copy()
+            fields.update(zip(names, values, strict=True))
             found.append(Job.of(fields))
         return found
 
