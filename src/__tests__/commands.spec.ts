@@ -132,7 +132,22 @@ describe('commands', () => {
     const ranks = [makeRank(0), makeRank(1, { state: 'dead' })];
     const model = makeModel({ pool: makePool({ ranks }), pools });
     await addCommands(model).execute(CommandIDs.restartRanks, { dead: true });
-    expect(model.restart).toHaveBeenCalledWith('p1', [1]);
+    expect(model.restart).toHaveBeenCalledWith('p1', { ranks: [1] });
+  });
+
+  it('leave lost nodes only after a question', async () => {
+    const lost = makePool({ lost_nodes: ['n2'] });
+    const model = makeModel({ pool: lost, pools });
+    const commands = addCommands(model);
+    const leaving = commands.execute(CommandIDs.leaveLostNodes);
+    await dialogSays('Go on without node n2?');
+    dialog()?.querySelector<HTMLElement>('.jp-mod-warn')?.click();
+    await leaving;
+    expect(model.restart).toHaveBeenCalledWith('p1', {
+      without_lost_nodes: true
+    });
+    const whole = addCommands(makeModel({ pool: makePool(), pools }));
+    expect(whole.isEnabled(CommandIDs.leaveLostNodes)).toBe(false);
   });
 
   it('do nothing to all ranks for one that is gone', async () => {

@@ -71,6 +71,13 @@ describe('PoolView', () => {
     expect(executed).toEqual([{ id: CommandIDs.stopPool, pool: 'p1' }]);
   });
 
+  it('can go on without a node that is lost', () => {
+    const ranks = [makeRank(0), makeRank(1, { state: 'dead' })];
+    show({ pool: makePool({ ranks, lost_nodes: ['n2'] }) });
+    press('Go on without node n2…');
+    expect(executed).toEqual([{ id: CommandIDs.leaveLostNodes, pool: 'p1' }]);
+  });
+
   it('keeps the tiles while ranks are replaced', () => {
     const ranks = [makeRank(0), makeRank(1, { state: 'starting' })];
     show({ pool: makePool({ state: 'CONFIGURING', ranks }) });

@@ -129,12 +129,12 @@ describe('what can be done with a rank', () => {
       '.jp-mod-warn'
     );
     await restarted;
-    expect(model.restart).toHaveBeenCalledWith('p1', [2]);
+    expect(model.restart).toHaveBeenCalledWith('p1', { ranks: [2] });
   });
 
   it('does not ask where nothing is lost', async () => {
     await commands.execute(restartRanks, { pool: 'p1', rank: 3 });
-    expect(model.restart).toHaveBeenCalledWith('p1', [3]);
+    expect(model.restart).toHaveBeenCalledWith('p1', { ranks: [3] });
     const ranks = [makeRank(0, { state: 'dead' })];
     Object.assign(model, { pool: makePool({ ranks, world_size: 1 }) });
     await commands.execute(CommandIDs.stopPool);
@@ -149,9 +149,9 @@ describe('what can be done with a rank', () => {
     Object.assign(model, { pools: new Map([['p1', dead]]) });
     const args = { pool: 'p1', dead: true };
     await commands.execute(restartRanks, args);
-    expect(model.restart).toHaveBeenLastCalledWith('p1', [0, 2, 3]);
+    expect(model.restart).toHaveBeenLastCalledWith('p1', { ranks: [0, 2, 3] });
     await commands.execute(restartRanks, { ...args, ranks: [1, 2] });
-    expect(model.restart).toHaveBeenLastCalledWith('p1', [2]);
+    expect(model.restart).toHaveBeenLastCalledWith('p1', { ranks: [2] });
   });
 
   it('is nothing for the palette, but for the stacks', () => {

@@ -7,6 +7,7 @@ import type {
   ILog,
   IOffer,
   IPool,
+  IRestartChoice,
   IServerStatus,
   IStack,
   IStartChoice,
@@ -131,11 +132,11 @@ export class Client {
   }
 
   /** Without `ranks`, all of them. */
-  restart(id: string, ranks?: number[]): Promise<IPool> {
+  restart(id: string, which: IRestartChoice): Promise<IPool> {
     return this._request(
       'POST',
       `pools/${encodeURIComponent(id)}/restart`,
-      ranks ? { ranks } : {}
+      which
     );
   }
 

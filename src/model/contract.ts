@@ -93,6 +93,8 @@ export interface IPool {
   engine?: string;
   /** The id of the engine's job, as Slurm's; empty if there is none. */
   engine_job?: string;
+  /** Nodes that cannot be used; their ranks are dead. */
+  lost_nodes?: string[];
   state: PoolState;
   /** Grows by one at each change. */
   version: number;
@@ -119,6 +121,13 @@ export interface IPool {
   folder: string;
   generation: number;
   ranks: IRank[];
+}
+
+/** Which ranks are replaced; all, if it says nothing. */
+export interface IRestartChoice {
+  ranks?: number[];
+  /** All but those on lost nodes, without which the pool goes on. */
+  without_lost_nodes?: boolean;
 }
 
 export interface IServerStatus {

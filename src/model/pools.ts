@@ -9,6 +9,7 @@ import type {
   IApiError,
   ILog,
   IPool,
+  IRestartChoice,
   IRank,
   IStack,
   IStartChoice,
@@ -193,9 +194,9 @@ export class PoolsModel implements IPoolsModel {
     return this._client.startSchema();
   }
 
-  async restart(poolId: string, ranks?: number[]): Promise<void> {
+  async restart(poolId: string, which: IRestartChoice = {}): Promise<void> {
     await this._requests.send(poolId, () =>
-      this._client.restart(poolId, ranks)
+      this._client.restart(poolId, which)
     );
   }
 

@@ -5,6 +5,7 @@ import type {
   IApiError,
   ILog,
   IPool,
+  IRestartChoice,
   IStack,
   IStartChoice,
   IStartSchema
@@ -39,6 +40,7 @@ export namespace CommandIDs {
   export const stopPool = 'jupyter-dist:stop-pool';
   export const interruptRanks = 'jupyter-dist:interrupt-ranks';
   export const restartRanks = 'jupyter-dist:restart-ranks';
+  export const leaveLostNodes = 'jupyter-dist:leave-lost-nodes';
   export const toggleMode = 'jupyter-dist:toggle-mode';
   export const killRank = 'jupyter-dist:kill-rank';
   export const showStacks = 'jupyter-dist:show-stacks';
@@ -133,7 +135,7 @@ export interface IPoolsModel {
   stop(poolId: string): Promise<void>;
   /** Without `ranks`, all of them. */
   interrupt(poolId: string, ranks?: number[]): Promise<void>;
-  restart(poolId: string, ranks?: number[]): Promise<void>;
+  restart(poolId: string, which?: IRestartChoice): Promise<void>;
   /** End ranks at once; the pool goes on without them. */
   kill(poolId: string, ranks: number[]): Promise<void>;
   /** Where every thread of a rank is; rejects with an `IApiError`. */

@@ -17,7 +17,7 @@ import {
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../model/tokens';
-import { ask, askRestart } from '../ui/dialogs';
+import { ask, askRestart, askToLeave } from '../ui/dialogs';
 import { addToPalette } from '../ui/palette';
 
 /**
@@ -129,23 +129,22 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         if (pool && args.dead) {
           const { ranks } = args;
           const dead = deadRanks(pool).map(({ rank }) => rank);
-          await model.restart(
-            pool.id,
-            Array.isArray(ranks)
+          await model.restart(pool.id, {
+            ranks: Array.isArray(ranks)
               ? dead.filter(rank => ranks.includes(rank))
               : dead
-          );
+          });
         } else if (pool && Array.isArray(args.ranks)) {
           const { ranks } = args;
           const chosen = pool.ranks
             .map(({ rank }) => rank)
             .filter(rank => ranks.includes(rank));
           if (chosen.length && (await askRestart(chosen, trans))) {
-            await model.restart(pool.id, chosen);
+            await model.restart(pool.id, { ranks: chosen });
           }
         } else if (pool && rank) {
           if (rank.state === 'dead' || (await askRestart([rank.rank], trans))) {
-            await model.restart(pool.id, [rank.rank]);
+            await model.restart(pool.id, { ranks: [rank.rank] });
           }
         } else if (
           pool &&
@@ -156,12 +155,27 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
+    commands.addCommand(CommandIDs.leaveLostNodes, {
+      label: trans.__('Go On without Lost Nodes…'),
+      caption: trans.__(
+        'Replace the ranks of all other nodes, and number them anew.'
+      ),
+      isEnabled: args =>
+        isRunning(args) && Boolean(poolOf(args)?.lost_nodes?.length),
+      execute: async args => {
+        const pool = poolOf(args);
+        if (pool && (await askToLeave(pool.lost_nodes ?? [], trans))) {
+          await model.restart(pool.id, { without_lost_nodes: true });
+        }
+      }
+    });
 
     const ours = [
       CommandIDs.startPool,
       CommandIDs.stopPool,
       CommandIDs.interruptRanks,
-      CommandIDs.restartRanks
+      CommandIDs.restartRanks,
+      CommandIDs.leaveLostNodes
     ];
     current.changed.connect(() =>
       ours.forEach(id => commands.notifyCommandChanged(id))

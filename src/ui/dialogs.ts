@@ -41,6 +41,28 @@ export function askRestart(
   );
 }
 
+/** Whether a pool should go on without nodes that are lost. */
+export function askToLeave(
+  nodes: string[],
+  trans: TranslationBundle
+): Promise<boolean> {
+  return ask(
+    trans._n(
+      'Go on without node %2?',
+      'Go on without nodes %2?',
+      nodes.length,
+      nodes.join(', ')
+    ),
+    trans._n(
+      'All other ranks are restarted: they get new numbers, and lose their variables. To use the node again, start a new pool.',
+      'All other ranks are restarted: they get new numbers, and lose their variables. To use the nodes again, start a new pool.',
+      nodes.length
+    ),
+    trans.__('Go On'),
+    trans
+  );
+}
+
 /** Say what will be lost, and ask whether to go on. */
 export async function ask(
   title: string,

@@ -19,6 +19,7 @@ export function DeadRanks(
   const { pool, current, commands, trans } = props;
   const isPending = useModel(current, ({ isPending }) => isPending);
   const dead = deadRanks(pool);
+  const lost = pool.lost_nodes ?? [];
   if (!dead.length) {
     return null;
   }
@@ -49,6 +50,22 @@ export function DeadRanks(
       >
         {sayReplace(pool, trans)}
       </Button>
+      {lost.length > 0 && (
+        <Button
+          small
+          disabled={isPending}
+          onClick={() =>
+            void commands.execute(CommandIDs.leaveLostNodes, { pool: pool.id })
+          }
+        >
+          {trans._n(
+            'Go on without node %2…',
+            'Go on without nodes %2…',
+            lost.length,
+            lost.join(', ')
+          )}
+        </Button>
+      )}
     </div>
   );
 }
