@@ -60,7 +60,7 @@ def test_with_a_server(path: Path, server: Server) -> None:
 
 
 def test_quickstart_on_pretended_gpus(fake_nvml_folder: Path, tmp_path: Path) -> None:
-    """As under `make lab-fake`: a rank has a GPU there, and a torch without CUDA uses the CPU."""
+    """As under `make lab-fake`: a rank has a GPU there, and uses the CPU, as there is no driver."""
     state = State(tmp_path / "state")
     state.write(gpus=2, memory=80 << 30)
     with pytest.MonkeyPatch.context() as patch:

@@ -52,6 +52,9 @@ _PRELOADED = (
     f"{__package__}.kernel_app",
 )
 """What a rank imports before its first cell, so that it is imported once for all of them."""
+_DRIVER = "libcuda.so.1"
+"""NVIDIA's. A container may have NVML without it: https://docs.nvidia.com/datacenter/cloud-native/
+container-toolkit/latest/docker-specialized.html#driver-capabilities"""
 
 
 def preload() -> None:
@@ -65,12 +68,19 @@ def preload() -> None:
 
 
 def no_cuda() -> str | None:
-    """Say so if torch, which is imported, was built without CUDA; asks nothing that opens it."""
+    """Say why torch, which is imported, cannot use GPUs; asks nothing that opens CUDA."""
     import torch
 
-    if torch.version.cuda or torch.version.hip:
+    if torch.version.hip:
         return None
-    return f"torch {torch.__version__} of {sys.executable} was built without CUDA"
+    which = f"torch {torch.__version__} of {sys.executable}"
+    if not torch.version.cuda:
+        return f"{which} was built without CUDA"
+    try:
+        ctypes.CDLL(_DRIVER)  # as torch does at its first use of CUDA
+    except OSError as error:
+        return f"{which} cannot load the CUDA driver ({error})"
+    return None
 
 
 def import_failure(error: Exception) -> Reason:

@@ -133,9 +133,9 @@ def test_status_shows_ranks_and_who_has_the_other_gpus(notebook: Notebook, gpus:
     assert rows["3"][4].startswith("b.ipynb, user ")
 
 
-def test_ranks_know_their_gpu_also_without_cuda_in_torch(notebook: Notebook) -> None:
+def test_ranks_know_their_gpu_also_without_cuda(notebook: Notebook) -> None:
     started = notebook.ok("%dist_init -n 2 --gpu-ids 0,3").shown
-    assert "without CUDA" in started
+    assert "ranks have GPU IDs, but run on the CPU" in started
     said = notebook.ok(
         "%%distributed\nimport os\nprint(gpu_id, device, os.environ['CUDA_VISIBLE_DEVICES'])"
     )
