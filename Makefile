@@ -160,20 +160,21 @@ clean:
 
 # The front end is built below, by one and the same rule for all targets, so pip must not build it.
 # That also spares an isolated build environment with a second JupyterLab in it. The link to the
-# front end goes first, as pip would write through it.
+# front end goes first, as pip would write through it. Python compiles what it imports: pip would
+# compile all of torch and JupyterLab, of which most is never imported.
 $(INSTALLED): pyproject.toml package.json $(CONSTRAINTS)
 	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo "$(PYTHON) must be Python 3.10 or newer with venv (on Debian: python3-venv)." >&2; exit 1; }
 	@command -v node > /dev/null || { echo "Node.js is missing." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	pip install -q -c $(CONSTRAINTS) editables hatchling hatch-jupyter-builder hatch-nodejs-version
+	pip install -q --no-compile -c $(CONSTRAINTS) editables hatchling hatch-jupyter-builder hatch-nodejs-version
 	rm -rf $(VENV)/share/jupyter/labextensions/jupyter-dist-server
-	SKIP_JUPYTER_BUILDER=1 pip install -q -c $(CONSTRAINTS) --no-build-isolation -e ".[torch,test]"
+	SKIP_JUPYTER_BUILDER=1 pip install -q --no-compile -c $(CONSTRAINTS) --no-build-isolation -e ".[torch,test]"
 	touch $@
 
 # torch stays as it is: the constraints name its version, which is there already.
 $(LIBRARIES): tests/libraries/requirements.txt $(INSTALLED)
-	pip install -q -c $(CONSTRAINTS) -r tests/libraries/requirements.txt
+	pip install -q --no-compile -c $(CONSTRAINTS) -r tests/libraries/requirements.txt
 	touch $@
 
 $(MODULES): package.json yarn.lock .yarnrc.yml | $(INSTALLED)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import pytest
-import torch
 from msgspec.structs import replace
 
 from jupyter_dist_server.client.values.splitting import concatenate, split
@@ -30,6 +30,9 @@ from jupyter_dist_server.common.pickling import (
 )
 
 from ..waiting import wait_for
+
+if TYPE_CHECKING:
+    import torch
 
 linux = pytest.mark.skipif(not SharedMemory.possible, reason="has no memfd")
 
@@ -52,32 +55,42 @@ def shared(packed: Packed) -> Any:
 ways = pytest.mark.parametrize("way", [inline, pytest.param(shared, marks=linux)])
 Way = Callable[[Packed], Any]
 
-BASE = torch.arange(24.0).reshape(4, 6)
+
+@pytest.fixture(scope="module", autouse=True)
+def import_torch() -> None:
+    """Import torch when the tests begin: each worker of pytest collects them, and one runs them."""
+    globals()["torch"] = importlib.import_module("torch")
+
+
+def base() -> torch.Tensor:
+    return torch.arange(24.0).reshape(4, 6)
+
+
 TENSORS = {
-    "plain": BASE,
-    "large": torch.randn(3_000_000),
-    "part": BASE[1:3],
-    "transposed": BASE.T,
-    "strided": BASE[:, ::2],
-    "expanded": torch.ones(3, 1).expand(3, 5),
-    "empty": torch.empty(0, 3),
-    "scalar": torch.tensor(2.5),
-    "bfloat16": torch.randn(9000).bfloat16(),
-    "float8": torch.randn(9000).to(torch.float8_e4m3fn),
-    "complex": torch.randn(9000, dtype=torch.complex64),
-    "conjugate": torch.randn(9, dtype=torch.complex64).conj(),
-    "bool": torch.rand(9000) > 0.5,
-    "gradient": torch.randn(9000, requires_grad=True),
-    "parameter": torch.nn.Parameter(torch.randn(9000)),
-    "sparse": torch.eye(80).to_sparse(),
-    "sparse_csr": torch.eye(80).to_sparse_csr(),
+    "plain": lambda: base(),
+    "large": lambda: torch.randn(3_000_000),
+    "part": lambda: base()[1:3],
+    "transposed": lambda: base().T,
+    "strided": lambda: base()[:, ::2],
+    "expanded": lambda: torch.ones(3, 1).expand(3, 5),
+    "empty": lambda: torch.empty(0, 3),
+    "scalar": lambda: torch.tensor(2.5),
+    "bfloat16": lambda: torch.randn(9000).bfloat16(),
+    "float8": lambda: torch.randn(9000).to(torch.float8_e4m3fn),
+    "complex": lambda: torch.randn(9000, dtype=torch.complex64),
+    "conjugate": lambda: torch.randn(9, dtype=torch.complex64).conj(),
+    "bool": lambda: torch.rand(9000) > 0.5,
+    "gradient": lambda: torch.randn(9000, requires_grad=True),
+    "parameter": lambda: torch.nn.Parameter(torch.randn(9000)),
+    "sparse": lambda: torch.eye(80).to_sparse(),
+    "sparse_csr": lambda: torch.eye(80).to_sparse_csr(),
 }
 
 
 @ways
 @pytest.mark.parametrize("name", TENSORS)
 def test_a_tensor_arrives_as_it_was(name: str, way: Way) -> None:
-    sent = TENSORS[name]
+    sent = TENSORS[name]()
     got = way(pack(sent, [sent]))
     assert type(got) is type(sent) and got.dtype == sent.dtype and got.layout == sent.layout
     assert got.requires_grad == sent.requires_grad
@@ -207,25 +220,26 @@ def test_what_cannot_be_pickled_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "lengths"),
+    ("make", "lengths"),
     [
-        (torch.arange(10), [3, 3, 2, 2]),
-        (np.arange(10), [3, 3, 2, 2]),
-        (list(range(10)), [3, 3, 2, 2]),
-        ("ab", [1, 1, 0, 0]),
-        ((), [0, 0, 0, 0]),
+        (lambda: torch.arange(10), [3, 3, 2, 2]),
+        (lambda: np.arange(10), [3, 3, 2, 2]),
+        (lambda: list(range(10)), [3, 3, 2, 2]),
+        (lambda: "ab", [1, 1, 0, 0]),
+        (lambda: (), [0, 0, 0, 0]),
     ],
 )
-def test_a_split_is_even_and_joins_again(value: Any, lengths: list[int]) -> None:
+def test_a_split_is_even_and_joins_again(make: Callable[[], Any], lengths: list[int]) -> None:
+    value = make()
     parts = split("x", value, 4)
     assert [len(part) for part in parts] == lengths
     assert list(concatenate("x", parts)) == list(value)
 
 
-@pytest.mark.parametrize("value", [3, torch.tensor(1.0), {"a": 1}, {1, 2}])
-def test_what_has_no_first_dimension_is_not_split(value: Any) -> None:
-    with pytest.raises(DistError, match="`x` cannot be split"):
-        split("x", value, 2)
+def test_what_has_no_first_dimension_is_not_split() -> None:
+    for value in (3, torch.tensor(1.0), {"a": 1}, {1, 2}):
+        with pytest.raises(DistError, match="`x` cannot be split"):
+            split("x", value, 2)
 
 
 def test_values_that_cannot_be_joined_say_so() -> None:

@@ -7,22 +7,16 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import pkgutil
 import re
 from typing import Any
 
 import pytest
-import torch
 from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from pygments.lexer import RegexLexerMeta
-from torch._subclasses import fake_tensor
-from torch.distributed import distributed_c10d as c10d
-from torch.distributed._tools import mem_tracker
-from torch.distributed.rpc import api as rpc
-from torch.distributed.tensor import _utils as tensor_utils
-from torch.utils import _pytree
 
 from jupyter_dist_server.rank.torch_internals import DDP_INNER_MODULES, WAITING_MODULES
 
@@ -34,6 +28,13 @@ DESTROY = "a script that calls destroy_process_group cannot run twice"
 ESTIMATE = "%dist_memory --estimate fails"
 HISTORY = "nobody learns which lines filled the memory of a GPU"
 CHILD = "a worker that a rank forks cannot have a process group of its own"
+
+C10D = "torch.distributed.distributed_c10d"
+WORLD = f"{C10D}:_world"
+TRACKER = "torch.distributed._tools.mem_tracker"
+RPC_API = "torch.distributed.rpc.api"
+SHARDS = "torch.distributed.tensor._utils"
+MEMORY = "torch.cuda.memory"
 
 FUNCTIONS: list[tuple[Any, str, list[str], str]] = [
     (IPythonKernel, "_publish_status", ["status", "channel", "parent"], "cells become slower"),
@@ -54,10 +55,13 @@ FUNCTIONS: list[tuple[Any, str, list[str], str]] = [
     (IOPubThread, "_handle_pipe_msg", ["msg"], WORKERS),
     (IOPubThread, "_handle_subscription", ["frames"], "nobody learns which ranks are busy"),
     (IOPubThread, "_handle_event", ["msg"], "what is printed stays in the rank"),
-    (c10d, "_update_default_pg", ["pg"], DESTROY),
-    (c10d, "_set_pg_timeout", ["timeout", "group"], "init_process_group ignores its time limit"),
+    (C10D, "_update_default_pg", ["pg"], DESTROY),
+    (C10D, "_set_pg_timeout", ["timeout", "group"], "init_process_group ignores its time limit"),
 ]
-"""Owner, name, parameters, and what breaks without."""
+"""Owner, name, parameters, and what breaks without.
+
+What torch owns is named, as each worker of pytest collects this file, and one runs it.
+"""
 
 ATTRIBUTES: list[tuple[Any, str, str]] = [
     (IPythonKernel, "_main_asyncio_lock", "two cells run at the same time"),
@@ -73,33 +77,41 @@ ATTRIBUTES: list[tuple[Any, str, str]] = [
 """Owner, attribute of its objects, and what breaks without."""
 
 NAMES: list[tuple[Any, str, str]] = [
-    *[(c10d._world, f"pg_{name}", CHILD) for name in ("map", "names", "group_ranks", "to_tag")],
-    *[(c10d._world, name, CHILD) for name in ("pg_backend_config", "tags_to_pg")],
-    (c10d, "_unregister_all_process_groups", CHILD),
-    (c10d._world, "group_count", "DTensor does not find its groups after a destroy"),
-    (c10d.GroupMember, "WORLD", DESTROY),
-    (c10d.ProcessGroup, "_get_backend", COUNT),
-    (c10d.ProcessGroup, "_device_types", COUNT),
-    (c10d.ProcessGroupGloo, "_get_sequence_number_for_group", COUNT),
-    (c10d.ProcessGroupGloo, "_set_default_timeout", "a script's time limit stays after it"),
-    (c10d.ProcessGroupGloo, "options", "a script's time limit stays after it"),
-    (c10d.ProcessGroupGloo._Options, "_timeout", "a script's time limit stays after it"),
-    (torch.autograd, "_profiler_enabled", "a cell that profiles itself ends its rank"),
-    (torch.autograd.graph, "_engine_run_backward", "a stop does not know ranks in backward()"),
-    *[(rpc, f"_{name}_current_rpc_agent", RPC) for name in ("get", "reset")],
-    (rpc, "_is_current_rpc_agent_set", RPC),
-    (rpc, "_destroy_rref_context", RPC),
-    (rpc, "_cleanup_python_rpc_handler", RPC),
-    (tensor_utils, "compute_local_shape_and_global_offset", "nobody knows who holds which shard"),
-    *[(mem_tracker.MemTracker, n, ESTIMATE) for n in ("track_external", "get_tracker_snapshot")],
-    *[(mem_tracker._MemRefType, name, ESTIMATE) for name in ("PARAM", "GRAD", "OPT", "ACT")],
-    *[(_pytree, name, ESTIMATE) for name in ("tree_map_only", "tree_leaves")],
-    (fake_tensor.FakeTensorMode, "from_tensor", ESTIMATE),
-    (torch.cuda, "_lazy_call", HISTORY),
-    *[(torch.cuda.memory, name, HISTORY) for name in ("_record_memory_history", "_snapshot")],
+    *[(WORLD, f"pg_{name}", CHILD) for name in ("map", "names", "group_ranks", "to_tag")],
+    *[(WORLD, name, CHILD) for name in ("pg_backend_config", "tags_to_pg")],
+    (C10D, "_unregister_all_process_groups", CHILD),
+    (WORLD, "group_count", "DTensor does not find its groups after a destroy"),
+    (f"{C10D}:GroupMember", "WORLD", DESTROY),
+    (f"{C10D}:ProcessGroup", "_get_backend", COUNT),
+    (f"{C10D}:ProcessGroup", "_device_types", COUNT),
+    (f"{C10D}:ProcessGroupGloo", "_get_sequence_number_for_group", COUNT),
+    (f"{C10D}:ProcessGroupGloo", "_set_default_timeout", "a script's time limit stays after it"),
+    (f"{C10D}:ProcessGroupGloo", "options", "a script's time limit stays after it"),
+    (f"{C10D}:ProcessGroupGloo._Options", "_timeout", "a script's time limit stays after it"),
+    ("torch.autograd", "_profiler_enabled", "a cell that profiles itself ends its rank"),
+    ("torch.autograd.graph", "_engine_run_backward", "a stop does not know ranks in backward()"),
+    *[(RPC_API, f"_{name}_current_rpc_agent", RPC) for name in ("get", "reset")],
+    (RPC_API, "_is_current_rpc_agent_set", RPC),
+    (RPC_API, "_destroy_rref_context", RPC),
+    (RPC_API, "_cleanup_python_rpc_handler", RPC),
+    (
+        SHARDS,
+        "compute_local_shape_and_global_offset",
+        "nobody knows who holds which shard",
+    ),
+    *[(f"{TRACKER}:MemTracker", n, ESTIMATE) for n in ("track_external", "get_tracker_snapshot")],
+    *[(f"{TRACKER}:_MemRefType", name, ESTIMATE) for name in ("PARAM", "GRAD", "OPT", "ACT")],
+    *[("torch.utils._pytree", name, ESTIMATE) for name in ("tree_map_only", "tree_leaves")],
+    ("torch._subclasses.fake_tensor:FakeTensorMode", "from_tensor", ESTIMATE),
+    ("torch.cuda", "_lazy_call", HISTORY),
+    *[(MEMORY, name, HISTORY) for name in ("_record_memory_history", "_snapshot")],
     (RegexLexerMeta, "process_tokendef", "each frame of a traceback takes 10 ms more"),
 ]
 """Owner, name, and what breaks without."""
+
+
+def of_torch(owner: Any) -> Any:
+    return pkgutil.resolve_name(owner) if isinstance(owner, str) else owner
 
 
 def says(owner: Any, name: str, breaks: str) -> str:
@@ -108,7 +120,7 @@ def says(owner: Any, name: str, breaks: str) -> str:
 
 @pytest.mark.parametrize(("owner", "name", "parameters", "breaks"), FUNCTIONS)
 def test_functions(owner: Any, name: str, parameters: list[str], breaks: str) -> None:
-    function = getattr(owner, name, None)
+    function = getattr(of_torch(owner), name, None)
     found = list(inspect.signature(function).parameters) if function else None
     assert found in (parameters, ["self", *parameters]), says(owner, name, breaks)
 
@@ -122,13 +134,13 @@ def test_attributes_of_objects(owner: Any, name: str, breaks: str) -> None:
 
 @pytest.mark.parametrize(("owner", "name", "breaks"), NAMES)
 def test_names(owner: Any, name: str, breaks: str) -> None:
-    assert hasattr(owner, name), says(owner, name, breaks)
+    assert hasattr(of_torch(owner), name), says(owner, name, breaks)
 
 
 def test_groups_are_made_by_one_function() -> None:
-    parameters = inspect.signature(c10d._new_process_group_helper).parameters
+    parameters = inspect.signature(of_torch(f"{C10D}:_new_process_group_helper")).parameters
     assert {"group_name", "store"} <= set(parameters), says(
-        c10d, "_new_process_group_helper", "groups that hang cannot be broken"
+        C10D, "_new_process_group_helper", "groups that hang cannot be broken"
     )
 
 
@@ -139,8 +151,8 @@ def test_the_short_sleep_of_a_cell_is_an_attribute() -> None:
 
 
 def test_storages_are_made_without_a_warning() -> None:
-    parameters = inspect.signature(torch.storage.TypedStorage.__init__).parameters
-    assert "_internal" in parameters, says(torch.storage, "TypedStorage", "pulling tensors warns")
+    parameters = inspect.signature(of_torch("torch.storage:TypedStorage.__init__")).parameters
+    assert "_internal" in parameters, says("torch.storage", "TypedStorage", "pulling tensors warns")
 
 
 @pytest.mark.parametrize("module", [*WAITING_MODULES, *DDP_INNER_MODULES])

@@ -160,7 +160,7 @@ def test_ten_thousands_of_files_neither_stall_a_server_nor_fill_its_memory(
         assert look() == set()
         seen.write_text("")  # what came before was the start
         before = process.memory_info().rss
-        other = stranger.begin(FLOOD, shared, 15000, "GPU-fake-")
+        other = stranger.begin(FLOOD, shared, 5000, "GPU-fake-")
         try:
             assert other.stdin and other.stdout and other.stdout.readline() == "done\n"
             assert look() == {NAMES[1]}
