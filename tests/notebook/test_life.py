@@ -220,8 +220,8 @@ def pool_folder(notebook: Notebook) -> Path:
     return Path(line.split()[-1]).parent
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_start_methods(no_pool: Notebook, method: str) -> None:
+def test_start_methods(no_pool: Notebook) -> None:
+    method = "fork" if no_pool.kernel_id else "spawn"  # the agent does it, with a server or without
     no_pool.ok(f"%dist_init -n 2 --start-method {method} --env MARK=here")
     code = "%%distributed\nimport os\nfork = os.environ['MARK'], dist.get_world_size()\nfork"
     assert no_pool.ok(code).lines == ["[0-1] ('here', 2)"]
