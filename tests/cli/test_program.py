@@ -10,13 +10,16 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.jobs.leases.lease import Lease
+from jupyter_dist_server.jobs.store.slurm_formats import write_moment
 from tools.cli_page import PAGE, page
 
 from ..fake_nvml.build import State
 from ..jobs.queue_driver import UNTIL_GO, Queue
-from ..waiting import wait_for
+from ..waiting import PATIENCE, wait_for
 
 HEAVY = (
     *("asyncio", "numpy", "tornado", "importlib.metadata", "zmq", "jupyter_client"),
@@ -105,8 +108,8 @@ def test_own_pools_are_shown_too(queue: Queue, fake_nvml: State) -> None:
 
 
 def test_gpus_are_named_as_by_nvidia_smi(queue: Queue, fake_nvml: State) -> None:
-    fake_nvml.write(gpus=3, memory=80 << 30)
-    job = queue.submit("-G", "2", "--gpu-ids", "1,2", "-c", "0", *UNTIL_GO)
+    fake_nvml.write(gpus=3, memory=80 << 30, utilization=37)
+    job = queue.submit("-G", "2", "--gpu-ids", "1,2", "-c", "0", "-t", "1:00:00", *UNTIL_GO)
     queue.until(job, "RUNNING")
     assert queue.run("queue", "-o", "id,where").splitlines()[1:] == [f"{job}      1,2"]
     (row,) = json.loads(queue.run("queue", "--json"))
@@ -114,6 +117,13 @@ def test_gpus_are_named_as_by_nvidia_smi(queue: Queue, fake_nvml: State) -> None
     gpu = json.loads(queue.run("info", "--json"))["gpus"][1]
     assert (gpu["index"], gpu["memory_total"], gpu["memory_used"]) == ("1", 80 << 30, 0)
     assert gpu["leaseholder"]["pool"].startswith(f"job-{job}-")
+    assert gpu["utilization"] == 37
+    assert gpu["ends_by"] == pytest.approx(queue.show(job)["started"] + 3600, abs=PATIENCE)
+    heads, *rows = queue.run("info").splitlines()
+    assert [row[heads.index("LOAD") :].split()[:2] for row in rows] == [["37", "%"]] * 3
+    ends = [row[heads.index("ENDS BY") : heads.index("LEASEHOLDER")].strip() for row in rows]
+    assert ends == ["", *[write_moment(gpu["ends_by"])] * 2]
+    assert rows[0].endswith("free") and rows[1].endswith(" sh")
     (queue.folder / "go").touch()
     queue.ended(job)
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_dist_server.cli.printing.gpu_use import gpu_use
 from jupyter_dist_server.jobs.logs.log_reader import LogReader
 from jupyter_dist_server.jobs.runner.log_limit import LogLimit
-from jupyter_dist_server.jobs.store.attempt import GpuUsage
+from jupyter_dist_server.jobs.store.attempt import Attempt, GpuUsage
 from jupyter_dist_server.jobs.usage_reader import EVERY, add_reading
 
 from ..fake_nvml.build import State
@@ -137,6 +138,14 @@ def test_a_job_that_fills_its_log_goes_on(queue: Queue) -> None:
     assert os.stat(queue.folder / f"jdist-{job}.out").st_blocks * 512 < 2 << 20
     said = queue.run_program("logs", job)
     assert "done\n" in said and "cut out here" in said
+
+
+def test_hours_and_peaks_of_gpus_are_of_all_attempts() -> None:
+    usage = {"GPU-0": GpuUsage(memory_first=0, memory_peak=7 << 30, load_peak=60, samples=3)}
+    first = Attempt(1, 1, "NODE_FAIL", "None", 100.0, 1900.0, None, None, 2, usage)
+    second = Attempt(1, 2, "COMPLETED", "None", 5000.0, 5900.0, 0, None, 4, {})
+    assert gpu_use([first, second]) == ("2.00", "60 %", "7 GiB")
+    assert gpu_use([]) == ("", "", "")
 
 
 def test_a_curve_covers_an_attempt_of_any_length_in_few_points() -> None:
