@@ -1,4 +1,4 @@
-"""Signed messages are read as Jupyter's own session reads them, but for dates."""
+"""Signed messages are written and read as Jupyter's own session does, but for dates."""
 
 from __future__ import annotations
 
@@ -27,6 +27,25 @@ def test_a_message_is_the_same_as_jupyters() -> None:
         assert isinstance(ours[about].pop("date"), str)
         del theirs[about]["date"]
     assert ours == theirs
+
+
+@pytest.mark.parametrize("ident", [None, b"topic", [b"a", b"b"]])
+@pytest.mark.parametrize("metadata", [None, {"cell": 3}])
+def test_jupyter_reads_what_is_written(ident: Any, metadata: Any) -> None:
+    ours, theirs = PoolSession(key=KEY), Session(key=KEY)
+    request = theirs.deserialize(signed({})[:5])
+    message = ours.msg("status", {"text": "é", "number": 1.5}, request, metadata=metadata)
+    idents, frames = theirs.feed_identities(ours.serialize(message, ident))
+    assert idents == ([] if ident is None else [ident] if isinstance(ident, bytes) else ident)
+    read = theirs.deserialize(frames)
+    del read["buffers"]
+    assert read == message
+
+
+def test_a_header_that_is_no_unicode_is_written_as_by_jupyter() -> None:
+    message = Session(key=KEY).msg("status", {})
+    message["header"]["username"] = "half a pair: \udc80"
+    assert PoolSession(key=KEY).serialize(message)[2:] == Session(key=KEY).serialize(message)[2:]
 
 
 @pytest.mark.parametrize("key", [b"another key", b""])

@@ -1,20 +1,45 @@
-"""Signed messages between a rank and its clients, read at a low cost."""
+"""Signed messages between a rank and its clients, written and read at a low cost."""
 
 from __future__ import annotations
 
 from hmac import compare_digest, digest
 from typing import Any
 
-from jupyter_client.session import Session
+import msgspec
+from jupyter_client.session import DELIM, Session
 
 from .jupyter_messages import Message, read_json
 
 
 class PoolSession(Session):
-    """Reads messages as Jupyter's own session does, but leaves dates as text.
+    """Writes and reads messages as Jupyter's own session does, but leaves dates as text.
 
     Each message has two, its own and that of its request. To parse them takes half of the time.
     """
+
+    def serialize(self, msg: Message, ident: list[bytes] | bytes | None = None) -> list[bytes]:
+        """Return the parts of a message.
+
+        Headers, which hold names, numbers and a date, are half of a small message.
+        """
+        if not isinstance(msg.get("content"), dict):  # packed already
+            written: list[bytes] = super().serialize(msg, ident)
+            return written
+        parts = [
+            self._pack_header(msg["header"]),
+            self._pack_header(msg["parent_header"]),
+            self.pack(msg["metadata"]) if msg["metadata"] else b"{}",
+            self.pack(msg["content"]),
+        ]
+        idents = [ident] if isinstance(ident, bytes) else ident or []
+        return [*idents, DELIM, self.sign(parts), *parts]
+
+    def _pack_header(self, header: Any) -> bytes:
+        try:
+            return msgspec.json.encode(header)
+        except (TypeError, UnicodeEncodeError):  # a client's own may hold anything that JSON can
+            packed: bytes = self.pack(header)
+            return packed
 
     def sign(self, msg_list: list[Any]) -> bytes:
         """Return the signature of the parts of a message."""

@@ -10,10 +10,11 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from IPython.core.autocall import ZMQExitAutocall
-from traitlets import default
+from traitlets import Instance, default
 
 from ...common.protocol.ranks.cell_messages import ENDS_CELL
 from ..ipykernel_internals import BaseShell, json_clean
+from .cell_syntax import CellSyntax
 from .error_content import error_content
 
 _RUNNER = f"{__package__}.cell_runner"
@@ -44,6 +45,7 @@ class RankShell(BaseShell):
     """
 
     program_error: BaseException | None = None
+    input_transformer_manager = Instance(CellSyntax, ())
     _within = 0
     """How many cells run within the cell, as that of ``%%capture`` does."""
 
