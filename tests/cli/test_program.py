@@ -44,6 +44,19 @@ def test_the_version_is_there_when_asked_for(queue: Queue) -> None:
     assert queue.run("--version").strip() == jupyter_dist_server.__version__ != ""
 
 
+def test_jupyter_dist_is_the_same_program(queue: Queue) -> None:
+    programs = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    done = subprocess.run(
+        ["jupyter", "dist", "queue", "--json"],
+        env=os.environ | {"PATH": programs},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
 def test_a_file_of_parameters(queue: Queue, tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("lr,seed\n0.1,1\n0.01,2\n")
     said = queue.run("submit", "--dry-run", "--param-file", "p.csv", "train", "{lr}", "{seed}")
