@@ -28,7 +28,8 @@ test('a pool goes with its notebook: through a death, a restart of the kernel, a
   await notebooks.open('one.ipynb', [
     LOAD,
     '%%distributed\nprint("I am", rank)',
-    '%%rank [1]\nimport os\nos._exit(3)'
+    '%%rank [1]\nimport os\nos._exit(3)',
+    '%%distributed\nimport os, time\nwhile not os.path.exists("go"): time.sleep(0.05)'
   ]);
   await panel.start(2);
   await panel.expectRunning(2);
@@ -76,17 +77,35 @@ test('a pool goes with its notebook: through a death, a restart of the kernel, a
     expect(replaced).not.toBe(pids[1]);
   });
 
-  await test.step('a kernel that was restarted uses it', async () => {
+  await test.step('a kernel that was restarted counts its cells anew, and uses it', async () => {
+    await notebooks.run(3);
+    const expectCell = async (number: number) => {
+      for (const rank of [0, 1]) {
+        await expect(panel.tile(rank)).toContainText(`busy [${number}]`);
+      }
+    };
+    await expectCell(4);
     await page.evaluate(async () => {
       const notebook = window.jupyterapp.shell.currentWidget as NotebookPanel;
       await notebook.sessionContext.session?.kernel?.restart();
     });
+    await panel.expectRunning(2);
+    await expect
+      .poll(async () => {
+        const answer = await page.request.get('jupyter-dist/pools');
+        const { pools } = await answer.json();
+        return pools[0].ranks.map(({ cell }: { cell: number | null }) => cell);
+      })
+      .toEqual([null, null]);
     await expect(notebooks.output(1)).toContainText('I am 1');
     await page.evaluate(() =>
       window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')
     );
     await notebooks.run(1);
     await expect(notebooks.output(1)).toContainText('I am 1');
+    await notebooks.run(3);
+    await expectCell(2);
+    await notebooks.write('go', '');
     await panel.expectRunning(2);
   });
 

@@ -1,4 +1,5 @@
 import type { Locator } from '@playwright/test';
+import { chmod } from 'fs/promises';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
 import { expectAccessibleInBothThemes } from './accessibility';
@@ -223,4 +224,62 @@ test('a notebook runs as a job from its toolbar and the file browser, with its p
   await choose('train.py');
   await expect(field('Command')).toHaveValue('python train.py');
   await dialog.getByRole('button', { name: 'Cancel' }).click();
+});
+
+test('a job has the cores, the environments and the ranks that the dialog asks for', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  const dialog = page.getByRole('dialog');
+  const fill = (name: string, text: string) =>
+    dialog.getByRole('textbox', { name, exact: true }).fill(text);
+  const names = ['LOCAL_RANK', 'WORLD_SIZE', 'OF_CONDA', 'OF_VENV'];
+  const script = await notebooks.write(
+    'env/train.py',
+    `import os\nprint(*[os.environ[name] for name in ${JSON.stringify(names)}])`
+  );
+  const folder = script.slice(0, script.lastIndexOf('/'));
+  await notebooks.write('env/mine/bin/activate', 'export OF_VENV=mine');
+  const conda = await notebooks.write(
+    'env/bin/conda',
+    `#!/bin/sh\necho 'conda() { export OF_CONDA="$2"; }'`
+  );
+  await chmod(conda, 0o755);
+  await expect(panel.root).toBeVisible();
+  await page.evaluate(
+    () => void window.jupyterapp.commands.execute('jupyter-dist:submit-job')
+  );
+  await fill('Command', 'train.py');
+  await fill('Folder', folder);
+  await fill('GPUs', '2');
+  await dialog.getByRole('button', { name: 'More options' }).click();
+  await fill('Name', 'environments');
+  await fill('CPU cores', '4096');
+  await expect(dialog).toContainText('The job needs 4096 cores');
+  await fill('CPU cores', '1');
+  await dialog.getByRole('checkbox', { name: 'Start by torchrun' }).check();
+  await fill('Conda environment', 'theirs');
+  await fill('Virtual environment', `${folder}/mine`);
+  await fill('Variables', `PATH=${folder}/bin:${process.env.PATH}`);
+  await expect(dialog.locator('.jp-dist-Outlook')).toContainText(
+    'Starts now on GPUs'
+  );
+  await dialog.getByRole('button', { name: 'Submit', exact: true }).click();
+  await expect(dialog).toBeHidden();
+
+  const answer = await page.request.get('jupyter-dist/jobs');
+  const { jobs } = await answer.json();
+  const { label, cpus } = jobs.find(
+    ({ name }: { name: string }) => name === 'environments'
+  );
+  expect(cpus).toBe(1);
+  await page.evaluate(
+    job => window.jupyterapp.commands.execute('jupyter-dist:open-job', { job }),
+    label
+  );
+  const log = page.getByRole('main').getByRole('log');
+  for (const rank of [0, 1]) {
+    await expect(log).toContainText(`${rank} 2 theirs mine`);
+  }
 });

@@ -1,4 +1,5 @@
 import { expectAccessibleInBothThemes } from './accessibility';
+import { WIDTHS } from './narrow';
 import { draw, LOOK } from './pictures';
 import { expect, test } from './support';
 
@@ -79,19 +80,26 @@ test('variables of all ranks, and where they differ', async ({
     await expect(section).not.toContainText('runs a cell');
   });
 
-  await test.step('is readable at the least width, in both themes', async () => {
+  await test.step('is readable at the least width and above it, in both themes', async () => {
     await section.getByRole('button', { name: 'Content' }).click();
     await fold('Pool');
     await expect(section.getByRole('status')).toHaveCount(0);
-    const cut = await section
-      .locator('td, th > button, .jp-Button')
-      .evaluateAll(nodes =>
-        nodes
-          .filter(node => node.scrollWidth > node.clientWidth + 1)
-          .map(node => node.textContent)
-      );
-    expect(cut).toEqual([]);
+    for (const width of WIDTHS) {
+      await page.sidebar.setWidth(width, 'left');
+      await expect
+        .poll(() =>
+          section
+            .locator('td, th > button, .jp-Button')
+            .evaluateAll(nodes =>
+              nodes
+                .filter(node => node.scrollWidth > node.clientWidth + 1)
+                .map(node => node.textContent)
+            )
+        )
+        .toEqual([]);
+      await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
+    }
+    await page.theme.setLightTheme();
     await draw(page, 'variables', panel.root);
-    await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
   });
 });
