@@ -165,18 +165,21 @@ export class QueueModel implements IQueueModel {
 
   private async _readOnce(): Promise<void> {
     try {
+      let ended = this._ended;
       if (this._areEndsOld) {
         this._areEndsOld = false;
         const { jobs } = await this._client.jobs(ENDED);
-        this._ended = ofLastDay(jobs);
+        ended = ofLastDay(jobs);
       }
       if (this._watchers.includes('all')) {
         const { rows } = await this._client.queue();
         this._rows = rows;
         // One that was queued again between the two answers has not ended.
         const alive = new Set(rows.filter(isOwnJob).map(({ id }) => id));
-        this._ended = this._ended?.filter(job => !alive.has(job.label)) ?? null;
+        ended = ended?.filter(job => !alive.has(job.label)) ?? null;
       }
+      // Not before: what is drawn meanwhile would show a job twice.
+      this._ended = ended;
       this._error = null;
     } catch (error) {
       this._areEndsOld = true;
