@@ -82,7 +82,7 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
     await expect(
       section.getByRole('button', { name: 'Submit a job…' })
     ).toBeVisible();
-    await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
+    await panel.expectRight();
   });
 
   const sleep = ['sleep', '600'];
@@ -113,9 +113,17 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
   });
 
   await test.step('are dragged to another place in line', async () => {
-    await row(evaluate).dragTo(row(finetune));
-    await expect(row(evaluate)).toContainText('#1');
-    await expect(row(finetune)).toContainText('#2');
+    const [wide, narrow] = WIDTHS;
+    for (const [width, moved, other] of [
+      [wide, evaluate, finetune],
+      [narrow, finetune, evaluate],
+      [narrow, evaluate, finetune]
+    ] as const) {
+      await page.sidebar.setWidth(width, 'left');
+      await row(moved).dragTo(row(other));
+      await expect(row(moved)).toContainText('#1');
+      await expect(row(other)).toContainText('#2');
+    }
   });
 
   await test.step('holds, and releases', async () => {
@@ -160,6 +168,11 @@ test('jobs wait in line, run, end, and are changed in the panel', async ({
     await expect(row(pretrain)).toContainText('#2');
     for (const name of [evaluate, pretrain]) {
       await pick(name);
+    }
+    for (const width of WIDTHS) {
+      await page.sidebar.setWidth(width, 'left');
+      await expect.poll(() => brokenTexts(section)).toEqual([]);
+      await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
     }
     await choose(pretrain, 'Cancel 3 Jobs…');
     await page.getByRole('button', { name: 'Cancel Jobs' }).click();

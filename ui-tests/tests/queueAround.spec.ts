@@ -2,7 +2,6 @@ import { galata } from '@jupyterlab/galata';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
-import { expectAccessibleInBothThemes } from './accessibility';
 import { cancelJobs, expect, test } from './support';
 
 // Eight pretend GPUs; another process is on GPU 6.
@@ -58,7 +57,7 @@ test('what others have and wait for is grey, and nothing can be done about it', 
   }
   expect(await colour('theirs')).not.toBe(await colour('ours'));
   expect(await colour('theirs')).toBe(await colour('next'));
-  await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
+  await panel.expectRight();
   await notebooks.run(1);
   await expect(notebooks.output(1)).toContainText('done');
   await expect(theirs).toHaveCount(0);
