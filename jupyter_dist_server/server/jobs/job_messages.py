@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from contextlib import ExitStack
 import msgspec
 
 from ...common.errors import DistError
+from ...common.files.shared_folder import folder
 from ...jobs.store.attempt import Event
 from ...jobs.store.store_folder import store_folder
 from .job_handler_base import in_store
@@ -19,7 +21,7 @@ _MOST = 1000
 
 
 class JobNews:
-    """Follows the events of the store for one client; it keeps a number and no events.
+    """Follows the store, and who else waits, for one client; it keeps a number and no events.
 
     Parameters
     ----------
@@ -59,6 +61,8 @@ class JobNews:
             if self._closed:
                 return []
             self._watch.enter_context(self._feed.watch(store_folder() / "running", self._on_change))
+            with contextlib.suppress(DistError):  # without it, nobody else is seen anyway
+                self._watch.enter_context(self._feed.watch(folder(), self._on_change))
             self._on_change()  # what came before we watched
             return [_frame(seen, [], pending)]
         if not self._changed:
