@@ -16,6 +16,8 @@ from jupyter_dist_server.client.values.push_and_pull import Mover
 from jupyter_dist_server.common.pickling import PARCEL_FROM
 from jupyter_dist_server.common.protocol.ranks.parcel_messages import (
     DropRequest,
+    LoadReply,
+    LoadRequest,
     StoreReply,
     StoreRequest,
 )
@@ -26,6 +28,7 @@ from ..waiting import PATIENCE
 
 pytestmark = linux
 
+PIECE = 4 << 20
 BIG = f"import threading\ngo = threading.Event()\nbig = bytes({2 * PARCEL_FROM})"
 LATE = "big if rank == 0 else (go.wait(), big)[1]"
 """A value that rank 1 has only once it may go on."""
@@ -41,6 +44,23 @@ for awaited in (True, False):
     while bool(kept) != awaited:
         time.sleep(0.01)"""
 """Ends once a parcel was there that nobody has moved for 3 s."""
+
+STEPS = f"""import threading
+from jupyter_dist_server.rank.variables import parcels
+write, may_write, written = parcels.write_piece, threading.Semaphore(2), []
+def write_piece(descriptor, piece, offset):
+    may_write.acquire()
+    write(descriptor, piece, offset)
+    written.append(offset)
+parcels.write_piece = write_piece
+big = bytes({5 * PIECE})"""
+"""The rank copies two pieces of its value, and then one each time that it may."""
+ENDED = """import os, time
+may_write.release(9)
+while any("jupyter-dist-" in os.path.realpath(f"/proc/self/fd/{fd}")
+          for fd in os.listdir("/proc/self/fd")):
+    time.sleep(0.01)
+assert len(written) == 3, written"""
 
 
 async def run(client: PoolClient, code: str, ranks: Iterable[int] = (0, 1)) -> None:
@@ -63,6 +83,29 @@ async def test_a_value_that_is_given_up_while_a_rank_makes_it_is_not_kept(tmp_pa
         assert reply and (reply.status, reply.kept, said["buffers"]) == ("failed", False, [])
         assert reply.why == "nobody waits for it any more"
         await run(client, LEFT)
+
+
+async def test_a_piece_is_sent_once_it_is_copied_and_a_value_that_is_dropped_is_copied_no_further(
+    tmp_path: Path,
+) -> None:
+    async def load(offset: int) -> tuple[LoadReply | None, int]:
+        piece = LoadRequest("copied", offset, PIECE)
+        said = (await client.ask(piece.kind, piece.content, [0], timeout=PATIENCE))[0]
+        return read_reply(0, said, LoadReply), sum(map(len, said["buffers"]))
+
+    async with running(request(tmp_path, num_ranks=1)) as pool, client_of(pool) as client:
+        await run(client, STEPS, [0])
+        pull = PullRequest("big", None, {}, "copied")
+        said = (await client.ask(pull.kind, pull.content, [0], timeout=PATIENCE))[0]
+        reply = read_reply(0, said, ValueReply)
+        assert reply and reply.kept
+        assert await load(PIECE) == (LoadReply(True), PIECE)
+        waiting = asyncio.create_task(load(4 * PIECE))
+        await client.status(timeout=PATIENCE)  # answered after that was heard
+        assert not waiting.done()
+        client.tell(DropRequest("copied"), [0])
+        assert await waiting == (LoadReply(False), 0)
+        await run(client, ENDED, [0])
 
 
 async def test_a_piece_of_a_parcel_that_was_dropped_begins_no_other(tmp_path: Path) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import errno
+import math
 import mmap
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ...common.pickling import SharedMemory, write_piece, write_shared
+from ...common.pickling import Packed, SharedMemory, pieces, shared_size, write_piece
 from ...common.protocol.ranks.parcel_messages import (
     DropRequest,
     LoadReply,
@@ -26,6 +26,8 @@ from ..request_handlers import Asked, hears
 _KEPT = 60.0
 """Seconds for which a parcel is kept that nobody moves: whoever did was killed."""
 _LARGEST_PIECE = 64 << 20
+_COPIED_AT_ONCE = 4 << 20
+"""Bytes of a value between which others can send what is there, or drop it."""
 _REMEMBERED = 64
 """Names of parcels that were dropped before they were there."""
 
@@ -33,12 +35,22 @@ _REMEMBERED = 64
 @dataclass
 class _Parcel:
     memory: SharedMemory
+    there: float = math.inf
+    """Up to which byte it is written, while a value is copied into it."""
+    waiting: list[Asked[LoadRequest]] = field(default_factory=list)
+    """Who is sent a piece once that is written."""
     touched: float = field(default_factory=time.monotonic)
 
     @cached_property
     def content(self) -> memoryview:
         """All of it; what refers to a part of it keeps it."""
         return memoryview(mmap.mmap(self.memory.descriptor, 0, access=mmap.ACCESS_READ))
+
+    def refuse(self) -> None:
+        """Tell those who wait that they get nothing."""
+        for asked in self.waiting:
+            asked.reply(LoadReply(False))
+        self.waiting.clear()
 
 
 class ParcelHandlers:
@@ -51,7 +63,7 @@ class ParcelHandlers:
         self._parcels: dict[str, _Parcel] = {}
         self._dropped: deque[str] = deque(maxlen=_REMEMBERED)
         self._keeping = threading.Lock()
-        """Held for a moment by who adds a parcel or drops one: threads add them."""
+        """Held for a moment by who adds a parcel, drops one or notes a piece: threads do too."""
 
     @hears(StoreRequest)
     def dist_store_request(self, asked: Asked[StoreRequest]) -> None:
@@ -63,7 +75,7 @@ class ParcelHandlers:
                     asked.reply(StoreReply(None, "the parcel was dropped"))
                     return
                 memory = _new_memory()
-                self._add(piece.parcel, memory)
+                self._add(piece.parcel, _Parcel(memory))
                 os.ftruncate(memory.descriptor, piece.size)
             parcel = self._parcels[piece.parcel]
             parcel.touched = time.monotonic()
@@ -77,13 +89,19 @@ class ParcelHandlers:
 
     @hears(LoadRequest)
     def dist_load_request(self, asked: Asked[LoadRequest]) -> None:
-        """Send a piece."""
+        """Send a piece, as soon as it is there."""
+        self._load(asked)
+
+    def _load(self, asked: Asked[LoadRequest]) -> None:
         piece = asked.content
         if not (parcel := self._parcels.get(piece.parcel)):
             asked.reply(LoadReply(False))
             return
         parcel.touched = time.monotonic()
         size = min(piece.size, _LARGEST_PIECE)
+        if parcel.there < piece.offset + size:
+            parcel.waiting.append(asked)
+            return
         try:
             data = parcel.content[piece.offset : piece.offset + size]
         except OSError:  # it cannot be mapped
@@ -96,31 +114,61 @@ class ParcelHandlers:
         """Forget a parcel; who has opened or mapped its memory still has it."""
         self._drop(asked.content.parcel, or_later=True)
 
-    def _keep(self, name: str, buffers: Iterable[memoryview]) -> bool:
-        """Make a parcel of a value, in another thread; false if it was dropped before that.
+    def _keep(self, name: str, packed: Packed) -> bool:
+        """Begin to make a parcel of a value, in another thread; false if it was dropped before.
+
+        Its pieces can be loaded as soon as they are there.
 
         Raises
         ------
         OSError
-            If there is no memory for it.
+            If there can be no such memory.
         """
-        # Nobody else has the memory while it is written: if it was closed meanwhile, its descriptor
-        # could be that of another file.
-        memory = _new_memory()
-        try:
-            write_shared(memory.descriptor, buffers)
-        except BaseException:
-            memory.close()
-            raise
+        parcel = _Parcel(_new_memory(), there=0)
         with self._keeping:
             if is_wanted := name not in self._dropped:
-                self._add(name, memory)
-        if not is_wanted:
-            memory.close()
+                self._add(name, parcel)
+        if is_wanted:
+            threading.Thread(target=self._copy, args=(name, parcel, packed), daemon=True).start()
+        else:
+            parcel.memory.close()
         return is_wanted
 
-    def _add(self, name: str, memory: SharedMemory) -> None:
-        self._parcels[name] = _Parcel(memory)
+    def _copy(self, name: str, parcel: _Parcel, packed: Packed) -> None:
+        """Write a value into its parcel; nobody else closes that meanwhile."""
+        tell = self.control_stream.io_loop.add_callback
+        try:
+            os.ftruncate(parcel.memory.descriptor, shared_size(packed.sizes))
+            for offset, piece in pieces(packed.buffers, _COPIED_AT_ONCE):
+                write_piece(parcel.memory.descriptor, piece, offset)
+                if not self._is_there(name, parcel, offset + piece.nbytes):
+                    return
+                tell(self._load_waiting, name)
+            if self._is_there(name, parcel, math.inf):  # with what pads it
+                tell(self._load_waiting, name)
+        except OSError:  # no memory is left
+            with self._keeping:
+                self._parcels.pop(name, None)
+            parcel.memory.close()
+            tell(parcel.refuse)
+
+    def _is_there(self, name: str, parcel: _Parcel, end: float) -> bool:
+        """Note up to where a parcel is written, or close it if nobody wants it any more."""
+        with self._keeping:
+            if is_wanted := name in self._parcels:
+                parcel.there = end
+        if not is_wanted:
+            parcel.memory.close()
+        return is_wanted
+
+    def _load_waiting(self, name: str) -> None:
+        if parcel := self._parcels.get(name):
+            waiting, parcel.waiting = parcel.waiting, []
+            for asked in waiting:
+                self._load(asked)
+
+    def _add(self, name: str, parcel: _Parcel) -> None:
+        self._parcels[name] = parcel
         loop = self.control_stream.io_loop
         loop.add_callback(loop.call_later, _KEPT, self._drop_if_left, name)
 
@@ -139,7 +187,9 @@ class ParcelHandlers:
             if not parcel and or_later:
                 self._dropped.append(name)
         if parcel:
-            parcel.memory.close()
+            if parcel.there == math.inf:  # else who writes it closes it
+                parcel.memory.close()
+            parcel.refuse()
 
 
 def _new_memory() -> SharedMemory:

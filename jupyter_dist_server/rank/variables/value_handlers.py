@@ -148,8 +148,8 @@ class ValueHandlers(ParcelHandlers):
                     os.close(descriptor)
                 return msgspec.structs.replace(reply, shared=True), []
         if request.parcel and size >= PARCEL_FROM:
-            with contextlib.suppress(OSError):  # no memory is left: then it is sent as one
-                if not self._keep(request.parcel, packed.buffers):
+            with contextlib.suppress(OSError):  # no memory can be shared: then it is sent as one
+                if not self._keep(request.parcel, packed):
                     raise Refusal("failed", "nobody waits for it any more")
                 return msgspec.structs.replace(reply, kept=True), []
         return reply, packed.buffers
