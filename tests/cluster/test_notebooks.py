@@ -104,6 +104,9 @@ def test_two_notebooks_and_a_server_that_is_killed(hosts: Hosts) -> None:
         assert [rank["pid"] for rank in pool["ranks"]] == [r["pid"] for r in before["ranks"]]
         for notebook in (one, other):
             assert "[0-3] sum 4.0" in notebook.ok(SUM).lines
+        go_on_without_second_node(hosts, second, pool["id"])
+        for notebook in (one, other):
+            assert "[0-1] sum 2.0" in notebook.ok(SUM).lines
         second.api("DELETE", f"pools/{pool['id']}?wait=1")
         assert one.refused("%%distributed\n1") == "no_pool"
         wait_for(lambda: not hosts.folders(1) and not hosts.folders(2), "the end of the pool")
@@ -111,6 +114,22 @@ def test_two_notebooks_and_a_server_that_is_killed(hosts: Hosts) -> None:
         for notebook in (one, other):
             notebook.close()
         second.close()
+
+
+def go_on_without_second_node(hosts: Hosts, server: HostServer, pool: str) -> None:
+    """Cut that node off, and have the pool's ranks on the other one replaced by REST."""
+    route = f"pools/{pool}"
+    hosts.cut(2)
+    try:
+        wait_for(lambda: server.api("GET", route)["lost_nodes"] == ["n2"], "a word of the node")
+        server.api("POST", f"{route}/restart", {"without_lost_nodes": True})
+        wait_for(lambda: server.api("GET", route)["state"] == "RUNNING", "the new ranks")
+        said = server.api("GET", route)
+        assert (said["world_size"], said["lost_nodes"]) == (2, [])
+        assert [(rank["rank"], rank["node"]) for rank in said["ranks"]] == [(0, ""), (1, "")]
+        wait_for(lambda: not hosts.folders(2), "the end of the agent on the lost node")
+    finally:
+        hosts.mend(2)
 
 
 def pools(server: HostServer) -> list[dict[str, Any]]:
