@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,15 @@ def read_reply(rank: int, message: Message, form: type[Reply]) -> Reply | None:
         kind = message["header"]["msg_type"]
         _LOG.error("The %s of rank %s cannot be used: %s", kind, rank, why)
         return None
+
+
+def replies_of(answers: Mapping[int, asyncio.Future[Message]]) -> dict[int, Message]:
+    """Return the replies that have come so far, by rank."""
+    return {
+        rank: answer.result()
+        for rank, answer in answers.items()
+        if answer.done() and not answer.cancelled()
+    }
 
 
 class RankConnection(RankSockets):
@@ -151,11 +160,7 @@ class RankConnection(RankSockets):
         try:
             if answers:
                 await asyncio.wait(answers.values(), timeout=timeout)
-            return {
-                rank: answer.result()
-                for rank, answer in answers.items()
-                if answer.done() and not answer.cancelled()
-            }
+            return replies_of(answers)
         finally:
             for answer in answers.values():
                 answer.cancel()

@@ -18,7 +18,7 @@ from ...common.protocol.ranks.variable_messages import VariablesReply, Variables
 from ...common.rank_specs import name_ranks
 from ..long_requests import ask_at_length
 from ..pool_client import PoolClient
-from ..ranks.rank_connection import RankConnection, read_reply
+from ..ranks.rank_connection import RankConnection, read_reply, replies_of
 
 _PATIENCE = 5.0
 """Seconds within which a rank says that it is there; a busy machine may keep it from that."""
@@ -99,11 +99,7 @@ async def gather_variables(
             _, slow = await asyncio.wait(waited_for, timeout=limit)
             if slow:
                 raise _too_slow([rank for rank in there if answers[rank] in slow], limit)
-        messages = {
-            rank: answer.result()
-            for rank, answer in answers.items()
-            if answer.done() and not answer.cancelled()
-        }
+        messages = replies_of(answers)
     finally:
         for answer in answers.values():
             answer.cancel()
