@@ -9,8 +9,7 @@ if __name__ == "__main__":
 test('a script of the file browser runs on the ranks of the notebook', async ({
   page,
   panel,
-  notebooks,
-  tmpPath
+  notebooks
 }) => {
   await notebooks.write('my train.py', SCRIPT);
   await notebooks.open('one.ipynb', ['']);
@@ -18,9 +17,8 @@ test('a script of the file browser runs on the ranks of the notebook', async ({
   await panel.expectRunning(2);
 
   await page.sidebar.openTab('filebrowser');
-  await page.filebrowser.openDirectory(tmpPath);
   await page
-    .getByRole('listitem', { name: /my train\.py/ })
+    .locator('.jp-DirListing-item', { hasText: 'my train.py' })
     .click({ button: 'right' });
   await page.getByRole('menuitem', { name: 'Run on Ranks' }).click();
   const cell = page.locator('.jp-NotebookPanel:visible .jp-CodeCell').last();

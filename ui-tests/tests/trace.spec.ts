@@ -23,8 +23,7 @@ addEventListener('message', async ({ data, source }) => {
 test('the trace of a profiled cell opens in Perfetto', async ({
   page,
   panel,
-  notebooks,
-  tmpPath
+  notebooks
 }) => {
   await notebooks.open('slow.ipynb', [
     '%%distributed --profile\ndist.all_reduce(torch.ones(3))'
@@ -57,9 +56,8 @@ test('the trace of a profiled cell opens in Perfetto', async ({
 
   await test.step('from the file browser', async () => {
     await page.sidebar.openTab('filebrowser');
-    await page.filebrowser.openDirectory(tmpPath);
     await page
-      .getByRole('listitem', { name: new RegExp(name) })
+      .locator('.jp-DirListing-item', { hasText: name })
       .click({ button: 'right' });
     const item = page.getByRole('menuitem', { name: 'Open in Perfetto' });
     await expectOpened(() => item.click());
