@@ -4,7 +4,7 @@ import type { Locator } from '@playwright/test';
 import { readFile } from 'fs/promises';
 
 import { FAKE_GPUS_URL } from '../playwright.config';
-import { expectAccessible } from './accessibility';
+import { expectAccessibleInBothThemes } from './accessibility';
 import { expect, test } from './support';
 
 /** Other tests on this server may have run cells too. */
@@ -45,7 +45,7 @@ class Timeline {
   }
 
   async expectAccessible(): Promise<void> {
-    await expectAccessible(this._page, ['#jupyter-dist-timeline']);
+    await expectAccessibleInBothThemes(this._page, ['#jupyter-dist-timeline']);
   }
 }
 
@@ -119,7 +119,6 @@ test.describe('on a pretend machine', () => {
             const { data } = ctx.getImageData(0, 0, width, height);
             return data.reduce((sum, value) => sum + value, 0) / data.length;
           });
-      await timeline.expectAccessible();
       await timeline.button('Pause').click();
       await expect.poll(brightness).toBeGreaterThan(200);
       await page.theme.setDarkTheme();
