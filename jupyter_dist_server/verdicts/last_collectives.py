@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..common.protocol.ranks.evidence import Collective, Evidence
-from .match_waits import describe
+from .match_waits import describe, differences
 from .verdict import name
 
 _Group = tuple[str, str]
@@ -34,9 +34,8 @@ def last_collectives(evidence: Evidence) -> str:
     last = max(begun, key=lambda group: max(one.begun for one in _all(begun[group])))
     by_number = begun[last]
     ranks = {rank for there in by_number.values() for rank in there}
-    differ = [number for number in by_number if len(_by_kind(by_number[number])) > 1]
-    joined = [number for number, there in by_number.items() if there.keys() == ranks]
-    number = max(differ or joined or by_number)
+    told = [n for n, there in by_number.items() if there.keys() == ranks or differences(there)]
+    number = max(told or by_number)
     said = [
         f"{name(whose, capital=not place)} had begun {what}"
         for place, (what, whose) in enumerate(_by_kind(by_number[number]).items())

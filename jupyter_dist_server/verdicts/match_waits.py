@@ -111,7 +111,7 @@ def _wait_in(key: tuple[str, str], group: Group, evidence: Evidence) -> Wait | N
         begun_there=all(
             one.place or waits_in(evidence[rank]) != "wait" for rank, one in waiting.items()
         ),
-        others=_differences(here),
+        others=differences(here),
         group=key[0],
     )
 
@@ -124,7 +124,7 @@ def _place(one: Collective, found: RankEvidence) -> CodePlace | None:
     return innermost_line(found.stack) if last is one and waits_in(found) else None
 
 
-def _differences(here: dict[int, Collective]) -> dict[str, list[int]]:
+def differences(here: dict[int, Collective]) -> dict[str, list[int]]:
     """Return which ranks began what, if that does not fit together."""
     ops = {one.op for one in here.values()}
     if len(ops) == 1 and not ops <= _SAME_TENSORS:

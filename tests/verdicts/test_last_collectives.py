@@ -40,6 +40,19 @@ def test_one_of_them_is_ahead() -> None:
     assert last_collectives(evidence) == expected
 
 
+def test_one_of_them_is_behind() -> None:
+    evidence: Evidence = {
+        0: begun(1, 2, tensor="9 × float32"),
+        1: DEAD,
+        2: begun(1, 2),
+        3: begun(1),
+    }
+    assert last_collectives(evidence) == (
+        "Rank 0 had begun broadcast (9 × float32), "
+        "rank 2 had begun broadcast (2 × float32) as collective #2."
+    )
+
+
 def test_another_group_was_used_before() -> None:
     used = begun(1, 2, 3, group="1")
     both = RankEvidence(collectives=[*used.collectives, *begun(4, tensor="5 × int64").collectives])
