@@ -114,6 +114,15 @@ def test_some_ranks_alone_get_it_without_waiting_for_the_others(pool: Notebook) 
     assert reduces(pool)
 
 
+def test_groups_are_named_alike_after_some_ranks_alone_have_destroyed_theirs(
+    pool: Notebook,
+) -> None:
+    new = "own = dist.new_group([0, 1])\ndist.all_reduce(torch.ones(1), group=own)\n"
+    pool.ok(f"%%distributed\n{new}dist.destroy_process_group(own)")
+    pool.ok("%%rank 0\ndist.destroy_process_group()\ndist.init_process_group()")
+    pool.ok(f"%%distributed\n{new}dist.destroy_process_group(own)")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

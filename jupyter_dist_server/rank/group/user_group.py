@@ -158,6 +158,8 @@ class UserGroup:
         default = default_group()
         if default is None or default is not self.standing or group not in (None, default):
             self._destroy(group)
+            if groups() == [self.standing]:
+                set_group_count(self._first_name)
             return
         if os.getpid() != self._pid:
             self._forget_parents_groups()
@@ -165,7 +167,8 @@ class UserGroup:
         for own in groups():
             if own is not default:
                 self._destroy(own)
-        # As after torch's own: what DTensor keeps of a mesh names its groups.
+        # As after torch's own: what DTensor keeps of a mesh names its groups. The same holds
+        # above, as other ranks may destroy all groups while this one destroys its own.
         set_group_count(self._first_name)
         set_default_group(None)
         restore_time_limits(self._time_limits)
