@@ -79,13 +79,35 @@ def test_what_a_cell_showed_is_kept_for_another_page(ranks: Notebook) -> None:
 
 
 def test_only_the_last_cells_are_kept(ranks: Notebook) -> None:
-    for number in range(6):
+    for number in range(10):
         run_as_a_page(ranks.client, f"%%distributed\nprint({number})", f"cell-{number}")
     page = another_page(ranks)
     try:
-        assert [cell["cell_id"] for cell in missed(page)] == [f"cell-{n}" for n in range(2, 6)]
+        assert [cell["cell_id"] for cell in missed(page)] == [f"cell-{n}" for n in range(2, 10)]
     finally:
         page.stop_channels()
+
+
+def test_a_cell_that_has_shown_nothing_is_told_too(ranks: Notebook, tmp_path: Path) -> None:
+    """Or a page that was loaded again meanwhile would never show what comes."""
+    go = tmp_path / "go"
+    silent = f"import os, time\nwhile not os.path.exists({str(go)!r}):\n    time.sleep(0.05)"
+    code = f"%%distributed\n{silent}"
+    content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+    request = ranks.client.session.msg("execute_request", content, metadata={"cellId": "cell-s"})
+    page = another_page(ranks)
+    try:
+        ranks.client.shell_channel.send(request)
+        number = request["header"]["msg_id"]
+        told = wait_for(
+            lambda: [cell for cell in missed(page) if cell["request"] == number],
+            "the beginning of the cell",
+        )
+        assert told[-1]["age"] is None and told[-1]["outputs"] == []
+    finally:
+        go.touch()
+        page.stop_channels()
+    wait_for_reply(ranks.client, number)
 
 
 WAITS = """%%distributed

@@ -18,7 +18,7 @@ from ..output.early_failures import EarlyFailures, what_failed
 from ..output.late_output import LateOutput
 from ..output.merged.merge_outputs import WINDOW, Merger
 from ..output.per_rank import PerRank
-from ..output.publish import Publication, publish
+from ..output.publish import Publication, begin, publish
 from ..output.rank_tabs import RankTabs
 from .ask_what_holds_memory import explain_out_of_memory, ran_out
 from .ask_what_was_begun import explain_sizes, sizes_differ
@@ -101,6 +101,7 @@ class Cell:
         CellFailed
             If the cell failed, was interrupted, or a rank died.
         """
+        begin()
         work = self._client.execute(
             code,
             self._ranks,

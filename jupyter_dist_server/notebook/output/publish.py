@@ -34,10 +34,15 @@ class Clear:
     """Everything shown so far goes; what stays is published again right after."""
 
 
+@dataclass
+class Begin:
+    """A cell begins on ranks; it may show nothing for long."""
+
+
 Publication = Text | Display | Clear
 
-listeners: list[Callable[[Publication], None]] = []
-"""Told of all that is published in the notebook's cells."""
+listeners: list[Callable[[Publication | Begin], None]] = []
+"""Told of all that is published in the notebook's cells, and when one begins."""
 publishing = threading.Lock()
 """Held while listeners are told of a piece and it is published: nobody sees one of these alone."""
 
@@ -87,6 +92,13 @@ def join_texts(published: list[Publication]) -> list[Publication]:
     if joined and isinstance(joined[-1], Text):
         joined[-1].text = "".join(pieces)
     return joined
+
+
+def begin() -> None:
+    """Tell listeners that a cell begins."""
+    with publishing:
+        for listener in listeners:
+            listener(Begin())
 
 
 def publish(publications: Iterable[Publication]) -> None:

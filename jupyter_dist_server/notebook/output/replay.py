@@ -17,13 +17,13 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ...common.protocol.jupyter_messages import Content, Message
 from . import publish
-from .publish import Display, Publication, Text
+from .publish import Begin, Clear, Display, Publication, Text
 
 TARGET = "jupyter_dist.replay"
 """The comm's name."""
 _OPEN = "comm_open"
 """The message that opens a comm, here on the control channel, which has none otherwise."""
-_KEPT = 4
+_KEPT = 8
 """Cells; each has its limit for how much it may show."""
 
 
@@ -42,7 +42,7 @@ class Shown:
     _displays: dict[str, list[Content]] = field(default_factory=dict)
     _cleared: bool = False
 
-    def add(self, piece: Publication) -> None:
+    def add(self, piece: Publication | Begin) -> None:
         """Take what is published."""
         if isinstance(piece, Text):
             self._clear_at_last()
@@ -62,7 +62,7 @@ class Shown:
             self.outputs.append({"output_type": "display_data", **content})
             if piece.display_id:
                 self._displays.setdefault(piece.display_id, []).append(self.outputs[-1])
-        else:
+        elif isinstance(piece, Clear):
             self._cleared = True
 
     def told(self, request: str) -> Content:
@@ -120,7 +120,7 @@ class Replay:
         self._kernel.comm_manager.unregister_target(TARGET, self._on_open)
         del self._kernel.control_handlers[_OPEN]
 
-    def _take(self, piece: Publication) -> None:
+    def _take(self, piece: Publication | Begin) -> None:
         parent = self._kernel.get_parent()
         cell_id = parent.get("metadata", {}).get("cellId")
         if not cell_id:  # not JupyterLab's
