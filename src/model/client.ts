@@ -132,7 +132,7 @@ export class Client {
   }
 
   /** Without `ranks`, all of them. */
-  restart(id: string, which: IRestartChoice): Promise<IPool> {
+  restart(id: string, which: IRestartChoice = {}): Promise<IPool> {
     return this._request(
       'POST',
       `pools/${encodeURIComponent(id)}/restart`,

@@ -20,6 +20,8 @@ const TARGET = 'jupyter_dist.replay';
 const AWAY = 30;
 /** Milliseconds in which others who have the notebook open say which cells they run. */
 const MEETING = 2000;
+/** Milliseconds until a page is taken for gone: one that had lost its connection says again within 15 s what it writes. */
+const GONE = 20000;
 
 /** What we need of JupyterLab's cells. */
 export interface ICell {
@@ -108,7 +110,9 @@ async function meet(
   const { model, ready } = panel.context;
   if (model.collaborative) {
     await ready;
-    writersOf(model).follow(() => ask(panel, kernel));
+    writersOf(model).follow(() => {
+      setTimeout(() => ask(panel, kernel), GONE);
+    });
     await new Promise(resolve => setTimeout(resolve, MEETING));
   }
   ask(panel, kernel);

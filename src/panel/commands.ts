@@ -158,13 +158,21 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     commands.addCommand(CommandIDs.leaveLostNodes, {
       label: trans.__('Go On without Lost Nodes…'),
       caption: trans.__(
-        'Replace the ranks of all other nodes, and number them anew.'
+        'Restart the ranks on the other nodes and renumber them.'
       ),
       isEnabled: args =>
         isRunning(args) && Boolean(poolOf(args)?.lost_nodes?.length),
       execute: async args => {
         const pool = poolOf(args);
-        if (pool && (await askToLeave(pool.lost_nodes ?? [], trans))) {
+        const lost = pool?.lost_nodes ?? [];
+        if (!pool || !(await askToLeave(lost, trans))) {
+          return;
+        }
+        // Another node may have been lost meanwhile, and nobody was asked about that one.
+        const nowLost = poolOf(args)?.lost_nodes ?? [];
+        if (nowLost.some(node => !lost.includes(node))) {
+          await commands.execute(CommandIDs.leaveLostNodes, args);
+        } else {
           await model.restart(pool.id, { without_lost_nodes: true });
         }
       }

@@ -54,8 +54,8 @@ export function askToLeave(
       nodes.join(', ')
     ),
     trans._n(
-      'All other ranks are restarted: they get new numbers, and lose their variables. To use the node again, start a new pool.',
-      'All other ranks are restarted: they get new numbers, and lose their variables. To use the nodes again, start a new pool.',
+      'The ranks on the other nodes restart with new numbers. Their variables are lost. To use the lost node again, start a new pool.',
+      'The ranks on the other nodes restart with new numbers. Their variables are lost. To use the lost nodes again, start a new pool.',
       nodes.length
     ),
     trans.__('Go On'),

@@ -53,6 +53,7 @@ export function DeadRanks(
       {lost.length > 0 && (
         <Button
           small
+          className="jp-dist-mod-long"
           disabled={isPending}
           onClick={() =>
             void commands.execute(CommandIDs.leaveLostNodes, { pool: pool.id })
