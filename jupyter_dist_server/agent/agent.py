@@ -224,8 +224,9 @@ class Agent:
     def _leave_out(self, nodes: Collection[str]) -> None:
         """Go on without some nodes; no rank runs here."""
         if {node.name for node in self.config.nodes}.intersection(nodes):
-            self.config, kept = without_nodes(self.config, nodes)
-            rewrite_config(self.folder, self.config)
+            config, kept = without_nodes(self.config, nodes)
+            rewrite_config(self.folder, config)
+            self.config = config
             self._ranks.resize(self.config, kept)
             self._nodes.resize(self.config, kept)
 

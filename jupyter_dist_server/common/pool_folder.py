@@ -125,6 +125,7 @@ def write_private(path: Path, content: Any) -> None:
 def rewrite_config(folder: Path, config: PoolFile) -> None:
     """Change what is known of a pool, in one step."""
     fresh = folder / f"{CONFIG}.new"
+    fresh.unlink(missing_ok=True)  # a full disk may have left one
     write_private(fresh, config)
     fresh.rename(folder / CONFIG)
 

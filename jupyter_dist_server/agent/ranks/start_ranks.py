@@ -192,6 +192,8 @@ class Starter:
         self._devices = [self._devices[old] for old in kept]
         self._held = {new: self._held[old] for new, old in enumerate(kept) if old in self._held}
         self.ranks = []
+        for connection in self._folder.glob("rank-*.json"):  # of ranks that have other numbers now
+            connection.unlink()
 
     def cancel(self, chosen: Collection[int]) -> None:
         """Forget orders for some ranks."""

@@ -10,6 +10,7 @@ import ast
 import os
 import signal
 import sys
+import tempfile
 from typing import Any
 
 from ...common.protocol.jupyter_messages import NO_REDRAW
@@ -67,6 +68,8 @@ def main() -> None:
     named = dict(one.split("=", 1) for one in given)
     kernel = named.pop("--kernel", None)
     parameters = {name: read_value(text) for name, text in named.items()}
+    # A runner of an older version makes none.
+    folder = os.environ.get(KERNEL_FOLDER) or tempfile.mkdtemp(prefix="kernel-")
     try:
         papermill.execute_notebook(
             notebook,
@@ -76,7 +79,7 @@ def main() -> None:
             progress_bar=False,
             stdout_file=sys.stdout,
             stderr_file=sys.stderr,
-            kernel_manager_class=_kernel_manager(os.environ[KERNEL_FOLDER]),
+            kernel_manager_class=_kernel_manager(folder),
         )
     except papermill.PapermillExecutionError as error:
         sys.exit(f"Cell {error.exec_count} failed: {error.ename}: {error.evalue}")

@@ -58,6 +58,7 @@ def _serve(orders: socket.socket) -> None:
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for runners
     gc.freeze()  # keeps the collector from touching, and so copying, pages shared with runners
+    gc.enable()
     while True:
         message, descriptors, _, _ = socket.recv_fds(orders, _LONGEST, _MOST)
         if not message:
