@@ -59,3 +59,44 @@ test('a cell that runs while the page is loaded again goes on showing what it do
     'last'
   ]);
 });
+
+const SILENT = `%%distributed
+import os, time
+while not os.path.exists('speak'):
+    time.sleep(0.05)
+print('at last')`;
+
+test('a cell that has shown nothing yet shows what comes after the page was loaded again', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  await notebooks.open('silent.ipynb', [
+    '%load_ext jupyter_dist_server\n%dist_init -n 2',
+    SILENT
+  ]);
+  await notebooks.run(0);
+  await panel.expectRunning(2);
+  await notebooks.run(1);
+  await expect(panel.tile(1)).toContainText('busy');
+
+  // The page asks once; what comes after the answer was lost where that had no such cell.
+  const answered = new Promise<void>(resolve =>
+    page.on('websocket', socket => {
+      let hasAsked = false;
+      socket.on('framesent', ({ payload }) => {
+        hasAsked ||= payload.includes('jupyter_dist.replay');
+      });
+      socket.on('framereceived', ({ payload }) => {
+        if (hasAsked && payload.includes('comm_msg')) {
+          resolve();
+        }
+      });
+    })
+  );
+  await page.reload();
+  await notebooks.turnTo('silent.ipynb');
+  await answered;
+  await notebooks.write('speak', '');
+  await expect(notebooks.output(1)).toContainText('at last');
+});
