@@ -47,7 +47,11 @@ test('of pages that share a notebook, one writes what a cell puts out, also when
       .locator('.jp-dist-Row-text:visible');
   const expectLines = async (shown: Page, ...texts: string[]) =>
     expect
-      .poll(async () => (await lines(shown).allInnerTexts()).join('\n').trim())
+      .poll(
+        async () => (await lines(shown).allInnerTexts()).join('\n').trim(),
+        // A page is told after 30 s that another has gone, and waits for 20 s whether it comes back.
+        { timeout: 90_000 }
+      )
       .toBe(texts.join('\n'));
   /** Opens it in another browser, which is told of cells that run when it has asked for them. */
   const join = async (workspace: string) => {
