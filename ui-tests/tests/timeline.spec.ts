@@ -243,15 +243,18 @@ test.describe('on a pretend machine', () => {
 
     await test.step('after the page was loaded again', async () => {
       await page.reload();
-      // JupyterLab brings the notebook to the front again when it is restored, however late.
+      // JupyterLab brings the notebook to the front again when it is restored, however late, with
+      // its first cell active.
       await expect(async () => {
         await timeline.open();
         await timeline.root
           .getByLabel('Range', { exact: true })
           .selectOption('last 5 minutes', { timeout: 1000 });
         await timeline.cell(RAN).press('Enter', { timeout: 1000 });
+        await expect(marked.filter({ hasText: 'time.sleep' })).toBeVisible({
+          timeout: 5000
+        });
       }).toPass();
-      await expect(marked.filter({ hasText: 'time.sleep' })).toBeVisible();
     });
 
     await test.step('after a restart of the kernel, which counts anew', async () => {
