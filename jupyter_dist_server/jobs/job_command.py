@@ -66,8 +66,8 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
 
 
 def _lease_folder(job: Job, store: Store) -> Path:
-    """Return where leases within a job are."""
-    return store.folder / "leases" / str(job.id)
+    """Return where leases within a job are: whoever clears up after one start spares the next."""
+    return store.folder / "leases" / f"{job.id}.{job.launch}"
 
 
 def _kernel_folder(job: Job, environment: Mapping[str, str]) -> Path:

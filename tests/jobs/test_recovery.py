@@ -7,14 +7,17 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from jupyter_dist_server.common.files.shared_folder import FOLDER
 from jupyter_dist_server.common.processes.process_ref import boot_id
 from jupyter_dist_server.jobs import end_file, recovery
+from jupyter_dist_server.jobs.job_command import job_environment, make_folders
 from jupyter_dist_server.jobs.recovery import recover
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import (
@@ -93,6 +96,30 @@ def test_a_cancel_while_its_end_is_found_counts(
     monkeypatch.setattr(recovery, "end_leftovers", cancelled_meanwhile)
     recover(store)
     assert store.get(job.id).state == CANCELLED
+
+
+def test_a_start_while_an_earlier_one_is_cleared_up_keeps_its_leases(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes find that the first one is lost, and one of them starts it again."""
+    kept: list[Path] = []
+
+    def started_meanwhile(job: Job) -> None:
+        monkeypatch.undo()
+        recover(store)
+        again = store.get(job.id)
+        assert store.move(again, CONFIGURING, launch="y", boot=boot_id())
+        again = store.get(job.id)
+        make_folders(again, store)
+        kept.append(Path(job_environment(again, store)[FOLDER], "0.lease"))
+        kept[0].touch()
+
+    job = started(store, replace(JOB, gpus=1), CONFIGURING)
+    make_folders(job, store)
+    monkeypatch.setattr(recovery, "end_leftovers", started_meanwhile)
+    recover(store)
+    assert kept[0].exists()
+    assert [path.name for path in kept[0].parent.parent.iterdir()] == [kept[0].parent.name]
 
 
 def test_after_a_restart_of_the_machine(store: Store) -> None:
