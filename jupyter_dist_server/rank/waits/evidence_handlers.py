@@ -105,7 +105,9 @@ def _tell(frame: FrameType, line: int) -> Frame:
 
 def called_at(code: CodeType, at: int) -> str | None:
     """Return what is called at an instruction, as the code has it."""
-    if at < 0 or not dis.opname[code.co_code[at]].startswith("CALL"):
+    while at > 0 and dis.opname[code.co_code[at]] == "CACHE":  # behind a call of Python code
+        at -= 2
+    if at < 0 or "CALL" not in dis.opname[code.co_code[at]]:
         return None
     if not hasattr(code, "co_positions"):
         return _only_call(code, at)
