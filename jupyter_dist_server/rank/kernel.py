@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -34,6 +35,7 @@ from .cells.cell_runner import run_cell
 from .cells.error_content import error_content, in_one_line
 from .cells.shell import RankShell
 from .cells.sigint import InterruptHandlers, ignore_sigint
+from .cells.tracebacks import IDLE, render_one
 from .comm_handlers import CommHandlers
 from .group.process_group import GroupHandlers
 from .ipykernel_internals import BaseKernel
@@ -93,6 +95,7 @@ class RankKernel(
         app: Any = self.parent
         self.cells = CellChannel(app.cell_socket, self._run_cell_request)
         self.cells.start()
+        asyncio.get_event_loop().call_later(IDLE, render_one)
 
     def has_followers(self) -> bool:
         """Whether anybody has subscribed to whether this rank is busy."""

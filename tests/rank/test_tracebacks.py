@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..pool_driver import client_of, request, running, text_of
+from jupyter_dist_server.rank.cells.tracebacks import IDLE
+
+from ..pool_driver import client_of, linux, request, running, text_of
 
 RENDER = """
 import sys
@@ -54,6 +56,21 @@ async def test_ranks_have_what_a_first_traceback_needs(tmp_path: Path) -> None:
         assert said[0] == "True" and int(said[1]) > 100
         code = "import inspect, sys\nprint(inspect.getmodule(sys._getframe()).__name__)"
         assert await text_of(client, code) == "__main__\n"
+
+
+@linux
+async def test_idle_ranks_copy_the_memory_that_a_traceback_changes(tmp_path: Path) -> None:
+    """At the first Stop, all ranks would do so at the same moment."""
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        count = (
+            "import asyncio, resource\n"
+            "from jupyter_dist_server.rank.cells.tracebacks import render_one\n"
+            f"await asyncio.sleep({IDLE})  # its event loop is that of the rank\n"
+            "before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+            "render_one()\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)"
+        )
+        assert int(await text_of(client, count)) < 100  # pages
 
 
 async def test_an_error_is_rendered_once(tmp_path: Path) -> None:

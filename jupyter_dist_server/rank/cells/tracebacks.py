@@ -18,11 +18,22 @@ from pygments.formatters.terminal256 import Terminal256Formatter
 from pygments.lexer import RegexLexerMeta
 from stack_data.core import style_with_executing_node
 
+IDLE = 1.0
+"""Seconds after its start at which a rank renders a traceback."""
+
 
 def warm_up() -> None:
     """Render a traceback: ranks inherit the modules, expressions and styles that this takes."""
     _share_lexers()
     _share_styles()
+    render_one()
+
+
+def render_one() -> None:
+    """Render a traceback: what it changes of memory that ranks share is copied for this rank.
+
+    Copying takes as long as rendering; at the first Stop, all ranks would do it at once.
+    """
     tracebacks = FormattedTB("Context", InteractiveShell.colors.default_value)
     try:
         raise KeyboardInterrupt
