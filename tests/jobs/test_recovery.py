@@ -32,8 +32,10 @@ from jupyter_dist_server.jobs.store.states import (
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_file import VERSION
 from jupyter_dist_server.jobs.store.store_folder import store_folder
+from jupyter_dist_server.jobs.variables import JOB as JOB_VARIABLE
 
-from ..waiting import wait_for
+from ..server_driver import Server
+from ..waiting import PATIENCE, wait_for
 from .queue_driver import Queue
 
 JOB = Job(params={}, name="a", spec=Spec(argv=["true"], cwd="/"))
@@ -186,6 +188,28 @@ def test_everything_of_a_user_is_killed_at_once(queue: Queue) -> None:
     assert queue.show(lost)["state"] == NODE_FAIL, "the next command says so"
     assert queue.ended(waits)["state"] == COMPLETED
     assert queue.ended(again)["attempt"] == 2
+
+
+def test_a_server_in_a_job_has_others_repaired(queue: Queue) -> None:
+    """The runner of its job does that, as a dispatcher of its own would end with the job."""
+    around = queue.submit("-c", "0", "sleep", "1000")
+    lost = queue.submit("-c", "0", "sleep", "1000")
+    for job in (around, lost):
+        queue.until(job, RUNNING)
+    wait_for(lambda: not queue.processes("dist-dispatcher"), "the dispatcher's end")
+    with closing(Store(store_folder())) as store:
+        inside = {JOB_VARIABLE: f"{around}.{store.get(int(around)).launch}"}
+        home = queue.folder / "home"
+        server = Server(home, queue.folder, XDG_STATE_HOME=str(queue.folder), **inside)
+        try:
+            runner = store.get(int(lost)).runner
+            assert runner and (process := runner.find())
+            process.kill()
+            process.wait(PATIENCE)
+            server.api("GET", f"jupyter-dist/jobs/{lost}")
+            wait_for(lambda: store.get(int(lost)).state == NODE_FAIL, "the repair")
+        finally:
+            server.close()
 
 
 @pytest.mark.parametrize("beside", [True, False])

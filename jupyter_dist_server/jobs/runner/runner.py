@@ -21,6 +21,7 @@ from ...common.processes.process_ref import ProcessRef, give_memory_back
 from ..end_file import leave_end, write_end
 from ..job_command import job_command, job_environment, log_paths, make_folders
 from ..launch.ensure_dispatcher import ensure
+from ..recovery import any_is_lost
 from ..store.job import Job
 from ..store.states import (
     CANCELLED,
@@ -190,7 +191,9 @@ class Runner:
                 self._end(CANCELLED)
             if fresh.kill and self._kill_at is not None:
                 self._kill_at = min(self._kill_at, time.monotonic())
-            ensure(self._store)  # the job may have submitted jobs
+            # The job may have submitted jobs, or a server in it has seen that others are lost.
+            lost = fresh.cancel_at is None and any_is_lost(self._store)
+            ensure(self._store, also_if=lost)
         if self._asked_to_end and self._ended_by is None:
             self._end(NODE_FAIL)
 
