@@ -202,10 +202,9 @@ def test_a_server_in_a_job_has_others_repaired(queue: Queue) -> None:
         home = queue.folder / "home"
         server = Server(home, queue.folder, XDG_STATE_HOME=str(queue.folder), **inside)
         try:
-            runner = store.get(int(lost)).runner
-            assert runner and (process := runner.find())
-            process.kill()
-            process.wait(PATIENCE)
+            runner = psutil.Process(store.get(int(lost)).runner_pid)
+            runner.kill()
+            runner.wait(PATIENCE)
             server.api("GET", f"jupyter-dist/jobs/{lost}")
             wait_for(lambda: store.get(int(lost)).state == NODE_FAIL, "the repair")
         finally:
