@@ -77,6 +77,18 @@ def test_the_only_other_pool_is_attached_to(two: tuple[Notebook, Notebook]) -> N
     assert "NameError" in one.fails("%%distributed\nkept")
 
 
+def test_the_timeline_shows_what_a_guest_profiles(
+    two: tuple[Notebook, Notebook], request: pytest.FixtureRequest
+) -> None:
+    one, other = two
+    other.ok("%dist_attach")
+    other.ok("%%distributed --profile\nsum(torch.ones(500) @ torch.ones(500) for _ in range(99))")
+    if one.kernel_id:  # or there is no timeline
+        server: Server = request.getfixturevalue("strict")
+        cells = server.api("GET", "jupyter-dist/cells")["cells"]
+        assert [stretch["lanes"] is not None for stretch in cells[-1]["stretches"]] == [True, True]
+
+
 def test_a_guest_leaves_and_the_owner_stops(two: tuple[Notebook, Notebook]) -> None:
     one, other = two
     other.ok("%dist_attach")

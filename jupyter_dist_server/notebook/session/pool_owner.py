@@ -142,7 +142,8 @@ class PoolOwner:
     def tell_lanes(self, pool_id: str, told: list[RankLanes]) -> None:
         """Have what ranks did in a profiled cell shown in the timeline; the report is enough."""
         with contextlib.suppress(DistError):
-            self._control.tell_lanes(pool_id, told)
+            control = (self._is_guest and find_server()) or self._control
+            control.tell_lanes(pool_id, told)
 
     def forget(self) -> None:
         """Keep nothing that makes the next start quicker."""
