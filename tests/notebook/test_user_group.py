@@ -138,6 +138,12 @@ def test_another_group_is_refused_in_one_sentence(
     assert reduces(pool)
 
 
+def test_torchs_own_errors_have_no_frame_of_ours(pool: Notebook) -> None:
+    for call in ("dist.destroy_process_group(3)", "dist.new_group([0, 1], timeout=3)"):
+        error = pool.fails(f"%%distributed\n{call}")
+        assert call in error and "jupyter_dist" not in error and "hidden" not in error
+
+
 def test_a_program_that_asks_for_nccl_is_told_that_it_has_gloo(pool: Notebook) -> None:
     result = pool.ok("%%distributed\ndist.init_process_group('nccl')")
     assert "called with nccl, but this pool uses gloo instead" in result.stream("stderr")

@@ -21,10 +21,12 @@ _RUNNER = f"{__package__}.cell_runner"
 """The module with a function that interrupts a cell, and is no part of it."""
 _COLLECTIVES = ("torch.distributed.c10d_logger", "torch.distributed.distributed_c10d")
 """Modules of torch that begin collectives. To read their source takes a rank 0.2 s."""
+_AROUND_TORCH = f"{__package__.rpartition('.')[0]}.group."
+"""Begins the names of modules with functions that stand around torch's own."""
 
 
-def _module(trace: TracebackType) -> object:
-    return trace.tb_frame.f_globals.get("__name__")
+def _module(trace: TracebackType) -> str:
+    return str(trace.tb_frame.f_globals.get("__name__"))
 
 
 class CellExit(ZMQExitAutocall):
@@ -88,10 +90,15 @@ class RankShell(BaseShell):
             super().safe_run_module(*arguments, **options)
 
     def on_error(self, error: BaseException | None) -> None:
-        """Show an interrupted cell down to the collective that Stop broke, or what it awaits."""
+        """Leave out what is ours, and what is below the collective that Stop broke, or an await."""
         seen: set[int] = set()
         while error is not None and id(error) not in seen:
             seen.add(id(error))
+            trace = error.__traceback__
+            while trace:
+                while (inner := trace.tb_next) and _module(inner).startswith(_AROUND_TORCH):
+                    trace.tb_next = inner.tb_next
+                trace = trace.tb_next
             if isinstance(error, KeyboardInterrupt):  # our handler has raised it
                 trace = error.__traceback__
                 while trace and (inner := trace.tb_next):

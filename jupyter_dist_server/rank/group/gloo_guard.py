@@ -73,7 +73,6 @@ class GlooGuard:
 
         @wraps(make)
         def guarded(*arguments: Any, **options: Any) -> Any:
-            __tracebackhide__ = True  # IPython then leaves it out
             os.environ.pop(_LAZY, None)
             self._making += 1
             before = {_inode(sock) for sock in _sockets()}

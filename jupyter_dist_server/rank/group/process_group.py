@@ -84,7 +84,6 @@ class ProcessGroup:
         def noticing(make: Make) -> Make:
             @wraps(make)
             def noticed(*arguments: Any, **options: Any) -> Any:
-                __tracebackhide__ = True  # IPython then leaves it out
                 before = {connection for connection, _ in connections()}
                 try:
                     return make(*arguments, **options)

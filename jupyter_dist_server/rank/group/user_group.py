@@ -96,7 +96,6 @@ class UserGroup:
 
         @wraps(make)
         def made_afresh(*arguments: Any, **options: Any) -> Any:
-            __tracebackhide__ = True  # IPython then leaves it out
             asked = signature.bind(*arguments, **options)
             name, before = asked.arguments["group_name"], self._made[asked.arguments["group_name"]]
             self._made[name] += 1
