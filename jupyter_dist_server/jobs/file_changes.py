@@ -25,6 +25,8 @@ from ..common.files.shared_folder import HIDDEN
 _EVENTS = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_TO | DELETE | DELETE_SELF
 _WITHOUT = 1.0
 """Seconds between two looks where no inotify instance or watch is left."""
+_LONGEST = 86_400.0
+"""The same at most: `poll` cannot wait for more than 24 days."""
 
 
 class Wake:
@@ -125,6 +127,7 @@ class Wake:
 
     def _left(self, deadline: float | None) -> float | None:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        left = left and min(left, _LONGEST)
         if self.watches:
             return left
         return _WITHOUT if left is None else min(left, _WITHOUT)

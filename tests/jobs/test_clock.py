@@ -69,3 +69,14 @@ def test_a_limit_neither_ends_early_nor_late_by_a_step_of_the_clock(
 def test_jobs_of_the_same_moment_start_in_the_order_of_their_ids() -> None:
     wants = [Want(str(id), "me", 1000.0, gpus=1) for id in (3, 4, 5)]
     assert [one.id for one in in_order([], wants, 900.0)] == ["3", "4", "5"]
+
+
+def test_times_that_are_months_away(queue: Queue) -> None:
+    """A system call that waits knows 24 days at most."""
+    later = queue.submit("-c", "0", "--begin", "now+60days", "true")
+    wait_for(lambda: queue.show(later)["reason"] == "BeginTime", "the dispatcher's work")
+    (dispatcher,) = queue.processes("dist-dispatcher")
+    # It outlasts the only look at a file that is none: then nothing but the limit is due.
+    long = queue.submit("-c", "0", "-t", "60-0", "-o", "/dev/null", "sleep", "2")
+    assert queue.ended(long)["state"] == "COMPLETED"
+    assert queue.processes("dist-dispatcher") == [dispatcher]

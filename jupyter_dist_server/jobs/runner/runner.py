@@ -40,6 +40,8 @@ from .outcome import Outcome, outcome, unused_gpus
 
 _COMMIT_FOR = 60.0
 """Seconds for which writing the job's end is tried, before it is left in a file."""
+_LONGEST = 86_400.0
+"""Seconds between two looks, at most: `poll` cannot wait for more than 24 days."""
 
 
 class Runner:
@@ -170,7 +172,8 @@ class Runner:
 
     def _sleep(self, seconds: float | None) -> None:
         """Wait for a signal, or until somebody has removed a file of the lease."""
-        ready = self._poll.poll(None if seconds is None else max(0.0, seconds * 1000 + 1))
+        seconds = None if seconds is None else min(max(0.0, seconds), _LONGEST)
+        ready = self._poll.poll(None if seconds is None else seconds * 1000 + 1)
         with contextlib.suppress(BlockingIOError):
             os.read(self._wakeup, 4096)
         if self._lease and any(descriptor != self._wakeup for descriptor, _ in ready):
