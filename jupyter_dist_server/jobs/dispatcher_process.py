@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..common.files.own_files import own
 from ..gpus.readers.reading_process import ReadingProcess
+from .launch.dispatcher_lock import sign, take_lock, wait_for_lock
 from .store.store_folder import KEPT_GPUS
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def main() -> None:
     # Which other processes of ours must not keep.
     lock: io.FileIO | None
     lock, *announced = [own(int(number)) for number in sys.argv[2:]]
+    wait_for_lock(lock)
     reading = None
     if (folder / KEPT_GPUS).exists():  # most jobs here need GPUs: NVML is read while we import
         with contextlib.suppress(OSError):  # which `GpuReader.read` says
@@ -34,7 +36,6 @@ def main() -> None:
     from ..common.errors import DistError
     from ..common.processes.process_ref import call_ourselves
     from ..common.processes.python_command import python_command
-    from .launch.dispatcher_lock import sign, take_lock
     from .runner.runner_zygote import RunnerZygote
     from .store.store import Store
 

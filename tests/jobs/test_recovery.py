@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
@@ -18,6 +20,7 @@ from jupyter_dist_server.common.files.shared_folder import FOLDER
 from jupyter_dist_server.common.processes.process_ref import boot_id
 from jupyter_dist_server.jobs import end_file, recovery
 from jupyter_dist_server.jobs.job_command import job_environment, make_folders
+from jupyter_dist_server.jobs.launch.dispatcher_lock import take_lock
 from jupyter_dist_server.jobs.recovery import recover
 from jupyter_dist_server.jobs.store.job import Job, Spec
 from jupyter_dist_server.jobs.store.states import (
@@ -289,3 +292,35 @@ def test_a_dispatcher_ends_when_a_newer_version_has_changed_the_queue(queue: Que
         store._db.execute(f"PRAGMA user_version = {VERSION}")
     queue.run("update", "--comment", "again", later)
     wait_for(lambda: queue.processes("dist-dispatcher"), "another one")
+
+
+OLDER = """
+from jupyter_dist_server.common.processes import python_command
+from jupyter_dist_server.jobs.store import store_file
+from jupyter_dist_server.jobs import dispatcher_process
+store_file.VERSION -= 1
+store_file._STEPS = store_file._STEPS[:-1]
+python_command.python_command = lambda python, module: [python, __file__]
+dispatcher_process.main()
+"""
+"""A dispatcher of a version that does not know the newest format, and so are those it starts."""
+
+
+def test_a_newer_version_takes_the_place_of_an_older_dispatcher(queue: Queue) -> None:
+    """Nobody runs another command: that would start one, too."""
+    program = queue.folder / "older.py"
+    program.write_text(OLDER)
+    with closing(Store(store_folder())) as store:
+        store.submit([replace(JOB, begin=4e9)], "later")
+        store._db.execute(f"PRAGMA user_version = {VERSION - 1}")
+        lock = take_lock(store.folder)
+        assert lock
+        file = lock.fileno()
+        command = [sys.executable, str(program), str(store.folder), str(file)]
+        with lock:
+            older = subprocess.Popen(command, pass_fds=[file])
+        with older:
+            wait_for(lambda: store.get(1).reason == "BeginTime", "its work")
+            queue.run_program("submit", "-c", "0", "true")
+            wait_for(lambda: store.get(2).state == COMPLETED, "the job's end")
+            assert older.wait(PATIENCE) == 1

@@ -21,17 +21,28 @@ if TYPE_CHECKING:
 
 _FLOCK = "hhqqi4x"
 """``struct flock``: type, whence, start, length, pid."""
+_WANTED = struct.pack(_FLOCK, fcntl.F_WRLCK, 0, 0, 0, 0)
 
 
 def take_lock(folder: Path) -> io.FileIO | None:
     """Lock a folder for a dispatcher, ourselves or one to be started; `None` if there is one."""
-    lock = own(_open(folder))
+    lock = open_lock(folder)
     try:
-        fcntl.fcntl(lock, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, 0, 0, 0, 0))
+        fcntl.fcntl(lock, fcntl.F_OFD_SETLK, _WANTED)
     except (BlockingIOError, PermissionError):
         lock.close()
         return None
     return lock
+
+
+def open_lock(folder: Path) -> io.FileIO:
+    """Open the file for a dispatcher that waits until the present one has ended."""
+    return own(_open(folder))
+
+
+def wait_for_lock(lock: io.FileIO) -> None:
+    """Lock a file that may be locked already, by us or for us by who has started us."""
+    fcntl.fcntl(lock, fcntl.F_OFD_SETLKW, _WANTED)
 
 
 def sign(lock: io.FileIO) -> None:
@@ -66,6 +77,5 @@ def _open(folder: Path) -> int:
 
 
 def _is_locked(lock: int) -> bool:
-    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, 0, 0, 0, 0)
-    kind: int = struct.unpack(_FLOCK, fcntl.fcntl(lock, fcntl.F_OFD_GETLK, asked))[0]
+    kind: int = struct.unpack(_FLOCK, fcntl.fcntl(lock, fcntl.F_OFD_GETLK, _WANTED))[0]
     return kind != fcntl.F_UNLCK

@@ -6,7 +6,7 @@ import os
 
 from ..store.store import Store
 from ..variables import JOB
-from .dispatcher_lock import take_lock
+from .dispatcher_lock import open_lock, take_lock
 from .start_dispatcher import start_dispatcher
 
 
@@ -24,10 +24,16 @@ def ensure(store: Store, *, also_if: bool = False) -> None:
     """
     if not also_if and store.is_idle():
         return
-    if _asks_runner(store) or not (lock := take_lock(store.folder)):
+    if _asks_runner(store):
         return
-    with lock:
-        start_dispatcher(store.folder, lock)
+    lock = take_lock(store.folder)
+    if lock is None and store.was_older:  # its dispatcher ends, once it has been woken
+        store.was_older = False
+        lock = open_lock(store.folder)
+        store.changed()
+    if lock:
+        with lock:
+            start_dispatcher(store.folder, lock)
 
 
 def _asks_runner(store: Store) -> bool:

@@ -14,7 +14,7 @@ _DISPATCHER = "jupyter_dist_server.jobs.dispatcher_process"
 
 
 def start_dispatcher(folder: Path, lock: io.FileIO, announced: int | None = None) -> None:
-    """Start a dispatcher that is given its lock.
+    """Start a dispatcher that is given its lock, or waits for it.
 
     Parameters
     ----------

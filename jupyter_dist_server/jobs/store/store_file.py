@@ -79,6 +79,8 @@ class StoreFile:
         self.folder = folder
         self.watched = folder / "running"
         """Where files change when jobs do."""
+        self.was_older = False
+        """Whether we have changed the format of jobs that an older version has queued."""
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.watched.mkdir(mode=0o700, exist_ok=True)
@@ -138,6 +140,7 @@ class StoreFile:
                 "Use the newer version for the queue, or end its jobs there first.",
             )
         if found < VERSION:
+            self.was_older = found > 0
             with self.writing():
                 for step in _STEPS[self._version() :]:  # or somebody was faster
                     for statement in filter(str.strip, step.split(";\n")):
