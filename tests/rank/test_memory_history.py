@@ -12,6 +12,8 @@ from jupyter_dist_server.common.protocol.ranks.evidence import CodePlace
 from jupyter_dist_server.common.protocol.ranks.memory_messages import Allocated
 from jupyter_dist_server.rank.variables.memory_history import MemoryHistory, allocated_by_line
 
+from ..pool_driver import client_of, request, running, text_of
+
 CELL = {"name": "<module>", "filename": "<Cell In[9]>", "line": 5}
 LINEAR = {"name": "forward", "filename": "/v/site-packages/torch/nn/linear.py", "line": 116}
 SCRIPT = {"name": "step", "filename": "/home/ada/train.py", "line": 31}
@@ -64,3 +66,18 @@ def test_the_error_of_torch_is_never_lost(tmp_path: Path, caplog: pytest.LogCapt
     history.keep(lambda: {})
     assert history.exhausted
     assert caplog.text.count("could not be kept") == 2
+
+
+async def test_recording_is_switched_off_by_the_environment(tmp_path: Path) -> None:
+    """Torch is told what to do once CUDA is used; here it never is."""
+    begin = (
+        "from pathlib import Path\n"
+        "from jupyter_dist_server.rank.variables.memory_history import MemoryHistory\n"
+        "before = len(torch.cuda._queued_calls)\n"
+        "MemoryHistory(Path()).begin()\n"
+        "print(len(torch.cuda._queued_calls) - before)"
+    )
+    async with running(request(tmp_path)) as pool, client_of(pool) as client:
+        assert await text_of(client, begin) == "1\n"
+        off = "import os\nos.environ['JUPYTER_DIST_MEMORY_HISTORY'] = '0'\n"
+        assert await text_of(client, off + begin) == "0\n"

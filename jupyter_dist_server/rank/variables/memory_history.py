@@ -46,7 +46,9 @@ class MemoryHistory:
         """What filled the memory in the cell that runs, or ran last."""
 
     def begin(self) -> None:
-        """Record from the first use of CUDA on; return before that."""
+        """Record from the first use of CUDA on, unless the user wants none; return before that."""
+        if os.environ.get("JUPYTER_DIST_MEMORY_HISTORY") == "0":
+            return
         record_memory(_ENTRIES, lambda: self.keep(memory_snapshot))
 
     def keep(self, read: Callable[[], Mapping[str, Any]]) -> None:
