@@ -48,10 +48,17 @@ class GroupRecovery:
         self._connection = connection
         self._link = link
 
-    def break_up(self) -> None:
-        """End every collective, on all ranks: some of those that it waits for will not come."""
+    def break_up(self, generation: int | None = None) -> None:
+        """End every collective, on all ranks: some of those that it waits for will not come.
+
+        Parameters
+        ----------
+        generation : int or None
+            How often ranks had been replaced when the need arose; `None` is until now.
+        """
         self.suspect = True
-        self._connection.tell(BreakRequest(self._link.generation))
+        generation = self._link.generation if generation is None else generation
+        self._connection.tell(BreakRequest(generation))
 
     async def check(self, replies: dict[int, Reply]) -> None:
         """Look at the group after a cell, and repair it if the cell did not end well."""

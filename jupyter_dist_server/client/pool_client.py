@@ -11,7 +11,7 @@ from typing import ClassVar
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, check_open_files
-from ..common.processes.process_ref import POOL_ENDED
+from ..common.processes.process_ref import POOL_ENDED, RESTARTED
 from ..common.protocol.agents.agent_messages import NoteCell, PoolTime, Snapshot
 from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.ranks.rank_messages import CellRequest, ProfileOptions
@@ -53,6 +53,9 @@ class PoolClient(RankConnection):
         super().__init__(folder, ("cells", "shell", "iopub", "stdin", "control"))
         self.last_words: dict[int, list[str]] = {}
         """The last lines on stderr of those that died unasked."""
+        self._pids: dict[int, int] = {}
+        """Of the ranks that we are connected to."""
+        self._generation = 0
         self.link = AgentLink(self._on_snapshot)
         self.group = GroupRecovery(self, self.link)
         self._interrupter = Interrupter(self, self.link, self.group)
@@ -108,17 +111,31 @@ class PoolClient(RankConnection):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         for listener in self.time_listeners:
             listener(self, snapshot.time)
-        died = False
+        gone = dict.fromkeys(self._replaced(snapshot), RESTARTED)
         for said in snapshot.ranks:
-            rank, why = said.rank, said.exit or ""
-            self.gpus[rank] = said.gpu or self.gpus[rank]
-            if said.state == "dead" and rank not in self.dead:
-                self.note_death(rank, why)
-                self.last_words[rank] = said.stderr
-                died = True
-                asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, rank, why)
+            self.gpus[said.rank] = said.gpu or self.gpus[said.rank]
+            if said.state == "dead":
+                gone[said.rank] = said.exit or ""
+                self.last_words.setdefault(said.rank, said.stderr)
+        died = sorted(gone.keys() - self.dead.keys())
+        for rank in died:
+            self.note_death(rank, gone[rank])
+            asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, rank, gone[rank])
         if died and not snapshot.stopping:
-            self.group.break_up()
+            # Other ranks may have a newer group by now, which is left alone.
+            self.group.break_up(self._generation or snapshot.generation)
+        self._generation = snapshot.generation
+
+    def _replaced(self, snapshot: Snapshot) -> set[int]:
+        """Return the ranks in whose place there are others, or none any more.
+
+        No snapshot need say that they died: a client gets the newest one alone, and the first
+        node's agent hears of the end of ranks on other nodes after it has ordered new ones.
+        """
+        pids = {said.rank: said.pid for said in snapshot.ranks}
+        self._pids = {rank: pid for rank, pid in pids.items() if pid} | self._pids
+        left_out = set(range(len(pids), self.world_size))
+        return left_out | {rank for rank, pid in self._pids.items() if pids.get(rank) != pid}
 
     def _lose(self, rank: int, why: str) -> None:
         self.comm_listener.lost(self, rank)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import nbformat
@@ -14,6 +14,7 @@ import pytest
 from tools.demo import EXAMPLES
 from tools.demo_cluster import cells as quickstart_cells
 
+from ..notebook_driver import Notebook
 from ..waiting import wait_for
 from .host_server import HostServer
 from .hosts import Hosts
@@ -92,7 +93,11 @@ def test_two_notebooks_and_a_server_that_is_killed(hosts: Hosts) -> None:
     other.ok("%dist_attach")
     code = "%%distributed --per-rank\nimport socket\nprint(socket.gethostname(), kept)"
     assert {"n1 0", "n1 1", "n2 2", "n2 3"} <= set(other.ok(code).lines)
+    (pool,) = pools(first)
+    replace_rank_that_is_busy(hosts, other, lambda: one.ok("%dist_restart --ranks 3"))
+    assert "[0-3] sum 4.0" in other.ok(SUM).lines
     (before,) = pools(first)
+    assert before["id"] == pool["id"]
 
     # Neither the ranks of this node nor those of the other one end with the server.
     first.kill()
@@ -114,6 +119,20 @@ def test_two_notebooks_and_a_server_that_is_killed(hosts: Hosts) -> None:
         for notebook in (one, other):
             notebook.close()
         second.close()
+
+
+def replace_rank_that_is_busy(
+    hosts: Hosts, notebook: Notebook, replace: Callable[[], object]
+) -> None:
+    """Replace the last rank while a cell of a notebook runs there: it ends, and says why."""
+    begun = hosts.base / "begun"
+    cell = notebook.send(f"%%rank [3]\nopen('{begun}', 'w').close()\nwhile True: pass")
+    wait_for(begun.exists, "the cell's begin")
+    replace()
+    said = notebook.follow(cell)
+    assert said.status == "error"
+    assert "Rank 3" in said.error and "restarted" in said.error
+    begun.unlink()
 
 
 def go_on_without_second_node(hosts: Hosts, server: HostServer, pool: str) -> None:

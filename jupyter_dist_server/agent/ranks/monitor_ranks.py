@@ -181,8 +181,8 @@ class Ranks:
 
     def note_cell(self, ranks: Collection[int], cell_id: str) -> None:
         """Remember in which cell those of some ranks died that are dead."""
-        dead = [rank for rank in ranks if self.all[rank].state == "dead"]
-        self.last_cells |= dict.fromkeys(dead, cell_id)
+        dead = {record.rank for record in self.all if record.state == "dead"}
+        self.last_cells |= dict.fromkeys(dead.intersection(ranks), cell_id)
 
     def forget_cells(self, ranks: Collection[int]) -> None:
         """Forget that of ranks which are replaced."""
