@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import msgspec
 
 from ..common.errors import DistError
+from ..common.gpu_words import name_gpus
 from ..common.protocol.other_requests import Offer
 from ..common.units import format_bytes
 from ..gpus.inventory import NO_GPU, Gpu, Inventory
@@ -213,13 +213,14 @@ def _refusals(
 
 def _say(gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> str:
     """Say why GPUs can't be had, those with the same reason together."""
-    refused = [gpu for gpu in dict.fromkeys(gpus) if gpu in refusals]
-    said = []
-    for why, group in groupby(refused, key=lambda gpu: refusals[gpu]):
-        labels = [gpu.label for gpu in group]
-        several = len(labels) > 1
-        said.append(f"GPU{'s' * several} {', '.join(labels)} {'are' if several else 'is'} {why}")
-    return "; ".join(said)
+    labels: dict[str, list[str]] = {}
+    for gpu in dict.fromkeys(gpus):
+        if gpu in refusals:
+            labels.setdefault(refusals[gpu], []).append(gpu.label)
+    return "; ".join(
+        f"{name_gpus(those)} {'are' if len(those) > 1 else 'is'} {why}"
+        for why, those in labels.items()
+    )
 
 
 def _taken(begin: str, gpus: Iterable[Gpu], refusals: Mapping[Gpu, str]) -> GpusTaken:

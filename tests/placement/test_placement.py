@@ -214,10 +214,10 @@ def test_more_ranks_than_free_gpus_cycle_and_both_are_said() -> None:
 
 
 def test_no_free_gpu_says_who_has_them() -> None:
-    reasons = dict.fromkeys(("GPU-0", "GPU-1"), "leased by bob") | {"GPU-2": "leased by eve"}
+    reasons = dict.fromkeys(("GPU-0", "GPU-2"), "leased by bob") | {"GPU-1": "leased by eve"}
     error = refused(machine(3), reasons=reasons)
     assert isinstance(error, GpusTaken)
-    assert error.message == ("No GPU is free: GPUs 0, 1 are leased by bob; GPU 2 is leased by eve.")
+    assert error.message == "No GPU is free: GPUs 0, 2 are leased by bob; GPU 1 is leased by eve."
     assert "--wait" in error.hint and "--force" not in error.hint
 
 
