@@ -30,6 +30,11 @@ export const LOOK = {
     },
     '@jupyterlab/codemirror-extension:plugin': {
       defaultConfig: { cursorBlinkRate: 0 }
+    },
+    // By default, JupyterLab 4.2 has only the cells in sight in the page.
+    '@jupyterlab/notebook-extension:tracker': {
+      ...galata.DEFAULT_SETTINGS['@jupyterlab/notebook-extension:tracker'],
+      windowingMode: 'defer'
     }
   }
 };
