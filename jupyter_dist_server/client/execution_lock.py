@@ -38,6 +38,11 @@ class ExecutionLock:
         """Whether `acquire` need not ask."""
         return self._closed or (self._held and not self._wanted)
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether no other client runs a cell."""
+        return self._held
+
     async def acquire(self, unless: asyncio.Event) -> bool:
         """Wait until this client may run a cell; `release` must follow.
 

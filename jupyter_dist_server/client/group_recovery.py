@@ -38,11 +38,13 @@ class GroupRecovery:
         Whether the group may be broken: it is looked at before the next cell.
     repaired : bool
         Whether the process group was unusable after the last cell, and was re-created.
+    busy : dict
+        Ranks that kept it from being re-created, with the cell that each runs as far as it says.
     """
 
     def __init__(self, connection: RankConnection, link: AgentLink) -> None:
         self.repaired = False
-        self._busy: set[int] = set()
+        self.busy: dict[int, int | None] = {}
         self.suspect = True  # whoever used the pool before us may have left it so
         self._size = connection.world_size
         self._connection = connection
@@ -73,7 +75,7 @@ class GroupRecovery:
     async def prepare(self, execution: Execution) -> None:
         """Repair the group before a cell; its ranks may still be busy with one that was stopped."""
         deadline = time.monotonic() + PATIENCE
-        while not await self.repair() and self._busy & set(execution.outstanding):
+        while not await self.repair() and self.busy.keys() & set(execution.outstanding):
             if time.monotonic() > deadline:
                 return
             await asyncio.sleep(_ASK_EVERY)
@@ -86,18 +88,18 @@ class GroupRecovery:
         bool
             Whether it is whole now.
         """
-        self._busy = set()
+        self.busy = {}
         if not self.suspect:
             return True
         if self._connection.dead:
             return False
         status = await self._connection.status(timeout=_ANSWER)
-        idle = {rank for rank, said in status.items() if said.state == "idle"}
-        self._busy = set(range(self._size)) - idle
+        busy = (r for r in range(self._size) if r not in status or status[r].state != "idle")
+        self.busy = {rank: status[rank].cell if rank in status else None for rank in busy}
         names = {said.group for said in status.values()}
         if len(status) == self._size and len(names) == 1 and None not in names:
             self.suspect = False
-        elif not self._busy:
+        elif not self.busy:
             self.repaired = await self._make(patience)
             self.suspect = not self.repaired
         return not self.suspect

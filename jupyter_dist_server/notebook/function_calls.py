@@ -11,12 +11,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
+from IPython.core.getipython import get_ipython
+
 from ..client.cell_execution import Execution, Reply
 from ..client.pool_client import PoolClient
 from ..client.values.push_and_pull import Mover
 from ..common.processes.process_ref import RESTARTED, STOPPED
 from ..common.protocol.jupyter_messages import Content
 from ..common.rank_specs import format_ranks
+from .cells.cell_events import LOOKED
+from .cells.wait_watch import WaitWatch
 from .loop_thread import LoopThread
 from .output.cell_outcome import CellFailed, as_shown
 from .output.merged.merge_outputs import Merger
@@ -58,6 +62,8 @@ class Call(Future[list[Any]]):
         self._name, self._ranks = name, ranks
         self._execution: Execution | None = None
         self._events: queue.SimpleQueue[_Event | None] = queue.SimpleQueue()
+        why = f"{name}-why" if hasattr(get_ipython(), "kernel") else None
+        self._watch = WaitWatch(client, loop, why, lambda: self._events.put((-1, LOOKED, {})))
         # Begun before we return: the notebook's next cell then comes after it.
         self._replies = loop.submit(
             client.execute(
@@ -94,7 +100,7 @@ class Call(Future[list[Any]]):
             raise
 
     def _on_started(self, execution: Execution) -> None:
-        self._execution = execution
+        self._execution = self._watch.execution = execution
         if self.cancelled():
             self._client.stop(execution)
 
@@ -121,19 +127,24 @@ class Call(Future[list[Any]]):
         while True:
             now = time.monotonic()
             publish(merger.take(now))
-            wake = merger.next_time(now)
+            self._watch.look(now)
+            wake = min((t for t in (merger.next_time(now), self._watch.due) if t), default=None)
             try:
                 event = self._events.get(timeout=None if wake is None else max(0.0, wake - now))
             except queue.Empty:
                 continue
             if event is None:
                 break
+            if event[1] == LOOKED:
+                publish(self._watch.take())
+                continue
             rank, kind, content = event[0], *as_shown(*event[1:])
             if kind == "finished":
                 merger.finish(rank, now)
             elif kind != "error":  # it comes with the reply
                 merger.feed(rank, kind, content, now)
         publish(merger.take(time.monotonic(), last=True))
+        publish(self._watch.end())
 
 
 def _failure(failed: Sequence[Reply]) -> CellFailed:

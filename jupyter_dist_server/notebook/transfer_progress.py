@@ -1,10 +1,11 @@
-"""Waiting for values that move to or from other nodes, and showing how far they are."""
+"""Waiting for values that move to or from ranks, showing how far they are, and why they wait."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Coroutine
 from concurrent.futures import wait
+from functools import partial
 from typing import Any, TypeVar
 
 from IPython.core.getipython import get_ipython
@@ -13,26 +14,37 @@ from IPython.display import display
 from ..client.pool_client import PoolClient
 from ..client.values.push_and_pull import Mover
 from ..common.units import format_bytes
+from ..verdicts.ask_and_explain import explain
+from ..verdicts.verdict import Verdict
+from .cells import wait_watch
+from .cells.wait_watch import evidence_on, explain_wait
 from .loop_thread import LoopThread
+from .output.cell_outcome import CellInterrupted
 
 T = TypeVar("T")
 
 _UNSHOWN = 1.0
 """Seconds of a transfer of which nothing is shown."""
 _EVERY = 0.25
+_LOOK_EVERY = 2.0
+"""Seconds between two looks why nothing comes."""
+_ON_ALL = (
+    "Only the ranks that a value is fetched from evaluate its expression. If that waits for other "
+    "ranks, run it in a cell on all ranks and fetch the result, or use --ranks all."
+)
 
 
 def mover(client: PoolClient, loop: LoopThread) -> Mover:
     """Return what moves values to the pool and back, and shows how far they are."""
-    transfer = _Transfer(client.nodes, loop)
+    transfer = _Transfer(client, loop)
     return Mover(client, transfer.run, transfer.note)
 
 
 class _Transfer:
     """Shows one line for each value that takes longer than a second."""
 
-    def __init__(self, nodes: dict[int, str], loop: LoopThread) -> None:
-        self._nodes = nodes
+    def __init__(self, client: PoolClient, loop: LoopThread) -> None:
+        self._client = client
         self._loop = loop
         self._moved: dict[int, tuple[int, int]] = {}
         """By rank, how many bytes have moved, and of how many."""
@@ -42,15 +54,30 @@ class _Transfer:
         self._moved[rank] = done, total
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end; an interrupt of the kernel cancels it."""
+        """Run a coroutine to its end.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If the kernel is interrupted: then it is cancelled. If a rank waits for others in a
+            collective, the process group is re-created.
+        """
         self._moved = {}
         future = self._loop.submit(work)
         begun = time.monotonic()
+        limit = wait_watch.LIMIT
+        look_at = begun + limit if limit > 0 else float("inf")
         in_place = hasattr(get_ipython(), "kernel")  # a terminal would print each state anew
         handle: Any = None
         shown = ""
         try:
             while not wait([future], timeout=_EVERY).done:
+                if time.monotonic() > look_at and not self._moved:
+                    verdict = explain_wait(self._client, self._loop)
+                    told = verdict is not None and verdict.concerns_all
+                    look_at = float("inf") if told else time.monotonic() + _LOOK_EVERY
+                    if verdict and told:
+                        display({"text/plain": f"{verdict.sentence} {_ON_ALL}"}, raw=True)
                 line = self._line(time.monotonic() - begun)
                 if line in ("", shown) or time.monotonic() - begun < _UNSHOWN:
                     continue
@@ -65,13 +92,27 @@ class _Transfer:
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
-            raise
+            why = "Interrupted: the transfer was cancelled."
+            if verdict := self._loop.run(self._free()):
+                group = "The process group was re-created; create DDP models and groups again."
+                why = f"Interrupted. {verdict.sentence} {_ON_ALL} {group}"
+            raise CellInterrupted(why, []) from None
+
+    async def _free(self) -> Verdict | None:
+        """End the wait of a rank for others, if it runs no cell; return why it waited."""
+        verdict, _ = await explain(partial(evidence_on, self._client))
+        said = await self._client.status()
+        if not (verdict and verdict.op) or any(one.state == "busy" for one in said.values()):
+            return None
+        self._client.group.break_up()
+        await self._client.repair_group()
+        return verdict
 
     def _line(self, seconds: float) -> str:
         if not (moved := dict(self._moved)):
             return ""
         done, total = (sum(column) for column in zip(*moved.values(), strict=True))
         speed = format_bytes(round(done / seconds))
-        nodes = list(dict.fromkeys(self._nodes[rank] for rank in sorted(moved)))
+        nodes = list(dict.fromkeys(self._client.nodes[rank] for rank in sorted(moved)))
         where = f"node{'s' * (len(nodes) > 1)} {', '.join(nodes)}"
         return f"Moved {format_bytes(done)} of {format_bytes(total)} ({where}, {speed}/s)."

@@ -57,6 +57,58 @@ def test_a_wait_that_ends_is_no_alarm_any_more(two: Notebook, tmp_path: object) 
     assert "The ranks no longer wait. Before: Rank 0 waits in barrier #" in result.shown
 
 
+def test_a_value_that_only_one_rank_computes(two: Notebook) -> None:
+    two.ok(
+        "%%distributed\ndef total():\n    t = torch.ones(1)\n    dist.all_reduce(t)\n"
+        "    return t.item()"
+    )
+    result = two.run(
+        "%dist_pull total() --as x",
+        until=lambda shown: "Rank 0 has begun all_reduce #" in shown.shown,
+        act=two.interrupt,
+    )
+    assert "Only the ranks that a value is fetched from evaluate its expression." in result.shown
+    assert "Interrupted. Rank 0 has begun all_reduce #" in result.error
+    assert "re-created" in result.error and "Traceback" not in result.error
+    assert two.ok("%%distributed\ndist.barrier()\nprint('whole')").lines == ["[0-1] whole"]
+    two.ok("%dist_pull total() --ranks all --as x\nassert x == [2.0, 2.0]")
+
+
+def test_a_call_that_hangs(two: Notebook) -> None:
+    two.ok("def reduce():\n    if rank == 0:\n        dist.all_reduce(torch.ones(20))")
+    result = two.run(
+        "import jupyter_dist_server\njupyter_dist_server.current_pool().run(reduce).result()",
+        until=lambda shown: "never began it" in shown.shown,
+        act=two.interrupt,
+    )
+    assert result.status == "error" and "Rank 0 waits in all_reduce #" in result.shown
+    assert two.ok("%%distributed\nprint('whole')").lines == ["[0-1] whole"]
+
+
+def test_a_cell_behind_one_that_does_not_stop(two: Notebook, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    stubborn = (
+        f"%%distributed\nimport pathlib, time\ngo = pathlib.Path('{go}')\nprint('in')\n"
+        "while not go.exists():\n    try:\n        time.sleep(0.01)\n"
+        "    except KeyboardInterrupt:\n        pass"
+    )
+    late = two.run(stubborn, until=lambda shown: "in" in shown.text, act=two.interrupt)
+    assert "Ranks 0-1 did not stop" in late.error
+    result = two.run(
+        "%%distributed\nprint('next')",
+        until=lambda shown: "Waiting to begin: ranks 0-1 still run In[" in shown.shown,
+        act=two.interrupt,
+    )
+    assert "Ranks 0-1 had not begun. Ranks 0-1 still run In[" in result.error
+    assert "no longer usable" not in result.error
+    result = two.ok(
+        "%%distributed\ndist.barrier()\nprint('next')",
+        until=lambda shown: "Waiting to begin" in shown.shown,
+        act=go.touch,
+    )
+    assert "[0-1] next" in result.text
+
+
 def test_what_is_left_behind(two: Notebook, tmp_path: Path) -> None:
     assert two.ok("%dist_why").text == "No rank waits for another.\n"
     two.ok("%%rank 0\nwork = dist.all_reduce(torch.ones(7), async_op=True)")

@@ -172,7 +172,7 @@ class Cell:
             publish(self._tabs.fail(failed))
 
     def _on_started(self, execution: Execution) -> None:
-        self._execution = execution
+        self._execution = self._watch.execution = execution
         for _ in range(self._stops):
             self._client.stop(execution)
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -15,14 +15,17 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from ...client.cell_execution import Execution
 from ...client.pool_client import PoolClient
 from ...client.ranks.gather_evidence import gather_evidence
 from ...client.ranks.look_for_progress import Standstill
 from ...common.protocol.ranks.evidence import Evidence
+from ...common.protocol.ranks.rank_messages import RankStatus
 from ...verdicts.ask_and_explain import explain
-from ...verdicts.verdict import STOP, Verdict
+from ...verdicts.verdict import STOP, Verdict, name
 from ..loop_thread import LoopThread
 from ..output.publish import Display, Publication, Text
+from ..output.stop_result import replace_busy, say_busy
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,6 +93,8 @@ class WaitWatch:
     ----------
     due : float or None
         When to look next (monotonic).
+    execution : Execution or None
+        Of the cell, once it is under way: ranks may run an earlier one.
     """
 
     def __init__(
@@ -110,6 +115,7 @@ class WaitWatch:
         self._kept: Path | None = None
         """The file with evidence of which no verdict can be made."""
         self._looking: Future[Verdict | None] | None = None
+        self.execution: Execution | None = None
         self.due: float | None = None
         if LIMIT > 0:
             # The look before shows what does not change until then.
@@ -125,6 +131,8 @@ class WaitWatch:
     async def _explain(self) -> Verdict | None:
         client = self._client
         said = await client.status()
+        if verdict := self._has_not_begun(said):
+            return verdict
         if not self._standstill.is_seen(said, set(range(client.world_size)) - set(client.dead)):
             return None
         look, since = partial(evidence_on, client), self._standstill.since
@@ -132,6 +140,26 @@ class WaitWatch:
         if verdict and verdict.kind == "contradiction":
             return await self._keep(verdict, evidence)
         return verdict
+
+    def _has_not_begun(self, said: Mapping[int, RankStatus]) -> Verdict | None:
+        """Say that the cell waits for an earlier one, of this notebook or of another one."""
+        mine = self.execution
+        if not mine:
+            return None
+        others = {
+            rank: status
+            for rank in mine.outstanding
+            if (status := said.get(rank)) and status.state == "busy" and status.msg_id != mine.id
+        }
+        if not others:
+            return None
+        ranks = sorted(others)
+        who, hint = f"{name(ranks)} run{'s' * (len(ranks) == 1)} a cell of another notebook", ""
+        if self._client.link.lock.is_ours:
+            who = say_busy({rank: status.cell for rank, status in others.items()})
+            hint = replace_busy(ranks)
+        sentence = f"Waiting to begin: {who[0].lower()}{who[1:]}."
+        return Verdict("not_joined_yet", sentence, ranks, stuck=False, hint=hint)
 
     async def _keep(self, verdict: Verdict, evidence: Evidence) -> Verdict:
         """Keep the first evidence: while the cell runs, its notebook cannot ask for it."""

@@ -22,6 +22,8 @@ from .stop_result import (
     name_ranks,
     one_sentence,
     places,
+    replace_busy,
+    say_busy,
 )
 
 _INTERRUPTS = ("KeyboardInterrupt", "CancelledError")
@@ -207,6 +209,8 @@ class Outcome:
                 end = "replaced or idle" if lost == set(late) else "replaced"
                 are = "it is" if len(lost) == 1 else "they are"
                 yield f"Collectives work again once {are} {end}."
+        elif self._group.busy:  # or its group would have been looked at
+            yield f"{say_busy(self._group.busy)}. {replace_busy(self._group.busy)}"
         elif self._group.suspect and not (causes or on_lost_nodes):  # new ranks have a new group
             yield "The process group is no longer usable. Replace all ranks with %dist_restart."
         elif self._group.repaired:

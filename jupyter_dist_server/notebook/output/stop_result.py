@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -52,6 +52,22 @@ class StopDetails:
 def name_ranks(ranks: list[int]) -> str:
     """Return how ranks are called at the begin of a sentence."""
     return f"Rank {ranks[0]}" if len(ranks) == 1 else f"Ranks {format_ranks(ranks)}"
+
+
+def say_busy(busy: Mapping[int, int | None]) -> str:
+    """Say which ranks run an earlier cell; `busy` has its number, as far as that is known."""
+    cells = dict.fromkeys(f"In[{cell}]" if cell else "an earlier cell" for cell in busy.values())
+    return f"{name_ranks(sorted(busy))} still run{'s' * (len(busy) == 1)} {', '.join(cells)}"
+
+
+def replace_busy(ranks: Iterable[int]) -> str:
+    """Say what can be done about ranks that run an earlier cell."""
+    one = len(chosen := sorted(ranks)) == 1
+    return (
+        f"Wait until {'it has' if one else 'they have'} finished, or replace "
+        f"{'it' if one else 'them'} with %dist_restart --ranks {format_ranks(chosen)}: "
+        f"{'its' if one else 'their'} variables are then lost."
+    )
 
 
 def without_colours(error: Content) -> str:
