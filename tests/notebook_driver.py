@@ -132,6 +132,16 @@ class Notebook:
         reply = self._reply(self.client.execute("", silent=True, user_expressions=asked))
         return str(ast.literal_eval(reply["user_expressions"]["code"]["data"]["text/plain"]))
 
+    def next_number(self) -> int:
+        """Return the number of the next cell, which kernels of any version tell alike."""
+        messages = self.ok("pass").messages
+        (number,) = (
+            message["content"]["execution_count"]
+            for _, message in messages
+            if message["msg_type"] == "execute_input"
+        )
+        return int(number) + 1
+
     def close(self) -> None:
         """End the kernel, and with it its pool."""
         self.client.stop_channels()

@@ -23,7 +23,9 @@ from ..waiting import PATIENCE, wait_for
 
 HEAVY = (
     *("asyncio", "numpy", "tornado", "importlib.metadata", "zmq", "jupyter_client"),
-    *("hashlib", "logging", "psutil", "shutil", "subprocess"),
+    *("hashlib", "logging", "psutil", "shutil"),
+    # In Python 3.10, msgspec imports it by way of uuid.
+    *(("subprocess",) if sys.version_info >= (3, 11) else ()),
 )
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
+
+import pytest
 
 from ..notebook_driver import Notebook
 from ..result import Result
 
 PROGRAMS = Path(__file__).parent / "programs"
+FSDP2 = pytest.mark.skipif(
+    version("torch").startswith("2.8."),
+    reason="with torch 2.8, FSDP2 trains other parameters on CPU ranks, also under torchrun",
+)
 
 
 def run(notebook: Notebook, name: str) -> str:

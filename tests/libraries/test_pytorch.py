@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ..notebook_driver import Notebook
-from .program import run, run_as_cell, run_as_script
+from .program import FSDP2, run, run_as_cell, run_as_script
 
 PLAIN_ONLY = True
 
@@ -27,6 +27,7 @@ def test_uneven_inputs(two: Notebook) -> None:
     assert "after 4 steps" in run(two, "uneven")
 
 
+@FSDP2
 def test_fsdp2(two: Notebook) -> None:
     assert run(two, "fsdp2").startswith("loss ")
 

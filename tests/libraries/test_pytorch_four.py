@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..notebook_driver import Notebook
-from .program import run
+from .program import FSDP2, run
 
 PLAIN_ONLY = True
 
@@ -12,5 +12,6 @@ def test_writing_distributed_applications(four: Notebook) -> None:
     assert run(four, "applications").startswith("trained to a loss of ")
 
 
+@FSDP2
 def test_device_mesh(four: Notebook) -> None:
     assert "on [[0, 1], [2, 3]]" in run(four, "mesh")

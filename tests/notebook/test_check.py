@@ -34,22 +34,17 @@ def check(notebook: Notebook, line: str = "") -> list[str]:
     return notebook.ok(f"%dist_check {line}").lines
 
 
-def number(notebook: Notebook) -> int:
-    """Return the number of the next cell."""
-    return int(notebook.ok("print(get_ipython().execution_count)").text)
-
-
 def test_model_and_optimizer(three: Notebook) -> None:
     equal = "tensors and values are equal on ranks 0-2."
     assert check(three)[0].startswith("All ") and equal in check(three)[0]
     assert check(three)[1] == "RNG states differ, as they should."
-    cell = number(three)
+    cell = three.next_number()
     three.ok("%%distributed\nif rank == 2:\n    model[1].running_mean += 0.5")
     expected = f"`model.1.running_mean` differs on rank 2 since In[{cell}] (max difference 0.5)."
     assert check(three, "model optimizer")[0] == expected
     three.ok("%%distributed\npass")
     assert check(three)[0] == expected, "it is remembered since when"
-    cell = number(three)
+    cell = three.next_number()
     three.ok("%%distributed\nif rank == 1:\n    optimizer.param_groups[0]['lr'] = 0.5")
     assert check(three, "optimizer")[0] == (
         f"`optimizer.param_groups[0]['lr']` is 0.1 on ranks 0,2 and 0.5 on rank 1 since In[{cell}]."
@@ -61,7 +56,7 @@ def test_after_each_cell(three: Notebook) -> None:
     """Only what has begun to differ is told, once, below the cell that did it."""
     assert "compared" in three.ok("%dist_check --each-cell on").text
     assert three.ok("%%distributed\npass").text == ""
-    cell = number(three)
+    cell = three.next_number()
     differs = f"`model.1.running_mean` differs on rank 2 since In[{cell}]."
     assert three.ok("%%distributed\nif rank == 2:\n    model[1].running_mean += 1").lines == [
         differs
@@ -69,7 +64,7 @@ def test_after_each_cell(three: Notebook) -> None:
     assert three.ok("%%distributed\npass").text == ""
     assert three.ok("print(2)").lines == ["2"]
     three.ok("%%distributed\nmodel[1].running_mean.fill_(1)")
-    cell = number(three)
+    cell = three.next_number()
     both = "with torch.no_grad():\n    model[0].weight += rank\n    model[0].bias += rank"
     assert three.ok(f"%%distributed\n{both}").lines == [
         f"`model.0.weight` has 3 different contents on ranks 0-2 since In[{cell}]. "

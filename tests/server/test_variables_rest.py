@@ -38,11 +38,6 @@ def variables(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {variable["name"]: variable for variable in answer["variables"]}
 
 
-def number(notebook: Notebook) -> int:
-    """Return the number of the next cell."""
-    return int(notebook.ok("print(get_ipython().execution_count)").text)
-
-
 def test_a_pool_without_variables(client: Client, pool: str) -> None:
     answer = client.get(f"pools/{pool}/variables")
     assert answer == {
@@ -81,7 +76,7 @@ def test_variables_and_where_they_differ(client: Client, notebook: Notebook, poo
     assert [(form["ranks"], form["shape"]) for form in mine["forms"]] == [([0, 1], [1]), ([2], [2])]
     assert found["own"]["content"] == "single" and found["own"]["forms"][0]["ranks"] == [1]
 
-    cell = number(notebook)
+    cell = notebook.next_number()
     notebook.ok("%%distributed\nif rank == 2:\n    layer.weight.data += 1")
     for _ in range(2):
         layer = variables(client.get(f"pools/{pool}/variables"))["layer"]

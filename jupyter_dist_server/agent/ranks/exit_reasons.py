@@ -96,7 +96,7 @@ class Deaths:
 
 def _mismatch(lines: list[str], other: str) -> str:
     """Return words for what gloo says as it aborts the rank that gets more than it expects."""
-    found = re.search(r"gloo::EnforceNotMet.*?nbytes\. (\d+) vs (\d+)\.", " ".join(lines))
+    found = re.search(r"gloo::EnforceNotMet.*?nbytes\. (\d+) vs (\d+)\b", " ".join(lines))
     if not found:
         return ""
     sent = f"{other} sent {found[1]} bytes {OTHER_SIZE} {found[2]}"
