@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
@@ -139,6 +140,21 @@ def test_gpus_are_named_as_by_nvidia_smi(queue: Queue, fake_nvml: State) -> None
     assert rows[0].endswith("free") and rows[1].endswith(" sh")
     (queue.folder / "go").touch()
     queue.ended(job)
+
+
+def test_who_uses_a_gpu_without_a_lease_is_named(queue: Queue, fake_nvml: State) -> None:
+    program = psutil.Process()
+    rows = [f"{program.pid},{31 << 30},64", f"{os.getppid()},{2 << 20},0"]
+    fake_nvml.write(**{"gpus": 2, "memory": 80 << 30, "1.process": rows})
+    told = f"used by {program.name()} (pid {program.pid}, {program.username()})"
+    free, used = queue.run("info").splitlines()[1:]
+    assert free.endswith("  free") and used.endswith(f"  {told}")
+    free, used = (gpu["used_by"] for gpu in json.loads(queue.run("info", "--json"))["gpus"])
+    assert free == [] and [row["pid"] for row in used] == [program.pid]
+    job = queue.submit("-G", "2", "true")
+    wait_for(lambda: f"GPU 1 is {told}." in queue.show(job)["detail"], "the reason")
+    assert "GPU-fake" not in queue.show(job)["detail"]
+    queue.run("cancel", job)
 
 
 def test_an_output_that_does_not_exist_is_said(queue: Queue) -> None:
