@@ -74,6 +74,20 @@ def test_bad_input_is_one_error_and_queues_nothing(queue: Queue, args: list[str]
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"#!/bin/bash\r\ntrue\r\n", "b.sh has DOS line breaks (\\r\\n). Convert it: "),
+        (b"true\r\n", "b.sh has DOS line breaks (\\r\\n). Convert it: "),
+        (b"#! /nope/interp -x\n", "The interpreter /nope/interp of b.sh does not exist. "),
+    ],
+)
+def test_a_script_that_nothing_could_run_is_refused(queue: Queue, text: bytes, said: str) -> None:
+    (queue.folder / "b.sh").write_bytes(text)
+    assert queue.run("submit", "b.sh", code=2).startswith(f"jdist: {said}")
+    assert json.loads(queue.run("queue", "--json")) == []
+
+
+@pytest.mark.parametrize(
     "args",
     [
         ["-t", "soon"],

@@ -44,7 +44,7 @@ def test_run_shows_the_output_and_ends_as_the_job_does(queue: Queue) -> None:
     [
         (["sh", "-c", "exit 4"], "FAILED", "NonZeroExitCode", "exit code 4"),
         (["sh", "-c", "kill -SEGV $$"], "FAILED", "RaisedSignal:11", "SIGSEGV"),
-        (["no-such-program"], "FAILED", "JobLaunchFailure", "no-such-program"),
+        (["no-such"], "FAILED", "JobLaunchFailure", "There is no program no-such in PATH."),
         (["-D", "/no/such/folder", "true"], "FAILED", "JobLaunchFailure", "/no/such/folder"),
         (["-o", "/no/such/folder/log", "true"], "FAILED", "JobLaunchFailure", "/no/such/folder"),
         (["-t", "0:01", "sleep", "1000"], "TIMEOUT", "TimeLimit", "time limit"),

@@ -26,7 +26,7 @@ from .parameter_file import read_parameter_file
 from .program.job_environment import chosen_variables, setup_lines
 from .program.kernel_environments import kernel_environment
 from .program.notebook_command import notebook_command
-from .program.script_files import is_binary, keep_copy
+from .program.script_files import check_start, is_binary, keep_copy
 from .same_as_job import complete_like
 from .submission import check_parameters, read_array, read_dependencies, submit, sweep
 
@@ -189,6 +189,8 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
         parser = Parser(prog=request.command[0], add_help=False)
         add_job_options(parser)
         request.complete(parser.parse_args(given))
+        if not request.torchrun:
+            check_start(path, is_certain=not setup_lines(request, folder))
         return None if request.torchrun else path, notices
     if "/" in request.command[0] and not os.path.exists(path):
         raise DistError("bad_script", f"{request.command[0]} does not exist.")
