@@ -118,6 +118,9 @@ def test_own_pools_are_shown_too(queue: Queue, fake_nvml: State) -> None:
             "pool",
             "batch",
         ]
+        for command in ("show", "cancel", "logs", "wait"):
+            said = queue.run(command, "p-1", code=2)
+            assert said.startswith("jdist: p-1 is a pool. Stop it with %dist_shutdown")
     assert queue.ended(job)["state"] == "COMPLETED"
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from ...common.errors import DistError
 from ..job_command import with_parameters
+from ..select_jobs import select
 from ..store.job import Job
 from ..store.store import Store
 from .options.job_request import JobRequest
-from .submission import select
 
 
 def complete_like(request: JobRequest, store: Store, label: str) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from ...common.errors import DistError
 from ..job_command import with_parameters
 from ..launch.ensure_dispatcher import ensure
 from ..schedule.may_start import ANY
+from ..select_jobs import select
 from ..store.job import Job
 from ..store.store import Store
 
@@ -140,43 +140,6 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
             )
             raise DistError(error.code, error.message, hint, "dependency") from error
     return found, singleton
-
-
-def select(store: Store, labels: Iterable[str]) -> list[Job]:
-    """Return the jobs that labels name: ``12``, ``12-14``, ``40_3``, ``@`` (the newest), ``@~1``.
-
-    Raises
-    ------
-    DistError
-        If there is no such job.
-    """
-    found: dict[int, Job] = {}
-    for label in labels:
-        jobs = list(_select(store, label))
-        if not jobs:
-            raise DistError(
-                "unknown_job", f"There is no job {label}.", "“jdist queue” lists your jobs."
-            )
-        found |= {job.id: job for job in jobs}
-    return list(found.values())
-
-
-def _select(store: Store, label: str) -> Iterator[Job]:
-    if match := re.fullmatch(r"@(?:~(\d{1,15}))?", label, re.ASCII):
-        yield from store.select("1", order=f"id DESC LIMIT 1 OFFSET {match[1] or 0}")
-    elif match := re.fullmatch(r"(\d{1,15})_(\d{1,15})(?:-(\d{1,15}))?", label):
-        array, first, last = int(match[1]), int(match[2]), int(match[3] or match[2])
-        yield from store.select("array = ? AND task BETWEEN ? AND ?", array, first, last)
-    elif match := re.fullmatch(r"(\d{1,15})(?:-(\d{1,15}))?", label):
-        first, last = int(match[1]), int(match[2] or match[1])
-        either = "id BETWEEN ? AND ? OR array BETWEEN ? AND ?"
-        yield from store.select_many(either, *[first, last] * 2)
-    else:
-        # As the store keeps names that are no Unicode.
-        named = store.select("name = ?", label.encode(errors="replace").decode())
-        if not named and any(mark in label for mark in "*?["):
-            named = [job for job in store.select() if fnmatch.fnmatchcase(job.name, label)]
-        yield from named
 
 
 def submit(
