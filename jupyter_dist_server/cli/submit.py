@@ -128,7 +128,14 @@ def _tell(options: argparse.Namespace, job: Job, sentence: str) -> None:
 def _prepare(options: argparse.Namespace, store: Store) -> Submission:
     if getattr(options, "command", [])[:1] == ["--"]:
         options.command = options.command[1:]
-    asked = prepare(JobRequest.of(options), store, os.getcwd())
+    try:
+        folder, is_there = os.getcwd(), True
+    except FileNotFoundError:  # Linux calls it FOLDER (deleted): no file is found in it
+        folder, is_there = os.readlink("/proc/self/cwd"), False
+    asked = prepare(JobRequest.of(options), store, folder)
+    if not is_there and asked.job.spec.cwd.startswith(folder):
+        hint = "Change to another one, or choose one with -D."
+        raise DistError("bad_option", "The working directory was deleted.", hint)
     for notice in asked.notices:
         print(f"jdist: {printable(notice)}", file=sys.stderr)
     return asked

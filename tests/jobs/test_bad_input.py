@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from ..waiting import PATIENCE
 from .queue_driver import Queue
 
 SUBMIT = [
@@ -105,6 +108,33 @@ def test_bad_changes_change_nothing(queue: Queue, args: list[str]) -> None:
     before = queue.show(job)
     assert queue.run("update", *args, job, code=2).startswith("jdist: ")
     assert queue.show(job) == before
+
+
+def test_a_working_directory_that_was_deleted(
+    queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for args in (["true"], ["-D", "below", "true"]):
+        said = queue.run("submit", *args, code=2)
+        assert said.startswith("jdist: The working directory was deleted. Change to ")
+    assert "./a.sh does not exist" in queue.run("submit", "-D", str(tmp_path), "./a.sh", code=2)
+    job = queue.submit("-H", "-D", str(tmp_path), "true")
+    assert queue.show(job)["spec"]["cwd"] == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("redirect", "said"),
+    [
+        (">&-", "jdist: Standard output is closed. Redirect it, such as to /dev/null.\n"),
+        ("> /dev/full", "jdist: Nothing more can be written: No space left on device.\n"),
+    ],
+)
+def test_an_output_that_cannot_be_written(queue: Queue, redirect: str, said: str) -> None:
+    command = ["sh", "-c", f'"$@" {redirect}', "sh", str(queue.program()), "history"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode and done.stderr == said
 
 
 def test_jobs_run_on_linux_only(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
