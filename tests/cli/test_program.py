@@ -62,8 +62,24 @@ def test_a_file_of_parameters(queue: Queue, tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("lr,seed\n0.1,1\n0.01,2\n")
     said = queue.run("submit", "--dry-run", "--param-file", "p.csv", "train", "{lr}", "{seed}")
     assert "train 0.1 1\n  train 0.01 2\n" in said and "It would start now." in said
-    (tmp_path / "p.csv").write_text("lr,seed\n0.1\n")
-    assert "Row 2" in queue.run("submit", "--param-file", "p.csv", "train", code=2)
+    (tmp_path / "p.csv").write_text("lr\nä\n", encoding="utf-8-sig")
+    assert "train ä" in queue.run("submit", "--dry-run", "--param-file", "p.csv", "train", "{lr}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("lr,seed\n0.1\n", "Row 2 of "),
+        ("lr\n", " has no parameters."),
+        ("lr,a b\n1,2\n", "“a b” in "),
+        ("lr,lr\n1,2\n", " has two columns lr."),
+        ("lr,x\n1,2\n", "x is a column of p.csv and in --param."),
+    ],
+)
+def test_a_file_of_parameters_that_cannot_be_meant(queue: Queue, text: str, said: str) -> None:
+    (queue.folder / "p.csv").write_text(text)
+    args = ["--param", "x=1", "--param-file", "p.csv", "train", "{lr}", "{x}"]
+    assert said in queue.run("submit", *args, code=2)
 
 
 def test_columns_and_users(queue: Queue) -> None:

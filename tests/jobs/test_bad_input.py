@@ -12,6 +12,8 @@ import pytest
 from ..waiting import PATIENCE
 from .queue_driver import Queue
 
+MANY = [word for name in ("lr", "a", "b") for word in ("--param", f"{name}={','.join('1' * 60)}")]
+"""216,000 combinations."""
 SUBMIT = [
     [],
     ["--nonsense", "true"],
@@ -38,6 +40,9 @@ SUBMIT = [
     ["--param", "lr=1", "true"],
     ["--param", "lr", "echo", "{lr}"],
     ["--param", "lr=1", "echo", "{lr}", "{seed}"],
+    ["--param", "lr=1,2", "--param", "lr=3", "echo", "{lr}"],
+    ["--dry-run", "-a", "0-99999,200000-200001", "true"],
+    ["--dry-run", *MANY, "echo", "{lr}", "{a}", "{b}"],
     ["--param-file", "no-such-file", "echo", "{lr}"],
     ["--priority", "high", "true"],
     ["--signal", "NONSENSE", "true"],

@@ -28,7 +28,7 @@ from .program.kernel_environments import kernel_environment
 from .program.notebook_command import notebook_command
 from .program.script_files import check_start, is_binary, keep_copy
 from .same_as_job import complete_like
-from .submission import check_parameters, read_array, read_dependencies, submit, sweep
+from .submission import check_count, check_parameters, read_array, read_dependencies, submit, sweep
 
 
 @dataclass
@@ -112,8 +112,13 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         rows = sweep(request.param or [])
     if request.param_file:
         listed = read_parameter_file(Path(folder, request.param_file))
+        if twice := rows[0].keys() & listed[0].keys():
+            message = f"{min(twice)} is a column of {request.param_file} and in --param."
+            raise DistError("bad_parameter", message, field="param")
+        check_count(len(rows) * len(listed))
         rows = [chosen | row for chosen in rows for row in listed]
     tasks, array_limit = read_array(request.array) if request.array else ([], None)
+    check_count(len(tasks))
     with reading("dependency"):
         dependencies, singleton = read_dependencies(request.dependency or "", store)
     with reading("begin"):

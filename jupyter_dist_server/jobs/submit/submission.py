@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 import time
@@ -33,9 +34,10 @@ def sweep(params: Sequence[str]) -> list[dict[str, str]]:
     Raises
     ------
     DistError
-        If one has another form.
+        If one has another form, a name comes twice, or there are too many combinations.
     """
-    names, values = [], []
+    names: list[str] = []
+    values = []
     for text in params:
         name, equals, listed = text.partition("=")
         if not (name.isidentifier() and equals and listed):
@@ -44,9 +46,26 @@ def sweep(params: Sequence[str]) -> list[dict[str, str]]:
                 f"--param takes NAME=VALUE[,VALUE…], not “{text}”.",
                 "Such as --param lr=0.1,0.01.",
             )
+        if name in names:
+            hint = f"Give all of its values at once: --param {name}=A,B."
+            raise DistError("bad_parameter", f"--param {name} is there twice.", hint)
         names.append(name)
         values.append(listed.split(","))
+    check_count(math.prod(map(len, values)))
     return [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*values)]
+
+
+def check_count(count: int) -> None:
+    """Refuse more jobs than one submission can have.
+
+    Raises
+    ------
+    DistError
+        If they are more.
+    """
+    if count > MOST:
+        message = f"One submission has at most {MOST:,} jobs, not {count:,}."
+        raise DistError("too_many_jobs", message)
 
 
 def check_parameters(argv: Sequence[str], rows: Sequence[dict[str, str]]) -> None:
@@ -187,8 +206,7 @@ def submit(
             "bad_array", "--array and --param cannot be combined.", "--param makes an array itself."
         )
     count = max(len(tasks), len(rows))
-    if count > MOST:
-        raise DistError("too_many_jobs", f"One submission has at most {MOST:,} jobs.")
+    check_count(count)
     is_array = bool(tasks) or count > 1
     now = time.time()
     common = vars(job) | {"submitted": now, "queued": now}
