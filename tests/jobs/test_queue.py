@@ -144,6 +144,8 @@ def test_a_submission_is_told_in_json(queue: Queue) -> None:
 
 def test_the_same_key_submits_once(queue: Queue) -> None:
     assert queue.submit("--key", "a", "true") == queue.submit("--key", "a", "true") == "1"
+    said = queue.run("submit", "--key", "a", "false")
+    assert said == "Nothing was submitted: the key a is that of job 1.\n"
     assert queue.submit("--key", "b", "true") == "2"
 
 

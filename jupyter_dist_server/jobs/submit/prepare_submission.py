@@ -52,6 +52,14 @@ class Submission:
         """How many jobs they are."""
         return max(len(self.rows), len(self.tasks), 1)
 
+    def is_known(self, store: Store) -> bool:
+        """Tell whether there are jobs with its key: it adds none then."""
+        return self._token is not None and store.submitted(self._token) is not None
+
+    @property
+    def _token(self) -> str | None:
+        return self.key and f"key {self.key}"
+
     def submit(self, store: Store) -> range:
         """Put them into the queue, and return their ids, see `submission.submit`."""
         check_parameters(self.job.spec.argv, self.rows)
@@ -68,7 +76,7 @@ class Submission:
             tasks=self.tasks,
             environment=self.environment,
             dependencies=self.dependencies,
-            token=self.key and f"key {self.key}",
+            token=self._token,
         )
 
 
