@@ -142,6 +142,8 @@ def add_history_options(parser: argparse.ArgumentParser) -> None:
 
 def run_history(options: argparse.Namespace, store: Store) -> int:
     """Print the jobs that have ended, the newest last."""
+    if options.last < 0:
+        raise DistError("bad_option", "--last cannot be negative.", "Such as -n 10.")
     refresh(store)
     marks = ", ".join("?" * len(ENDED))
     jobs = store.select(f"state IN ({marks})", *ENDED, order=f"ended DESC LIMIT {options.last}")[

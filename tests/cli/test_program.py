@@ -63,7 +63,7 @@ def test_a_file_of_parameters(queue: Queue, tmp_path: Path) -> None:
     said = queue.run("submit", "--dry-run", "--param-file", "p.csv", "train", "{lr}", "{seed}")
     assert "train 0.1 1\n  train 0.01 2\n" in said and "It would start now." in said
     (tmp_path / "p.csv").write_text("lr\nä\n", encoding="utf-8-sig")
-    assert "train ä" in queue.run("submit", "--dry-run", "--param-file", "p.csv", "train", "{lr}")
+    assert "ä" in queue.run("submit", "--dry-run", "--param-file", "p.csv", "train", "{lr}")
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,8 @@ def test_columns_and_users(queue: Queue) -> None:
     assert queue.run("queue", "-o", "name,comment").splitlines() == ["NAME  COMMENT", "a     mine"]
     assert "USER" in queue.run("queue", "-u", "all")
     assert queue.run("queue", "-u", "nobody").splitlines()[1:] == []
+    for users in (f"nobody,{psutil.Process().username()}", f"{os.getuid()}"):
+        assert len(queue.run("queue", "-u", users).splitlines()) == 2
     assert "no column" in queue.run("queue", "-o", "nonsense", code=2)
 
 

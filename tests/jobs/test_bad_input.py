@@ -48,6 +48,7 @@ SUBMIT = [
     ["--signal", "NONSENSE", "true"],
     ["--requeue-on", "x", "true"],
     ["--env", "NO_SUCH_VARIABLE", "true"],
+    ["--env", "=x", "true"],
     ["--open-mode", "x", "true"],
     ["--max-jobs", "0", "true"],
     ["./no-such-script"],
@@ -68,6 +69,8 @@ OTHERS = [
     ["update", "-t", "10", "12"],
     ["queue", "-o", "nonsense"],
     ["queue", "--nonsense"],
+    ["queue", "-u", "root,nobody-of-this-name"],
+    ["history", "-n", "-1"],
     ["notebook", "no-such-notebook.ipynb"],
 ]
 

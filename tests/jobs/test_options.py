@@ -143,6 +143,8 @@ def test_parameters_that_do_not_fit_the_command_are_named(queue: Queue) -> None:
     assert "{seed} in the command has no value. Add --param seed=VALUE." in said
     said = queue.run("submit", "--dry-run", "--param", "lr=1,2,3,4", "echo", "{lr}").splitlines()
     assert said[0] == "Would submit 4 jobs, 0 GPUs each:"
+    dry = queue.run("submit", "--dry-run", "sh", "-c", "echo a; echo b").splitlines()
+    assert dry[1] == "  sh -c 'echo a; echo b'"
     assert said[1:5] == ["  echo 1", "  echo 2", "  echo 3", "  …"]
 
 

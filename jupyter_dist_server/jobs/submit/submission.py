@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import re
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 
@@ -232,7 +233,8 @@ def submit(
 
 
 def commands(job: Job, rows: Sequence[dict[str, str]], most: int = 3) -> list[str]:
-    """Return the first commands of a submission, for people to read."""
+    """Return the first commands of a submission, as a shell reads them."""
     return [
-        " ".join(with_parameters(word, row) for word in job.spec.argv) for row in list(rows)[:most]
+        shlex.join(with_parameters(word, row) for word in job.spec.argv)
+        for row in list(rows)[:most]
     ]
