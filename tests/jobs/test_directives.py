@@ -98,7 +98,10 @@ def test_what_is_a_comment_for_slurm_is_one_here(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ("#SBATCH --comment='mine", "No closing quotation.\nClose the"),
-        ("#SBATCH --job-name=abc \\", "No escaped character.\nOptions do not go on"),
+        (
+            "#SBATCH --job-name=abc \\",
+            ": Options do not go on in the next line.\nBegin that with #SBATCH,",
+        ),
         ("#JDIST --gpus=x", "a.sh, “#JDIST --gpus=x”: Argument -G/--gpus: invalid int value: 'x'."),
         ("#SBATCH --gpsu=2", "a.sh, “#SBATCH --gpsu=2”: jdist submit does not know “--gpsu”."),
     ],

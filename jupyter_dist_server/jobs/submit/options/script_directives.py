@@ -66,16 +66,17 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
         if line.strip() and not line.startswith("#"):
             break
         if match := _LINE.match(line):
-            kind = match[1] or match[3]
+            kind, where = match[1] or match[3], f"{path.name}, “{line}”"
             try:
                 words = shlex.split(match[2] or match[4] or "", comments=True)
             except ValueError as error:
-                hint = "Close the quotation mark."
+                why, hint = f"{error}.", "Close the quotation mark."
                 if line.endswith("\\"):
-                    hint = f"Options do not go on in the next line: begin that with #{kind}, too."
-                raise DistError("bad_script", f"“{line}” cannot be read: {error}.", hint) from error
+                    why = "Options do not go on in the next line."
+                    hint = f"Begin that with #{kind}, too."
+                raise DistError("bad_script", f"{where}: {why}", hint) from error
             made = words if kind == "JDIST" else _translate(words, kind, notices)
-            _check(parser, made, f"{path.name}, “{line}”")
+            _check(parser, made, where)
             options += made
     return options, notices
 
