@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+
+from jupyter_dist_server.jobs.store.store import Store
+from jupyter_dist_server.jobs.store.store_folder import store_folder
+from jupyter_dist_server.jobs.submit.submission import read_dependencies
 
 from .queue_driver import Queue
 
@@ -35,6 +40,10 @@ def test_a_name_of_arrays(queue: Queue) -> None:
     assert labels(queue.run("show", "--json", "run")) == ["4_1"]
     told = queue.run("wait", "--timeout", "0", "--json", "run", code=124)
     assert labels(told) == ["4_0", "4_1"], "its result is that of all tasks"
+    with closing(Store(store_folder())) as store:
+        assert read_dependencies("afterok:run", store)[0] == [(4, "afterok"), (5, "afterok")]
+    told = queue.run("submit", "--json", "-H", "--like", "run", "-J", "other")
+    assert labels(told) == ["6_0", "6_1"]
     assert queue.run("cancel", "run") == ""
     assert labels(queue.run("show", "--json", "run")) == ["4_0", "4_1"]
     assert "Job 4_0 has not started" in queue.run("logs", "run", code=2)

@@ -21,7 +21,7 @@ def complete_like(request: JobRequest, store: Store, label: str) -> None:
     DistError
         If there is no such job, or the label names several that were not submitted together.
     """
-    jobs = select(store, [label])
+    jobs = select(store, [label], whole=True)
     whole = {job.spec.asked for job in jobs}
     found = request_like(jobs[0]) if len(jobs) == 1 else json.loads(min(whole) or "null")
     if len(whole) > 1:

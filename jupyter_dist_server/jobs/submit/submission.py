@@ -152,7 +152,8 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
             for label in labels:
                 delayed = _DELAYED.fullmatch(label) if kind == "after" else None
                 name, delay = delayed.groups() if delayed else (label, "")
-                found += [(job.id, f"{any_of}{kind}{delay}") for job in select(store, [name])]
+                jobs = select(store, [name], whole=True)
+                found += [(job.id, f"{any_of}{kind}{delay}") for job in jobs]
         except DistError as error:
             hint = (
                 "A dependency is one of your own jobs, see “jdist queue”. For another user's job, "
