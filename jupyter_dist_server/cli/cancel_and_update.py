@@ -11,11 +11,11 @@ import msgspec
 
 from ..common.errors import DistError
 from ..jobs import job_control
+from ..jobs.select_jobs import select
 from ..jobs.store.job import Job
 from ..jobs.store.states import ENDED
 from ..jobs.store.store import Store
 from ..jobs.submit.prepare_submission import signal_number
-from ..jobs.submit.submission import select
 from .printing.table import printable
 
 

@@ -11,6 +11,7 @@ from ..common.units import format_bytes
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.leases.lease import GpuLease, holders
 from ..jobs.schedule.overview import overview
+from ..jobs.schedule.strangers import used_by, without_lease
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.store import Store
 from .printing.table import table
@@ -25,6 +26,7 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
     """Print the GPUs: how busy, and who has them."""
     seen = read_gpus()
     leases = holders(seen.inventory)
+    others = without_lease(seen, leases)
     idle = idle_since(store)
     if options.json:
         gpus = [
@@ -36,6 +38,7 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
                 "memory_used": seen.samples.get(gpu.uuid, {}).get("memory_used"),
                 "memory_total": gpu.memory_total,
                 "leaseholder": msgspec.to_builtins(leases.get(gpu.uuid)),
+                "used_by": msgspec.to_builtins(others.get(gpu.uuid, [])),
                 "idle_since": idle.get(gpu.uuid),
                 "ends_by": _ends_by(leases.get(gpu.uuid)),
             }
@@ -51,7 +54,8 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         sample = seen.samples.get(gpu.uuid, {})
         used, load = sample.get("memory_used"), sample.get("utilization")
         who = leases.get(gpu.uuid)
-        leaseholder = f"{who.user or 'another program'} {who.notebook or ''}" if who else "free"
+        free = used_by(others[gpu.uuid]) if gpu.uuid in others else "free"
+        leaseholder = f"{who.user or 'another program'} {who.notebook or ''}" if who else free
         rest = write_moment(idle[gpu.uuid]) if idle.get(gpu.uuid) else ""
         since = write_moment(who.since) if who else ""
         ends_by = _ends_by(who)

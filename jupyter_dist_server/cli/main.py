@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import sys
@@ -41,6 +42,8 @@ _SUBMITTING = ["submit"], ["notebook"]
 """Commands that begin with the start of a dispatcher: both import at the same time."""
 _NOT_STARTING = {"-h", "--help", "-H", "--hold", "--dry-run"}
 """Options with which nothing is to start; in the job's own command they only cost time."""
+_UNWRITABLE = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO
+"""What a full disk says of an output; errors of files that we open have their names."""
 _OFFERED = 200
 """Jobs that a shell is offered."""
 
@@ -83,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if name is None:
             parser.print_help()
             return 2
-        return _run(_function(name, "run"), options)
+        code = _run(_function(name, "run"), options)
+        sys.stdout.flush()  # not at exit, where an error is a traceback
+        return code
     except DistError as error:
         from .printing.table import printable
 
@@ -92,8 +97,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # such as jdist queue | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()
         return 141
+    except OSError as error:
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
+        _print_no_more()
+        print(f"jdist: Nothing more can be written: {error.strerror}.", file=sys.stderr)
+        return 2
+
+
+def _print_no_more() -> None:
+    """Forget what is not printed yet, which Python would try again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(run: Callable[[Any, Store], int], options: Any) -> int:
@@ -137,6 +153,8 @@ def _job_names(prefix: str) -> list[str]:
 
 def script() -> None:
     """Be the program ``jdist``."""
+    if sys.stdout is None:  # a file that we open would take its place
+        sys.exit("jdist: Standard output is closed. Redirect it, such as to /dev/null.")
     gc.set_threshold(100_000)  # with 10,000 jobs, looking for garbage takes a quarter of the time
     if sys.argv[1:2] in _SUBMITTING and not _NOT_STARTING & set(sys.argv):
         from ..jobs.launch.start_dispatcher import announce_job

@@ -6,6 +6,7 @@ import argparse
 import itertools
 import json
 import os
+import pwd
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -66,7 +67,7 @@ def refresh(store: Store) -> None:
 
 def add_queue_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``jdist queue``."""
-    parser.add_argument("-u", "--user", help="of this user only; all: of all users")
+    parser.add_argument("-u", "--user", help="of these users only: ann,bob; all: of all users")
     parser.add_argument("-t", "--states", help="only these: PD,R")
     parser.add_argument("-n", "--name", help="only jobs of this name")
     parser.add_argument("--start", action="store_true", help="also when jobs are expected to start")
@@ -78,13 +79,13 @@ def add_queue_options(parser: argparse.ArgumentParser) -> None:
 
 def run_queue(options: argparse.Namespace, store: Store) -> int:
     """Print the jobs that wait or run."""
-    columns = _columns(options)
+    columns, users = _columns(options), _users(options.user)
     wake = _wake(store) if options.watch else None
     notice = StoppedNotice(store.folder)
     while True:
         refresh(store)
         notice.look()
-        rows = _rows(options, store)
+        rows = _rows(options, users, store)
         if options.json:
             print(json.dumps([row.to_json() for row in rows]))
         else:
@@ -124,14 +125,14 @@ def _columns(options: argparse.Namespace) -> list[str]:
     return names
 
 
-def _rows(options: argparse.Namespace, store: Store) -> list[Row]:
+def _rows(options: argparse.Namespace, users: set[str] | None, store: Store) -> list[Row]:
     waits = any(job.gpus for job in store.pending()) if options.start or options.user else False
     needs = options.user or (options.start and waits)
     gpus = _read_gpus() if needs else None
-    rows = _wanted(options, overview(store, gpus, start=options.start))
+    rows = _wanted(options, users, overview(store, gpus, start=options.start))
     if gpus is None and any(row.state == PENDING and not row.job for row in rows):
         gpus = _read_gpus()  # without them it is not known why an own pool waits
-        rows = _wanted(options, overview(store, gpus, start=options.start))
+        rows = _wanted(options, users, overview(store, gpus, start=options.start))
     if options.json:
         return rows
     if gpus is None and any(row.gpu_uuids for row in rows):
@@ -141,13 +142,28 @@ def _rows(options: argparse.Namespace, store: Store) -> list[Row]:
     return rows if gpus is None else [_with_labels(row, gpus) for row in rows]
 
 
-def _wanted(options: argparse.Namespace, rows: list[Row]) -> list[Row]:
+def _users(text: str | None) -> set[str] | None:
+    """Return the users of a list of names or ids; `None` if all are meant."""
+    names = [name.strip() for name in (text or "all").split(",")]
+    if "all" in names:
+        return None
+    for name in names:
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            if not name.isdecimal():
+                hint = "Use names of users, such as ann,bob, or all."
+                raise DistError("bad_option", f"There is no user {name}.", hint) from None
+    return {name_of(int(name)) if name.isdecimal() else name for name in names}
+
+
+def _wanted(options: argparse.Namespace, users: set[str] | None, rows: list[Row]) -> list[Row]:
     """Leave out what is not asked for: without ``-u``, all but own jobs and own pools."""
     if options.user is None:
         user = name_of(os.getuid())
         rows = [row for row in rows if row.job or (row.kind == POOL and row.user == user)]
-    elif options.user != "all":
-        rows = [row for row in rows if row.user == options.user]
+    elif users is not None:
+        rows = [row for row in rows if row.user in users]
     if options.states:
         wanted = _states(options.states)
         rows = [row for row in rows if row.state in wanted]

@@ -16,11 +16,11 @@ from ..common.units import format_bytes, write_limit
 from ..jobs.file_changes import Wake
 from ..jobs.job_command import job_command, log_paths
 from ..jobs.logs.log_reader import LogReader
+from ..jobs.select_jobs import select, select_one
 from ..jobs.store.job import Job
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import COMPLETED, ENDED
 from ..jobs.store.store import Store
-from ..jobs.submit.submission import select
 from .follow_output import follow, is_missing, read_on, show
 from .printing.gpu_use import describe_attempt, gpu_use
 from .printing.stopped_dispatcher import StoppedNotice
@@ -92,7 +92,7 @@ def add_logs_options(parser: argparse.ArgumentParser) -> None:
 def run_logs(options: argparse.Namespace, store: Store) -> int:
     """Print what a job has printed."""
     refresh(store)
-    job = select(store, [options.job])[0]
+    job = select_one(store, options.job)
     if not options.follow and job.started is None:
         raise DistError("no_log", f"Job {job.label} has not started: {job.state}.", job.detail)
     path = log_paths(job)[options.error]
@@ -116,10 +116,13 @@ def run_wait(options: argparse.Namespace, store: Store) -> int:
     """Wait until jobs have ended; 0 if all are COMPLETED, 124 if that takes too long."""
     until = None if options.timeout is None else time.monotonic() + options.timeout
     wake, notice = Wake([store.watched]), StoppedNotice(store.folder)
+    ids: list[int] = []
     while True:
         refresh(store)
         notice.look()
-        jobs = select(store, options.jobs)
+        # A name, or @, means other jobs later.
+        ids = ids or [job.id for job in select(store, options.jobs, whole=True)]
+        jobs = store.get_all(ids)
         left = 10.0 if until is None else min(10.0, until - time.monotonic())
         has_ended = all(job.is_ended for job in jobs)
         if has_ended or left <= 0:
@@ -139,6 +142,8 @@ def add_history_options(parser: argparse.ArgumentParser) -> None:
 
 def run_history(options: argparse.Namespace, store: Store) -> int:
     """Print the jobs that have ended, the newest last."""
+    if options.last < 0:
+        raise DistError("bad_option", "--last cannot be negative.", "Such as -n 10.")
     refresh(store)
     marks = ", ".join("?" * len(ENDED))
     jobs = store.select(f"state IN ({marks})", *ENDED, order=f"ended DESC LIMIT {options.last}")[

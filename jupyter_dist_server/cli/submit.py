@@ -48,18 +48,21 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
     if options.dry_run:
         _say_what_would_be(asked, options, store)
         return 0
+    is_known = asked.is_known(store)
     ids = asked.submit(store)
     if options.json:
         jobs = store.select("id BETWEEN ? AND ?", ids[0], ids[-1])
         print(json.dumps([job.to_json() for job in jobs]))
     elif options.parsable:
         print(ids[0])
-    elif len(ids) == 1:
-        print(f"Submitted job {store.get(ids[0]).label}.")
     else:
-        print(f"Submitted jobs {store.get(ids[0]).label} … {store.get(ids[-1]).label}.")
+        last = f" … {store.get(ids[-1]).label}" if len(ids) > 1 else ""
+        named = f"job{'s' * (len(ids) > 1)} {store.get(ids[0]).label}{last}"
+        key = printable(asked.key or "")
+        known = f"Nothing was submitted: the key {key} is that of {named}."
+        print(known if is_known else f"Submitted {named}.")
     StoppedNotice(store.folder).look()
-    if ids[0] == 1 and not (options.json or options.parsable):
+    if ids[0] == 1 and not (is_known or options.json or options.parsable):
         _say_what_ends_jobs()
     return 0
 
@@ -102,8 +105,9 @@ def run_run(options: argparse.Namespace, store: Store) -> int:
     asked = _prepare(options, store)
     if asked.count > 1 or asked.tasks:
         raise DistError("bad_option", "jdist run starts one job.", "Use jdist submit for several.")
+    is_known = asked.is_known(store)
     queued = store.get(asked.submit(store)[0])
-    _tell(options, queued, "is queued.")
+    _tell(options, queued, f"has the key {asked.key} already." if is_known else "is queued.")
 
     def on_interrupt(number: int, frame: object) -> None:
         cancel(store, [store.get(queued.id)])
@@ -128,7 +132,14 @@ def _tell(options: argparse.Namespace, job: Job, sentence: str) -> None:
 def _prepare(options: argparse.Namespace, store: Store) -> Submission:
     if getattr(options, "command", [])[:1] == ["--"]:
         options.command = options.command[1:]
-    asked = prepare(JobRequest.of(options), store, os.getcwd())
+    try:
+        folder, is_there = os.getcwd(), True
+    except FileNotFoundError:  # Linux calls it FOLDER (deleted): no file is found in it
+        folder, is_there = os.readlink("/proc/self/cwd"), False
+    asked = prepare(JobRequest.of(options), store, folder)
+    if not is_there and asked.job.spec.cwd.startswith(folder):
+        hint = "Change to another one, or choose one with -D."
+        raise DistError("bad_option", "The working directory was deleted.", hint)
     for notice in asked.notices:
         print(f"jdist: {printable(notice)}", file=sys.stderr)
     return asked

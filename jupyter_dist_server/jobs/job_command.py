@@ -15,6 +15,9 @@ from .store.store import Store
 from .variables import JOB, KERNEL_FOLDER
 
 _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
+_INTERPRETER = re.compile(rb"#![ \t]*([^ \t\n]+)")
+_LONGEST_LINE = 256
+"""Bytes of a script that Linux reads to find its interpreter."""
 
 
 def job_command(job: Job) -> list[str]:
@@ -29,6 +32,13 @@ def job_command(job: Job) -> list[str]:
         script = "\n".join(["set -e", *job.spec.setup, 'exec "$@"'])
         command = ["bash", "-c", script, "jdist", *command]
     return command
+
+
+def interpreter_of(path: str) -> str | None:
+    """Return the program that runs a script, from its first line; `None` if that names none."""
+    with open(path, "rb") as file:
+        found = _INTERPRETER.match(file.read(_LONGEST_LINE))
+    return os.fsdecode(found[1]) if found else None
 
 
 def with_parameters(word: str, params: dict[str, str]) -> str:

@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
@@ -63,8 +64,24 @@ def test_a_file_of_parameters(queue: Queue, tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("lr,seed\n0.1,1\n0.01,2\n")
     said = queue.run("submit", "--dry-run", "--param-file", "p.csv", "train", "{lr}", "{seed}")
     assert "train 0.1 1\n  train 0.01 2\n" in said and "It would start now." in said
-    (tmp_path / "p.csv").write_text("lr,seed\n0.1\n")
-    assert "Row 2" in queue.run("submit", "--param-file", "p.csv", "train", code=2)
+    (tmp_path / "p.csv").write_text("lr\nä\n", encoding="utf-8-sig")
+    assert "ä" in queue.run("submit", "--dry-run", "--param-file", "p.csv", "train", "{lr}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("lr,seed\n0.1\n", "Row 2 of "),
+        ("lr\n", " has no parameters."),
+        ("lr,a b\n1,2\n", "“a b” in "),
+        ("lr,lr\n1,2\n", " has two columns lr."),
+        ("lr,x\n1,2\n", "x is a column of p.csv and in --param."),
+    ],
+)
+def test_a_file_of_parameters_that_cannot_be_meant(queue: Queue, text: str, said: str) -> None:
+    (queue.folder / "p.csv").write_text(text)
+    args = ["--param", "x=1", "--param-file", "p.csv", "train", "{lr}", "{x}"]
+    assert said in queue.run("submit", *args, code=2)
 
 
 def test_columns_and_users(queue: Queue) -> None:
@@ -72,6 +89,8 @@ def test_columns_and_users(queue: Queue) -> None:
     assert queue.run("queue", "-o", "name,comment").splitlines() == ["NAME  COMMENT", "a     mine"]
     assert "USER" in queue.run("queue", "-u", "all")
     assert queue.run("queue", "-u", "nobody").splitlines()[1:] == []
+    for users in (f"nobody,{psutil.Process().username()}", f"{os.getuid()}"):
+        assert len(queue.run("queue", "-u", users).splitlines()) == 2
     assert "no column" in queue.run("queue", "-o", "nonsense", code=2)
 
 
@@ -119,6 +138,9 @@ def test_own_pools_are_shown_too(queue: Queue, fake_nvml: State) -> None:
             "pool",
             "batch",
         ]
+        for command in ("show", "cancel", "logs", "wait"):
+            said = queue.run(command, "p-1", code=2)
+            assert said.startswith("jdist: p-1 is a pool. Stop it with %dist_shutdown")
     assert queue.ended(job)["state"] == "COMPLETED"
 
 
@@ -141,6 +163,21 @@ def test_gpus_are_named_as_by_nvidia_smi(queue: Queue, fake_nvml: State) -> None
     assert rows[0].endswith("free") and rows[1].endswith(" sh")
     (queue.folder / "go").touch()
     queue.ended(job)
+
+
+def test_who_uses_a_gpu_without_a_lease_is_named(queue: Queue, fake_nvml: State) -> None:
+    program = psutil.Process()
+    rows = [f"{program.pid},{31 << 30},64", f"{os.getppid()},{2 << 20},0"]
+    fake_nvml.write(**{"gpus": 2, "memory": 80 << 30, "1.process": rows})
+    told = f"used by {program.name()} (pid {program.pid}, {program.username()})"
+    free, used = queue.run("info").splitlines()[1:]
+    assert free.endswith("  free") and used.endswith(f"  {told}")
+    free, used = (gpu["used_by"] for gpu in json.loads(queue.run("info", "--json"))["gpus"])
+    assert free == [] and [row["pid"] for row in used] == [program.pid]
+    job = queue.submit("-G", "2", "true")
+    wait_for(lambda: f"GPU 1 is {told}." in queue.show(job)["detail"], "the reason")
+    assert "GPU-fake" not in queue.show(job)["detail"]
+    queue.run("cancel", job)
 
 
 def test_an_output_that_does_not_exist_is_said(queue: Queue) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
+import sys
 from contextlib import closing
 
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 
-from ..jobs.queue_driver import Queue
+from ..jobs.queue_driver import JDIST, Queue
 
 
 def first_words(queue: Queue, *args: str) -> list[str]:
@@ -24,6 +28,29 @@ def test_tasks_that_wait_for_the_same_share_a_line(queue: Queue) -> None:
     assert first_words(queue) == ["1_3", "1_[1-2,4-6,8-9]", other]
     assert len(first_words(queue, "--array")) == len(first_words(queue, "--start")) == 9
     assert [row["id"] for row in json.loads(queue.run("queue", "--json"))][1] == "1_1"
+
+
+def test_a_long_name_hides_no_other_column(queue: Queue) -> None:
+    long = "resnet50-" * 300
+    queue.submit("-H", "-J", long, "true")
+    short = queue.submit("-H", "-J", "short", "true")
+    _, *rows = queue.run("queue").splitlines()
+    assert long in rows[0] and len(rows[1]) < 200
+    shell, terminal = pty.fork()
+    if not shell:
+        os.environ["COLUMNS"] = "80"
+        os.execv(sys.executable, [sys.executable, "-c", JDIST, "queue"])
+    said = b""
+    with contextlib.suppress(OSError):  # its end
+        while True:
+            said += os.read(terminal, 65536)
+    shown = said.decode().splitlines()
+    os.waitpid(shell, 0)
+    os.close(terminal)
+    assert shown[0].split() == ["JOBID", "NAME", "ST", "TIME", "LIMIT", "GPUS", "WHERE(REASON)"]
+    assert shown[1].split()[:3] == ["1", "resnet50-resnet50-resne…", "PD"]
+    assert shown[2].split()[:3] == [short, "short", "PD"]
+    assert all("(JobHeldUser)" in line and len(line) <= 80 for line in shown[1:])
 
 
 def test_of_a_hundred_thousand_tasks_one_is_cancelled(queue: Queue) -> None:

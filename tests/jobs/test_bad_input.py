@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from ..waiting import PATIENCE
 from .queue_driver import Queue
 
+MANY = [word for name in ("lr", "a", "b") for word in ("--param", f"{name}={','.join('1' * 60)}")]
+"""216,000 combinations."""
 SUBMIT = [
     [],
     ["--nonsense", "true"],
@@ -35,11 +40,15 @@ SUBMIT = [
     ["--param", "lr=1", "true"],
     ["--param", "lr", "echo", "{lr}"],
     ["--param", "lr=1", "echo", "{lr}", "{seed}"],
+    ["--param", "lr=1,2", "--param", "lr=3", "echo", "{lr}"],
+    ["--dry-run", "-a", "0-99999,200000-200001", "true"],
+    ["--dry-run", *MANY, "echo", "{lr}", "{a}", "{b}"],
     ["--param-file", "no-such-file", "echo", "{lr}"],
     ["--priority", "high", "true"],
     ["--signal", "NONSENSE", "true"],
     ["--requeue-on", "x", "true"],
     ["--env", "NO_SUCH_VARIABLE", "true"],
+    ["--env", "=x", "true"],
     ["--open-mode", "x", "true"],
     ["--max-jobs", "0", "true"],
     ["./no-such-script"],
@@ -60,6 +69,8 @@ OTHERS = [
     ["update", "-t", "10", "12"],
     ["queue", "-o", "nonsense"],
     ["queue", "--nonsense"],
+    ["queue", "-u", "root,nobody-of-this-name"],
+    ["history", "-n", "-1"],
     ["notebook", "no-such-notebook.ipynb"],
 ]
 
@@ -70,6 +81,20 @@ OTHERS = [
 def test_bad_input_is_one_error_and_queues_nothing(queue: Queue, args: list[str]) -> None:
     said = queue.run(*args, code=2)
     assert said.startswith("jdist: ") and len(said.splitlines()) == 1
+    assert json.loads(queue.run("queue", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"#!/bin/bash\r\ntrue\r\n", "b.sh has DOS line breaks (\\r\\n). Convert it: "),
+        (b"true\r\n", "b.sh has DOS line breaks (\\r\\n). Convert it: "),
+        (b"#! /nope/interp -x\n", "The interpreter /nope/interp of b.sh does not exist. "),
+    ],
+)
+def test_a_script_that_nothing_could_run_is_refused(queue: Queue, text: bytes, said: str) -> None:
+    (queue.folder / "b.sh").write_bytes(text)
+    assert queue.run("submit", "b.sh", code=2).startswith(f"jdist: {said}")
     assert json.loads(queue.run("queue", "--json")) == []
 
 
@@ -91,6 +116,33 @@ def test_bad_changes_change_nothing(queue: Queue, args: list[str]) -> None:
     before = queue.show(job)
     assert queue.run("update", *args, job, code=2).startswith("jdist: ")
     assert queue.show(job) == before
+
+
+def test_a_working_directory_that_was_deleted(
+    queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for args in (["true"], ["-D", "below", "true"]):
+        said = queue.run("submit", *args, code=2)
+        assert said.startswith("jdist: The working directory was deleted. Change to ")
+    assert "./a.sh does not exist" in queue.run("submit", "-D", str(tmp_path), "./a.sh", code=2)
+    job = queue.submit("-H", "-D", str(tmp_path), "true")
+    assert queue.show(job)["spec"]["cwd"] == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("redirect", "said"),
+    [
+        (">&-", "jdist: Standard output is closed. Redirect it, such as to /dev/null.\n"),
+        ("> /dev/full", "jdist: Nothing more can be written: No space left on device.\n"),
+    ],
+)
+def test_an_output_that_cannot_be_written(queue: Queue, redirect: str, said: str) -> None:
+    command = ["sh", "-c", f'"$@" {redirect}', "sh", str(queue.program()), "history"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode and done.stderr == said
 
 
 def test_jobs_run_on_linux_only(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:

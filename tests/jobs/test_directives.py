@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -95,12 +94,19 @@ def test_what_is_a_comment_for_slurm_is_one_here(tmp_path: Path) -> None:
     assert read(tmp_path / "a.sh", "# SBATCH don't --gpus=8", "##SBATCH --hold") == ([], [])
 
 
-def test_a_line_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DistError, match="No closing quotation"):
-        read(tmp_path / "a.sh", "#SBATCH --comment='mine")
-
-
-def test_a_directive_that_nobody_knows_queues_nothing(queue: Queue) -> None:
-    Path("a.sh").write_text("#!/bin/bash\n#SBATCH --gpsu=2\ntrue\n")
-    assert "--gpsu" in queue.run("submit", "a.sh", code=2)
-    assert json.loads(queue.run("queue", "--json")) == []
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("#SBATCH --comment='mine", "No closing quotation.\nClose the"),
+        (
+            "#SBATCH --job-name=abc \\",
+            ": Options do not go on in the next line.\nBegin that with #SBATCH,",
+        ),
+        ("#JDIST --gpus=x", "a.sh, “#JDIST --gpus=x”: Argument -G/--gpus: invalid int value: 'x'."),
+        ("#SBATCH --gpsu=2", "a.sh, “#SBATCH --gpsu=2”: jdist submit does not know “--gpsu”."),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(DistError) as error:
+        read(tmp_path / "a.sh", line)
+    assert said in str(error.value) and "a.sh -h" not in str(error.value)

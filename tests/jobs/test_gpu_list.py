@@ -28,6 +28,8 @@ def test_the_driver_is_asked_only_if_the_gpus_seen_last_would_not_do(
     assert fake_nvml.log.exists()
     fake_nvml.write(gpus=3)
     queue.submit("-H", "-G", "3", "true")
+    said = queue.run("submit", "--gpu-ids", "1,GPU-fake-1", "true", code=2)
+    assert "--gpu-ids names GPU 1 twice." in said
 
 
 def test_in_a_slurm_allocation_its_gpus_are_the_machine(

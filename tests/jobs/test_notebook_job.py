@@ -73,6 +73,9 @@ def test_bad_notebooks_are_refused(queue: Queue) -> None:
     assert "none.ipynb does not exist" in queue.run("notebook", "none.ipynb", code=2)
     (queue.folder / "a.ipynb").write_text("{}")
     assert "not “lr”" in queue.run("notebook", "a.ipynb", "-P", "lr", code=2)
+    for text in ("print(1)\n", "[]", "\xff"):
+        (queue.folder / "a.txt").write_text(text, encoding="latin-1")
+        assert "a.txt is not a notebook: " in queue.run("notebook", "a.txt", code=2)
 
 
 def test_values_of_parameters() -> None:

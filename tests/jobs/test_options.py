@@ -73,6 +73,21 @@ def test_what_runs_before_the_command(queue: Queue, monkeypatch: pytest.MonkeyPa
     assert (queue.ended(job)["state"], queue.output(job)) == ("FAILED", "")
 
 
+def test_an_interpreter_that_is_missing_is_named(queue: Queue) -> None:
+    interpreter, script = queue.folder / "interp", queue.folder / "bin" / "run.sh"
+    interpreter.symlink_to("/bin/sh")
+    script.parent.mkdir()
+    script.write_text(f"#!{interpreter}\ntrue\n")
+    script.chmod(0o755)
+    copied = queue.submit("-H", "-c", "0", "bin/run.sh")
+    in_path = queue.submit("-H", "-c", "0", "--env", f"PATH={script.parent}:/bin", "run.sh")
+    interpreter.unlink()
+    queue.run("release", copied, in_path)
+    for job in (copied, in_path):
+        said = queue.ended(job)["detail"]
+        assert said == f"The interpreter {interpreter} of run.sh does not exist."
+
+
 def test_which_variables_a_job_gets(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A", "1")
     monkeypatch.setenv("B", "2")
@@ -128,6 +143,8 @@ def test_parameters_that_do_not_fit_the_command_are_named(queue: Queue) -> None:
     assert "{seed} in the command has no value. Add --param seed=VALUE." in said
     said = queue.run("submit", "--dry-run", "--param", "lr=1,2,3,4", "echo", "{lr}").splitlines()
     assert said[0] == "Would submit 4 jobs, 0 GPUs each:"
+    dry = queue.run("submit", "--dry-run", "sh", "-c", "echo a; echo b").splitlines()
+    assert dry[1] == "  sh -c 'echo a; echo b'"
     assert said[1:5] == ["  echo 1", "  echo 2", "  echo 3", "  …"]
 
 

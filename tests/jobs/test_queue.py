@@ -44,7 +44,7 @@ def test_run_shows_the_output_and_ends_as_the_job_does(queue: Queue) -> None:
     [
         (["sh", "-c", "exit 4"], "FAILED", "NonZeroExitCode", "exit code 4"),
         (["sh", "-c", "kill -SEGV $$"], "FAILED", "RaisedSignal:11", "SIGSEGV"),
-        (["no-such-program"], "FAILED", "JobLaunchFailure", "no-such-program"),
+        (["no-such"], "FAILED", "JobLaunchFailure", "There is no program no-such in PATH."),
         (["-D", "/no/such/folder", "true"], "FAILED", "JobLaunchFailure", "/no/such/folder"),
         (["-o", "/no/such/folder/log", "true"], "FAILED", "JobLaunchFailure", "/no/such/folder"),
         (["-t", "0:01", "sleep", "1000"], "TIMEOUT", "TimeLimit", "time limit"),
@@ -144,6 +144,8 @@ def test_a_submission_is_told_in_json(queue: Queue) -> None:
 
 def test_the_same_key_submits_once(queue: Queue) -> None:
     assert queue.submit("--key", "a", "true") == queue.submit("--key", "a", "true") == "1"
+    said = queue.run("submit", "--key", "a", "false")
+    assert said == "Nothing was submitted: the key a is that of job 1.\n"
     assert queue.submit("--key", "b", "true") == "2"
 
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+_CUT = ("NAME", "FOLDER", "COMMENT")
+"""Columns whose texts may have any length."""
+_LEAST = 16
+"""Characters that are left of such a text."""
+_LAST = 20
+"""Characters of the last column for which others are cut."""
+_PADDED = 60
+"""Characters to which a column is padded where nothing is cut."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows in columns; the last one is cut at the terminal's width.
+    """Return rows in columns; in a terminal, long names are cut, and the last column at its width.
 
     Parameters
     ----------
@@ -18,16 +27,27 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     clean = [[printable(cell) for cell in row] for row in [list(head), *rows]]
     widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
-    width = 10_000
-    if sys.stdout.isatty():
-        import shutil  # not above: it loads compressors
+    if not sys.stdout.isatty():
+        # What is longer moves the rest of its own line only.
+        padded = [min(size, _PADDED) for size in widths]
+        return "\n".join(_line(row, padded) for row in clean)
+    import shutil  # not above: it loads compressors
 
-        width = shutil.get_terminal_size((200, 24)).columns
-    lines = []
-    for row in clean:
-        cells = [cell.ljust(size) for cell, size in zip(row[:-1], widths[:-1], strict=True)]
-        lines.append("  ".join([*cells, row[-1]])[:width].rstrip())
-    return "\n".join(lines)
+    width = shutil.get_terminal_size((200, 24)).columns
+    for place, name in enumerate(head[:-1]):
+        if name in _CUT:
+            others = sum(widths) - widths[place] - max(0, widths[-1] - _LAST)
+            left = width - others - len("  ") * (len(head) - 1)
+            widths[place] = min(widths[place], max(_LEAST, left))
+    return "\n".join(_line(map(_cut, row, widths), widths)[:width] for row in clean)
+
+
+def _line(row: Iterable[str], widths: Sequence[int]) -> str:
+    return "  ".join(map(str.ljust, row, widths)).rstrip()
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 1] + "…"
 
 
 def printable(text: str) -> str:

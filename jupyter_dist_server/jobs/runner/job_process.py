@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import re
 import signal
 from typing import NoReturn
 
+from ..job_command import interpreter_of
+
 _PDEATHSIG = 1
+_COPY = re.compile(r"^.*/scripts/\d{19,}-")
+"""What a copy of a script has before the name of the script, see `script_files.keep_copy`."""
 
 
 def become_job(
@@ -36,5 +42,25 @@ def become_job(
         os.chdir(cwd)
         os.execvpe(command[0], command, environment)
     except BaseException as error:
-        os.write(refusal, f"{command[0]}: {error}".encode(errors="replace"))
+        os.write(refusal, _why(error, cwd, command[0], environment).encode(errors="replace"))
     os._exit(127)
+
+
+def _why(error: BaseException, cwd: str, program: str, environment: dict[str, str]) -> str:
+    """Return a sentence on why a job's command was not started."""
+    if not isinstance(error, OSError):
+        return f"{program}: {error}"
+    if error.filename == cwd:
+        return f"{cwd}: {error.strerror}."
+    name = _COPY.sub("", program)
+    if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+        return f"{name} cannot be started: {error.strerror}."
+    folders = [""] if "/" in program else os.get_exec_path(environment)
+    found = next(filter(os.path.isfile, (os.path.join(one, program) for one in folders)), None)
+    if found is None:
+        there_is_none = f"There is no program {program} in PATH."
+        return f"{name} does not exist." if "/" in program else there_is_none
+    # The kernel says the same of a file and of what is to run it.
+    if needed := interpreter_of(found):
+        return f"The interpreter {needed} of {name} does not exist."
+    return f"The dynamic loader of {name} does not exist."

@@ -16,13 +16,11 @@ from ..store.store import Store
 from ..store.store_folder import store_name
 from .board import POOL, Posted, posted, wants_of
 from .plan import Plan, forecast, never, plan
+from .strangers import without_lease
 from .wants import Held, Machine, Want, in_order
 
 if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState
-
-REAL_MEMORY = 64 * 2**20
-"""Bytes on a GPU above which a process uses it; less is what a desktop or a monitor has there."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +75,7 @@ def situation(
     known = {uuid for one in held for uuid in one.gpus}
     held += [Held(f"lock {uuid}", "", frozenset([uuid]), now) for uuid in leases.keys() - known]
     if gpus and strangers is None:
-        strangers = {
-            gpu.uuid
-            for gpu in gpus.inventory.gpus
-            if any((row.memory or 0) > REAL_MEMORY for row in gpus.processes.get(gpu.uuid, []))
-        }
+        strangers = without_lease(gpus, leases)
     machine = Machine(
         {gpu.uuid: gpu.memory_total for gpu in gpus.inventory.gpus} if gpus else {},
         frozenset(strangers or ()) - leases.keys(),

@@ -7,6 +7,7 @@ from ..store.job import Job
 from ..store.slurm_formats import write_moment
 from .plan import Plan
 from .situation import Situation
+from .strangers import used_by, without_lease
 
 
 def detail(
@@ -48,12 +49,10 @@ def detail(
         lost = sorted(set(job.gpu_ids) - there.machine.gpus.keys())
         return f"GPU {', '.join(lost)}, which it asks for, is not available."
     if reason == "Resources" and job.gpus:
-        used = set().union(*(one.gpus for one in there.held)) | there.machine.blocked
-        free = len(there.machine.gpus.keys() - used)
-        strangers = "".join(_strangers(uuid, seen) for uuid in sorted(there.machine.blocked))
-        return (
-            f"It needs {job.gpus} GPUs; {free} are free.{strangers}{_by_when(job, wanted)}{moved}"
-        )
+        taken = set().union(*(one.gpus for one in there.held)) | there.machine.blocked
+        free = len(there.machine.gpus.keys() - taken)
+        used = _strangers(there, seen) if seen else ""
+        return f"It needs {job.gpus} GPUs; {free} are free.{used}{_by_when(job, wanted)}{moved}"
     if reason == "Resources":
         return "It waits for cores or memory."
     head = next((want for want in there.ordered if wanted.head and want.id == wanted.head.id), None)
@@ -63,12 +62,11 @@ def detail(
     return ""
 
 
-def _strangers(uuid: str, seen: GpuState | None) -> str:
-    """Name the processes without a lease that use a GPU."""
-    rows = seen.processes.get(uuid, []) if seen else []
-    names = {f"{row.command or 'a process'} (pid {row.pid}, {row.user})" for row in rows}
-    told = "".join(filter(str.isprintable, ", ".join(sorted(names))))
-    return f" GPU {uuid} is used by {told}." if told else ""
+def _strangers(there: Situation, seen: GpuState) -> str:
+    """Name the processes without a lease that use GPUs; GPUs as ``jdist info`` does."""
+    labels = {gpu.uuid: gpu.label for gpu in seen.inventory.gpus}
+    found = without_lease(seen, there.leases).items()
+    return "".join(f" GPU {labels[uuid]} is {used_by(rows)}." for uuid, rows in found)
 
 
 def _by_when(job: Job, wanted: Plan) -> str:

@@ -63,10 +63,8 @@ class Store(StoreReader):
             Their ids.
         """
         with self.writing():
-            if known := self._db.execute(
-                "SELECT first, last FROM submissions WHERE token = ?", (token,)
-            ).fetchone():
-                return range(known["first"], known["last"] + 1)
+            if (known := self.submitted(token)) is not None:
+                return known
             spec = msgspec.structs.replace(
                 jobs[0].spec, environment=self._keep_environment(environment or {})
             )

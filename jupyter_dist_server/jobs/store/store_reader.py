@@ -63,6 +63,11 @@ class StoreReader(StoreFile):
         super()._open()
         self._specs.clear()
 
+    def submitted(self, token: str) -> range | None:
+        """Return the ids of what a submission of this name has added; `None` if there is none."""
+        rows = self.read("SELECT first, last FROM submissions WHERE token = ?", token)
+        return range(rows[0]["first"], rows[0]["last"] + 1) if rows else None
+
     def environment(self, job: Job) -> dict[str, str]:
         """Return the variables that a job was submitted with."""
         rows = self.read("SELECT body FROM environments WHERE hash = ?", job.spec.environment)

@@ -62,13 +62,18 @@ def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ..
     gpus = list(there.gpus)
     if request.gpu_ids:
         named = [text.strip() for text in request.gpu_ids.split(",")]
-        gpus = [gpu for gpu in there.gpus if {gpu.uuid, gpu.label, str(gpu.index)} & set(named)]
-        known = {name for gpu in there.gpus for name in (gpu.uuid, gpu.label, str(gpu.index))}
-        if missing := [name for name in named if name not in known]:
-            existing = ", ".join(gpu.label for gpu in there.gpus) or there.reason
-            raise DistError(
-                "unknown_gpu", f"There is no GPU {missing[0]}.", f"There are: {existing}", "gpu_ids"
-            )
+        gpus = []
+        for name in named:
+            called = [g for g in there.gpus if name in (g.uuid, g.label, str(g.index))]
+            if not called:
+                existing = ", ".join(gpu.label for gpu in there.gpus) or there.reason
+                message = f"There is no GPU {name}."
+                raise DistError("unknown_gpu", message, f"There are: {existing}", "gpu_ids")
+            if twice := [gpu for gpu in called if gpu in gpus]:
+                message = f"--gpu-ids names GPU {twice[0].label} twice."
+                raise DistError("bad_option", message, field="gpu_ids")
+            gpus += called
+        gpus = [gpu for gpu in there.gpus if gpu in gpus]
     if request.min_gpu_memory:
         least = read_size(request.min_gpu_memory, "G")
         gpus = [gpu for gpu in gpus if gpu.memory_total >= least]

@@ -26,9 +26,9 @@ from .parameter_file import read_parameter_file
 from .program.job_environment import chosen_variables, setup_lines
 from .program.kernel_environments import kernel_environment
 from .program.notebook_command import notebook_command
-from .program.script_files import is_binary, keep_copy
+from .program.script_files import check_start, is_binary, keep_copy
 from .same_as_job import complete_like
-from .submission import check_parameters, read_array, read_dependencies, submit, sweep
+from .submission import check_count, check_parameters, read_array, read_dependencies, submit, sweep
 
 
 @dataclass
@@ -52,6 +52,14 @@ class Submission:
         """How many jobs they are."""
         return max(len(self.rows), len(self.tasks), 1)
 
+    def is_known(self, store: Store) -> bool:
+        """Tell whether there are jobs with its key: it adds none then."""
+        return self._token is not None and store.submitted(self._token) is not None
+
+    @property
+    def _token(self) -> str | None:
+        return self.key and f"key {self.key}"
+
     def submit(self, store: Store) -> range:
         """Put them into the queue, and return their ids, see `submission.submit`."""
         check_parameters(self.job.spec.argv, self.rows)
@@ -68,7 +76,7 @@ class Submission:
             tasks=self.tasks,
             environment=self.environment,
             dependencies=self.dependencies,
-            token=self.key and f"key {self.key}",
+            token=self._token,
         )
 
 
@@ -112,8 +120,13 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
         rows = sweep(request.param or [])
     if request.param_file:
         listed = read_parameter_file(Path(folder, request.param_file))
+        if twice := rows[0].keys() & listed[0].keys():
+            message = f"{min(twice)} is a column of {request.param_file} and in --param."
+            raise DistError("bad_parameter", message, field="param")
+        check_count(len(rows) * len(listed))
         rows = [chosen | row for chosen in rows for row in listed]
     tasks, array_limit = read_array(request.array) if request.array else ([], None)
+    check_count(len(tasks))
     with reading("dependency"):
         dependencies, singleton = read_dependencies(request.dependency or "", store)
     with reading("begin"):
@@ -189,6 +202,8 @@ def _script(request: JobRequest, folder: str) -> tuple[Path | None, list[str]]:
         parser = Parser(prog=request.command[0], add_help=False)
         add_job_options(parser)
         request.complete(parser.parse_args(given))
+        if not request.torchrun:
+            check_start(path, is_certain=not setup_lines(request, folder))
         return None if request.torchrun else path, notices
     if "/" in request.command[0] and not os.path.exists(path):
         raise DistError("bad_script", f"{request.command[0]} does not exist.")

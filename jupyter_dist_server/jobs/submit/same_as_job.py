@@ -7,10 +7,10 @@ from typing import Any
 
 from ...common.errors import DistError
 from ..job_command import with_parameters
+from ..select_jobs import select
 from ..store.job import Job
 from ..store.store import Store
 from .options.job_request import JobRequest
-from .submission import select
 
 
 def complete_like(request: JobRequest, store: Store, label: str) -> None:
@@ -21,7 +21,7 @@ def complete_like(request: JobRequest, store: Store, label: str) -> None:
     DistError
         If there is no such job, or the label names several that were not submitted together.
     """
-    jobs = select(store, [label])
+    jobs = select(store, [label], whole=True)
     whole = {job.spec.asked for job in jobs}
     found = request_like(jobs[0]) if len(jobs) == 1 else json.loads(min(whole) or "null")
     if len(whole) > 1:

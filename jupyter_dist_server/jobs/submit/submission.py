@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
+import math
 import os
 import re
+import shlex
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from ...common.errors import DistError
 from ..job_command import with_parameters
 from ..launch.ensure_dispatcher import ensure
 from ..schedule.may_start import ANY
+from ..select_jobs import select
 from ..store.job import Job
 from ..store.store import Store
 
@@ -33,9 +35,10 @@ def sweep(params: Sequence[str]) -> list[dict[str, str]]:
     Raises
     ------
     DistError
-        If one has another form.
+        If one has another form, a name comes twice, or there are too many combinations.
     """
-    names, values = [], []
+    names: list[str] = []
+    values = []
     for text in params:
         name, equals, listed = text.partition("=")
         if not (name.isidentifier() and equals and listed):
@@ -44,9 +47,26 @@ def sweep(params: Sequence[str]) -> list[dict[str, str]]:
                 f"--param takes NAME=VALUE[,VALUE…], not “{text}”.",
                 "Such as --param lr=0.1,0.01.",
             )
+        if name in names:
+            hint = f"Give all of its values at once: --param {name}=A,B."
+            raise DistError("bad_parameter", f"--param {name} is there twice.", hint)
         names.append(name)
         values.append(listed.split(","))
+    check_count(math.prod(map(len, values)))
     return [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*values)]
+
+
+def check_count(count: int) -> None:
+    """Refuse more jobs than one submission can have.
+
+    Raises
+    ------
+    DistError
+        If they are more.
+    """
+    if count > MOST:
+        message = f"One submission has at most {MOST:,} jobs, not {count:,}."
+        raise DistError("too_many_jobs", message)
 
 
 def check_parameters(argv: Sequence[str], rows: Sequence[dict[str, str]]) -> None:
@@ -132,7 +152,8 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
             for label in labels:
                 delayed = _DELAYED.fullmatch(label) if kind == "after" else None
                 name, delay = delayed.groups() if delayed else (label, "")
-                found += [(job.id, f"{any_of}{kind}{delay}") for job in select(store, [name])]
+                jobs = select(store, [name], whole=True)
+                found += [(job.id, f"{any_of}{kind}{delay}") for job in jobs]
         except DistError as error:
             hint = (
                 "A dependency is one of your own jobs, see “jdist queue”. For another user's job, "
@@ -140,43 +161,6 @@ def read_dependencies(text: str, store: Store) -> tuple[list[tuple[int, str]], b
             )
             raise DistError(error.code, error.message, hint, "dependency") from error
     return found, singleton
-
-
-def select(store: Store, labels: Iterable[str]) -> list[Job]:
-    """Return the jobs that labels name: ``12``, ``12-14``, ``40_3``, ``@`` (the newest), ``@~1``.
-
-    Raises
-    ------
-    DistError
-        If there is no such job.
-    """
-    found: dict[int, Job] = {}
-    for label in labels:
-        jobs = list(_select(store, label))
-        if not jobs:
-            raise DistError(
-                "unknown_job", f"There is no job {label}.", "“jdist queue” lists your jobs."
-            )
-        found |= {job.id: job for job in jobs}
-    return list(found.values())
-
-
-def _select(store: Store, label: str) -> Iterator[Job]:
-    if match := re.fullmatch(r"@(?:~(\d{1,15}))?", label, re.ASCII):
-        yield from store.select("1", order=f"id DESC LIMIT 1 OFFSET {match[1] or 0}")
-    elif match := re.fullmatch(r"(\d{1,15})_(\d{1,15})(?:-(\d{1,15}))?", label):
-        array, first, last = int(match[1]), int(match[2]), int(match[3] or match[2])
-        yield from store.select("array = ? AND task BETWEEN ? AND ?", array, first, last)
-    elif match := re.fullmatch(r"(\d{1,15})(?:-(\d{1,15}))?", label):
-        first, last = int(match[1]), int(match[2] or match[1])
-        either = "id BETWEEN ? AND ? OR array BETWEEN ? AND ?"
-        yield from store.select_many(either, *[first, last] * 2)
-    else:
-        # As the store keeps names that are no Unicode.
-        named = store.select("name = ?", label.encode(errors="replace").decode())
-        if not named and any(mark in label for mark in "*?["):
-            named = [job for job in store.select() if fnmatch.fnmatchcase(job.name, label)]
-        yield from named
 
 
 def submit(
@@ -224,8 +208,7 @@ def submit(
             "bad_array", "--array and --param cannot be combined.", "--param makes an array itself."
         )
     count = max(len(tasks), len(rows))
-    if count > MOST:
-        raise DistError("too_many_jobs", f"One submission has at most {MOST:,} jobs.")
+    check_count(count)
     is_array = bool(tasks) or count > 1
     now = time.time()
     common = vars(job) | {"submitted": now, "queued": now}
@@ -251,7 +234,8 @@ def submit(
 
 
 def commands(job: Job, rows: Sequence[dict[str, str]], most: int = 3) -> list[str]:
-    """Return the first commands of a submission, for people to read."""
+    """Return the first commands of a submission, as a shell reads them."""
     return [
-        " ".join(with_parameters(word, row) for word in job.spec.argv) for row in list(rows)[:most]
+        shlex.join(with_parameters(word, row) for word in job.spec.argv)
+        for row in list(rows)[:most]
     ]

@@ -14,10 +14,10 @@ from ...jobs.job_command import job_command, log_paths, output_notebook
 from ...jobs.job_control import check_one
 from ...jobs.logs.line_reader import LineReader
 from ...jobs.schedule.may_start import ANY, write_dependency
+from ...jobs.select_jobs import select
 from ...jobs.store.job import Job
 from ...jobs.store.store import Store
 from ...jobs.submit.same_as_job import request_like
-from ...jobs.submit.submission import select
 from .job_handler_base import JobHandlerBase, in_store
 
 

@@ -14,13 +14,13 @@ from ...jobs import job_control
 from ...jobs.launch.ensure_dispatcher import ensure
 from ...jobs.recovery import any_is_lost
 from ...jobs.schedule.overview import overview
+from ...jobs.select_jobs import select
 from ...jobs.store.job import Job
 from ...jobs.store.states import LETTERS
 from ...jobs.store.store import Store
 from ...jobs.submit.dry_run import dry_run
 from ...jobs.submit.options.job_request import JobRequest
 from ...jobs.submit.prepare_submission import Submission, prepare, signal_number
-from ...jobs.submit.submission import select
 from ...jobs.submit.submit_schema import submit_schema
 from ..gpus.gpu_messages import GpuFeed
 from .job_handler_base import MOST, JobHandlerBase, in_store, jobs_json
@@ -125,7 +125,7 @@ class OneJobHandler(JobHandlerBase):
         def run(store: Store) -> str:
             jobs = select(store, [label])
             left = work(store, jobs)
-            return jobs_json(select(store, [label]), left=list(left))
+            return jobs_json(store.get_all([job.id for job in jobs]), left=list(left))
 
         self.answer(await in_store(run), 202)
 

@@ -14,10 +14,10 @@ from ...common.errors import DistError
 from ...jobs.job_command import log_paths
 from ...jobs.job_control import check_one
 from ...jobs.logs.log_reader import LogReader, text_of
+from ...jobs.select_jobs import select
 from ...jobs.store.states import ENDED
 from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
-from ...jobs.submit.submission import select
 from ..base_handlers import NDJSON
 from .job_handler_base import JobHandlerBase, in_store
 from .queue_changes import JobFeed

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ....common.errors import DistError
 from ...schedule.may_start import ANY
+from .job_options import Parser, add_job_options
 
 _LINE = re.compile(r"#(SBATCH)\s+(.*)|#\s*(JDIST|GFLOW)\s+(.*)")
 """``# SBATCH``, with a space, is a comment for Slurm, too."""
@@ -59,25 +60,45 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
         raise DistError("bad_script", f"{path} cannot be read: {error.strerror}.") from error
     options: list[str] = []
     notices: list[str] = []
+    parser = Parser(add_help=False)
+    add_job_options(parser)
     for line in lines:
         if line.strip() and not line.startswith("#"):
             break
         if match := _LINE.match(line):
-            kind = match[1] or match[3]
+            kind, where = match[1] or match[3], f"{path.name}, “{line}”"
             try:
                 words = shlex.split(match[2] or match[4] or "", comments=True)
             except ValueError as error:
-                hint = "Close the quotation mark."
-                raise DistError("bad_script", f"“{line}” cannot be read: {error}.", hint) from error
-            if kind == "JDIST":
-                options += words
-            else:
-                _translate(words, kind, options, notices)
+                why, hint = f"{error}.", "Close the quotation mark."
+                if line.endswith("\\"):
+                    why = "Options do not go on in the next line."
+                    hint = f"Begin that with #{kind}, too."
+                raise DistError("bad_script", f"{where}: {why}", hint) from error
+            made = words if kind == "JDIST" else _translate(words, kind, notices)
+            _check(parser, made, where)
+            options += made
     return options, notices
 
 
-def _translate(words: list[str], kind: str, options: list[str], notices: list[str]) -> None:
+def _check(parser: Parser, options: list[str], where: str) -> None:
+    """Refuse options that nobody knows, or with a value that they do not take."""
+    try:
+        _, unknown = parser.parse_known_args(options)
+    except DistError as error:
+        raise DistError("bad_script", f"{where}: {error.message}") from error
+    if unknown:
+        raise DistError(
+            "bad_script",
+            f"{where}: jdist submit does not know “{unknown[0]}”.",
+            "“jdist submit -h” lists its options.",
+        )
+
+
+def _translate(words: list[str], kind: str, notices: list[str]) -> list[str]:
+    """Return options of others as ours, and add a sentence for each that is not used."""
     names, unused = _NAMES[kind], _UNUSED[kind]
+    options: list[str] = []
     words = list(words)
     while words:
         name, equals, value = words.pop(0).partition("=")
@@ -93,6 +114,7 @@ def _translate(words: list[str], kind: str, options: list[str], notices: list[st
             notices.append(f"#{kind} {' '.join([name, *values])} is not used{instead}.")
         elif name not in _ALREADY_SO:
             options += made
+    return options
 
 
 def _gpus(value: str) -> list[str]:

@@ -31,7 +31,7 @@ def chosen_variables(request: JobRequest) -> dict[str, str]:
     Raises
     ------
     DistError
-        If one is named that is not there.
+        If one is named that is not there, or none is.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_EXPORTED)}
     export = (request.export or "ALL").split(",")
@@ -39,6 +39,8 @@ def chosen_variables(request: JobRequest) -> dict[str, str]:
     chosen = {name: kept[name] for name in kept if "ALL" in export or name in least}
     for text in [*export, *(request.env or [])]:
         name, equals, value = text.partition("=")
+        if equals and not name:
+            raise DistError("bad_option", f"“{text}” names no variable.", "Use K=V to set one.")
         if equals:
             chosen[name] = value
         elif name in kept:

@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
+
 from ....common.errors import DistError
 from ....common.processes.python_command import python_command
 from ..options.job_request import JobRequest
@@ -28,7 +30,7 @@ def notebook_command(request: JobRequest, folder: str) -> tuple[list[str], Path]
     Raises
     ------
     DistError
-        If the notebook or papermill is missing, or a parameter has another form.
+        If the notebook or papermill is missing, or it or a parameter has another form.
     """
     assert request.notebook
     if request.command:
@@ -36,6 +38,7 @@ def notebook_command(request: JobRequest, folder: str) -> tuple[list[str], Path]
     path = Path(folder, request.notebook)
     if not os.path.isfile(path):
         raise DistError("bad_script", f"{request.notebook} does not exist.")
+    _check_notebook(path)
     for text in request.parameter or []:
         name, equals, _ = text.partition("=")
         if not (name.isidentifier() and equals):
@@ -56,3 +59,15 @@ def notebook_command(request: JobRequest, folder: str) -> tuple[list[str], Path]
     ]
     command = [*python_command(python, _RUNNER), str(path), output, *given]
     return command, path
+
+
+def _check_notebook(path: Path) -> None:
+    """Refuse a file that cannot be a notebook, as it is no object in JSON."""
+    try:
+        msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
+    except OSError as error:
+        raise DistError("bad_script", f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # of msgspec, too
+        message = f"{path.name} is not a notebook: {error}."
+        hint = "A notebook is a file.ipynb; for a script, use jdist submit."
+        raise DistError("bad_script", message, hint) from error

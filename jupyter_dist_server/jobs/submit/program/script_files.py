@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
 from ....common.errors import DistError
+from ...job_command import interpreter_of
 from ...store.store import Store
 
 _LONGEST_COPY = 64 * 2**20
@@ -24,6 +26,33 @@ def is_binary(path: Path) -> bool:
             return b"\0" in file.read(1024)
     except OSError as error:
         raise DistError("bad_script", f"{path} cannot be read: {error.strerror}.") from error
+
+
+def check_start(script: Path, *, is_certain: bool) -> None:
+    """Refuse a script that nothing could run: with DOS line breaks, or without its interpreter.
+
+    Parameters
+    ----------
+    script : Path
+        Can be read, see `is_binary`.
+    is_certain : bool
+        Whether nothing that runs before it could bring its interpreter.
+
+    Raises
+    ------
+    DistError
+        If it is such a script.
+    """
+    with script.open("rb") as file:
+        line = file.readline(_LONGEST_COPY)
+    # Python itself reads such lines.
+    if line.endswith(b"\r\n") and (line.startswith(b"#!") or script.suffix != ".py"):
+        message = f"{script.name} has DOS line breaks (\\r\\n)."
+        raise DistError("bad_script", message, f"Convert it: sed -i 's/\\r$//' {script.name}")
+    needed = interpreter_of(str(script)) or ""
+    if is_certain and os.path.isabs(needed) and not os.path.exists(needed):
+        message = f"The interpreter {needed} of {script.name} does not exist."
+        raise DistError("bad_script", message, "Change its first line.")
 
 
 def keep_copy(store: Store, script: Path, is_script: bool) -> str:

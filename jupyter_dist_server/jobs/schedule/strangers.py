@@ -1,0 +1,34 @@
+"""Processes without a lease that use GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...common.protocol.sampler_messages import GpuProcess
+    from ...gpus.gpu_state import GpuState
+
+REAL_MEMORY = 64 * 2**20
+"""Bytes on a GPU above which a process uses it; less is what a desktop or a monitor has there."""
+
+
+def without_lease(gpus: GpuState, leases: Mapping[str, object]) -> dict[str, list[GpuProcess]]:
+    """Return the processes that use GPUs which nobody leases, by UUID, in the order of GPUs."""
+    found = {
+        gpu.uuid: [
+            row for row in gpus.processes.get(gpu.uuid, []) if (row.memory or 0) > REAL_MEMORY
+        ]
+        for gpu in gpus.inventory.gpus
+        if gpu.uuid not in leases
+    }
+    return {uuid: rows for uuid, rows in found.items() if rows}
+
+
+def used_by(rows: Iterable[GpuProcess]) -> str:
+    """Return words that follow "GPU 6 is"."""
+    names = {
+        f"{row.command or 'a process'} (pid {row.pid}{f', {row.user}' if row.user else ''})"
+        for row in rows
+    }
+    return "".join(filter(str.isprintable, f"used by {', '.join(sorted(names))}"))
