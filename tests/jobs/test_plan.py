@@ -127,6 +127,15 @@ def test_the_forecast_says_when_and_how_sure() -> None:
     assert not found["c"].certain  # b has no limit
 
 
+@pytest.mark.parametrize(("limit", "start"), [(600.0, 3600.0), (7200.0, 7200.0)])
+def test_a_start_behind_a_stranger_is_expected_also_while_a_job_runs(
+    limit: float, start: float
+) -> None:
+    machine = replace(FOUR, blocked=frozenset(["GPU-3"]))
+    found = forecast(machine, [held("x", 0, ends_by=NOW + limit)], [want("all", 4)], NOW)
+    assert (found["all"].start, found["all"].certain) == (NOW + start, False)
+
+
 _jobs = st.lists(
     st.builds(
         Want,
