@@ -15,6 +15,7 @@ from pathlib import Path
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
+from ..common.units import format_gpus
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.file_changes import Wake
 from ..jobs.launch.dispatcher_lock import take_lock
@@ -63,7 +64,7 @@ def findings(store: Store) -> Iterator[Finding]:
     seen = read_gpus().inventory
     yield Finding(
         bool(seen.gpus) or not store.select("gpus > 0 AND state = 'PENDING'"),
-        f"{len(seen.gpus)} GPUs." if seen.gpus else seen.reason or "There is no GPU.",
+        f"{format_gpus(len(seen.gpus))}." if seen.gpus else seen.reason or "There is no GPU.",
     )
 
 

@@ -9,6 +9,7 @@ import signal
 import sys
 
 from ..common.errors import DistError
+from ..common.units import format_gpus
 from ..jobs.store.job import Job
 from ..jobs.store.states import COMPLETED
 from ..jobs.store.store import Store
@@ -71,7 +72,8 @@ def _say_what_would_be(asked: Submission, options: argparse.Namespace, store: St
     if options.json:
         print(json.dumps(told.to_json()))
         return
-    print(f"Would submit {told.count} job{'s' * (told.count > 1)}, {asked.job.gpus} GPUs each:")
+    jobs = f"{told.count} job{'s' * (told.count > 1)}"
+    print(f"Would submit {jobs}, {format_gpus(asked.job.gpus)} each:")
     print(*(f"  {printable(command)}" for command in told.commands), sep="\n")
     if told.count > len(told.commands) and len(asked.rows) > 1:
         print("  …")

@@ -131,6 +131,12 @@ def test_parameters_that_do_not_fit_the_command_are_named(queue: Queue) -> None:
     assert said[1:5] == ["  echo 1", "  echo 2", "  echo 3", "  …"]
 
 
+def test_one_gpu_is_not_called_gpus(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1)
+    said = queue.run("submit", "--dry-run", "-G", "1", "true").splitlines()
+    assert said[0] == "Would submit 1 job, 1 GPU each:"
+
+
 def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: State) -> None:
     fake_nvml.write(**{"gpus": 3, "memory": 80 << 30, "0.memory": 24 << 30})
     job = queue.submit("-G", "2", "--min-gpu-memory", "40G", "printenv", "CUDA_VISIBLE_DEVICES")
