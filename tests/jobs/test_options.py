@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -144,6 +145,20 @@ def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: Stat
     assert queue.output(job) == "GPU-fake-1,GPU-fake-2\n"
     said = queue.run("submit", "-G", "3", "--min-gpu-memory", "40G", "true", code=2)
     assert "The number of GPUs is too large, 3: 2 are suitable." in said
+
+
+@pytest.mark.parametrize(
+    "option", [["--min-gpu-memory", "20G"], ["--share", "--gpu-memory", "20G"]]
+)
+def test_what_is_asked_of_gpus_needs_some(
+    queue: Queue, fake_nvml: State, option: list[str]
+) -> None:
+    fake_nvml.write(gpus=1, memory=80 << 30)
+    said = queue.run("submit", *option, "true", code=2)
+    assert said == f"jdist: {option[0]} needs --gpus or --gpu-ids.\n"
+    assert json.loads(queue.run("queue", "--json")) == []
+    assert queue.ended(queue.submit("-G", "1", *option, "true"))["state"] == "COMPLETED"
+    assert queue.ended(queue.submit("--gpu-ids", "0", *option, "true"))["state"] == "COMPLETED"
 
 
 RANK = """

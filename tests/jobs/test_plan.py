@@ -91,6 +91,13 @@ def test_what_can_never_start_says_so_and_stops_nobody(job: Want, reason: str) -
     assert found.starts.keys() == {"b"}
 
 
+def test_a_job_that_shares_no_gpu_starts() -> None:
+    """Its GPUs were taken from it by ``jdist update``."""
+    assert plan(FOUR, [], [want("a", 0, share=20 * 2**30)], NOW).starts == {"a": ()}
+    alone = replace(FOUR, gpus={})
+    assert plan(alone, [], [want("a", 0, share=20 * 2**30)], NOW).starts == {"a": ()}
+
+
 def test_memory_of_shared_gpus_is_summed() -> None:
     machine = replace(FOUR, gpus={"GPU-0": 80 * 2**30})
     jobs = [want(name, share=30 * 2**30) for name in "abc"]

@@ -177,10 +177,14 @@ def never(machine: Machine, want: Want) -> str | None:
         there = len(want.only & machine.gpus.keys())
         if there < want.gpus <= len(want.only):
             return "ReqNodeNotAvail"
-    too_large = want.share is not None and all(
-        want.share > size
-        for uuid, size in machine.gpus.items()
-        if not want.only or uuid in want.only
+    too_large = (
+        want.gpus > 0
+        and want.share is not None
+        and all(
+            want.share > size
+            for uuid, size in machine.gpus.items()
+            if not want.only or uuid in want.only
+        )
     )
     if want.gpus and not machine.gpus:  # where it was submitted, there were some
         return "ReqNodeNotAvail"

@@ -24,9 +24,13 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
     Raises
     ------
     DistError
-        If there are not so many, or none of a name.
+        If there are not so many, none of a name, or what is asked for is about GPUs and no GPU is.
     """
     if not request.gpus and not request.gpu_ids:
+        for name in ("share", "gpu_memory", "min_gpu_memory"):
+            if getattr(request, name):
+                option = f"--{name.replace('_', '-')}"
+                raise DistError("bad_option", f"{option} needs --gpus or --gpu-ids.", field=name)
         return request.gpus or 0, ()
     # Not above: jobs on the CPU do without.
     from ...gpus import slurm_job
