@@ -173,7 +173,8 @@ def _update_gpus(store: Store, ids: Sequence[int], gpus: int) -> list[str]:
         if job.state != PENDING:
             left.append(_unchanged(job, "number of GPUs"))
         elif job.gpu_ids and gpus > len(job.gpu_ids):
-            why = f"may use {format_gpus(len(job.gpu_ids))} only, by --gpu-ids or --min-gpu-memory"
+            many = format_gpus(len(job.gpu_ids))
+            why = f"may use {many} only, by --gpu-ids, --min-gpu-memory or --gpu-memory"
             left.append(f"Job {job.label} {why}: its number of GPUs was not changed.")
         else:
             fitting.append(job.id)

@@ -141,10 +141,10 @@ def test_what_a_machine_with_fewer_gpus_cannot_run_waits_and_others_start(
     queue.run("cancel", large)
 
 
-def why(there: Situation, number: int, gpus: int) -> str:
+def why(there: Situation, number: int, gpus: int, share: int | None = None) -> str:
     """Return what is said of the waiting job of that number."""
     spec = Spec(argv=["true"], cwd="/")
-    job = dataclasses.replace(Job(params={}, name="a", spec=spec, gpus=gpus), id=number)
+    job = Job(params={}, name="a", spec=spec, id=number, gpus=gpus, share=share)
     wanted = there.plan()
     reason = wanted.reason(next(want for want in there.ordered if want.id == str(number)))
     return why_waiting.detail(job, reason or "", there, wanted, None)
@@ -161,6 +161,12 @@ def why(there: Situation, number: int, gpus: int) -> str:
 def test_numbers_of_gpus_are_said_in_words_that_fit(gpus: int, taken: int, said: str) -> None:
     held = [Held("7", "me", frozenset(list(MACHINE.gpus)[:taken]), 900.0)]
     assert why(situation(MACHINE, held, Want("8", "me", 950.0, gpus=gpus)), 8, gpus) == said
+
+
+def test_gpu_memory_that_no_gpu_has_any_more_is_named() -> None:
+    want = Want("8", "me", 950.0, gpus=1, share=20 << 30)
+    said = "No GPU that it may use has 20 GiB of memory."
+    assert why(situation(MACHINE, [], want), 8, 1, share=20 << 30) == said
 
 
 @pytest.mark.parametrize(("name", "whose"), [("a.ipynb", "a.ipynb of bob"), ("", "p-1 of bob")])

@@ -148,6 +148,32 @@ def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: Stat
 
 
 @pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mem", "999T"], "The job needs 999 TiB of memory, and there are "),
+        (["-G", "1", "--min-gpu-memory", "200G"], "The number of GPUs is too large, 1: 0 are "),
+        (["-G", "1", "--share", "--gpu-memory", "200G"], "The number of GPUs is too large, 1: 0 "),
+        (["-G", "2", "--share", "--gpu-memory", "40G"], "too large, 2: 1 is suitable."),
+        (["-G", "1", "--share", "--gpu-memory", "much"], "“much” is not a size."),
+    ],
+)
+def test_memory_that_the_machine_cannot_have_is_refused(
+    queue: Queue, fake_nvml: State, options: list[str], said: str
+) -> None:
+    fake_nvml.write(**{"gpus": 2, "memory": 80 << 30, "0.memory": 24 << 30})
+    assert said in queue.run("submit", *options, "true", code=2)
+    assert json.loads(queue.run("queue", "--json")) == []
+
+
+def test_a_job_shares_a_gpu_that_has_the_memory(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(**{"gpus": 2, "memory": 80 << 30, "0.memory": 24 << 30})
+    share = ["-G", "1", "--share", "--gpu-memory", "40G"]
+    job = queue.submit(*share, "printenv", "CUDA_VISIBLE_DEVICES")
+    assert queue.ended(job)["state"] == "COMPLETED"
+    assert queue.output(job) == "GPU-fake-1\n"
+
+
+@pytest.mark.parametrize(
     "option", [["--min-gpu-memory", "20G"], ["--share", "--gpu-memory", "20G"]]
 )
 def test_what_is_asked_of_gpus_needs_some(

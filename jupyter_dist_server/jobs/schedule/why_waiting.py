@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...common.units import format_gpus
+from ...common.units import format_bytes, format_gpus
 from ...gpus.gpu_state import GpuState
 from ..store.job import Job
 from ..store.slurm_formats import write_moment
@@ -43,6 +43,14 @@ def detail(
         return f"No GPU has been available since {write_moment(silent_since)}: {why}."
     if reason == "BadConstraints" and job.gpus > gpus:
         return f"It needs {format_gpus(job.gpus)}. This machine has {gpus}."
+    if reason == "BadConstraints" and job.gpus and job.share is not None:
+        sizes = [
+            size
+            for uuid, size in there.machine.gpus.items()
+            if not job.gpu_ids or uuid in job.gpu_ids
+        ]
+        if job.share > max(sizes, default=0):
+            return f"No GPU that it may use has {format_bytes(job.share)} of memory."
     if reason == "BadConstraints":
         return "This machine does not have the cores or the memory that it asks for."
     if reason == "ReqNodeNotAvail":

@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from ...common.errors import DistError
+from ...common.errors import DistError, reading
 from ..store.slurm_formats import read_size
 from ..store.store import Store
 from ..variables import JOB
@@ -73,12 +73,15 @@ def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ..
             raise DistError(
                 "unknown_gpu", f"There is no GPU {missing[0]}.", f"There are: {existing}", "gpu_ids"
             )
-    if request.min_gpu_memory:
-        least = read_size(request.min_gpu_memory, "G")
-        gpus = [gpu for gpu in gpus if gpu.memory_total >= least]
+    with reading("min_gpu_memory"):
+        least = read_size(request.min_gpu_memory or "0", "G")
+    with reading("gpu_memory"):
+        least = max(least, read_size(request.gpu_memory or "0"))
+    gpus = [gpu for gpu in gpus if gpu.memory_total >= least]
     count = request.gpus if request.gpus is not None else len(gpus)
     if count > len(gpus):
-        why = there.reason.partition(": ranks ")[0] if there.reason else f"{len(gpus)} are suitable"
+        are = "is" if len(gpus) == 1 else "are"
+        why = (there.reason or f"{len(gpus)} {are} suitable").partition(": ranks ")[0]
         raise DistError(
             "too_large", f"The number of GPUs is too large, {count}: {why.rstrip('.')}."
         )
