@@ -22,7 +22,7 @@ from ..jobs.launch.dispatcher_lock import take_lock
 from ..jobs.leases.held_file import name_of
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
-from .printing.stopped_dispatcher import stopped_dispatcher
+from .printing.stopped_processes import stopped_dispatcher, stopped_runners
 from .printing.table import table
 
 _LEAST_SPACE = 200 * 2**20
@@ -61,6 +61,8 @@ def findings(store: Store) -> Iterator[Finding]:
     yield leases()
     yield inotify(store)
     yield dispatcher(store)
+    for told in stopped_runners(store):
+        yield Finding(False, *told)
     seen = read_gpus().inventory
     yield Finding(
         bool(seen.gpus) or not store.select("gpus > 0 AND state = 'PENDING'"),

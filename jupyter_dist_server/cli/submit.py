@@ -16,7 +16,7 @@ from ..jobs.store.store import Store
 from ..jobs.submit.options.job_options import add_job_options
 from ..jobs.submit.options.job_request import JobRequest
 from ..jobs.submit.prepare_submission import Submission, prepare
-from .printing.stopped_dispatcher import StoppedNotice
+from .printing.stopped_processes import StoppedNotice
 from .printing.table import printable
 
 
@@ -59,7 +59,7 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
         print(f"Submitted job {store.get(ids[0]).label}.")
     else:
         print(f"Submitted jobs {store.get(ids[0]).label} … {store.get(ids[-1]).label}.")
-    StoppedNotice(store.folder).look()
+    StoppedNotice(store).look()
     if ids[0] == 1 and not (options.json or options.parsable):
         _say_what_ends_jobs()
     return 0
