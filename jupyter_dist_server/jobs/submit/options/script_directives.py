@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ....common.errors import DistError
 from ...schedule.may_start import ANY
 
+_Directive = tuple[str, str, list[str]]
+"""Whose option it is, its name, and its values; of a line of ours, all words."""
 _LINE = re.compile(r"#(SBATCH)\s+(.*)|#\s*(JDIST|GFLOW)\s+(.*)")
 """``# SBATCH``, with a space, is a comment for Slurm, too."""
 _NOT_HERE = """
@@ -42,6 +44,9 @@ _GFLOW_UNUSED = {
 }
 _UNUSED = {"SBATCH": _SBATCH_UNUSED, "GFLOW": _GFLOW_UNUSED}
 """Options without a meaning on one machine, and what to use instead, if there is something."""
+_PER_TASK = "--gpus-per-task"
+_TASKS = ("-n", "--ntasks", "--ntasks-per-node")
+"""Numbers of tasks on one machine; the first that is given counts."""
 _ALREADY_SO = ("--no-requeue", "--no-auto-cancel")
 
 
@@ -57,8 +62,7 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
         lines = path.read_text(errors="surrogateescape").splitlines()
     except OSError as error:
         raise DistError("bad_script", f"{path} cannot be read: {error.strerror}.") from error
-    options: list[str] = []
-    notices: list[str] = []
+    found: list[_Directive] = []
     for line in lines:
         if line.strip() and not line.startswith("#"):
             break
@@ -69,14 +73,16 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
             except ValueError as error:
                 hint = "Close the quotation mark."
                 raise DistError("bad_script", f"“{line}” cannot be read: {error}.", hint) from error
-            if kind == "JDIST":
-                options += words
-            else:
-                _translate(words, kind, options, notices)
+            found += [(kind, "", words)] if kind == "JDIST" else _split(words, kind)
+    options: list[str] = []
+    notices: list[str] = []
+    for kind, name, values in _gpus_of_all_tasks(found, notices):
+        options += values if kind == "JDIST" else _translate(kind, name, values, notices)
     return options, notices
 
 
-def _translate(words: list[str], kind: str, options: list[str], notices: list[str]) -> None:
+def _split(words: list[str], kind: str) -> Iterator[_Directive]:
+    """Yield the options of one line."""
     names, unused = _NAMES[kind], _UNUSED[kind]
     words = list(words)
     while words:
@@ -86,13 +92,33 @@ def _translate(words: list[str], kind: str, options: list[str], notices: list[st
         values = [value] if equals else []
         while not equals and words and not words[0].startswith("-"):
             values.append(words.pop(0))
-        new = names.get(name, name)
-        made = [new, *values] if isinstance(new, str) else new(" ".join(values))
-        if name in unused or made is None:
-            instead = f"; use {unused[name]}" if unused.get(name) else ""
-            notices.append(f"#{kind} {' '.join([name, *values])} is not used{instead}.")
-        elif name not in _ALREADY_SO:
-            options += made
+        yield kind, name, values
+
+
+def _translate(kind: str, name: str, values: list[str], notices: list[str]) -> list[str]:
+    new = _NAMES[kind].get(name, name)
+    made = [new, *values] if isinstance(new, str) else new(" ".join(values))
+    unused = _UNUSED[kind]
+    if name in unused or made is None:
+        instead = f"; use {unused[name]}" if unused.get(name) else ""
+        notices.append(f"#{kind} {' '.join([name, *values])} is not used{instead}.")
+        return []
+    return [] if name in _ALREADY_SO else made
+
+
+def _gpus_of_all_tasks(found: list[_Directive], notices: list[str]) -> list[_Directive]:
+    """Put the GPUs of all tasks in the place of those of each task."""
+    given = {name: " ".join(values) for kind, name, values in found if kind == "SBATCH"}
+    each = given.get(_PER_TASK, "").rpartition(":")[2]
+    tasks = next((name for name in _TASKS if given.get(name, "").isdecimal()), None)
+    if given.keys() & {"-G", "--gpus"}:
+        return [one for one in found if one[1] != _PER_TASK]
+    if tasks is None or not each.isdecimal():
+        return found
+    notices.append(f"#SBATCH {tasks} {given[tasks]} is used for {_PER_TASK} alone.")
+    total = "SBATCH", "--gpus", [str(int(given[tasks]) * int(each))]
+    kept = [one for one in found if one[:2] != ("SBATCH", tasks)]
+    return [total if one[1] == _PER_TASK else one for one in kept]
 
 
 def _gpus(value: str) -> list[str]:
@@ -133,7 +159,7 @@ _NAMES: dict[str, dict[str, str | Callable[[str], list[str] | None]]] = {
         "--gpus": _gpus,
         "--gpus-per-node": _gpus,
         "--gpus-per-socket": _gpus,
-        "--gpus-per-task": _gpus,
+        _PER_TASK: _gpus,
         "--gres": _gres,
         "--nice": _nice,
     },
