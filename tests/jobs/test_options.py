@@ -14,6 +14,7 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.jobs.store.slurm_formats import read_limit
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..fake_nvml.build import State
 from ..waiting import PATIENCE, wait_for
@@ -204,15 +205,22 @@ def test_torchrun_starts_a_rank_for_each_gpu_also_twice_at_once(
     fake_nvml.write(gpus=4)
     (queue.folder / "train.py").write_text(RANK)
     path = f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}"
+    (queue.folder / "temporary").mkdir()
+    temporary = ["--env", f"TMPDIR={queue.folder / 'temporary'}"]
     files = ["1.0", "1.1", "2.0", "2.1"]
     for _ in range(2):
-        queue.submit("-c", "0", "-G", "2", "--torchrun", "--env", path, "train.py", *files)
+        queue.submit(
+            "-c", "0", "-G", "2", "--torchrun", "--env", path, *temporary, "train.py", *files
+        )
     for job in ("1", "2"):
         assert queue.ended(job)["state"] == "COMPLETED", queue.output(job)
     told = [(queue.folder / name).read_text().split() for name in files]
     assert [size for size, _, _ in told] == ["2"] * 4
     assert told[0] == told[1] and told[2] == told[3], "the same port and GPUs in a job"
     assert told[0][1] != told[2][1], "a port for each job"
+    for name in ("leases", "torchrun"):
+        wait_for(lambda name=name: not [*store_folder().glob(f"{name}/*")], "the end of both")
+    assert [*(queue.folder / "temporary").iterdir()] == [], "torchrun leaves its own there"
     gpus = [one for _, _, shown in told[::2] for one in shown.split(",")]
     assert sorted(gpus) == [f"GPU-fake-{number}" for number in range(4)]
 
