@@ -16,6 +16,7 @@ from ..jobs.store.job import Job
 from ..jobs.store.states import ENDED
 from ..jobs.store.store import Store
 from ..jobs.submit.prepare_submission import signal_number
+from .printing.stopped_processes import StoppedNotice
 from .printing.table import printable
 
 
@@ -86,6 +87,7 @@ def run_cancel(options: argparse.Namespace, store: Store) -> int:
         left = job_control.send_signal(store, jobs, signal_number(options.signal))
         return 2 if _tell(options, store, jobs, left) else 0
     _tell(options, store, jobs, job_control.cancel(store, jobs, options.now))
+    StoppedNotice(store).look()
     return 0
 
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from ..common.errors import DistError
 from ..common.files.shared_folder import folder as lease_folder
 from ..common.files.shared_folder import owner_notice
+from ..common.units import format_gpus
 from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.file_changes import Wake
 from ..jobs.launch.dispatcher_lock import take_lock
 from ..jobs.leases.held_file import name_of
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
-from .printing.stopped_dispatcher import stopped_dispatcher
+from .printing.stopped_processes import stopped_dispatcher, stopped_runners
 from .printing.table import table
 
 _LEAST_SPACE = 200 * 2**20
@@ -60,10 +61,12 @@ def findings(store: Store) -> Iterator[Finding]:
     yield leases()
     yield inotify(store)
     yield dispatcher(store)
+    for told in stopped_runners(store):
+        yield Finding(False, *told)
     seen = read_gpus().inventory
     yield Finding(
         bool(seen.gpus) or not store.select("gpus > 0 AND state = 'PENDING'"),
-        f"{len(seen.gpus)} GPUs." if seen.gpus else seen.reason or "There is no GPU.",
+        f"{format_gpus(len(seen.gpus))}." if seen.gpus else seen.reason or "There is no GPU.",
     )
 
 

@@ -15,7 +15,7 @@ from ..jobs.logs.log_reader import LogReader, Piece, fold
 from ..jobs.store.job import Job
 from ..jobs.store.states import PENDING
 from ..jobs.store.store import Store
-from .printing.stopped_dispatcher import StoppedNotice
+from .printing.stopped_processes import StoppedNotice
 from .printing.table import printable
 from .queue import refresh
 
@@ -25,7 +25,7 @@ def follow(store: Store, job: Job, error: bool = False) -> Iterator[Piece]:
     log = LogReader(log_paths(job)[error])
     folder = os.path.dirname(log.path)
     watched = False
-    notice = StoppedNotice(store.folder)
+    notice = StoppedNotice(store)
     was_gone = False
     with closing(Wake([store.watched])) as wake:
         while True:
@@ -33,13 +33,12 @@ def follow(store: Store, job: Job, error: bool = False) -> Iterator[Piece]:
             if not watched and os.path.isdir(folder):
                 watched = wake.watch(folder)
             is_silent = True
-            if job.state == PENDING:
-                notice.look()
-            else:
+            if job.state != PENDING:
                 for piece in read_on(log):
                     is_silent = False
                     yield piece
             if is_silent:
+                notice.look()
                 refresh(store)  # its dispatcher or its runner may have been killed
             if log.is_gone and not was_gone:
                 _say_that_it_is_gone(job, log.path)

@@ -27,7 +27,7 @@ from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import LETTERS, PENDING
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import other_machines
-from .printing.stopped_dispatcher import StoppedNotice
+from .printing.stopped_processes import StoppedNotice
 from .printing.table import table
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def run_queue(options: argparse.Namespace, store: Store) -> int:
     """Print the jobs that wait or run."""
     columns, users = _columns(options), _users(options.user)
     wake = _wake(store) if options.watch else None
-    notice = StoppedNotice(store.folder)
+    notice = StoppedNotice(store)
     while True:
         refresh(store)
         notice.look()

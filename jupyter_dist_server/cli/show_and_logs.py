@@ -23,7 +23,7 @@ from ..jobs.store.states import COMPLETED, ENDED
 from ..jobs.store.store import Store
 from .follow_output import follow, is_missing, read_on, show
 from .printing.gpu_use import describe_attempt, gpu_use
-from .printing.stopped_dispatcher import StoppedNotice
+from .printing.stopped_processes import StoppedNotice
 from .printing.table import printable, table
 from .queue import refresh
 
@@ -115,7 +115,7 @@ def add_wait_options(parser: argparse.ArgumentParser) -> None:
 def run_wait(options: argparse.Namespace, store: Store) -> int:
     """Wait until jobs have ended; 0 if all are COMPLETED, 124 if that takes too long."""
     until = None if options.timeout is None else time.monotonic() + options.timeout
-    wake, notice = Wake([store.watched]), StoppedNotice(store.folder)
+    wake, notice = Wake([store.watched]), StoppedNotice(store)
     ids: list[int] = []
     while True:
         refresh(store)

@@ -9,13 +9,14 @@ import signal
 import sys
 
 from ..common.errors import DistError
+from ..common.units import format_gpus
 from ..jobs.store.job import Job
 from ..jobs.store.states import COMPLETED
 from ..jobs.store.store import Store
 from ..jobs.submit.options.job_options import add_job_options
 from ..jobs.submit.options.job_request import JobRequest
 from ..jobs.submit.prepare_submission import Submission, prepare
-from .printing.stopped_dispatcher import StoppedNotice
+from .printing.stopped_processes import StoppedNotice
 from .printing.table import printable
 
 
@@ -61,7 +62,7 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
         key = printable(asked.key or "")
         known = f"Nothing was submitted: the key {key} is that of {named}."
         print(known if is_known else f"Submitted {named}.")
-    StoppedNotice(store.folder).look()
+    StoppedNotice(store).look()
     if ids[0] == 1 and not (is_known or options.json or options.parsable):
         _say_what_ends_jobs()
     return 0
@@ -74,7 +75,8 @@ def _say_what_would_be(asked: Submission, options: argparse.Namespace, store: St
     if options.json:
         print(json.dumps(told.to_json()))
         return
-    print(f"Would submit {told.count} job{'s' * (told.count > 1)}, {asked.job.gpus} GPUs each:")
+    jobs = f"{told.count} job{'s' * (told.count > 1)}"
+    print(f"Would submit {jobs}, {format_gpus(asked.job.gpus)} each:")
     print(*(f"  {printable(command)}" for command in told.commands), sep="\n")
     if told.count > len(told.commands) and len(asked.rows) > 1:
         print("  …")

@@ -1,4 +1,4 @@
-"""How sizes and durations are written, everywhere."""
+"""How sizes, durations and numbers of GPUs are written, everywhere."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ def format_bytes(size: float) -> str:
         if size < 1023.95 or unit == _UNITS[-1]:
             break
     return f"{size:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def format_gpus(count: int) -> str:
+    """Return a number of GPUs in words: ``1 GPU``, ``2 GPUs``."""
+    return f"{count} GPU{'s' * (count != 1)}"
 
 
 def write_limit(seconds: float | None) -> str:

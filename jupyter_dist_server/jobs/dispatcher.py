@@ -98,11 +98,16 @@ class Dispatcher:
             wake.add(self._announced.fileno())
         try:
             recover(self._store)  # it may have been started for that alone
-            while self._announced or not self._store.is_idle():
+            # A job that is being started waits again if the one that forks its runner cannot.
+            while self._announced or not self._store.is_idle() or self._store.is_starting():
                 if self._store.is_newer():
                     _LOG.warning("A newer version has changed the format of the queue")
                     return False
-                ready = wake.wait(self.once())
+                wait = self.once()
+                if self._store.is_starting():
+                    look = self._zygote.end_if_stopped()
+                    wait = look if wait is None else min(wait, look)
+                ready = wake.wait(wait)
                 if self._zygote.fileno() in ready:
                     _LOG.warning("The process that forks runners has ended")
                     return False

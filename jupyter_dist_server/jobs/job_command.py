@@ -14,6 +14,8 @@ from .store.job import Job
 from .store.store import Store
 from .variables import JOB, KERNEL_FOLDER
 
+_TORCHRUN_LOGS = {"PET_LOG_DIR", "PET_REDIRECTS", "PET_TEE"}
+"""Variables that have torchrun keep what ranks print: whoever sets one wants to read that."""
 _PATTERN = re.compile(r"%(\d*)([%jJAaxuN])")
 _INTERPRETER = re.compile(rb"#![ \t]*([^ \t\n]+)")
 _LONGEST_LINE = 256
@@ -66,6 +68,8 @@ def job_environment(job: Job, store: Store) -> dict[str, str]:
         environment["SLURM_ARRAY_TASK_ID"] = str(job.task)  # scripts read it
     if job.gpus:  # pools in it lease its GPUs from each other, as it has them already
         environment[FOLDER] = str(_lease_folder(job, store))
+    if job.spec.torchrun and not environment.keys() & _TORCHRUN_LOGS:
+        environment["PET_LOG_DIR"] = str(_torchrun_folder(job, store))
     if job.spec.notebook:
         environment[KERNEL_FOLDER] = str(_kernel_folder(job, environment))
     environment |= {
@@ -80,6 +84,11 @@ def _lease_folder(job: Job, store: Store) -> Path:
     return store.folder / "leases" / f"{job.id}.{job.launch}"
 
 
+def _torchrun_folder(job: Job, store: Store) -> Path:
+    """Return where torchrun keeps how ranks have failed, which it never removes."""
+    return store.folder / "torchrun" / f"{job.id}.{job.launch}"
+
+
 def _kernel_folder(job: Job, environment: Mapping[str, str]) -> Path:
     """Return where the kernel of a notebook has its sockets: what they are called must be short."""
     temporary = environment.get("TMPDIR", "")
@@ -91,6 +100,7 @@ def _kernel_folder(job: Job, environment: Mapping[str, str]) -> Path:
 def _folders(job: Job, store: Store) -> list[Path]:
     """Return the folders that a job has for as long as it runs."""
     found = [_lease_folder(job, store)] if job.gpus else []
+    found += [_torchrun_folder(job, store)] if job.spec.torchrun else []
     return found + ([_kernel_folder(job, store.environment(job))] if job.spec.notebook else [])
 
 
@@ -104,11 +114,12 @@ def remove_folders(job: Job, store: Store) -> None:
     """Remove what a job needed while it ran; it may not have been made."""
     for folder in _folders(job, store):
         # Not by shutil, which loads compressors into every runner.
-        with contextlib.suppress(OSError):
-            for path in folder.iterdir():
+        for inner, _, files in os.walk(folder, topdown=False):
+            for name in files:
                 with contextlib.suppress(OSError):
-                    path.unlink()
-            folder.rmdir()
+                    os.unlink(os.path.join(inner, name))
+            with contextlib.suppress(OSError):
+                os.rmdir(inner)
 
 
 def log_paths(job: Job) -> tuple[str, str]:

@@ -10,6 +10,7 @@ import msgspec
 import psutil
 
 from ..common.errors import DistError
+from ..common.units import format_gpus
 from .admin_policy import allowed_limit
 from .end_file import start_again
 from .launch.ensure_dispatcher import ensure
@@ -150,7 +151,7 @@ def _check_gpus(gpus: int) -> None:
 
     there = len(read_gpus().inventory.gpus) if gpus else 0
     if not 0 <= gpus <= there:
-        message = f"This machine has {there} GPU{'s' * (there != 1)}, not {gpus}."
+        message = f"This machine has {format_gpus(there)}, not {gpus}."
         raise DistError("too_large", message, field="gpus")
 
 
@@ -172,8 +173,8 @@ def _update_gpus(store: Store, ids: Sequence[int], gpus: int) -> list[str]:
         if job.state != PENDING:
             left.append(_unchanged(job, "number of GPUs"))
         elif job.gpu_ids and gpus > len(job.gpu_ids):
-            many = f"{len(job.gpu_ids)} GPU{'s' * (len(job.gpu_ids) != 1)}"
-            why = f"may use {many} only, by --gpu-ids or --min-gpu-memory"
+            many = format_gpus(len(job.gpu_ids))
+            why = f"may use {many} only, by --gpu-ids, --min-gpu-memory or --gpu-memory"
             left.append(f"Job {job.label} {why}: its number of GPUs was not changed.")
         else:
             fitting.append(job.id)

@@ -7,8 +7,9 @@ import math
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
+from itertools import chain
 
 import msgspec
 
@@ -24,10 +25,10 @@ from ..gpus.readers.read_gpu_state import read_gpu_state
 from ..jobs.file_changes import Wake
 from ..jobs.leases.held_file import name_of
 from ..jobs.leases.lease import GpuLease, GpuTaken, Lease, holders
-from ..jobs.schedule.board import POOL, Board, posted
+from ..jobs.schedule.board import POOL, Board, Posted, posted
 from ..jobs.schedule.order_lock import order_lock
 from ..jobs.schedule.patience import Patience
-from ..jobs.schedule.situation import Waiting, first, situation, where_in_line
+from ..jobs.schedule.situation import Situation, Waiting, first, situation, where_in_line
 from ..jobs.schedule.wants import Want
 from .conflicts import foreign, may_be_ending, unavailable
 from .gpu_policies import candidates
@@ -73,13 +74,12 @@ class Allocator:
         self._queued = record.created
         self._read = read
         self._who = Leaseholder(
-            pid=os.getpid(),
-            pool=record.id,
-            notebook=record.name,
-            host=record.host,
+            pid=os.getpid(), pool=record.id, notebook=record.name, host=record.host
         )
         self._inventory = Inventory()
         self._seen = GpuState(self._inventory)
+        self._strangers: Processes = {}
+        """Processes on GPUs that nobody leased when NVML was read."""
         self._board = Board(POOL)
         self._patience = Patience()
         self._head_since = math.inf
@@ -151,17 +151,20 @@ class Allocator:
                 self._board.show([self._want()], self._all_gpus())
                 pause = None
                 try:
-                    # NVML is read only when nobody leases them; what it said before is old by now.
-                    await self._place({}, replace(self._request, min_free_memory=None), False)
-                    pause = read_at + _READ_EVERY - time.monotonic()
-                    if pause <= 0:
-                        read_at, pause = time.monotonic(), _READ_EVERY
-                        await self._look()
-                        if not self._inventory.gpus:
-                            raise DistError(
-                                "no_gpu", f"Timed out waiting for GPUs. {self._inventory.reason}"
-                            )
-                        return await self._get()
+                    try:
+                        await self._place(self._strangers, False)
+                    except GpusTaken:
+                        # NVML is read only when nobody leases them: what it said is old by then.
+                        if await asyncio.to_thread(self._may_fit):
+                            pause = read_at + _READ_EVERY - time.monotonic()
+                        if pause is None or pause > 0:
+                            raise
+                    read_at, pause = time.monotonic(), _READ_EVERY
+                    await self._look()
+                    if not self._inventory.gpus:
+                        why = f"Timed out waiting for GPUs. {self._inventory.reason}"
+                        raise DistError("no_gpu", why)
+                    return await self._get()
                 except GpusTaken as error:
                     self._board.show([self._want()], self._all_gpus())
                     if (error.message, self._line) != (reason, line):
@@ -182,12 +185,12 @@ class Allocator:
             self._seen = await self._read()
             self._inventory = allowed(self._request, self._seen.inventory)
             leased = await asyncio.to_thread(holders, self._inventory)
-            strangers = [
-                row
+            self._strangers = {
+                gpu.uuid: foreign(self._request, self._seen.processes.get(gpu.uuid, []))
                 for gpu in self._inventory.gpus
                 if gpu.uuid not in leased
-                for row in foreign(self._request, self._seen.processes.get(gpu.uuid, []))
-            ]
+            }
+            strangers = chain.from_iterable(self._strangers.values())
             if self._request.force or not any(map(may_be_ending, strangers)):
                 break
             await asyncio.sleep(_ENDING)
@@ -221,14 +224,7 @@ class Allocator:
 
     def _unavailable(self, processes: Processes) -> dict[str, str]:
         """Look at leases, and at the boards of who comes before us."""
-        want = self._want()
-        boards = self._patience.who_counts(
-            board for board in posted() if board.file != self._board.name
-        )
-        strangers = {uuid for uuid, rows in processes.items() if foreign(self._request, rows)}
-        there = situation(
-            self._seen, [want], boards, strangers=() if self._request.force else strangers
-        )
+        want, boards, there = self._situation(processes)
         wanted = there.plan()
         is_head = wanted.head is not None and wanted.head.id == want.id
         self._head_since = min(self._head_since, time.time()) if is_head else math.inf
@@ -237,32 +233,51 @@ class Allocator:
         self._leases, self._ahead = there.leases, first(there, wanted, want)
         return unavailable(self._request, self._leases, processes, self._ahead)
 
-    async def _place(self, processes: Processes, request: PoolRequest, take: bool) -> Allocation:
+    def _situation(self, processes: Processes) -> tuple[Want, list[Posted], Situation]:
+        want = self._want()
+        others = [board for board in posted() if board.file != self._board.name]
+        boards = self._patience.who_counts(others)
+        strangers = {uuid for uuid, rows in processes.items() if foreign(self._request, rows)}
+        strangers = set() if self._request.force else strangers
+        return want, boards, situation(self._seen, [want], boards, strangers=strangers)
+
+    def _may_fit(self) -> bool:
+        """Tell whether nothing is in the way but, perhaps, processes without a lease."""
+        want, _, there = self._situation({})
+        reasons = unavailable(self._request, there.leases, {}, first(there, there.plan(), want))
+        request = replace(self._request, min_free_memory=None)
+        with suppress(GpusTaken):
+            place_ranks(request, self._inventory, self._seen.samples, reasons)
+            return True
+        return False
+
+    async def _place(self, processes: Processes, take: bool) -> Allocation:
         """Decide which GPUs ranks get, and lease them, if they are to be taken."""
-        working = asyncio.ensure_future(asyncio.to_thread(self._turn, processes, request, take))
+        working = asyncio.ensure_future(asyncio.to_thread(self._turn, processes, take))
         try:
             return await asyncio.shield(working)
         except asyncio.CancelledError:
             working.add_done_callback(_give_back)
             raise
 
-    def _turn(self, processes: Processes, request: PoolRequest, take: bool) -> Allocation:
+    def _turn(self, processes: Processes, take: bool) -> Allocation:
         # In a thread, as these files are also other users', who may have made many.
         if not self._inventory.gpus:
-            return Allocation(place_ranks(request, self._inventory, self._seen.samples, {}))
+            return Allocation(place_ranks(self._request, self._inventory, self._seen.samples, {}))
         with order_lock() if take else nullcontext():
             reasons = self._unavailable(processes)
-            placement = place_ranks(request, self._inventory, self._seen.samples, reasons)
+            placement = place_ranks(self._request, self._inventory, self._seen.samples, reasons)
             # Also where an inherited mask hides what makes CUDA count differently.
             placement = replace(placement, by_uuid=counts_differ(self._seen.inventory))
             uuids = [gpu.uuid for gpu in placement.used]
             if not uuids or not take:
                 return Allocation(placement)
-            lease = Lease.take(uuids, self._holder(), request.oversubscribe)
+            lease = Lease.take(uuids, self._holder(), self._request.oversubscribe)
             self._board.close()
         if notice := owner_notice():
             placement = replace(placement, notices=(*placement.notices, notice))
-        return Allocation(placement, lease, "shared" if request.oversubscribe else "exclusive")
+        leased = "shared" if self._request.oversubscribe else "exclusive"
+        return Allocation(placement, lease, leased)
 
     def _holder(self) -> Leaseholder:
         now, limit = time.time(), self._request.time_limit
@@ -272,7 +287,7 @@ class Allocator:
     async def _get(self) -> Allocation:
         for _ in range(_TRIES):
             try:
-                return await self._place(self._seen.processes, self._request, True)
+                return await self._place(self._seen.processes, True)
             except GpuTaken:  # somebody was faster, and is seen the next time; or just looks at it
                 await asyncio.sleep(_PAUSE)
         raise GpusTaken(

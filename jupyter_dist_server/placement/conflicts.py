@@ -11,10 +11,8 @@ from ..common.protocol.sampler_messages import GpuProcess
 from ..common.units import format_bytes
 from ..jobs.leases.lease import GpuLease
 from ..jobs.schedule.situation import Waiting
+from ..jobs.schedule.strangers import REAL_MEMORY
 from .requests.request import PoolRequest
-
-REAL_MEMORY = 64 * 2**20
-"""Bytes on a GPU above which a process uses it; less is what a desktop or a monitor has there."""
 
 
 def unavailable(

@@ -123,7 +123,8 @@ def place(
         if not free:
             raise _taken("No GPU is free: ", wanted, refusals)
         if len(free) < min(count, len(wanted)) and must_be_free:
-            few = f"Only {len(free)} of {len(wanted)} GPUs are free for {count} ranks: "
+            are = "is" if len(free) == 1 else "are"
+            few = f"Only {len(free)} of {len(wanted)} GPUs {are} free for {count} ranks: "
             raise _taken(few, wanted, refusals)
         chosen, why_first = order(request, free, inventory, samples)
     gpus = tuple(chosen[rank % len(chosen)] for rank in range(count))

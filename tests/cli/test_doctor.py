@@ -135,6 +135,27 @@ def test_a_stopped_dispatcher_is_named(queue: Queue) -> None:
     queue.run("cancel", job)
 
 
+def test_a_stopped_runner_is_named(queue: Queue) -> None:
+    job = queue.submit("-c", "0", "sleep", "1000")
+    queue.until(job, "RUNNING")
+    (process,) = queue.processes("dist-runner")
+    process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: process.status() == "stopped", "its stop")
+    said = json.loads(queue.run("doctor", "--json", code=1))
+    (found,) = [one for one in said if "The runner" in one["what"]]
+    assert f"job {job} (pid {process.pid})" in found["what"] and "kill -CONT" in found["remedy"]
+    told = f"jdist: {found['what']} {found['remedy']}"
+    for command, code in (
+        (["queue"], 0),
+        (["cancel", job], 0),
+        (["wait", "--timeout", "0", job], 124),
+    ):
+        assert queue.run(*command, code=code).splitlines().count(told) == 1, command
+    process.send_signal(signal.SIGCONT)
+    assert queue.ended(job)["state"] == "CANCELLED"
+    assert told not in queue.run("queue")
+
+
 def test_a_queue_of_another_machine_is_not_shown(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

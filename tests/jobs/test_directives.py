@@ -72,6 +72,32 @@ def test_options_of_sbatch_that_are_written_otherwise(
 
 
 @pytest.mark.parametrize(
+    ("lines", "gpus"),
+    [
+        (["--ntasks=4 --gpus-per-task=1"], "4"),
+        (["--gpus-per-task=a100:2", "-n3"], "6"),
+        (["-N 1", "--ntasks-per-node=4", "--gpus-per-task 2"], "8"),
+        (["--ntasks-per-node=8 --ntasks=2 --gpus-per-task=1"], "2"),
+        (["--gpus-per-task=2"], "2"),
+        (["--gpus=4 --gpus-per-task=1"], "4"),
+    ],
+)
+def test_gpus_of_each_task_are_given_to_all_tasks(
+    tmp_path: Path, lines: list[str], gpus: str
+) -> None:
+    options, _ = read(tmp_path / "a.sh", *(f"#SBATCH {line}" for line in lines))
+    assert options == ["--gpus", gpus]
+
+
+def test_what_a_number_of_tasks_is_used_for_is_said(tmp_path: Path) -> None:
+    lines = "#SBATCH -n 4 --gpus-per-task=1 -c 8", "# GFLOW -n train", "#JDIST -G 2"
+    assert read(tmp_path / "a.sh", *lines) == (
+        ["--gpus", "4", "-c", "8", "--job-name", "train", "-G", "2"],
+        ["#SBATCH -n 4 is used for --gpus-per-task alone."],
+    )
+
+
+@pytest.mark.parametrize(
     ("line", "notices"),
     [
         ("-N1 -n 4 -wnode1", ["-N 1 is", "-n 4 is", "-w node1 is"]),

@@ -12,6 +12,7 @@ import pytest
 from jupyter_dist_server.gpus.readers.gpu_reader import GpuReader
 from jupyter_dist_server.jobs.dispatcher import _READ_LOST, Dispatcher, _read_again
 from jupyter_dist_server.jobs.leases.lease import running
+from jupyter_dist_server.jobs.schedule import why_waiting
 from jupyter_dist_server.jobs.schedule.plan import plan
 from jupyter_dist_server.jobs.schedule.promised_start import Promise
 from jupyter_dist_server.jobs.schedule.situation import Situation
@@ -138,6 +139,42 @@ def test_what_a_machine_with_fewer_gpus_cannot_run_waits_and_others_start(
     assert queue.ended(queue.submit("-c", "0", "-G", "1", "true"))["state"] == "COMPLETED"
     assert queue.show(large)["state"] == "PENDING"
     queue.run("cancel", large)
+
+
+def why(there: Situation, number: int, gpus: int, share: int | None = None) -> str:
+    """Return what is said of the waiting job of that number."""
+    spec = Spec(argv=["true"], cwd="/")
+    job = Job(params={}, name="a", spec=spec, id=number, gpus=gpus, share=share)
+    wanted = there.plan()
+    reason = wanted.reason(next(want for want in there.ordered if want.id == str(number)))
+    return why_waiting.detail(job, reason or "", there, wanted, None)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "taken", "said"),
+    [
+        (1, 2, "It needs 1 GPU; 0 are free."),
+        (2, 1, "It needs 2 GPUs; 1 is free."),
+        (3, 0, "It needs 3 GPUs. This machine has 2."),
+    ],
+)
+def test_numbers_of_gpus_are_said_in_words_that_fit(gpus: int, taken: int, said: str) -> None:
+    held = [Held("7", "me", frozenset(list(MACHINE.gpus)[:taken]), 900.0)]
+    assert why(situation(MACHINE, held, Want("8", "me", 950.0, gpus=gpus)), 8, gpus) == said
+
+
+def test_gpu_memory_that_no_gpu_has_any_more_is_named() -> None:
+    want = Want("8", "me", 950.0, gpus=1, share=20 << 30)
+    said = "No GPU that it may use has 20 GiB of memory."
+    assert why(situation(MACHINE, [], want), 8, 1, share=20 << 30) == said
+
+
+@pytest.mark.parametrize(("name", "whose"), [("a.ipynb", "a.ipynb of bob"), ("", "p-1 of bob")])
+def test_who_comes_first_is_named_also_if_it_has_no_notebook(name: str, whose: str) -> None:
+    held = [Held("7", "me", frozenset(["GPU-0"]), 900.0, 2000.0)]
+    pool = Want("pool-9.board p-1", "bob", 900.0, gpus=2, name=name)
+    there = situation(MACHINE, held, pool, Want("8", "me", 950.0, gpus=1))
+    assert why(there, 8, 1) == f"GPUs are kept for {whose}, which comes first."
 
 
 def test_a_promise_that_moves_says_why() -> None:

@@ -22,7 +22,7 @@ from msgspec import to_builtins
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.common.files.inherited_lease import InheritedLease
-from jupyter_dist_server.common.files.shared_folder import FOLDER, folder
+from jupyter_dist_server.common.files.shared_folder import FOLDER, folder, is_free
 from jupyter_dist_server.common.protocol.leaseholder import Leaseholder
 from jupyter_dist_server.gpus.inventory import Gpu, Inventory
 from jupyter_dist_server.jobs.leases.held_file import HeldFile
@@ -127,6 +127,29 @@ def test_a_lease_is_inherited_by_descriptors_and_outlives_its_taker(leases: Path
     assert try_to_take(1) == "GPU-1"
     child.kill()
     assert try_to_take(0, 1) == "got it"
+
+
+def test_who_ends_a_lease_leaves_only_the_files_that_others_lock(leases: Path) -> None:
+    """What says who holds it is removed when all is free, as others wake then."""
+
+    def end() -> list[object]:
+        lease, was_free = take(0, pool="p-1"), list[bool]()
+        held = InheritedLease([os.dup(descriptor) for descriptor in lease.descriptors])
+        lease.close()
+
+        def hook(event: str, values: tuple[object, ...]) -> None:
+            if event == "os.remove" and str(values[0]).endswith("p-1.holder"):
+                with open(leases / "GPU-0.lease") as file:
+                    was_free.append(is_free(file, fcntl.LOCK_EX))
+
+        sys.addaudithook(hook)
+        told = [try_to_take(0)]
+        held.close()
+        return [*told, *was_free, *(path.name for path in leases.iterdir())]
+
+    child = Child(end)
+    assert child.said == ["GPU-0", True, "GPU-0.lease"]
+    assert child.end() == 0
 
 
 def hold(*indices: int, pool: str = "p-1") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.jobs.store.slurm_formats import read_limit
+from jupyter_dist_server.jobs.store.store_folder import store_folder
 
 from ..fake_nvml.build import State
 from ..waiting import PATIENCE, wait_for
@@ -148,6 +150,12 @@ def test_parameters_that_do_not_fit_the_command_are_named(queue: Queue) -> None:
     assert said[1:5] == ["  echo 1", "  echo 2", "  echo 3", "  …"]
 
 
+def test_one_gpu_is_not_called_gpus(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(gpus=1)
+    said = queue.run("submit", "--dry-run", "-G", "1", "true").splitlines()
+    assert said[0] == "Would submit 1 job, 1 GPU each:"
+
+
 def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: State) -> None:
     fake_nvml.write(**{"gpus": 3, "memory": 80 << 30, "0.memory": 24 << 30})
     job = queue.submit("-G", "2", "--min-gpu-memory", "40G", "printenv", "CUDA_VISIBLE_DEVICES")
@@ -155,6 +163,46 @@ def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: Stat
     assert queue.output(job) == "GPU-fake-1,GPU-fake-2\n"
     said = queue.run("submit", "-G", "3", "--min-gpu-memory", "40G", "true", code=2)
     assert "The number of GPUs is too large, 3: 2 are suitable." in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mem", "999T"], "The job needs 999 TiB of memory, and there are "),
+        (["-G", "1", "--min-gpu-memory", "200G"], "The number of GPUs is too large, 1: 0 are "),
+        (["-G", "1", "--share", "--gpu-memory", "200G"], "The number of GPUs is too large, 1: 0 "),
+        (["-G", "2", "--share", "--gpu-memory", "40G"], "too large, 2: 1 is suitable."),
+        (["-G", "1", "--share", "--gpu-memory", "much"], "“much” is not a size."),
+    ],
+)
+def test_memory_that_the_machine_cannot_have_is_refused(
+    queue: Queue, fake_nvml: State, options: list[str], said: str
+) -> None:
+    fake_nvml.write(**{"gpus": 2, "memory": 80 << 30, "0.memory": 24 << 30})
+    assert said in queue.run("submit", *options, "true", code=2)
+    assert json.loads(queue.run("queue", "--json")) == []
+
+
+def test_a_job_shares_a_gpu_that_has_the_memory(queue: Queue, fake_nvml: State) -> None:
+    fake_nvml.write(**{"gpus": 2, "memory": 80 << 30, "0.memory": 24 << 30})
+    share = ["-G", "1", "--share", "--gpu-memory", "40G"]
+    job = queue.submit(*share, "printenv", "CUDA_VISIBLE_DEVICES")
+    assert queue.ended(job)["state"] == "COMPLETED"
+    assert queue.output(job) == "GPU-fake-1\n"
+
+
+@pytest.mark.parametrize(
+    "option", [["--min-gpu-memory", "20G"], ["--share", "--gpu-memory", "20G"]]
+)
+def test_what_is_asked_of_gpus_needs_some(
+    queue: Queue, fake_nvml: State, option: list[str]
+) -> None:
+    fake_nvml.write(gpus=1, memory=80 << 30)
+    said = queue.run("submit", *option, "true", code=2)
+    assert said == f"jdist: {option[0]} needs --gpus or --gpu-ids.\n"
+    assert json.loads(queue.run("queue", "--json")) == []
+    assert queue.ended(queue.submit("-G", "1", *option, "true"))["state"] == "COMPLETED"
+    assert queue.ended(queue.submit("--gpu-ids", "0", *option, "true"))["state"] == "COMPLETED"
 
 
 RANK = """
@@ -174,15 +222,22 @@ def test_torchrun_starts_a_rank_for_each_gpu_also_twice_at_once(
     fake_nvml.write(gpus=4)
     (queue.folder / "train.py").write_text(RANK)
     path = f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}"
+    (queue.folder / "temporary").mkdir()
+    temporary = ["--env", f"TMPDIR={queue.folder / 'temporary'}"]
     files = ["1.0", "1.1", "2.0", "2.1"]
     for _ in range(2):
-        queue.submit("-c", "0", "-G", "2", "--torchrun", "--env", path, "train.py", *files)
+        queue.submit(
+            "-c", "0", "-G", "2", "--torchrun", "--env", path, *temporary, "train.py", *files
+        )
     for job in ("1", "2"):
         assert queue.ended(job)["state"] == "COMPLETED", queue.output(job)
     told = [(queue.folder / name).read_text().split() for name in files]
     assert [size for size, _, _ in told] == ["2"] * 4
     assert told[0] == told[1] and told[2] == told[3], "the same port and GPUs in a job"
     assert told[0][1] != told[2][1], "a port for each job"
+    for name in ("leases", "torchrun"):
+        wait_for(lambda name=name: not [*store_folder().glob(f"{name}/*")], "the end of both")
+    assert [*(queue.folder / "temporary").iterdir()] == [], "torchrun leaves its own there"
     gpus = [one for _, _, shown in told[::2] for one in shown.split(",")]
     assert sorted(gpus) == [f"GPU-fake-{number}" for number in range(4)]
 

@@ -91,6 +91,13 @@ def test_what_can_never_start_says_so_and_stops_nobody(job: Want, reason: str) -
     assert found.starts.keys() == {"b"}
 
 
+def test_a_job_that_shares_no_gpu_starts() -> None:
+    """Its GPUs were taken from it by ``jdist update``."""
+    assert plan(FOUR, [], [want("a", 0, share=20 * 2**30)], NOW).starts == {"a": ()}
+    alone = replace(FOUR, gpus={})
+    assert plan(alone, [], [want("a", 0, share=20 * 2**30)], NOW).starts == {"a": ()}
+
+
 def test_memory_of_shared_gpus_is_summed() -> None:
     machine = replace(FOUR, gpus={"GPU-0": 80 * 2**30})
     jobs = [want(name, share=30 * 2**30) for name in "abc"]
@@ -125,6 +132,15 @@ def test_the_forecast_says_when_and_how_sure() -> None:
     assert (found["a"].start, found["a"].certain) == (NOW + 100, True)
     assert (found["b"].start, found["b"].certain) == (NOW + 300, True)
     assert not found["c"].certain  # b has no limit
+
+
+@pytest.mark.parametrize(("limit", "start"), [(600.0, 3600.0), (7200.0, 7200.0)])
+def test_a_start_behind_a_stranger_is_expected_also_while_a_job_runs(
+    limit: float, start: float
+) -> None:
+    machine = replace(FOUR, blocked=frozenset(["GPU-3"]))
+    found = forecast(machine, [held("x", 0, ends_by=NOW + limit)], [want("all", 4)], NOW)
+    assert (found["all"].start, found["all"].certain) == (NOW + start, False)
 
 
 _jobs = st.lists(

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from contextlib import closing
+from pathlib import Path
 
 import psutil
 import pytest
@@ -22,7 +23,7 @@ from ..waiting import wait_for
 from .queue_driver import Queue
 
 
-def test_a_job_runs_and_nothing_is_left(queue: Queue) -> None:
+def test_a_job_runs_and_nothing_is_left(queue: Queue, leases: Path) -> None:
     assert "Submitted job 1." in queue.run_program("submit", "echo", "hello")
     job = queue.ended("1")
     assert (job["state"], job["exit_code"], job["name"]) == ("COMPLETED", 0, "echo")
@@ -30,6 +31,7 @@ def test_a_job_runs_and_nothing_is_left(queue: Queue) -> None:
     assert queue.run_program("logs", "@") == "hello\n"
     for name in ("dist-dispatcher", "dist-zygote", "dist-runner"):
         wait_for(lambda name=name: not queue.processes(name), f"the end of {name}")
+    assert [*leases.glob("job-*")] == []
     assert queue.run("queue").splitlines()[1:] == []
 
 

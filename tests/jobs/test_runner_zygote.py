@@ -1,7 +1,8 @@
-"""The process that forks runners goes on after what no dispatcher would ask for."""
+"""The process that forks runners goes on after what no dispatcher would ask for, or is replaced."""
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import psutil
 
 from jupyter_dist_server.jobs.runner.runner_zygote import RunnerZygote
 
-from ..waiting import PATIENCE
+from ..waiting import PATIENCE, wait_for
+from .queue_driver import UNTIL_GO, Queue
 
 
 def test_what_no_dispatcher_would_ask_for_is_dropped() -> None:
@@ -22,6 +24,24 @@ def test_what_no_dispatcher_would_ask_for_is_dropped() -> None:
     zygote._socket.shutdown(socket.SHUT_WR)
     assert process.wait(PATIENCE) == 0  # it has read them all, and the end
     zygote._socket.close()
+
+
+def test_jobs_whose_zygote_is_stopped_are_started_by_another_one(queue: Queue) -> None:
+    """A dispatcher that has no more to start stays until they are."""
+    ends = queue.submit("-c", "0", *UNTIL_GO)
+    queue.until(ends, "RUNNING")
+    after = ["-c", "0", "-d", f"afterok:{ends}", "sh", "-c", "echo $JDIST_ATTEMPT"]
+    waits, cancelled = queue.submit(*after), queue.submit(*after)
+    (zygote,) = wait_for(lambda: queue.processes("dist-zygote"), "the zygote")
+    zygote.send_signal(signal.SIGSTOP)
+    (queue.folder / "go").touch()
+    queue.until(cancelled, "CONFIGURING")
+    queue.run("cancel", cancelled)
+    assert queue.ended(waits)["state"] == "COMPLETED"
+    assert queue.output(waits) == "1\n", "it runs once"
+    assert queue.ended(cancelled)["detail"] == "Cancelled before it started."
+    wait_for(lambda: not queue.processes("dist-dispatcher"), "the dispatcher's end")
+    assert not zygote.is_running()
 
 
 def test_runners_carry_little() -> None:

@@ -194,6 +194,29 @@ async def test_a_process_that_leases_nothing_is_waited_for_too_up_to_the_limit(
     (await getting).close()
 
 
+async def test_who_waits_is_told_of_processes_that_lease_nothing_too(
+    gpus: State, stranger: subprocess.Popen[bytes]
+) -> None:
+    """And is promised no start that counts on their GPUs."""
+    gpus.update(**{"2.process": f"{stranger.pid},{2**30},50"})
+    long = await ask(gpu_ids=[0, 1], time_limit=3600).now()
+    short = await ask(gpu_ids=[3], time_limit=60).now()
+    told: asyncio.Queue[tuple[str, InLine | None]] = asyncio.Queue()
+    with closing(long):
+        allocator = ask(num_ranks=2, wait=600)
+        with pytest.raises(GpusTaken):
+            await allocator.now()
+        getting = asyncio.create_task(allocator.in_line(lambda *said: told.put_nowait(said)))
+        reason, line = await told.get()
+        assert reason.startswith("No GPU is free: ") and "GPU 2 is used by" in reason
+        assert line and line.expected == pytest.approx(time.time() + 3600, abs=PATIENCE)
+        short.close()
+        reason, _ = await told.get()
+        assert reason.startswith("Only 1 of 4 GPUs is free for 2 ranks: ")
+        assert "GPU 2 is used by" in reason
+    (await asyncio.wait_for(getting, PATIENCE)).close()
+
+
 async def test_memory_is_waited_for_too(gpus: State, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jupyter_dist_server.placement.allocate_gpus._READ_EVERY", 0.2)
     gpus.update(memory_used=70 * 2**30)

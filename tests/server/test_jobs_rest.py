@@ -78,6 +78,8 @@ def test_a_form_is_told_what_can_be_asked_for(client: Client) -> None:
         ({"command": ["true"], "dependency": "afterok:99999"}, "dependency"),
         ({"command": ["true"], "param": ["lr=1,2"]}, "param"),
         ({"command": ["true"], "gpus": 999}, "gpus"),
+        ({"command": ["true"], "min_gpu_memory": "20G"}, "min_gpu_memory"),
+        ({"command": ["true"], "share": True, "gpu_memory": "20G"}, "share"),
     ],
 )
 def test_a_refusal_names_the_field(client: Client, body: Any, field: str) -> None:
@@ -94,6 +96,7 @@ def test_a_refusal_names_the_field(client: Client, body: Any, field: str) -> Non
         ({"command": ["true"], "time": "soon"}, "bad_time"),
         ({"command": ["true"], "cpus": 9999}, "too_large"),
         ({"command": ["true"], "gpus": "2"}, "bad_request"),
+        ({"command": ["true"], "share": True, "gpu_memory": "20G"}, "bad_option"),
         ({"command": ["true"], "priority": 2**70}, "bad_option"),
         ({"command": ["true"], "mem": "much"}, "bad_size"),
         ({"command": ["true"], "begin": "now+999999999999weeks"}, "bad_time"),

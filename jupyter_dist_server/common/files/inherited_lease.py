@@ -105,8 +105,14 @@ class InheritedLease:
 
     def close(self) -> None:
         """Hold it no longer; what says so comes last, so that all is free for who sees that."""
-        for file in self._files:
+        *locks, holder = self._files
+        for file in locks:
             file.close()
+        # Others lock the files of GPUs, and find those again; the name of this one is ours alone.
+        if self._paths and _is_there(self._paths[-1], holder):
+            with contextlib.suppress(OSError):
+                self._paths[-1].unlink()
+        holder.close()
         if self._events:
             self._events.close()
 

@@ -56,13 +56,21 @@ def _start_ticks(pid: int) -> int:
         import psutil
 
         return round(psutil.Process(pid).create_time() * 1_000_000)
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except (FileNotFoundError, ProcessLookupError) as error:
+    if (found := _stat(pid)) is None:
         import psutil
 
-        raise psutil.NoSuchProcess(pid) from error
-    return int(stat.rpartition(b")")[2].split()[19])  # field 22; a name may contain spaces
+        raise psutil.NoSuchProcess(pid)
+    return found[1]
+
+
+def _stat(pid: int) -> tuple[bytes, int] | None:
+    """Return the state of a process on Linux and when it started, `None` if it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(b")")[2].split()  # from the third on; a name may contain spaces
+    return fields[0], int(fields[19])
 
 
 @dataclass(frozen=True)
@@ -122,14 +130,17 @@ async def until_ended(process: ProcessRef) -> None:
 
 def is_stopped(reference: ProcessRef) -> bool:
     """Tell whether a process is stopped, by a signal or a debugger."""
-    import psutil
+    if sys.platform != "linux":
+        import psutil
 
-    process = reference.find()
-    try:
-        stopped = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
-        return process is not None and process.status() in stopped
-    except psutil.NoSuchProcess:
-        return False
+        process = reference.find()
+        try:
+            return process is not None and process.status() == psutil.STATUS_STOPPED
+        except psutil.NoSuchProcess:
+            return False
+    state, start = _stat(reference.pid) or (b"", 0)
+    is_same = (start, boot_id()) == (reference.start_ticks, reference.boot)
+    return is_same and state in (b"T", b"t")
 
 
 def call_ourselves(name: str) -> None:

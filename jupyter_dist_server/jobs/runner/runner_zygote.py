@@ -6,11 +6,13 @@ dispatcher forks this one before it opens the store.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
 import socket
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import NoReturn
@@ -24,6 +26,8 @@ from .run_job import run_job
 _LONGEST = 65536
 _MOST = 1024
 """Descriptors that come with one message."""
+_STOPPED_FOR = 5.0
+"""Seconds after which a zygote that is stopped is killed, if a job waits for it."""
 
 
 class RunnerZygote:
@@ -31,11 +35,13 @@ class RunnerZygote:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        if not os.fork():
+        self._pid = os.fork()
+        if not self._pid:
             self._socket.close()
             _serve(theirs)
             os._exit(0)
         theirs.close()
+        self._stopped_since: float | None = None
 
     def fileno(self) -> int:
         """Return a descriptor that can be read once the zygote has ended."""
@@ -51,6 +57,29 @@ class RunnerZygote:
         """
         order = msgspec.json.encode(StartRunner(str(folder), job, launch))
         socket.send_fds(self._socket, [order], descriptors)
+
+    def end_if_stopped(self) -> float:
+        """Kill the zygote if it has been stopped (SIGSTOP) for a while.
+
+        The locks of jobs that it has not forked a runner for are free then, so that these wait
+        again.
+
+        Returns
+        -------
+        float
+            Seconds after which to look again while a job waits for it.
+        """
+        now, told = time.monotonic(), None
+        with contextlib.suppress(ChildProcessError):  # it has ended
+            told = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        if told is None:
+            self._stopped_since = None
+        elif self._stopped_since is None:
+            self._stopped_since = now
+        elif now - self._stopped_since >= _STOPPED_FOR:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        return _STOPPED_FOR
 
 
 def _serve(orders: socket.socket) -> None:

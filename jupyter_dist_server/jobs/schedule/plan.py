@@ -177,10 +177,14 @@ def never(machine: Machine, want: Want) -> str | None:
         there = len(want.only & machine.gpus.keys())
         if there < want.gpus <= len(want.only):
             return "ReqNodeNotAvail"
-    too_large = want.share is not None and all(
-        want.share > size
-        for uuid, size in machine.gpus.items()
-        if not want.only or uuid in want.only
+    too_large = (
+        want.gpus > 0
+        and want.share is not None
+        and all(
+            want.share > size
+            for uuid, size in machine.gpus.items()
+            if not want.only or uuid in want.only
+        )
     )
     if want.gpus and not machine.gpus:  # where it was submitted, there were some
         return "ReqNodeNotAvail"
@@ -232,11 +236,11 @@ def forecast(
             running.append(_as_held(want, gpus, clock))
         waiting = [replace(want, head_since=-math.inf) for want in waiting if want.id not in found]
         if not running:
-            if not machine.blocked or clock > now:
+            if not machine.blocked:
                 break
             # A process without a lease is assumed to go on for as long as one without a limit.
             machine = replace(machine, blocked=frozenset())
-            clock, certain = clock + LEAST_ASSUMED, False
+            clock, certain = max(clock, now + LEAST_ASSUMED), False
             continue
         first = min(running, key=lambda one: one.end(clock))
         clock, certain = first.end(clock), certain and first.has_known_end(clock)

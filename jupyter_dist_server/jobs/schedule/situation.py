@@ -17,7 +17,7 @@ from ..store.store_folder import store_name
 from .board import POOL, Posted, posted, wants_of
 from .plan import Plan, forecast, never, plan
 from .strangers import without_lease
-from .wants import Held, Machine, Want, in_order
+from .wants import Held, Machine, Want, in_order, machine_memory
 
 if TYPE_CHECKING:
     from ...gpus.gpu_state import GpuState
@@ -80,7 +80,7 @@ def situation(
         {gpu.uuid: gpu.memory_total for gpu in gpus.inventory.gpus} if gpus else {},
         frozenset(strangers or ()) - leases.keys(),
         os.cpu_count() or 1,
-        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        machine_memory(),
     )
     possible: list[Want] = []
     impossible: list[Want] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...common.units import format_bytes, format_gpus
 from ...gpus.gpu_state import GpuState
 from ..store.job import Job
 from ..store.slurm_formats import write_moment
@@ -42,7 +43,15 @@ def detail(
         why = (seen.inventory.reason or "").partition(": ranks ")[0].rstrip(".") if seen else ""
         return f"No GPU has been available since {write_moment(silent_since)}: {why}."
     if reason == "BadConstraints" and job.gpus > gpus:
-        return f"It needs {job.gpus} GPUs. This machine has {gpus}."
+        return f"It needs {format_gpus(job.gpus)}. This machine has {gpus}."
+    if reason == "BadConstraints" and job.gpus and job.share is not None:
+        sizes = [
+            size
+            for uuid, size in there.machine.gpus.items()
+            if not job.gpu_ids or uuid in job.gpu_ids
+        ]
+        if job.share > max(sizes, default=0):
+            return f"No GPU that it may use has {format_bytes(job.share)} of memory."
     if reason == "BadConstraints":
         return "This machine does not have the cores or the memory that it asks for."
     if reason == "ReqNodeNotAvail":
@@ -52,12 +61,14 @@ def detail(
         taken = set().union(*(one.gpus for one in there.held)) | there.machine.blocked
         free = len(there.machine.gpus.keys() - taken)
         used = _strangers(there, seen) if seen else ""
-        return f"It needs {job.gpus} GPUs; {free} are free.{used}{_by_when(job, wanted)}{moved}"
+        told = f"It needs {format_gpus(job.gpus)}; {free} {'is' if free == 1 else 'are'} free."
+        return f"{told}{used}{_by_when(job, wanted)}{moved}"
     if reason == "Resources":
         return "It waits for cores or memory."
     head = next((want for want in there.ordered if wanted.head and want.id == wanted.head.id), None)
     if head and wanted.kept and head.id != str(job.id):
-        whose = f"{head.name} of {head.user}" if " " in head.id else f"job {head.id}"
+        id = head.id.partition(" ")[2]  # of an entry of a board
+        whose = f"{head.name or id} of {head.user}" if id else f"job {head.id}"
         return f"GPUs are kept for {whose}, which comes first."
     return ""
 

@@ -21,6 +21,8 @@ COLUMNS = [name for name in Job.__dataclass_fields__ if name not in ("id", "spec
 _NAMES = ("id", "spec", *COLUMNS)
 AMONG = "id IN (SELECT value FROM json_each(?))"
 """A condition in SQL; its value is a JSON array of ids, of which there may be 100,000."""
+_ACTIVE = "state IN ('CONFIGURING', 'RUNNING', 'COMPLETING')"
+"""As the index has it: SQLite would look at all jobs otherwise."""
 _SELECT = "SELECT " + ", ".join(f'jobs."{name}"' for name in _NAMES) + " FROM jobs"
 _ARE_ALIKE = "SELECT " + ", ".join(f'min("{name}" IS ?)' for name in _NAMES)
 
@@ -122,7 +124,7 @@ class StoreReader(StoreFile):
 
     def active(self) -> list[Job]:
         """Return the jobs that a runner has."""
-        return self.select("state IN ('CONFIGURING', 'RUNNING', 'COMPLETING')")
+        return self.select(_ACTIVE)
 
     def dependencies(self) -> dict[int, list[tuple[Job, str]]]:
         """Return what pending jobs depend on: by id, other jobs and how they must have ended."""
@@ -188,6 +190,11 @@ class StoreReader(StoreFile):
         """Tell that no job waits to be started: who releases a held one starts a dispatcher."""
         waits = "SELECT 1 FROM jobs WHERE state = 'PENDING' AND NOT held LIMIT 1"
         return not self.read(waits)
+
+    def is_starting(self) -> bool:
+        """Tell whether a job was given to a runner that has not started it yet."""
+        starting = f"SELECT 1 FROM jobs WHERE {_ACTIVE} AND state = 'CONFIGURING' LIMIT 1"
+        return bool(self.read(starting))
 
     def run_lock(self, job: Job) -> Path:
         """Return the file that a job's runner has locked, and before it the one who starts it."""

@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from ...common.errors import DistError
+from ...common.errors import DistError, reading
 from ..store.slurm_formats import read_size
 from ..store.store import Store
 from ..variables import JOB
@@ -24,9 +24,13 @@ def choose_gpus(request: JobRequest, store: Store) -> tuple[int, tuple[str, ...]
     Raises
     ------
     DistError
-        If there are not so many, or none of a name.
+        If there are not so many, none of a name, or what is asked for is about GPUs and no GPU is.
     """
     if not request.gpus and not request.gpu_ids:
+        for name in ("share", "gpu_memory", "min_gpu_memory"):
+            if getattr(request, name):
+                option = f"--{name.replace('_', '-')}"
+                raise DistError("bad_option", f"{option} needs --gpus or --gpu-ids.", field=name)
         return request.gpus or 0, ()
     # Not above: jobs on the CPU do without.
     from ...gpus import slurm_job
@@ -74,12 +78,15 @@ def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ..
                 raise DistError("bad_option", message, field="gpu_ids")
             gpus += called
         gpus = [gpu for gpu in there.gpus if gpu in gpus]
-    if request.min_gpu_memory:
-        least = read_size(request.min_gpu_memory, "G")
-        gpus = [gpu for gpu in gpus if gpu.memory_total >= least]
+    with reading("min_gpu_memory"):
+        least = read_size(request.min_gpu_memory or "0", "G")
+    with reading("gpu_memory"):
+        least = max(least, read_size(request.gpu_memory or "0"))
+    gpus = [gpu for gpu in gpus if gpu.memory_total >= least]
     count = request.gpus if request.gpus is not None else len(gpus)
     if count > len(gpus):
-        why = there.reason.partition(": ranks ")[0] if there.reason else f"{len(gpus)} are suitable"
+        are = "is" if len(gpus) == 1 else "are"
+        why = (there.reason or f"{len(gpus)} {are} suitable").partition(": ranks ")[0]
         raise DistError(
             "too_large", f"The number of GPUs is too large, {count}: {why.rstrip('.')}."
         )

@@ -13,8 +13,10 @@ from pathlib import Path
 import msgspec
 
 from ...common.errors import DistError, reading
+from ...common.units import format_bytes
 from ..admin_policy import allowed_limit
 from ..schedule.may_start import HELD
+from ..schedule.wants import machine_memory
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
 from ..store.slurm_formats import check_grace, check_priority, read_limit, read_moment, read_size
 from ..store.store import Store
@@ -165,7 +167,8 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     )
     with reading("gpus"):
         gpus, gpu_ids = choose_gpus(request, store)
-    share = read_size(request.gpu_memory) if request.gpu_memory else None
+    with reading("gpu_memory"):
+        share = read_size(request.gpu_memory) if request.gpu_memory else None
     if bool(request.share) != (share is not None):
         raise DistError("bad_option", "--share and --gpu-memory belong together.")
     job = Job(
@@ -218,6 +221,9 @@ def _check(job: Job) -> None:
     if job.cpus > (cores := os.cpu_count() or 1):
         message = f"The job needs {job.cpus} cores, and there are {cores}."
         raise DistError("too_large", message, field="cpus")
+    if job.memory > (there := machine_memory()):
+        needs = f"The job needs {format_bytes(job.memory)} of memory"
+        raise DistError("too_large", f"{needs}, and there are {format_bytes(there)}.", field="mem")
     check_priority(job.priority)
     if job.spec.max_jobs is not None and job.spec.max_jobs < 1:
         raise DistError("bad_option", "--max-jobs must be at least 1.")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from ....common.errors import DistError
 from ...schedule.may_start import ANY
@@ -43,7 +44,22 @@ _GFLOW_UNUSED = {
 }
 _UNUSED = {"SBATCH": _SBATCH_UNUSED, "GFLOW": _GFLOW_UNUSED}
 """Options without a meaning on one machine, and what to use instead, if there is something."""
+_PER_TASK = "--gpus-per-task"
+_TASKS = ("-n", "--ntasks", "--ntasks-per-node")
+"""Numbers of tasks on one machine; the first that is given counts."""
 _ALREADY_SO = ("--no-requeue", "--no-auto-cancel")
+
+
+class _Directive(NamedTuple):
+    """An option in a script."""
+
+    where: str
+    """The script, and the line."""
+    kind: str
+    """Whose option it is."""
+    name: str
+    values: list[str]
+    """Of a line of ours, all words."""
 
 
 def read_directives(path: Path) -> tuple[list[str], list[str]]:
@@ -58,10 +74,7 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
         lines = path.read_text(errors="surrogateescape").splitlines()
     except OSError as error:
         raise DistError("bad_script", f"{path} cannot be read: {error.strerror}.") from error
-    options: list[str] = []
-    notices: list[str] = []
-    parser = Parser(add_help=False)
-    add_job_options(parser)
+    found: list[_Directive] = []
     for line in lines:
         if line.strip() and not line.startswith("#"):
             break
@@ -75,9 +88,18 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
                     why = "Options do not go on in the next line."
                     hint = f"Begin that with #{kind}, too."
                 raise DistError("bad_script", f"{where}: {why}", hint) from error
-            made = words if kind == "JDIST" else _translate(words, kind, notices)
-            _check(parser, made, where)
-            options += made
+            if kind == "JDIST":
+                found.append(_Directive(where, kind, "", words))
+            else:
+                found += _split(where, kind, words)
+    options: list[str] = []
+    notices: list[str] = []
+    parser = Parser(add_help=False)
+    add_job_options(parser)
+    for one in _gpus_of_all_tasks(found, notices):
+        made = one.values if one.kind == "JDIST" else _translate(one, notices)
+        _check(parser, made, one.where)
+        options += made
     return options, notices
 
 
@@ -95,11 +117,9 @@ def _check(parser: Parser, options: list[str], where: str) -> None:
         )
 
 
-def _translate(words: list[str], kind: str, notices: list[str]) -> list[str]:
-    """Return options of others as ours, and add a sentence for each that is not used."""
+def _split(where: str, kind: str, words: list[str]) -> Iterator[_Directive]:
+    """Yield the options of one line."""
     names, unused = _NAMES[kind], _UNUSED[kind]
-    options: list[str] = []
-    words = list(words)
     while words:
         name, equals, value = words.pop(0).partition("=")
         if re.match("-[A-Za-z].", name) and name[:2] in names.keys() | unused.keys():
@@ -107,14 +127,37 @@ def _translate(words: list[str], kind: str, notices: list[str]) -> list[str]:
         values = [value] if equals else []
         while not equals and words and not words[0].startswith("-"):
             values.append(words.pop(0))
-        new = names.get(name, name)
-        made = [new, *values] if isinstance(new, str) else new(" ".join(values))
-        if name in unused or made is None:
-            instead = f"; use {unused[name]}" if unused.get(name) else ""
-            notices.append(f"#{kind} {' '.join([name, *values])} is not used{instead}.")
-        elif name not in _ALREADY_SO:
-            options += made
-    return options
+        yield _Directive(where, kind, name, values)
+
+
+def _translate(one: _Directive, notices: list[str]) -> list[str]:
+    """Return an option of others as ours, or none, and add a sentence if it is not used."""
+    new = _NAMES[one.kind].get(one.name, one.name)
+    made = [new, *one.values] if isinstance(new, str) else new(" ".join(one.values))
+    unused = _UNUSED[one.kind]
+    if one.name in unused or made is None:
+        instead = f"; use {unused[one.name]}" if unused.get(one.name) else ""
+        notices.append(f"#{one.kind} {' '.join([one.name, *one.values])} is not used{instead}.")
+        return []
+    return [] if one.name in _ALREADY_SO else made
+
+
+def _gpus_of_all_tasks(found: list[_Directive], notices: list[str]) -> list[_Directive]:
+    """Put the GPUs of all tasks in the place of those of each task."""
+    given = {one.name: " ".join(one.values) for one in found if one.kind == "SBATCH"}
+    each = given.get(_PER_TASK, "").rpartition(":")[2]
+    tasks = next((name for name in _TASKS if given.get(name, "").isdecimal()), None)
+    if given.keys() & {"-G", "--gpus"}:
+        return [one for one in found if one.name != _PER_TASK]
+    if tasks is None or not each.isdecimal():
+        return found
+    notices.append(f"#SBATCH {tasks} {given[tasks]} is used for {_PER_TASK} alone.")
+    total = [str(int(given[tasks]) * int(each))]
+    return [
+        one._replace(name="--gpus", values=total) if one.name == _PER_TASK else one
+        for one in found
+        if (one.kind, one.name) != ("SBATCH", tasks)
+    ]
 
 
 def _gpus(value: str) -> list[str]:
@@ -155,7 +198,7 @@ _NAMES: dict[str, dict[str, str | Callable[[str], list[str] | None]]] = {
         "--gpus": _gpus,
         "--gpus-per-node": _gpus,
         "--gpus-per-socket": _gpus,
-        "--gpus-per-task": _gpus,
+        _PER_TASK: _gpus,
         "--gres": _gres,
         "--nice": _nice,
     },

@@ -16,7 +16,8 @@ from ....gpus.inventory import Gpu
 from ....gpus.metrics import Value
 from ....gpus.readers.read_gpu_state import read_gpu_state
 from ....jobs.leases.lease import GpuLease, holders
-from ....placement.conflicts import REAL_MEMORY, clock
+from ....jobs.schedule.strangers import REAL_MEMORY
+from ....placement.conflicts import clock
 
 _HEAD = ("GPU", "name", "busy", "memory", "temperature", "leaseholder")
 
