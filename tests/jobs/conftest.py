@@ -15,11 +15,21 @@ from typing import Any
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 from jupyter_dist_server.common.files.shared_folder import FOLDER
 
 from ..fake_nvml.build import State
 from .queue_driver import OTHER, OtherQueue, Queue
+
+# A busy machine is no fault of what is tested.
+settings.register_profile(
+    "any machine",
+    parent=settings.default,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("any machine")
 
 
 @pytest.fixture
