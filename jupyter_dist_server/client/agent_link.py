@@ -213,6 +213,12 @@ class AgentLink:
         """Nodes of the pool that cannot be used."""
         return self.snapshot.lost_nodes if self.snapshot else []
 
+    def not_started(self, ranks: Iterable[int]) -> list[Reason]:
+        """Return why those of some ranks did not start that were to take the place of others."""
+        said = self.snapshot.ranks if self.snapshot else []
+        chosen = set(ranks)
+        return [rank.failure for rank in said if rank.rank in chosen and rank.failure]
+
     def stopped(self, ranks: Iterable[int]) -> list[int]:
         """Return those of some ranks whose process is stopped, by a signal or a debugger."""
         chosen = set(ranks)

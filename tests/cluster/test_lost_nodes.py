@@ -66,6 +66,13 @@ def test_a_pool_goes_on_without_lost_nodes(hosts: Hosts, lab: Lab) -> None:
         assert "start its ranks there with %dist_restart --ranks 1." in error
         assert f"{WITHOUT} replaces all other ranks" in error
         assert WITHOUT in lab.ok("%dist_status")
+        answer = lab.run("%dist_restart --ranks 1")
+        assert "The pool's agent did not start on node n2.\n" in answer["error"], answer
+        assert "srun: " in answer["error"], "its last lines"
+        assert "4 of 5 ranks ready on the CPUs of n1, n3" in answer["text"]
+        assert re.search(
+            r"1 .* - .* dead: no agent started on its node n2\n", lab.ok("%dist_status")
+        )
         assert "kept 4" in lab.ok("%%rank [0,2,3,4]\nprint('kept', kept)")
         lab.ok(WITHOUT)
         said = lab.ok(PLACES)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ...common.errors import DistError
 from ...common.protocol.agents.attachment import KERNEL
+from ...common.protocol.failure_reason import Reason
 from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.profile_messages import RankLanes
 from ...placement.requests.request import PoolRequest
@@ -173,6 +174,11 @@ def why_it_ended(record: PoolRecord) -> DistError:
     reason = record.reason
     if reason is None:
         return DistError("no_pool", "The pool was stopped.", "Start one with %dist_init.")
+    return with_last_lines(reason)
+
+
+def with_last_lines(reason: Reason) -> DistError:
+    """Return a reason as an error that shows what was written last."""
     said = [f"  {line}" for line in reason.stderr[-6:]]
     hint = "\n".join([*filter(None, [reason.hint]), *said])
     return DistError(reason.code, reason.message, hint)
