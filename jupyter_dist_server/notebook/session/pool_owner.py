@@ -105,7 +105,7 @@ class PoolOwner:
                 "start_cancelled", "The start was cancelled, and all its processes have ended."
             ) from None
         if record.state != "RUNNING":
-            raise why_it_ended(record)
+            raise why_it_ended(self.until_ended(record))
         progress(record)
         return record
 
