@@ -124,7 +124,9 @@ class RankCommands:
         self._agent.link.send(Extend(seconds or 0.0))
         await self._check_heard()
 
-    def restart(self, ranks: Iterable[int] | None = None, without_lost_nodes: bool = False) -> None:
+    async def restart(
+        self, ranks: Iterable[int] | None = None, without_lost_nodes: bool = False
+    ) -> None:
         """Replace some or all ranks; their variables are lost.
 
         Parameters
@@ -137,7 +139,8 @@ class RankCommands:
         Raises
         ------
         DistError
-            If the pool is not running, or lacks one of `ranks`, or no node of it is lost.
+            If the pool is not running, or lacks one of `ranks`, or no node of it is lost, or its
+            agent does not answer.
         """
         self._check_running("restart")
         if without_lost_nodes and not self._record.lost_nodes:
@@ -148,6 +151,8 @@ class RankCommands:
                 field="without_lost_nodes",
             )
         chosen = self._checked(range(self._record.world_size) if ranks is None else ranks)
+        await self._check_heard()  # first, as a pool whose ranks do not come is ended
+        self._check_running("restart")
         self.expect_new_ranks()
         self._agent.link.send(Restart(chosen, without_lost_nodes))
 
@@ -159,9 +164,6 @@ class RankCommands:
     async def _limit_restart(self) -> None:
         """End a pool whose new ranks are not ready in time."""
         generation = self._record.generation
-        if await self._agent.is_silent():
-            self._give_up(agent_silent(self._agent.pid))
-            return
         await asyncio.sleep(self._timeout)
         stuck = self._record.generation in (generation, generation + 1)
         if stuck and self._record.state is PoolState.CONFIGURING:
@@ -173,7 +175,7 @@ class RankCommands:
         return chosen
 
     async def _check_heard(self) -> None:
-        """Make sure that the agent has heard a command."""
+        """Make sure that the agent hears commands."""
         if await self._agent.is_silent():
             raise agent_silent(self._agent.pid).error()
 

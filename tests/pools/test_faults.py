@@ -35,7 +35,7 @@ async def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_pat
         await follow(guest)
         guest.commands._timeout = 1
         psutil.Process(pool.record.ranks[1].pid).suspend()  # so that it is not ready in time
-        pool.commands.restart([1])
+        await pool.commands.restart([1])
         while guest.record.state is not PoolState.CONFIGURING:
             await asyncio.wait_for(guest.changed_since(guest.record.version, 60), PATIENCE)
         await guests.release(guest.record.id)
@@ -56,7 +56,7 @@ async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
         activity = pool._activity
         assert activity
         watcher = activity._watcher
-        pool.commands.restart([1])
+        await pool.commands.restart([1])
         await follow(pool)
         assert activity._watcher is not watcher and activity._watcher
         assert set(activity._living()) == {0, 1}  # who are waited for
@@ -219,7 +219,9 @@ async def test_an_agent_that_dies_in_a_restart_is_not_called_silent(tmp_path: Pa
     agent = psutil.Process(pool.record.ranks[0].pid).parent()
     assert agent
     agent.suspend()
-    pool.commands.restart([1])
+    restarting = asyncio.create_task(pool.commands.restart([1]))
+    await asyncio.sleep(0)
     agent.kill()
+    await asyncio.wait([restarting], timeout=PATIENCE)
     await asyncio.wait_for(pool.ended.wait(), PATIENCE)
     assert pool.record.reason and pool.record.reason.code == "agent_failed"

@@ -58,8 +58,9 @@ class CurrentPool(ConnectedPool):
         record, _ = self.require()
         chosen = None if ranks is None else self.choose(ranks)
         self.attach()  # its server may have gone meanwhile
+        record = self._owner.restart(record.id, chosen)
         with self._connection.replaced():
-            record = self._follow(self._owner.restart(record.id, chosen), progress)
+            record = self._follow(record, progress)
         client = self._connection.client
         if client and (failures := client.link.not_started(chosen or [])):
             raise with_last_lines(failures[0])
