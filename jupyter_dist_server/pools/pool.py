@@ -83,9 +83,7 @@ class Pool(LiveRecord):
         self._launch: Launch | None = None
         self._ending = asyncio.Event()
         """Set when its agent is not waited for any more, whether or not that hears of it."""
-        self.commands = RankCommands(
-            record, self.agent, self._tasks, timeout, self.change, self._give_up
-        )
+        self.commands = RankCommands(self, self.agent, self._tasks, timeout, self._give_up)
         self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
         self._why_stopped: Reason | None = None

@@ -47,7 +47,7 @@ async def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_pat
 
 async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
     manager = WarmManager(watch=True)
-    pool = await manager.create(request(tmp_path, num_ranks=3))
+    pool = await manager.create(request(tmp_path, num_ranks=3, timeout=4 * PATIENCE))
     try:
         await follow(pool)
         os.kill(pool.record.ranks[2].pid or 0, signal.SIGKILL)
@@ -60,6 +60,8 @@ async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
         await follow(pool)
         assert activity._watcher is not watcher and activity._watcher
         assert set(activity._living()) == {0, 1}  # who are waited for
+        limits = [task for task in pool._tasks._tasks if "_limit_restart" in repr(task)]
+        await asyncio.wait_for(asyncio.gather(*limits), PATIENCE)
     finally:
         await manager.stop_all()
 
