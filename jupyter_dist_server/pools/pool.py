@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..client.agent_link import AgentLink, agent_silent
+from ..client.agent_link import AgentLink
 from ..common.background_tasks import Tasks, any_of
 from ..common.errors import DistError
 from ..common.pool_folder import create_folder
@@ -173,7 +173,7 @@ class Pool(LiveRecord):
                 if not self._launch and not reason and self._activity:
                     await self._activity.catch_up()
             if not reason and not self._cancelled:
-                await self.agent.until_ended(self._owner, self._ending, self._note_silence)
+                await self.agent.until_ended(self._owner, self._ending, self.set_notice)
                 if not self._cancelled:
                     self.change(state=PoolState.COMPLETING)
                 reason = self._late or await self._unexpected_end()
@@ -231,10 +231,6 @@ class Pool(LiveRecord):
             await self.agent.connect(self._owner)
         except OSError:
             self._cancelled = True  # it has just been stopped by somebody else
-
-    def _note_silence(self, silent: bool) -> None:
-        """Tell of an agent that does not answer, for as long as that is so."""
-        self.set_notice(agent_silent(self.agent.pid).message, silent)
 
     async def _wait_until_running(self) -> Reason | None:
         while not self.agent.ranks_have_started():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from ..client.agent_link import AgentLink
+from ..client.agent_link import AgentLink, agent_silent, can_connect, folder_removed
 from ..common.background_tasks import any_of
 from ..common.processes.pool_processes import ended_now, members_of_pool, session_members
 from ..common.processes.process_ref import ProcessRef
@@ -109,7 +109,7 @@ class PoolAgent:
         return await self.link.answers()
 
     async def until_ended(
-        self, owner: Owner, ending: asyncio.Event, tell: Callable[[bool], None]
+        self, owner: Owner, ending: asyncio.Event, tell: Callable[[str, bool], None]
     ) -> None:
         """Return when it has ended, or is to end; connect again if only the link ends.
 
@@ -120,7 +120,7 @@ class PoolAgent:
         ending : asyncio.Event
             Set when it is to end.
         tell : callable
-            Called regularly with whether it is silent.
+            Called regularly with what may be wrong with it, and whether it is so.
         """
         watching = asyncio.create_task(self._watch(tell))
         try:
@@ -134,10 +134,12 @@ class PoolAgent:
         finally:
             watching.cancel()
 
-    async def _watch(self, tell: Callable[[bool], None]) -> None:
+    async def _watch(self, tell: Callable[[str, bool], None]) -> None:
+        folder = Path(self._record.folder)
         while True:
             await asyncio.sleep(_LOOK)
-            tell(await self.is_silent())
+            tell(agent_silent(self.pid).message, await self.is_silent())
+            tell(folder_removed(folder).message, not await asyncio.to_thread(can_connect, folder))
 
     def note_ranks(self) -> None:
         """Remember which processes the ranks are, so that none is left at the end."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ..client.agent_link import agent_silent
+from ..client.agent_link import agent_silent, can_connect, folder_removed
 from ..client.cell_execution import Execution
 from ..client.interrupt import interrupter_of
 from ..common.background_tasks import Tasks
@@ -139,7 +139,7 @@ class RankCommands:
         ------
         DistError
             If the pool is not running, or lacks one of `ranks`, or no node of it is lost, or its
-            agent does not answer.
+            folder was removed, or its agent does not answer.
         """
         self._check_running("restart")
         if without_lost_nodes and not self._record.lost_nodes:
@@ -150,6 +150,9 @@ class RankCommands:
                 field="without_lost_nodes",
             )
         chosen = self._checked(range(self._record.world_size) if ranks is None else ranks)
+        folder = Path(self._record.folder)
+        if not await asyncio.to_thread(can_connect, folder):
+            raise folder_removed(folder).error()
         await self._check_heard()  # first, as a pool whose ranks do not come is ended
         self._check_running("restart")
         self.expect_new_ranks()

@@ -21,7 +21,7 @@ from .server_control import find_server
 
 _NEWS = 10.0
 """Seconds for which one question for news of a pool may wait."""
-_END = 30.0
+END = 30.0
 """Seconds within which a pool ends that is ending: a stopped agent is killed after some."""
 
 
@@ -109,11 +109,17 @@ class PoolOwner:
         progress(record)
         return record
 
-    def until_ended(self, record: PoolRecord) -> PoolRecord:
-        """Follow a pool until it has ended, or it is clear that it does not."""
-        deadline = time.monotonic() + _END
-        while record.ended is None and time.monotonic() < deadline:
-            record = self.wait(record, _NEWS)
+    def until_ended(self, record: PoolRecord, patience: float = END) -> PoolRecord:
+        """Follow a pool until it has ended, or it is clear that it does not.
+
+        One that is not ending is followed for `patience` seconds.
+        """
+        begun = time.monotonic()
+        while record.ended is None:
+            limit = END if record.state == "COMPLETING" else patience
+            if (left := begun + limit - time.monotonic()) <= 0:
+                break
+            record = self.wait(record, min(left, _NEWS))
         return record
 
     def _cancel(self, record: PoolRecord) -> None:
