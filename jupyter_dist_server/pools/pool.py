@@ -22,7 +22,7 @@ from ..common.protocol.other_requests import InLine
 from ..common.protocol.pool_record import PoolRecord, PoolState, Progress
 from .busy_ranks import Activity
 from .discovery import Found, sweep
-from .end_reasons import agent_ended, broken, too_slow
+from .end_reasons import agent_ended, broken
 from .idleness import Idleness
 from .live_record import LiveRecord
 from .pool_agent import PoolAgent
@@ -214,7 +214,7 @@ class Pool(LiveRecord):
         if self._ending.is_set():
             return None
         if not self.agent.process:
-            return too_slow(self.record, self._timeout)
+            return self.agent.why_late(self._timeout)
         try:
             await self.agent.connect(self._owner)
         except OSError:
@@ -235,7 +235,7 @@ class Pool(LiveRecord):
     async def _wait_until_running(self) -> Reason | None:
         while not self.agent.ranks_have_started():
             if (left := self._deadline - time.monotonic()) <= 0:
-                return too_slow(self.record, self._timeout)
+                return self.agent.why_late(self._timeout)
             await any_of(self._changed, self._link.closed, self._ending, within=left)
             if self._link.closed.is_set() or self._ending.is_set():
                 return await self._unexpected_end()

@@ -17,7 +17,7 @@ from ..common.protocol.agents.agent_messages import Attach, NodeGpus, Snapshot, 
 from ..common.protocol.agents.attachment import Attachment, Owner
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolRecord
-from .end_reasons import agent_ended
+from .end_reasons import agent_ended, agent_stopped, too_slow
 from .processes.agent_process import AgentProcess
 
 _END_PATIENCE = 5.0
@@ -181,6 +181,13 @@ class PoolAgent:
             return Reason(
                 "agent_failed", "The pool's agent closed its connection, so the pool was ended."
             )
+
+    def why_late(self, seconds: float) -> Reason:
+        """Say why the ranks are not ready after some seconds."""
+        if self.process and self.process.is_stopped:
+            self._silent = True  # it cannot end by itself
+            return agent_stopped(self.process.pid, seconds)
+        return too_slow(self._record, seconds)
 
     async def leave_nothing(self, unexpected: bool) -> None:
         """End it, and leave no process and no file, whatever state it is in."""

@@ -18,7 +18,6 @@ from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolState, Progress
 from ..common.rank_specs import check_ranks
 from ..jobs.admin_policy import allowed_limit
-from .end_reasons import too_slow
 from .live_record import LiveRecord
 from .pool_agent import PoolAgent
 from .stack_and_log import check_running
@@ -172,7 +171,7 @@ class RankCommands:
                 await self._pool.changed_since(self._record.version, left)
             else:
                 if self._record.generation in (generation, generation + 1):
-                    self._give_up(too_slow(self._record, self._timeout))
+                    self._give_up(self._agent.why_late(self._timeout))
                 return
 
     def _checked(self, ranks: Iterable[int]) -> list[int]:

@@ -120,6 +120,15 @@ async def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) 
         await follow(restarted)
         assert restarted.record.state is PoolState.RUNNING
         assert well.record.state is PoolState.RUNNING
+        asked = PoolRequest(num_ranks=2, base_env=env, cwd=str(tmp_path), timeout=10)
+        late = await manager.create(asked)
+        while not late.agent.pid:
+            await asyncio.sleep(0)
+        psutil.Process(late.agent.pid).suspend()
+        await asyncio.wait_for(late.ended.wait(), PATIENCE)
+        reason = late.record.reason
+        assert reason and reason.code == "start_timeout"
+        assert f"its agent (pid {late.agent.pid}) was stopped" in reason.message
     await until(lambda: not tagged(env))
 
 
