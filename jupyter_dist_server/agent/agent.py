@@ -147,7 +147,7 @@ class Agent:
     def _on_node_lost(self, why: Reason) -> None:
         if self._ranks.are_all_starting:
             self._give_up(why)  # as the other ranks would wait for those to meet them
-        note_lost(self._ranks.all, self._nodes.why_lost)
+        note_lost(self._ranks.all, self._nodes.lost_node)
         self._control.broadcast()
 
     def _give_up(self, why: Reason) -> None:
@@ -270,7 +270,7 @@ class Agent:
         else:
             self.starter.order(chosen)
             self._nodes.start(self.starter.as_order(chosen))
-            note_lost(self._ranks.all, self._nodes.why_lost)
+            note_lost(self._ranks.all, self._nodes.lost_node)
         self._wake.set()
 
     async def _has_next(self) -> bool:

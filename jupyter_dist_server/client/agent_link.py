@@ -29,6 +29,7 @@ from ..common.protocol.agents.agent_messages import (
     encode,
 )
 from ..common.protocol.failure_reason import Reason
+from ..common.protocol.pool_file import CONFIG
 from .execution_lock import ExecutionLock
 
 _LOG = logging.getLogger(__name__)
@@ -87,6 +88,32 @@ def agent_silent(pid: int | None) -> Reason:
         "agent_silent",
         f"The pool's agent{which} does not respond: it is stopped, or hangs.",
         "Stop the pool with %dist_shutdown, and start a new one with %dist_init.",
+    )
+
+
+def can_connect(folder: Path) -> bool:
+    """Tell whether what is needed to connect to an agent is there; not for an event loop."""
+    return all((folder / name).exists() for name in (CONFIG, AGENT_SOCKET))
+
+
+def folder_removed(folder: Path) -> Reason:
+    """Say that nobody can connect to an agent any more, though it runs."""
+    return Reason(
+        "pool_unreachable",
+        f"Files of the pool in {folder} were removed, so nothing can connect to it any more, and "
+        "its ranks cannot be replaced.",
+        "Stop the pool with %dist_shutdown, and start a new one with %dist_init.",
+    )
+
+
+def unreachable(folder: Path, error: OSError) -> DistError:
+    """Return what to raise if an agent cannot be connected to."""
+    if isinstance(error, FileNotFoundError):
+        return folder_removed(folder).error()
+    return DistError(
+        "pool_unreachable",
+        f"The pool does not respond: {error}.",
+        "Stop it with %dist_shutdown and start a new one.",
     )
 
 
@@ -212,6 +239,12 @@ class AgentLink:
     def lost_nodes(self) -> list[str]:
         """Nodes of the pool that cannot be used."""
         return self.snapshot.lost_nodes if self.snapshot else []
+
+    def not_started(self, ranks: Iterable[int]) -> list[Reason]:
+        """Return why those of some ranks did not start that were to take the place of others."""
+        said = self.snapshot.ranks if self.snapshot else []
+        chosen = set(ranks)
+        return [rank.failure for rank in said if rank.rank in chosen and rank.failure]
 
     def stopped(self, ranks: Iterable[int]) -> list[int]:
         """Return those of some ranks whose process is stopped, by a signal or a debugger."""

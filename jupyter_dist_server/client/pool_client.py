@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..common.background_tasks import Tasks
-from ..common.errors import DistError
 from ..common.files.open_files import CLIENT_EACH, check_open_files
 from ..common.processes.process_ref import POOL_ENDED, RESTARTED
 from ..common.protocol.agents.agent_messages import NoteCell, PoolTime, Snapshot
 from ..common.protocol.jupyter_messages import Content, Message
 from ..common.protocol.ranks.rank_messages import CellRequest, ProfileOptions
-from .agent_link import AgentLink
+from .agent_link import AgentLink, unreachable
 from .cell_execution import Execution, OnOutput, Reply
 from .executions_by_request import Executions
 from .group_recovery import GroupRecovery
@@ -85,11 +84,7 @@ class PoolClient(RankConnection):
             await asyncio.wait_for(self.link.first.wait(), timeout)
         except OSError as error:
             await self.close()
-            raise DistError(
-                "pool_unreachable",
-                f"The pool does not respond: {error}.",
-                "Stop it with %dist_shutdown and start a new one.",
-            ) from error
+            raise unreachable(self.folder, error) from error
         except asyncio.TimeoutError:
             await self.close()
             raise self.link.silent_error() from None

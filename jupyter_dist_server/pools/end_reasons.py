@@ -25,6 +25,16 @@ def too_slow(record: PoolRecord, seconds: float) -> Reason:
     )
 
 
+def agent_stopped(pid: int, seconds: float) -> Reason:
+    """Say that ranks were not ready in time as their agent's process is stopped."""
+    return Reason(
+        "start_timeout",
+        f"The pool was not ready within {seconds:g} s: its agent (pid {pid}) was stopped, by a "
+        "signal or a debugger.",
+        "Start the pool again with %dist_init.",
+    )
+
+
 def agent_ended(record: PoolRecord, code: int) -> Reason:
     """Say how the agent ended."""
     log = log_tail(Path(record.folder, "agent.log"))

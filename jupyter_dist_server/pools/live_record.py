@@ -61,7 +61,7 @@ class LiveRecord:
             with contextlib.suppress(OSError):  # the pool has ended meanwhile
                 written = read_config(Path(record.folder)).record
                 record.world_size, record.ranks = written.world_size, written.ranks
-                record.node_map = written.node_map
+                record.node_map, record.notices = written.node_map, written.notices
         record.take(snapshot)
 
     def forget_cells(self) -> None:

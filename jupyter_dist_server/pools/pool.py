@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..client.agent_link import AgentLink, agent_silent
+from ..client.agent_link import AgentLink
 from ..common.background_tasks import Tasks, any_of
 from ..common.errors import DistError
 from ..common.pool_folder import create_folder
@@ -22,7 +22,7 @@ from ..common.protocol.other_requests import InLine
 from ..common.protocol.pool_record import PoolRecord, PoolState, Progress
 from .busy_ranks import Activity
 from .discovery import Found, sweep
-from .end_reasons import agent_ended, broken, too_slow
+from .end_reasons import agent_ended, broken
 from .idleness import Idleness
 from .live_record import LiveRecord
 from .pool_agent import PoolAgent
@@ -83,9 +83,7 @@ class Pool(LiveRecord):
         self._launch: Launch | None = None
         self._ending = asyncio.Event()
         """Set when its agent is not waited for any more, whether or not that hears of it."""
-        self.commands = RankCommands(
-            record, self.agent, self._tasks, timeout, self.change, self._give_up
-        )
+        self.commands = RankCommands(self, self.agent, self._tasks, timeout, self._give_up)
         self._life: asyncio.Task[None] | None = None
         self._late: Reason | None = None
         self._why_stopped: Reason | None = None
@@ -175,7 +173,7 @@ class Pool(LiveRecord):
                 if not self._launch and not reason and self._activity:
                     await self._activity.catch_up()
             if not reason and not self._cancelled:
-                await self.agent.until_ended(self._owner, self._ending, self._note_silence)
+                await self.agent.until_ended(self._owner, self._ending, self.set_notice)
                 if not self._cancelled:
                     self.change(state=PoolState.COMPLETING)
                 reason = self._late or await self._unexpected_end()
@@ -216,7 +214,7 @@ class Pool(LiveRecord):
         if self._ending.is_set():
             return None
         if not self.agent.process:
-            return too_slow(self.record, self._timeout)
+            return self.agent.why_late(self._timeout)
         try:
             await self.agent.connect(self._owner)
         except OSError:
@@ -234,14 +232,10 @@ class Pool(LiveRecord):
         except OSError:
             self._cancelled = True  # it has just been stopped by somebody else
 
-    def _note_silence(self, silent: bool) -> None:
-        """Tell of an agent that does not answer, for as long as that is so."""
-        self.set_notice(agent_silent(self.agent.pid).message, silent)
-
     async def _wait_until_running(self) -> Reason | None:
         while not self.agent.ranks_have_started():
             if (left := self._deadline - time.monotonic()) <= 0:
-                return too_slow(self.record, self._timeout)
+                return self.agent.why_late(self._timeout)
             await any_of(self._changed, self._link.closed, self._ending, within=left)
             if self._link.closed.is_set() or self._ending.is_set():
                 return await self._unexpected_end()

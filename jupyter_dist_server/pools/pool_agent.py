@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from ..client.agent_link import AgentLink
+from ..client.agent_link import AgentLink, agent_silent, can_connect, folder_removed
 from ..common.background_tasks import any_of
 from ..common.processes.pool_processes import ended_now, members_of_pool, session_members
 from ..common.processes.process_ref import ProcessRef
@@ -17,7 +17,7 @@ from ..common.protocol.agents.agent_messages import Attach, NodeGpus, Snapshot, 
 from ..common.protocol.agents.attachment import Attachment, Owner
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolRecord
-from .end_reasons import agent_ended
+from .end_reasons import agent_ended, agent_stopped, too_slow
 from .processes.agent_process import AgentProcess
 
 _END_PATIENCE = 5.0
@@ -109,7 +109,7 @@ class PoolAgent:
         return await self.link.answers()
 
     async def until_ended(
-        self, owner: Owner, ending: asyncio.Event, tell: Callable[[bool], None]
+        self, owner: Owner, ending: asyncio.Event, tell: Callable[[str, bool], None]
     ) -> None:
         """Return when it has ended, or is to end; connect again if only the link ends.
 
@@ -120,7 +120,7 @@ class PoolAgent:
         ending : asyncio.Event
             Set when it is to end.
         tell : callable
-            Called regularly with whether it is silent.
+            Called regularly with what may be wrong with it, and whether it is so.
         """
         watching = asyncio.create_task(self._watch(tell))
         try:
@@ -134,10 +134,12 @@ class PoolAgent:
         finally:
             watching.cancel()
 
-    async def _watch(self, tell: Callable[[bool], None]) -> None:
+    async def _watch(self, tell: Callable[[str, bool], None]) -> None:
+        folder = Path(self._record.folder)
         while True:
             await asyncio.sleep(_LOOK)
-            tell(await self.is_silent())
+            tell(agent_silent(self.pid).message, await self.is_silent())
+            tell(folder_removed(folder).message, not await asyncio.to_thread(can_connect, folder))
 
     def note_ranks(self) -> None:
         """Remember which processes the ranks are, so that none is left at the end."""
@@ -179,6 +181,13 @@ class PoolAgent:
             return Reason(
                 "agent_failed", "The pool's agent closed its connection, so the pool was ended."
             )
+
+    def why_late(self, seconds: float) -> Reason:
+        """Say why the ranks are not ready after some seconds."""
+        if self.process and self.process.is_stopped:
+            self._silent = True  # it cannot end by itself
+            return agent_stopped(self.process.pid, seconds)
+        return too_slow(self._record, seconds)
 
     async def leave_nothing(self, unexpected: bool) -> None:
         """End it, and leave no process and no file, whatever state it is in."""

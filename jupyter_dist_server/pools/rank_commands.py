@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ..client.agent_link import agent_silent
+from ..client.agent_link import agent_silent, can_connect, folder_removed
 from ..client.cell_execution import Execution
 from ..client.interrupt import interrupter_of
 from ..common.background_tasks import Tasks
 from ..common.errors import DistError
 from ..common.protocol.agents.agent_messages import Extend, Kill, Restart
 from ..common.protocol.failure_reason import Reason
-from ..common.protocol.pool_record import PoolRecord, PoolState, Progress
+from ..common.protocol.pool_record import PoolState, Progress
 from ..common.rank_specs import check_ranks
 from ..jobs.admin_policy import allowed_limit
-from .end_reasons import too_slow
+from .live_record import LiveRecord
 from .pool_agent import PoolAgent
 from .stack_and_log import check_running
 
@@ -27,7 +28,7 @@ class RankCommands:
 
     Parameters
     ----------
-    record : PoolRecord
+    pool : LiveRecord
         What is known of the pool.
     agent : PoolAgent
         Its agent.
@@ -35,26 +36,23 @@ class RankCommands:
         Owns what goes on after a command.
     timeout : float
         Seconds that new ranks may take.
-    change : callable
-        Changes fields of the record, and tells everybody.
     give_up : callable
         Ends the pool, for a reason.
     """
 
     def __init__(
         self,
-        record: PoolRecord,
+        pool: LiveRecord,
         agent: PoolAgent,
         tasks: Tasks,
         timeout: float,
-        change: Callable[..., None],
         give_up: Callable[[Reason], None],
     ) -> None:
-        self._record = record
+        self._pool = pool
+        self._record = pool.record
         self._agent = agent
         self._tasks = tasks
         self._timeout = timeout
-        self._change = change
         self._give_up = give_up
 
     async def interrupt(self, ranks: Iterable[int] | None = None) -> None:
@@ -124,7 +122,9 @@ class RankCommands:
         self._agent.link.send(Extend(seconds or 0.0))
         await self._check_heard()
 
-    def restart(self, ranks: Iterable[int] | None = None, without_lost_nodes: bool = False) -> None:
+    async def restart(
+        self, ranks: Iterable[int] | None = None, without_lost_nodes: bool = False
+    ) -> None:
         """Replace some or all ranks; their variables are lost.
 
         Parameters
@@ -137,7 +137,8 @@ class RankCommands:
         Raises
         ------
         DistError
-            If the pool is not running, or lacks one of `ranks`, or no node of it is lost.
+            If the pool is not running, or lacks one of `ranks`, or no node of it is lost, or its
+            folder was removed, or its agent does not answer.
         """
         self._check_running("restart")
         if without_lost_nodes and not self._record.lost_nodes:
@@ -148,24 +149,30 @@ class RankCommands:
                 field="without_lost_nodes",
             )
         chosen = self._checked(range(self._record.world_size) if ranks is None else ranks)
+        folder = Path(self._record.folder)
+        if not await asyncio.to_thread(can_connect, folder):
+            raise folder_removed(folder).error()
+        await self._check_heard()  # first, as a pool whose ranks do not come is ended
+        self._check_running("restart")
         self.expect_new_ranks()
         self._agent.link.send(Restart(chosen, without_lost_nodes))
 
     def expect_new_ranks(self) -> None:
         """Wait for ranks that are being replaced, by us or by another client of the agent."""
-        self._change(state=PoolState.CONFIGURING, progress=Progress("restarting ranks"))
+        self._pool.change(state=PoolState.CONFIGURING, progress=Progress("restarting ranks"))
         self._tasks.add(self._limit_restart())
 
     async def _limit_restart(self) -> None:
         """End a pool whose new ranks are not ready in time."""
         generation = self._record.generation
-        if await self._agent.is_silent():
-            self._give_up(agent_silent(self._agent.pid))
-            return
-        await asyncio.sleep(self._timeout)
-        stuck = self._record.generation in (generation, generation + 1)
-        if stuck and self._record.state is PoolState.CONFIGURING:
-            self._give_up(too_slow(self._record, self._timeout))
+        deadline = time.monotonic() + self._timeout
+        while self._record.state is PoolState.CONFIGURING:
+            if (left := deadline - time.monotonic()) > 0:
+                await self._pool.changed_since(self._record.version, left)
+            else:
+                if self._record.generation in (generation, generation + 1):
+                    self._give_up(self._agent.why_late(self._timeout))
+                return
 
     def _checked(self, ranks: Iterable[int]) -> list[int]:
         chosen = list(ranks)
@@ -173,7 +180,7 @@ class RankCommands:
         return chosen
 
     async def _check_heard(self) -> None:
-        """Make sure that the agent has heard a command."""
+        """Make sure that the agent hears commands."""
         if await self._agent.is_silent():
             raise agent_silent(self._agent.pid).error()
 

@@ -42,6 +42,6 @@ async def test_what_a_rank_left_in_a_session_of_its_own_ends_with_it(tmp_path: P
         async with client_of(pool) as client:
             await client.execute(code, [0, 1], note)
         kept, ended = (psutil.Process(int(shown[rank])) for rank in (0, 1))
-        pool.commands.restart([1])
+        await pool.commands.restart([1])
         await follow(pool)
         assert kept.is_running() and not ended.is_running()

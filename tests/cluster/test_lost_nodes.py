@@ -66,8 +66,17 @@ def test_a_pool_goes_on_without_lost_nodes(hosts: Hosts, lab: Lab) -> None:
         assert "start its ranks there with %dist_restart --ranks 1." in error
         assert f"{WITHOUT} replaces all other ranks" in error
         assert WITHOUT in lab.ok("%dist_status")
+        answer = lab.run("%dist_restart --ranks 1")
+        assert "The pool's agent did not start on node n2.\n" in answer["error"], answer
+        assert "srun: " in answer["error"], "its last lines"
+        assert "4 of 5 ranks ready on the CPUs of n1, n3" in answer["text"]
+        assert re.search(
+            r"1 .* - .* dead: no agent started on its node n2\n", lab.ok("%dist_status")
+        )
         assert "kept 4" in lab.ok("%%rank [0,2,3,4]\nprint('kept', kept)")
-        lab.ok(WITHOUT)
+        said = lab.ok(WITHOUT)
+        assert "4 ranks ready" in said
+        assert said.endswith("s.\n4 ranks on 2 nodes: n1 (ranks 0,3), n3 (ranks 1-2).\n"), said
         said = lab.ok(PLACES)
         for line in ("n1 0 4 0 2 0 2", "n3 1 4 0 2 1 2", "n3 2 4 1 2 1 2", "n1 3 4 1 2 0 2"):
             assert f"{line} eth0 4 4.0" in said
@@ -88,7 +97,7 @@ def test_a_pool_goes_on_without_lost_nodes(hosts: Hosts, lab: Lab) -> None:
     assert "n3 1 4 0 2 1 2 eth0 4 4.0" in lab.ok(PLACES)
     _lose(hosts, lab, 3)
     try:
-        lab.ok(WITHOUT)
+        assert "on the CPU (gloo)" in (said := lab.ok(WITHOUT)) and "nodes" not in said
         said = lab.ok(PLACES)
         assert "n1 0 2 0 2 0 1" in said and "n1 1 2 1 2 0 1 eth0 2 2.0" in said
         said = lab.ok("%dist_status")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -63,6 +64,22 @@ def test_a_crash_shows_where_it_was(pool: Notebook) -> None:
     assert "Rank 1 died: killed by signal 11 (SIGSEGV)." in error
     assert "Fatal Python error: Segmentation fault\n" in error
     assert "line 4 in <module>\nRank 1 died" in error
+
+
+def test_a_rank_that_cannot_take_the_place_of_another_is_told(pool: Notebook) -> None:
+    connection = "from ipykernel.connect import get_connection_file"
+    taken = f"%%rank 1\n{connection}\nimport os\nfile = get_connection_file()\n"
+    pool.ok(f"{taken}os.unlink(file)\nos.mkdir(file)")
+    result = pool.run("%dist_restart --ranks 1")
+    found = re.match(r"Rank 1 did not start: OSError: .* '(.*/rank-1.json)' .*\n  ", result.error)
+    assert found, result.error
+    assert pool.error_code() == "rank_failed"
+    assert "1 of 2 ranks ready on the CPU (gloo) in" in result.shown
+    assert "dead: did not start: OSError" in pool.ok("%dist_status").text
+    error = pool.fails("%dist_restart")  # where none would be there for the others to meet
+    assert "Rank 1 did not start: OSError: " in error and "\n  " in error
+    assert pool.error_code() == "rank_failed"
+    assert "2 ranks ready" in pool.ok("%dist_init -n 2").shown
 
 
 def test_a_death_is_said_while_the_others_still_run(pool: Notebook, tmp_path: Path) -> None:

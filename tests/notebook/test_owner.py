@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,26 @@ def test_a_restarted_kernel_finds_its_pool_again(patient: Server) -> None:
     attached = notebook.ok("%load_ext jupyter_dist_server")
     assert attached.lines == ["Attached to this notebook's pool of 2 ranks."]
     assert notebook.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    notebook.close()
+
+
+def test_a_pool_whose_folder_was_removed_is_told_and_replaced(patient: Server) -> None:
+    notebook = started(patient)
+    folder = Path(patient.pools()[0]["folder"])
+    shutil.rmtree(folder)
+    removed = f"Files of the pool in {folder} were removed, so nothing can connect to it any more"
+    assert removed in notebook.fails("%dist_restart --ranks 1")
+    assert notebook.error_code() == "pool_unreachable"
+    assert notebook.ok("%%distributed\nkept").lines == ["[0-1] 7"]
+    assert "already running" in notebook.ok("%dist_init -n 2").text
+    wait_for(lambda: removed in str(patient.pools()[0]["notices"]), "the notice")
+    patient.api("POST", f"api/kernels/{notebook.kernel_id}/restart")
+    wait_until_ready(notebook.client)
+    notebook.ok("%load_ext jupyter_dist_server")
+    for cell in ("%dist_status", "%%distributed\n1"):
+        assert removed in notebook.fails(cell)
+    assert "2 ranks ready" in notebook.ok("%dist_init -n 2").shown
+    assert patient.pools()[0]["folder"] != str(folder)
     notebook.close()
 
 

@@ -103,6 +103,7 @@ def test_a_stopped_agent_is_named_and_its_pool_replaced(
     one.ok("%%distributed\n1")  # it has the execution lock now, and needs the agent for nothing
     victim = agent(server)
     victim.suspend()
+    assert one.refused("%dist_restart --ranks 1") == "agent_silent"
     assert one.ok("%%distributed\nrank").text
     assert one.refused("%dist_init -n 2") == "agent_silent"
     assert "does not respond" in other.ok("%dist_attach").shown

@@ -35,7 +35,7 @@ async def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_pat
         await follow(guest)
         guest.commands._timeout = 1
         psutil.Process(pool.record.ranks[1].pid).suspend()  # so that it is not ready in time
-        pool.commands.restart([1])
+        await pool.commands.restart([1])
         while guest.record.state is not PoolState.CONFIGURING:
             await asyncio.wait_for(guest.changed_since(guest.record.version, 60), PATIENCE)
         await guests.release(guest.record.id)
@@ -47,7 +47,7 @@ async def test_a_guest_who_leaves_during_a_restart_does_not_end_the_pool(tmp_pat
 
 async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
     manager = WarmManager(watch=True)
-    pool = await manager.create(request(tmp_path, num_ranks=3))
+    pool = await manager.create(request(tmp_path, num_ranks=3, timeout=4 * PATIENCE))
     try:
         await follow(pool)
         os.kill(pool.record.ranks[2].pid or 0, signal.SIGKILL)
@@ -56,10 +56,12 @@ async def test_a_dead_rank_delays_no_restart_of_another(tmp_path: Path) -> None:
         activity = pool._activity
         assert activity
         watcher = activity._watcher
-        pool.commands.restart([1])
+        await pool.commands.restart([1])
         await follow(pool)
         assert activity._watcher is not watcher and activity._watcher
         assert set(activity._living()) == {0, 1}  # who are waited for
+        limits = [task for task in pool._tasks._tasks if "_limit_restart" in repr(task)]
+        await asyncio.wait_for(asyncio.gather(*limits), PATIENCE)
     finally:
         await manager.stop_all()
 
@@ -219,7 +221,9 @@ async def test_an_agent_that_dies_in_a_restart_is_not_called_silent(tmp_path: Pa
     agent = psutil.Process(pool.record.ranks[0].pid).parent()
     assert agent
     agent.suspend()
-    pool.commands.restart([1])
+    restarting = asyncio.create_task(pool.commands.restart([1]))
+    await asyncio.sleep(0)
     agent.kill()
+    await asyncio.wait([restarting], timeout=PATIENCE)
     await asyncio.wait_for(pool.ended.wait(), PATIENCE)
     assert pool.record.reason and pool.record.reason.code == "agent_failed"

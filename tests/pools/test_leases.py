@@ -79,7 +79,7 @@ async def test_the_agent_alone_holds_a_lease_from_its_start_to_its_end(
         assert told[NAMES[1]].pid == agent_of(second).pid
 
         pid = second.record.ranks[0].pid
-        second.commands.restart()
+        await second.commands.restart()
         while second.record.state is not PoolState.RUNNING or second.record.generation < 2:
             assert leased()[NAMES[2]] == second.record.id
             await second.changed_since(second.record.version, 1)

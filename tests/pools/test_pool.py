@@ -342,7 +342,7 @@ async def test_a_stop_in_the_middle_of_a_restart_leaves_nothing(
     tmp_path: Path, delay: float
 ) -> None:
     async with running(request(tmp_path, num_ranks=4)) as pool:
-        pool.commands.restart()
+        await pool.commands.restart()
         await asyncio.sleep(delay)
 
 

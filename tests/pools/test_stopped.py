@@ -23,7 +23,7 @@ from jupyter_dist_server.pools.pool_agent import PoolAgent
 from jupyter_dist_server.pools.processes.agent_process import AgentProcess
 
 from ..environment import environment, tagged
-from ..pool_driver import agent_of
+from ..pool_driver import agent_of, follow
 from ..waiting import PATIENCE
 from .warm import start, until, warm_manager, zygotes
 
@@ -92,7 +92,7 @@ async def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) 
         for process in (agent, agent_of(restarted)):
             process.suspend()
         pid = agent.pid
-        restarted.commands.restart([1])
+        restarting = asyncio.create_task(restarted.commands.restart([1]))
         while not stopped.record.notices:
             await asyncio.wait_for(stopped.changed_since(stopped.record.version, 60), PATIENCE)
         (notice,) = stopped.record.notices
@@ -100,6 +100,10 @@ async def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) 
         with pytest.raises(DistError) as refused:
             await stopped.commands.kill([0])
         assert refused.value.code == "agent_silent"
+        with pytest.raises(DistError) as refused:
+            await restarting
+        assert refused.value.code == "agent_silent"
+        assert restarted.record.state is PoolState.RUNNING
         await stopped.commands.interrupt()  # which needs no agent, as the rank answers
         assert (await asyncio.wait_for(hanging, PATIENCE))[0].status == "error"
         await client.close()
@@ -110,10 +114,21 @@ async def test_a_stopped_agent_is_told_and_killed_with_its_pool(tmp_path: Path) 
         agent.suspend()
         await asyncio.wait_for(stopped.stop(), PATIENCE)
         assert stopped.record.state is PoolState.COMPLETED
-        await asyncio.wait_for(restarted.ended.wait(), PATIENCE)
-        assert restarted.record.reason
-        assert restarted.record.reason.code == "agent_silent"
+        agent_of(restarted).resume()
+        await restarted.commands.restart([1])  # the first one was not only late
+        assert restarted.record.generation == 1
+        await follow(restarted)
+        assert restarted.record.state is PoolState.RUNNING
         assert well.record.state is PoolState.RUNNING
+        asked = PoolRequest(num_ranks=2, base_env=env, cwd=str(tmp_path), timeout=10)
+        late = await manager.create(asked)
+        while not late.agent.pid:
+            await asyncio.sleep(0)
+        psutil.Process(late.agent.pid).suspend()
+        await asyncio.wait_for(late.ended.wait(), PATIENCE)
+        reason = late.record.reason
+        assert reason and reason.code == "start_timeout"
+        assert f"its agent (pid {late.agent.pid}) was stopped" in reason.message
     await until(lambda: not tagged(env))
 
 
@@ -124,7 +139,7 @@ async def test_stopped_ranks_are_replaced_and_stopped(tmp_path: Path) -> None:
             pool = await start(manager, env, tmp_path)
             for rank in victims:
                 psutil.Process(pool.record.ranks[rank].pid).suspend()
-            pool.commands.restart(victims)
+            await pool.commands.restart(victims)
             while pool.record.state is not PoolState.RUNNING:
                 assert not pool.record.state.ended, pool.record.reason
                 await asyncio.wait_for(pool.changed_since(pool.record.version, 60), PATIENCE)

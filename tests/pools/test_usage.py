@@ -133,7 +133,7 @@ async def test_processes_are_looked_at_while_somebody_wants_it(tmp_path: Path) -
         assert silent.memory > 50e6  # which is not the rank's own to tell
         # Nor does a server wait for it that finds this pool.
         assert set(await rank_states(Path(pool.record.folder), [0, 1])) == {0}
-        pool.commands.restart([1])
+        await pool.commands.restart([1])
         # The old one may still answer, as the signal that ends it wakes it up.
         answer = news(
             usage,

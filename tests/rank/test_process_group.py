@@ -55,7 +55,7 @@ async def test_a_break_that_comes_late_leaves_a_newer_group_alone(tmp_path: Path
     async with running(request(tmp_path)) as pool:
         async with client_of(pool) as client:
             old = client.link.generation
-        pool.commands.restart([1])
+        await pool.commands.restart([1])
         await follow(pool)
         async with client_of(pool) as client:
             assert await reduce(client) == {"ok"}
@@ -108,7 +108,7 @@ async def test_ranks_are_replaced_one_by_one(tmp_path: Path) -> None:
                 for rank in range(3):
                     await text_of(client, "kept = True", rank)
                 port = port or await text_of(client, "import os; print(os.environ['MASTER_PORT'])")
-            pool.commands.restart(replaced)
+            await pool.commands.restart(replaced)
             await follow(pool)
             async with client_of(pool) as client:
                 assert await reduce(client) == {"ok"}

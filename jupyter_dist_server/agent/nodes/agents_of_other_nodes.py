@@ -72,7 +72,7 @@ class Nodes:
     heard : callable
         Called with a node and the newest snapshot of its agent.
     lost : callable
-        Called when a node is used no more, with the reason; see `why_lost`, too.
+        Called when a node is used no more, with the reason; see `lost_node`, too.
     tell : callable
         Sends news to a client.
     gpus : GpuWatchers
@@ -114,9 +114,9 @@ class Nodes:
         """The local processes that stand for them."""
         return {link.process.pid for link in self._links if link.process}
 
-    def why_lost(self, rank: int) -> str:
-        """Return why a rank's node is used no more; empty if it is used."""
-        return next((link.why_lost for link in self._links if rank in link.node.ranks), "")
+    def lost_node(self, rank: int) -> NodeLink | None:
+        """Return a rank's node if it is used no more."""
+        return next((li for li in self._links if li.why_lost and rank in li.node.ranks), None)
 
     @property
     def lost(self) -> list[str]:
@@ -284,9 +284,10 @@ class Nodes:
         link.end()
         said = why.format(node=f"node {link.node.name}")
         link.trouble = said = f"{said[0].upper()}{said[1:]}."
+        link.failure = reason or Reason("node_failed", said, _HINT)
         self._gpus.forget(link.node.name)
         self._gpus.tell(NodeGpus(link.node.name, trouble=said))
-        self._lost(reason or Reason("node_failed", said, _HINT))
+        self._lost(link.failure)
 
     async def close(self) -> None:
         """Stop the agents, and wait until they have ended."""

@@ -8,6 +8,7 @@ import time
 from collections import deque
 
 from ...common.protocol.agents.agent_messages import Command, StartRanks, encode
+from ...common.protocol.failure_reason import Reason
 from ...common.protocol.node_addresses import PoolNode
 from ...common.protocol.sampler_messages import SamplerSettings
 from ..control_socket import Client
@@ -41,6 +42,8 @@ class NodeLink:
         self.why_lost = ""
         self.trouble = ""
         """The same, as a sentence."""
+        self.failure: Reason | None = None
+        """The same, with what to do."""
         self.asked: deque[Client] = deque()
         """Who waits for the log of one of its ranks."""
         self.clock = ClockOffset()

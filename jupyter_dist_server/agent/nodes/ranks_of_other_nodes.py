@@ -10,6 +10,7 @@ import msgspec
 from ...common.protocol.agents.agent_messages import RankState, Snapshot
 from ...common.protocol.node_addresses import PoolNode
 from ..ranks.start_ranks import Starter
+from .node_link import NodeLink
 
 
 def merge(starter: Starter, node: PoolNode, said: Snapshot) -> None:
@@ -24,11 +25,12 @@ def merge(starter: Starter, node: PoolNode, said: Snapshot) -> None:
             )
 
 
-def note_lost(ranks: list[RankState], why_lost: Callable[[int], str]) -> None:
+def note_lost(ranks: list[RankState], lost: Callable[[int], NodeLink | None]) -> None:
     """Note that ranks are gone whose node is, so far as they are."""
     for record in ranks:
-        if record.state != "dead" and (why := why_lost(record.rank)):
-            record.state, record.since, record.exit = "dead", time.time(), why
+        if record.state != "dead" and (link := lost(record.rank)):
+            record.failure = link.failure if record.state == "starting" else None
+            record.state, record.since, record.exit = "dead", time.time(), link.why_lost
 
 
 def on_our_clock(said: Snapshot, ahead: float) -> Snapshot:

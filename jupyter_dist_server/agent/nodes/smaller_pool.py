@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 import msgspec
 
+from ...common.protocol.node_addresses import say_nodes
 from ...common.protocol.pool_file import PoolFile
 
 
@@ -29,10 +30,13 @@ def without_nodes(pool: PoolFile, lost: Collection[str]) -> tuple[PoolFile, list
     replace = msgspec.structs.replace
     nodes = [replace(node, ranks=[number[rank] for rank in node.ranks]) for node in left]
     asked = pool.record.node_map
+    before, now = say_nodes(pool.nodes), say_nodes(nodes)
+    notices = [now if notice == before else notice for notice in pool.record.notices]
     known = [pool.record.ranks[old] for old in kept]
     record = replace(
         pool.record,
         world_size=len(kept),
+        notices=[notice for notice in notices if notice],
         node_map=tuple(asked[old] for old in kept) if asked else None,
         # A record of one node does not name it.
         ranks=[

@@ -111,6 +111,7 @@ class Ranks:
             self._failed(self._deaths.explain_failure(rank, report))
         elif isinstance(report, Failed):
             record.exit = f"did not start: {report.message}"
+            record.failure = self._deaths.explain_failure(rank, report)
         elif isinstance(report, Ready) and record.state == "starting":
             record.state, record.since = "idle", time.time()
         self._changed()
@@ -124,15 +125,18 @@ class Ranks:
             pid, status = os.waitpid(record.pid, os.WNOHANG)
             if not pid:
                 continue
-            was_starting = self.are_all_starting
+            was_starting = record.state == "starting"
+            were_all_starting = self.are_all_starting
             wanted = self._endings.get(record.rank) or record.exit
             self._deaths.explain(record, status, wanted)
             changed = True
             if record.rank in self.starter.reports:
                 self._on_report(record.rank)  # its last words may still be in the socket
-            if was_starting:
+            if was_starting or were_all_starting:
                 why = self._deaths.explain_failure(record.rank, Failed(record.exit or ""))
-                self._failed(why)
+                record.failure = record.failure or why
+                if were_all_starting:
+                    self._failed(why)
         reap_orphans({record.pid for record in self._own(self.all)} | self._helpers())
         if changed:
             self._death.set()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
+
+from ..rank_specs import format_ranks
 
 
 class PoolNode(msgspec.Struct, frozen=True):
@@ -33,3 +37,14 @@ class RankAddress(msgspec.Struct, frozen=True):
     host: str
     ports: dict[str, int]
     """By channel."""
+
+
+def say_nodes(nodes: Sequence[PoolNode]) -> str:
+    """Say which ranks are on which node, if there are several."""
+    if len(nodes) < 2:
+        return ""
+    where = ", ".join(
+        f"{node.name} (rank{'s' * (len(node.ranks) > 1)} {format_ranks(node.ranks)})"
+        for node in nodes
+    )
+    return f"{sum(len(node.ranks) for node in nodes)} ranks on {len(nodes)} nodes: {where}."

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from ...client.agent_link import unreachable
 from ...client.pool_client import PoolClient
 from ...common.errors import DistError
 from ...common.protocol.agents.agent_messages import Attach
@@ -115,8 +116,8 @@ class PoolConnection:
 async def _connected(folder: Path, attachment: Attachment) -> PoolClient:
     try:
         client = PoolClient(folder)  # its sockets belong to the loop that makes them
-    except FileNotFoundError:
-        raise DistError("pool_unreachable", "The pool has just ended.") from None
+    except FileNotFoundError as error:
+        raise unreachable(folder, error) from None
     except OtherVersion as error:
         raise DistError(
             "pool_unreachable",

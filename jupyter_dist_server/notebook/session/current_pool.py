@@ -16,7 +16,7 @@ from ..cells.cell_options import Options
 from ..scripts.ran_cells import RanCells
 from .connection_to_ranks import group_repaired
 from .find_or_start_pool import ConnectedPool
-from .pool_owner import no_pool
+from .pool_owner import no_pool, with_last_lines
 
 
 class CurrentPool(ConnectedPool):
@@ -49,12 +49,22 @@ class CurrentPool(ConnectedPool):
         """Replace ranks, and wait until they are ready.
 
         All are replaced if none is named; with `None`, the pool goes on without lost nodes.
+
+        Raises
+        ------
+        DistError
+            If one of them does not start; the others are ready.
         """
         record, _ = self.require()
         chosen = None if ranks is None else self.choose(ranks)
         self.attach()  # its server may have gone meanwhile
+        record = self._owner.restart(record.id, chosen)
         with self._connection.replaced():
-            return self._follow(self._owner.restart(record.id, chosen), progress)
+            record = self._follow(record, progress)
+        client = self._connection.client
+        if client and (failures := client.link.not_started(chosen or [])):
+            raise with_last_lines(failures[0])
+        return record
 
     def extend(self, seconds: float | None) -> PoolRecord:
         """Let the pool run longer than its time limit, and count its idle time anew."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
+from ...client.agent_link import can_connect
 from ...client.pool_client import PoolClient
 from ...common.errors import DistError
 from ...common.protocol.pool_record import PoolRecord
 from ...placement.requests.request import PoolRequest
 from ..loop_thread import LoopThread
 from .connection_to_ranks import PoolConnection
-from .pool_owner import PoolOwner, no_pool, why_it_ended
+from .pool_owner import END, PoolOwner, no_pool, why_it_ended
+
+_NOTICE = 2.0
+"""Seconds within which the owner of a pool that is ending says so."""
 
 
 class ConnectedPool:
@@ -111,14 +116,17 @@ class ConnectedPool:
             try:
                 self._connect(record)
             except DistError as error:
-                self._unreachable = error
-                if error.code != "agent_silent":  # it may be ending just now
-                    record = self._wait_for_end(record)
+                before, self._unreachable = self._unreachable, error
+                is_new = before is None or before.message != error.message
+                if error.code != "agent_silent" and is_new:  # it may be ending just now
+                    record = self._wait_for_end(record, _NOTICE)
         self._record = record
         return record
 
     def living(self) -> PoolRecord | None:
-        """Return the running pool, if it is of any use; one whose ranks have all died is ended.
+        """Return the running pool, if it is of any use; otherwise it is ended.
+
+        It is of none if all its ranks have died, or we cannot connect as its folder was removed.
 
         Raises
         ------
@@ -139,7 +147,10 @@ class ConnectedPool:
             self._end(record)
             return None
         if record and self._unreachable:
-            raise self._unreachable
+            if can_connect(Path(record.folder)):
+                raise self._unreachable
+            self._end(record)
+            return None
         return record
 
     def attach_to(self, pool_id: str, progress: Callable[[PoolRecord], None]) -> PoolRecord:
@@ -166,9 +177,9 @@ class ConnectedPool:
                 last = self._owner.wait(self._record, 0)
                 self._failure = why_it_ended(last) if last.ended else None
 
-    def _wait_for_end(self, record: PoolRecord) -> PoolRecord | None:
+    def _wait_for_end(self, record: PoolRecord, patience: float = END) -> PoolRecord | None:
         """Follow a pool that is ending, or whose agent is gone and whose owner will notice that."""
-        record = self._owner.until_ended(record)
+        record = self._owner.until_ended(record, patience)
         if record.ended is None:
             return record
         self._failure = why_it_ended(record)

@@ -165,5 +165,5 @@ class LocalControl:
 
     async def _restart(self, pool_id: str, ranks: list[int] | None) -> PoolRecord:
         pool = self._manager.get(pool_id)
-        pool.commands.restart(ranks, without_lost_nodes=ranks is None)
+        await pool.commands.restart(ranks, without_lost_nodes=ranks is None)
         return deepcopy(pool.record)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ...common.errors import DistError
 from ...common.protocol.agents.attachment import KERNEL
+from ...common.protocol.failure_reason import Reason
 from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.profile_messages import RankLanes
 from ...placement.requests.request import PoolRequest
@@ -20,7 +21,7 @@ from .server_control import find_server
 
 _NEWS = 10.0
 """Seconds for which one question for news of a pool may wait."""
-_END = 30.0
+END = 30.0
 """Seconds within which a pool ends that is ending: a stopped agent is killed after some."""
 
 
@@ -104,15 +105,21 @@ class PoolOwner:
                 "start_cancelled", "The start was cancelled, and all its processes have ended."
             ) from None
         if record.state != "RUNNING":
-            raise why_it_ended(record)
+            raise why_it_ended(self.until_ended(record))
         progress(record)
         return record
 
-    def until_ended(self, record: PoolRecord) -> PoolRecord:
-        """Follow a pool until it has ended, or it is clear that it does not."""
-        deadline = time.monotonic() + _END
-        while record.ended is None and time.monotonic() < deadline:
-            record = self.wait(record, _NEWS)
+    def until_ended(self, record: PoolRecord, patience: float = END) -> PoolRecord:
+        """Follow a pool until it has ended, or it is clear that it does not.
+
+        One that is not ending is followed for `patience` seconds.
+        """
+        begun = time.monotonic()
+        while record.ended is None:
+            limit = END if record.state == "COMPLETING" else patience
+            if (left := begun + limit - time.monotonic()) <= 0:
+                break
+            record = self.wait(record, min(left, _NEWS))
         return record
 
     def _cancel(self, record: PoolRecord) -> None:
@@ -173,6 +180,11 @@ def why_it_ended(record: PoolRecord) -> DistError:
     reason = record.reason
     if reason is None:
         return DistError("no_pool", "The pool was stopped.", "Start one with %dist_init.")
+    return with_last_lines(reason)
+
+
+def with_last_lines(reason: Reason) -> DistError:
+    """Return a reason as an error that shows what was written last."""
     said = [f"  {line}" for line in reason.stderr[-6:]]
     hint = "\n".join([*filter(None, [reason.hint]), *said])
     return DistError(reason.code, reason.message, hint)

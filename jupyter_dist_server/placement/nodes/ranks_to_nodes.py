@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from ...common.errors import DistError
-from ...common.protocol.node_addresses import PoolNode
+from ...common.protocol.node_addresses import PoolNode, say_nodes
 from ...common.protocol.pool_record import RankRecord
-from ...common.rank_specs import MAX_RANKS, format_ranks
+from ...common.rank_specs import MAX_RANKS
 from ...engines.choose_engine import LOCAL, engine_for
 from ...engines.engine import Node
 from ..new_pool_record import AssignedFields, environment_of
@@ -102,8 +102,7 @@ class Spread:
                 device = placed[local].device if here else self._device(placed, node, local)
                 gpu = placed[local].gpu if here else None
                 ranks.append(RankRecord(rank, local, device, gpu, node=node.name))
-        where = ", ".join(f"{node.name} ({_say_ranks(node.ranks)})" for node in nodes)
-        notices = [f"{len(ranks)} ranks on {len(nodes)} nodes: {where}.", *first["notices"]]
+        notices = [say_nodes(nodes), *first["notices"]]
         with_gpus = [node.name for node in self.nodes[1:] if node.gpus]
         if self.nodes[0].gpus and not placed[0].gpu:
             notices.append(
@@ -136,10 +135,6 @@ class Spread:
         if mask := self.mask(node, node.ranks[local]):
             return f"cuda:{mask.split(',').index(str(self._mapped(node.ranks)[local]))}"
         return placed[local].device if local < len(placed) else f"cuda:{local}"
-
-
-def _say_ranks(ranks: list[int]) -> str:
-    return f"rank{'s' * (len(ranks) > 1)} {format_ranks(ranks)}"
 
 
 def spread(request: PoolRequest, setting: str = "") -> tuple[PoolRequest, Spread | None]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import psutil
 
-from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, until_ended
+from ...common.processes.process_ref import UNKNOWN_EXIT, ProcessRef, is_stopped, until_ended
 
 _STATUS_PATIENCE = 3.0
 """Seconds within which a zygote says how an agent of its own ended."""
@@ -52,6 +52,11 @@ class AgentProcess:
     def age(self) -> float:
         """Seconds since it was started."""
         return self._process.age
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal or a debugger has stopped it."""
+        return is_stopped(self._process)
 
     def poll(self) -> int | None:
         """Return `None` while it runs, then its exit code, `UNKNOWN_EXIT` if nobody knows that."""

@@ -132,7 +132,7 @@ class RestartHandler(DistHandler):
                 "without_lost_nodes must be true or false, and true only without ranks.",
                 field="without_lost_nodes",
             )
-        pool.commands.restart(ranks, without_lost)
+        await pool.commands.restart(ranks, without_lost)
         accept(self, pool)
 
 

@@ -176,6 +176,8 @@ class RankState(msgspec.Struct):
     """Why it is dead, in words."""
     stderr: list[str] = []
     """The last lines that it wrote, if it died unasked."""
+    failure: Reason | None = None
+    """Why it did not start, if it was to take another rank's place."""
     gpu: GpuReference | None = None
     """The GPU that it was given there, if it is on another node than the first."""
     node: str = ""

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from ....common.gpu_words import gpus_of
-from ....common.protocol.pool_record import PoolRecord
+from ....common.protocol.pool_record import PoolRecord, RankRecord
 from ....common.protocol.ranks.rank_messages import RankStatus
 from ....common.units import format_bytes, write_limit
 from ....jobs.store.slurm_formats import write_moment, write_place
@@ -25,13 +25,16 @@ def describe_start(record: PoolRecord, seconds: float) -> str:
             return f"{phase[0].upper()}{phase[1:]} for {seconds:.0f} s. {reason}{line}"
         ready = f", {progress.ready} of {size} ready" if phase == "starting ranks" else ""
         return f"Starting {ranks}: {phase}{ready}…"
-    where = gpus_of(record.ranks) or _cpus(record)
+    living = [rank for rank in record.ranks if rank.state != "dead"]
+    where = gpus_of(living) or _cpus(living)
+    if len(living) < size:
+        ranks = f"{len(living)} of {ranks}"
     line = f"{ranks} ready on {where} ({record.backend}) in {seconds:.1f} s."
     return "\n".join([line, *record.notices])
 
 
-def _cpus(record: PoolRecord) -> str:
-    nodes = list(dict.fromkeys(rank.node for rank in record.ranks))
+def _cpus(ranks: list[RankRecord]) -> str:
+    nodes = list(dict.fromkeys(rank.node for rank in ranks))
     return f"the CPUs of {', '.join(nodes)}" if len(nodes) > 1 else "the CPU"
 
 
@@ -90,7 +93,7 @@ def status_table(
             state = f"{answer.state} for {time.time() - answer.since:.0f} s"
         torch = (held,) if on_gpus else ()
         node = (rank.node,) if nodes else ()
-        rows.append((str(number), *node, rank.device, gpu, str(pid), memory, *torch, state))
+        rows.append((str(number), *node, rank.device, gpu, str(pid or "-"), memory, *torch, state))
     size = f"{record.world_size} ranks, {record.backend}"
     where = _say_nodes(record) if nodes else record.host
     title = f"Pool {record.id}: {size}, on {where}"

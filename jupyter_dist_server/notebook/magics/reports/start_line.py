@@ -27,9 +27,11 @@ def with_progress(shell: Any, work: Callable[[Callable[[PoolRecord], None]], Poo
     begun = time.monotonic()
     in_place = hasattr(shell, "kernel")  # a terminal would print each state anew
     why = None
+    is_running = False
 
     def show(record: PoolRecord) -> None:
-        nonlocal handle, why
+        nonlocal handle, why, is_running
+        is_running = record.state == "RUNNING"
         before, why = why, record.progress.reason or None
         if not in_place and record.state != "RUNNING" and why in (before, None):
             return
@@ -42,6 +44,6 @@ def with_progress(shell: Any, work: Callable[[Callable[[PoolRecord], None]], Poo
     try:
         work(show)
     except DistError:
-        if handle:
+        if handle and not is_running:
             handle.update({"text/plain": "The ranks were not started."}, raw=True)
         raise
