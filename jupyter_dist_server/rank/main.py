@@ -209,7 +209,8 @@ def _start(orders: RankOrders) -> Any:
     import torch
     import torch.distributed as dist
 
-    random.seed()
+    random.seed()  # or all forked ranks would draw the same numbers
+    torch.default_generator.seed()  # the CPU's; torch.seed() would also seed those of GPUs
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     if threads := config.thread_limits.get("OMP_NUM_THREADS"):

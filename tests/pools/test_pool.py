@@ -81,8 +81,9 @@ async def test_every_rank_is_a_session_of_its_own_with_different_random_numbers(
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         code = "import os, random, numpy\nprint(os.getsid(0) == os.getpid())\n"
         assert await text_of(client, code) == "True\n"
-        code = "import random, numpy\nprint(random.random(), numpy.random.rand())"
-        assert await text_of(client, code, 0) != await text_of(client, code, 1)
+        for drawn in ("random.random()", "numpy.random.rand()", "torch.rand(1)"):
+            code = f"import random, numpy\nprint({drawn})"
+            assert await text_of(client, code, 0) != await text_of(client, code, 1)
 
 
 async def test_nothing_listens_on_an_outer_address(tmp_path: Path) -> None:
