@@ -201,7 +201,7 @@ def _start(orders: RankOrders) -> Any:
     os.environ.update(orders.environment)
     os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
     os.chdir(config.cwd)
-    given = config.sys_path
+    given = list(map(os.fsdecode, config.sys_path))
     sys.path[:] = [*given, *(path for path in sys.path if path not in given)]
     device = orders.device
     gpu = config.ranks[orders.rank].gpu
