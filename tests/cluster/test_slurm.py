@@ -109,9 +109,16 @@ def test_a_node_that_is_cut_off_is_said_and_the_other_one_can_be_used(
     lab.ok("%dist_shutdown")
 
 
-def test_stop_ends_a_cell_on_both_nodes(lab: Lab) -> None:
+def test_stop_ends_a_cell_on_both_nodes(lab: Lab, hosts: Hosts) -> None:
     assert "Interrupted: " in str(lab.stop_endless_cell(rank=3))
     assert "sum 4.0" in lab.ok(SUM)
+    (rank,) = hosts.processes(2, "dist-rank-3")
+    rank.suspend()
+    try:
+        error = lab.run("%%distributed --ranks 3 --timeout 1\npass")["error"]
+    finally:
+        rank.resume()
+    assert "Rank 3 did not stop: its process is stopped" in error
 
 
 STRANGER = """
