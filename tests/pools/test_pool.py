@@ -27,6 +27,7 @@ from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.pool_manager import PoolManager
 
 from ..environment import environment, tagged
+from ..network import own_network
 from ..notebook_driver import plain_notebook
 from ..pool_driver import (
     WarmManager,
@@ -262,6 +263,15 @@ async def test_an_agent_that_crashes_says_its_last_words(tmp_path: Path) -> None
     reason = (await failed(request(tmp_path, env={"PYTHONPATH": str(tmp_path)}))).record.reason
     assert reason and reason.message.startswith("The pool's agent was killed by signal 6")
     assert "argh" in reason.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network namespace")
+async def test_a_loopback_interface_that_is_down_is_said(tmp_path: Path) -> None:
+    with own_network(up=False):
+        pool = await PoolManager().create(request(tmp_path))
+        await follow(pool)
+    assert pool.record.reason and pool.record.reason.code == "no_loopback"
+    assert "127.0.0.1: Network is unreachable." in pool.record.reason.message
 
 
 async def test_a_path_too_long_for_a_socket(
