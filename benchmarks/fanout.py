@@ -67,7 +67,7 @@ async def echoing(ranks: int) -> AsyncIterator[PoolClient]:
         backend=record.backend,
         start_method=record.start_method,
         timeout=60.0,
-        cwd="",
+        cwd=b"",
         sys_path=[],
         thread_limits={},
         owner=ProcessRef.of(os.getpid()),

@@ -31,9 +31,10 @@ def this_network() -> str:
 
 
 @contextmanager
-def own_network() -> Iterator[None]:
+def own_network(*, up: bool = True) -> Iterator[None]:
     """Have this thread, and what it starts, in a network namespace of its own, if we are root.
 
+    Its loopback interface is `up`, or not.
     See https://man7.org/linux/man-pages/man7/network_namespaces.7.html.
     """
     if os.geteuid() != 0:
@@ -44,7 +45,7 @@ def own_network() -> Iterator[None]:
     try:
         _checked(libc.unshare(_CLONE_NEWNET))
         with socket.socket() as sock:
-            request = struct.pack("16sh14x", b"lo", _IFF_UP)
+            request = struct.pack("16sh14x", b"lo", _IFF_UP if up else 0)
             fcntl.ioctl(sock, _SIOCSIFFLAGS, request)
         yield
     finally:

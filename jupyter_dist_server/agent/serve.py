@@ -10,6 +10,7 @@ from ..common.files.open_files import raise_limit
 from ..common.processes.process_ref import adopt_descendants, call_ourselves
 from ..common.protocol.failure_reason import Reason
 from .agent import Agent
+from .ranks.store_proxy import no_loopback
 
 
 def serve(
@@ -27,8 +28,9 @@ def serve(
     raise_limit()  # for our ranks too, which have a connection to each other in every group
     held = InheritedLease(lease) if lease else None  # at once, and by no child of ours
     agent = Agent(Path(listener.getsockname()).parent, listener, held, orders)
-    agent.failure = failure
-    if not failure:
+    needs_loopback = agent.config.backend != "none" and not agent.config.node
+    agent.failure = failure or (no_loopback() if needs_loopback else None)
+    if not agent.failure:
         agent.starter.prepare()
     adopt_descendants()
     agent.run()

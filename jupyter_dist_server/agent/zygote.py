@@ -130,7 +130,7 @@ class Zygote:
             os.close(log)
             orders = msgspec.json.decode((folder / ORDERS).read_bytes(), type=AgentOrders)
             os.environ.clear()
-            os.environ.update(orders.environment)
+            os.environb.update(orders.environment)
             os.chdir(orders.cwd)
             from .serve import serve
 

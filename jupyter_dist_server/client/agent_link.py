@@ -23,6 +23,7 @@ from ..common.protocol.agents.agent_messages import (
     LogLines,
     NodeGpus,
     Ping,
+    RankState,
     Refused,
     Snapshot,
     decode_news,
@@ -114,6 +115,13 @@ def unreachable(folder: Path, error: OSError) -> DistError:
         "pool_unreachable",
         f"The pool does not respond: {error}.",
         "Stop it with %dist_shutdown and start a new one.",
+    )
+
+
+def _is_stopped_here(rank: RankState) -> bool:
+    """See for ourselves, as its agent may be stopped, too, or be told nothing by a debugger."""
+    return bool(
+        rank.pid and rank.start_ticks and is_stopped(ProcessRef(rank.pid, rank.start_ticks))
     )
 
 
@@ -253,10 +261,8 @@ class AgentLink:
             rank.rank
             for rank in (self.snapshot.ranks if self.snapshot else [])
             if rank.rank in chosen
-            and rank.pid
-            and rank.start_ticks
             and rank.state != "dead"
-            and is_stopped(ProcessRef(rank.pid, rank.start_ticks))
+            and (rank.stopped or _is_stopped_here(rank))
         ]
 
     def interrupt(self, ranks: Iterable[int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import signal
 import stat
@@ -38,6 +39,8 @@ _ADDRESSES = "addresses.json"
 """Where the ranks of other nodes listen."""
 REMOTE_CHANNELS = ("shell", "iopub", "stdin", "control", "cells")
 """Those that a rank on another node serves."""
+_FRAME = re.compile(r"frame #\d+: |<omitting python frames>|Exception raised from ")
+"""Lines of a stack in C++ that torch adds to its errors; what went wrong stands above them."""
 _TAIL = 1 << 16
 """Bytes of a log in which its last lines are looked for."""
 
@@ -199,11 +202,12 @@ def memory_file(folder: Path, rank: int) -> Path:
 
 
 def log_tail(path: Path, lines: int = 12) -> list[str]:
-    """Return the last non-empty lines of a log, none if there is no log."""
+    """Return the last non-empty lines of a log without stacks in C++, none if there is no log."""
     try:
         with path.open("rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - _TAIL))
             text = log.read(_TAIL).decode(errors="replace")
     except FileNotFoundError:
         return []
-    return [line for line in text.splitlines() if line.strip()][-lines:]
+    said = (line for line in text.splitlines() if line.strip() and not _FRAME.match(line))
+    return [*said][-lines:]

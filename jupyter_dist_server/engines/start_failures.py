@@ -1,4 +1,4 @@
-"""Why an agent did not start on a node, from what was said there."""
+"""Why an agent did not start on a node, or ended there, from what was said."""
 
 from __future__ import annotations
 
@@ -8,9 +8,26 @@ from ..common.protocol.failure_reason import Reason
 from ..common.protocol.node_agents.node_orders import OTHER_VERSION
 
 _HINT = "That node needs the same Python environment as the notebook, at the same path."
+_LOOK = "Its last lines say why; if there are none, check that the node can be reached."
+_ENDED = re.compile(r"(?:Slurm job|allocation for job) (\d+)(?: has expired|: Invalid job id)")
+_CANCELLED = re.compile(r"\*\*\* STEP (\d+)\S* ON \S+ CANCELLED AT \S+(?: DUE TO (.+?))? \*\*\*")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 _NO_PYTHON = re.compile(r"No such file or directory|not found|Permission denied|Exec format error")
 _PACKAGE = "jupyter_dist_server"
+
+
+def why_cancelled(said: list[str]) -> str:
+    """Return how Slurm says that it ended the agent's step, or empty words.
+
+    They have a place for the node. That a step is cancelled does not tell whether its job is.
+    """
+    text = "\n".join(said)
+    if ended := _ENDED.search(text):
+        return f"the allocation (Slurm job {ended[1]}) has ended"
+    if cancelled := _CANCELLED.search(text):
+        due = f" due to {cancelled[2].lower()}" if cancelled[2] else ""
+        return f"Slurm has cancelled the pool's step of job {cancelled[1]} on {{node}}{due}"
+    return ""
 
 
 def why_not_started(node: str, python: str, version: str, said: list[str]) -> Reason:
@@ -29,7 +46,10 @@ def why_not_started(node: str, python: str, version: str, said: list[str]) -> Re
     install = f"Run on {node}: {python} -m pip install jupyter-dist-server=={version}"
     module = _NO_MODULE.search(text)
     other = re.search(OTHER_VERSION.format(theirs=".*", ours=r"(\d[\w.+!-]*?)(?=srun:|\s|$)"), text)
-    if module and module[1] == _PACKAGE:
+    if cancelled := why_cancelled(said).format(node=f"node {node}"):
+        message = f"{cancelled[0].upper()}{cancelled[1:]}."
+        hint = "Get another allocation, and start the notebook in it."
+    elif module and module[1] == _PACKAGE:
         message = f"On node {node}, jupyter-dist-server is not installed in {python}."
         hint = install
     elif module:
@@ -44,5 +64,6 @@ def why_not_started(node: str, python: str, version: str, said: list[str]) -> Re
         message = f"On node {node}, Python cannot be started: {python}."
         hint = f"{_HINT} Set another path with --python."
     else:
-        message, hint = f"The pool's agent did not start on node {node}.", _HINT
+        message = f"The pool's agent did not start on node {node}."
+        hint = _HINT if "Traceback" in text or python in text else _LOOK
     return Reason("node_failed", message, hint, stderr=said)

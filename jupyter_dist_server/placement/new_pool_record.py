@@ -70,7 +70,7 @@ def new_record(request: PoolRequest) -> PoolRecord:
     return PoolRecord(
         id="p-" + uuid.uuid4().hex[:8],
         kernel_id=request.kernel_id,
-        name=request.name,
+        name=_shown(request.name),
         world_size=request.num_ranks or len(request.map or ()),
         backend=request.backend or "",
         placement=request.policy,
@@ -79,8 +79,13 @@ def new_record(request: PoolRequest) -> PoolRecord:
         idle_limit=request.idle_limit,
         start_method=request.start_method,
         python=request.python or sys.executable,
-        cwd=request.cwd or os.getcwd(),
+        cwd=_shown(request.cwd or os.getcwd()),
     )
+
+
+def _shown(path: str) -> str:
+    """Return a path as it can be shown: JSON has no bytes that are not UTF-8."""
+    return path.encode(errors="replace").decode()
 
 
 class AssignedFields(TypedDict, total=False):

@@ -201,7 +201,7 @@ def _start(orders: RankOrders) -> Any:
     os.environ.update(orders.environment)
     os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)
     os.chdir(config.cwd)
-    given = config.sys_path
+    given = list(map(os.fsdecode, config.sys_path))
     sys.path[:] = [*given, *(path for path in sys.path if path not in given)]
     device = orders.device
     gpu = config.ranks[orders.rank].gpu
@@ -209,7 +209,8 @@ def _start(orders: RankOrders) -> Any:
     import torch
     import torch.distributed as dist
 
-    random.seed()
+    random.seed()  # or all forked ranks would draw the same numbers
+    torch.default_generator.seed()  # the CPU's; torch.seed() would also seed those of GPUs
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     if threads := config.thread_limits.get("OMP_NUM_THREADS"):

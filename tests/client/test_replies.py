@@ -37,7 +37,7 @@ def folder() -> Iterator[Path]:
         backend="gloo",
         start_method="fork",
         timeout=1.0,
-        cwd="",
+        cwd=b"",
         sys_path=[],
         thread_limits={},
         owner=ProcessRef.of(1),

@@ -109,9 +109,16 @@ def test_a_node_that_is_cut_off_is_said_and_the_other_one_can_be_used(
     lab.ok("%dist_shutdown")
 
 
-def test_stop_ends_a_cell_on_both_nodes(lab: Lab) -> None:
+def test_stop_ends_a_cell_on_both_nodes(lab: Lab, hosts: Hosts) -> None:
     assert "Interrupted: " in str(lab.stop_endless_cell(rank=3))
     assert "sum 4.0" in lab.ok(SUM)
+    (rank,) = hosts.processes(2, "dist-rank-3")
+    rank.suspend()
+    try:
+        error = lab.run("%%distributed --ranks 3 --timeout 1\npass")["error"]
+    finally:
+        rank.resume()
+    assert "Rank 3 did not stop: its process is stopped" in error
 
 
 STRANGER = """
@@ -149,6 +156,32 @@ def test_nothing_is_left_when_the_shell_is_killed(hosts: Hosts) -> None:
     lab.begin("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     wait_for(lambda: not hosts.folders(1) and not hosts.folders(2), "the end of the pool")
     lab.close()
+
+
+def test_a_cancelled_allocation_is_said(hosts: Hosts) -> None:
+    lab = Lab(hosts, *SALLOC)
+    try:
+        lab.ok("%load_ext jupyter_dist_server")
+        lab.ok("%dist_init --nodes 2 -n 2")
+        job = lab.ok("import os; print(os.environ['SLURM_JOB_ID'])").strip()
+        begun = hosts.base / "begun"
+        lab.begin(f"%%rank [1]\nimport time\nopen('{begun}', 'w').close()\ntime.sleep(600)")
+        wait_for(begun.exists, "the cell's begin")
+        begun.unlink()
+        hosts.run(1, "scancel", job)
+        said = f"Slurm has cancelled the pool's step of job {job} on its node n2"
+        assert f"Rank 1 died: {said}." in lab.end()["error"]
+        assert f"dead: {said}" in lab.ok("%dist_status")
+        lab.run("%dist_restart --ranks 1")
+        ended = f"the allocation (Slurm job {job}) has ended"
+        wait_for(lambda: f"dead: {ended}" in lab.ok("%dist_status"), "a word of the end")
+        lab.ok("%dist_shutdown")
+        error = lab.run("%dist_init --nodes 2 -n 2")["error"]
+        assert f"The allocation (Slurm job {job}) has ended.\nGet another" in error
+        assert "Python" not in error
+    finally:
+        lab.close()
+    wait_for(lambda: not hosts.folders(1) and not hosts.folders(2), "the end of the pool")
 
 
 def test_what_cannot_be_is_said(hosts: Hosts) -> None:

@@ -28,7 +28,32 @@ INSTALL = "Run on n2: /p/python -m pip install jupyter-dist-server==1.0"
             "On node n2, the module msgspec is not installed in /p/python.",
             INSTALL,
         ),
-        ("srun: error", "The pool's agent did not start on node n2.", "same Python environment"),
+        (
+            "Traceback (most recent call last):",
+            "The pool's agent did not start on node n2.",
+            "same Python environment",
+        ),
+        (
+            "srun: error: Unable to create step for job 2: Requested node configuration",
+            "The pool's agent did not start on node n2.",
+            "Its last lines say why",
+        ),
+        (
+            "srun: error: Slurm job 2 has expired",
+            "The allocation (Slurm job 2) has ended.",
+            "Get another allocation",
+        ),
+        (
+            "srun: error: Unable to confirm allocation for job 2: Invalid job id specified",
+            "The allocation (Slurm job 2) has ended.",
+            "Get another allocation",
+        ),
+        (
+            "slurmstepd-n2: error: *** STEP 2.0 ON n2 CANCELLED AT 2026-11-24T22:59:38 "
+            "DUE TO TIME LIMIT ***",
+            "Slurm has cancelled the pool's step of job 2 on node n2 due to time limit.",
+            "Get another allocation",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(said: str, message: str, hint: str) -> None:

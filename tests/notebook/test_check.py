@@ -11,7 +11,6 @@ PLAIN_ONLY = True
 """The server has no part in it."""
 
 MODEL = """%%distributed
-torch.manual_seed(rank)
 model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
 for value in model.state_dict().values():
     value.fill_(1)

@@ -229,6 +229,17 @@ def test_start_methods(no_pool: Notebook) -> None:
     assert no_pool.ok(command).lines == [f"[0]   {method == 'spawn'}"]
 
 
+def test_variables_and_folders_need_not_be_utf_8(no_pool: Notebook) -> None:
+    no_pool.ok("import os, sys\nodd = os.fsdecode(b'caf\\xe9')\nos.makedirs(odd)\nos.chdir(odd)")
+    no_pool.ok("os.environ['ODD'] = odd\nsys.path.append(odd)")
+    try:
+        no_pool.ok("%dist_init -n 1")
+        code = "import os, sys\nos.path.basename(os.getcwd()), os.environ['ODD'], sys.path[-1]"
+        assert no_pool.ok(f"%%distributed\n{code}").lines == ["[0] " + str(("caf\udce9",) * 3)]
+    finally:
+        no_pool.ok("os.chdir('..')\ndel os.environ['ODD'], sys.path[-1]\nos.rmdir(odd)")
+
+
 def test_a_start_can_be_cancelled(no_pool: Notebook) -> None:
     before = rank_processes(no_pool)
     result: Result = no_pool.run(

@@ -118,6 +118,14 @@ def test_of_a_long_log_only_the_end_is_read(tmp_path: Path) -> None:
     assert log_tail(tmp_path / "none") == []
 
 
+def test_stacks_in_cpp_do_not_hide_what_went_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "rank-0.log"
+    frames = "".join(f"frame #{n}: <unknown function> + 0x163c447 (0x7)\n" for n in range(30))
+    stack = f"Exception raised from throwTimeoutError at:1 (most recent call first):\n{frames}"
+    path.write_text(f"The client socket failed\n{stack}<omitting python frames>\n{frames}\nlast")
+    assert log_tail(path) == ["The client socket failed", "last"]
+
+
 class Kept:
     """Something that a function has, a tensor for example."""
 

@@ -27,6 +27,7 @@ from jupyter_dist_server.pools.pool import Pool
 from jupyter_dist_server.pools.pool_manager import PoolManager
 
 from ..environment import environment, tagged
+from ..network import own_network
 from ..notebook_driver import plain_notebook
 from ..pool_driver import (
     WarmManager,
@@ -81,8 +82,9 @@ async def test_every_rank_is_a_session_of_its_own_with_different_random_numbers(
     async with running(request(tmp_path)) as pool, client_of(pool) as client:
         code = "import os, random, numpy\nprint(os.getsid(0) == os.getpid())\n"
         assert await text_of(client, code) == "True\n"
-        code = "import random, numpy\nprint(random.random(), numpy.random.rand())"
-        assert await text_of(client, code, 0) != await text_of(client, code, 1)
+        for drawn in ("random.random()", "numpy.random.rand()", "torch.rand(1)"):
+            code = f"import random, numpy\nprint({drawn})"
+            assert await text_of(client, code, 0) != await text_of(client, code, 1)
 
 
 async def test_nothing_listens_on_an_outer_address(tmp_path: Path) -> None:
@@ -261,6 +263,15 @@ async def test_an_agent_that_crashes_says_its_last_words(tmp_path: Path) -> None
     reason = (await failed(request(tmp_path, env={"PYTHONPATH": str(tmp_path)}))).record.reason
     assert reason and reason.message.startswith("The pool's agent was killed by signal 6")
     assert "argh" in reason.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network namespace")
+async def test_a_loopback_interface_that_is_down_is_said(tmp_path: Path) -> None:
+    with own_network(up=False):
+        pool = await PoolManager().create(request(tmp_path))
+        await follow(pool)
+    assert pool.record.reason and pool.record.reason.code == "no_loopback"
+    assert "127.0.0.1: Network is unreachable." in pool.record.reason.message
 
 
 async def test_a_path_too_long_for_a_socket(

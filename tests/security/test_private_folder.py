@@ -74,7 +74,7 @@ async def test_a_pool_that_another_user_made_is_not_adopted(open_folder: Path) -
         backend="gloo",
         start_method="fork",
         timeout=60.0,
-        cwd="/",
+        cwd=b"/",
         sys_path=[],
         thread_limits={},
         owner=us,

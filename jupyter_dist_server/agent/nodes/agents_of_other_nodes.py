@@ -40,7 +40,7 @@ from ...common.protocol.node_agents.node_orders import NodeOrders
 from ...common.protocol.pool_file import PoolFile
 from ...common.version import version
 from ...engines.choose_engine import named
-from ...engines.start_failures import why_not_started
+from ...engines.start_failures import why_cancelled, why_not_started
 from ..control_socket import Client
 from .gpu_watchers import GpuWatchers
 from .node_link import FIRST_TRIPS, NodeLink, until_ended
@@ -190,12 +190,7 @@ class Nodes:
             try:
                 gpus = {self._config.ranks[rank].device for rank in link.node.ranks} - {"cpu"}
                 link.process = engine.start(
-                    link.node.name,
-                    command,
-                    theirs.fileno(),
-                    file,
-                    len(gpus),
-                    self._environment(),
+                    link.node.name, command, theirs.fileno(), file, len(gpus), self._environment()
                 )
             except OSError as error:
                 ours.close()
@@ -210,11 +205,12 @@ class Nodes:
                 link.missed = 0
                 self._take(link, line)
         await until_ended([link], _WORDS_PATIENCE)  # the engine may still say why
+        words = log_tail(log)
         if link.is_up:
-            self._lose(link, "the agent on {node} ended")
+            self._lose(link, why_cancelled(words) or "the agent on {node} ended")
         else:
-            reason = why_not_started(link.node.name, python, version(), log_tail(log))
-            self._lose(link, "no agent started on {node}", reason)
+            reason = why_not_started(link.node.name, python, version(), words)
+            self._lose(link, why_cancelled(words) or "no agent started on {node}", reason)
 
     def _environment(self) -> dict[str, str]:
         """Return ours, without which GPUs the pool has on this node."""
@@ -247,7 +243,9 @@ class Nodes:
                     link.send(link.order)
                 self._ask(link)
                 self.sample()
-            self._heard(link.node, on_our_clock(news, link.clock.ahead or 0.0))
+            # If it ends although we have not said so, `_follow` knows why once it has ended.
+            if not news.stopping or news.failure or self._closing:
+                self._heard(link.node, on_our_clock(news, link.clock.ahead or 0.0))
 
     def _describe(self, link: NodeLink) -> None:
         if said := self._described:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from ...common.processes.pool_processes import ended_now, reap_orphans
-from ...common.processes.process_ref import KILLED
+from ...common.processes.process_ref import KILLED, ProcessRef, is_stopped
 from ...common.protocol.agents.agent_messages import RankState
 from ...common.protocol.agents.rank_start import Failed, Ready, decode_report
 from ...common.protocol.failure_reason import Reason
@@ -117,13 +117,16 @@ class Ranks:
         self._changed()
 
     def on_child_end(self) -> None:
-        """Reap every child that has ended; called on SIGCHLD."""
+        """Reap every child that has ended, note which are stopped; called on SIGCHLD."""
         changed = False
         for record in self._own(self.all):
             if record.pid is None or record.state == "dead":
                 continue
             pid, status = os.waitpid(record.pid, os.WNOHANG)
-            if not pid:
+            if not pid:  # it may have been stopped, or go on
+                stopped = is_stopped(ProcessRef(record.pid, record.start_ticks or 0))
+                changed = changed or stopped != record.stopped
+                record.stopped = stopped
                 continue
             was_starting = record.state == "starting"
             were_all_starting = self.are_all_starting

@@ -17,6 +17,7 @@ from collections.abc import Collection
 from ...common.background_tasks import Tasks
 from ...common.network.packet_filter import admit
 from ...common.network.peers import CAN_TELL, stranger_at
+from ...common.protocol.failure_reason import Reason
 
 _LOG = logging.getLogger(__name__)
 
@@ -26,8 +27,25 @@ _INNER = "127.0.0.2"
 _BACKLOG = 1024
 _AT_ONCE = 64
 """Connections that are accepted before somebody else is heard."""
+_PATIENCE = 5.0
+"""Seconds within which the loopback lets a connection through; it takes microseconds."""
 _TRIES = 20
 """Ports that are tried: one has to be free on both addresses."""
+
+
+def no_loopback() -> Reason | None:
+    """Say so if processes of this machine cannot connect to each other: torch tries for minutes."""
+    try:
+        with socket.create_server((HOST, 0)) as server:
+            socket.create_connection(server.getsockname(), _PATIENCE).close()
+    except OSError as error:
+        return Reason(
+            "no_loopback",
+            f"Processes on this machine cannot connect to each other at {HOST}: "
+            f"{error.strerror or error}.",
+            "The loopback interface may be down: ip link set lo up",
+        )
+    return None
 
 
 class StoreProxy:

@@ -12,7 +12,7 @@ from .node_addresses import CurveKeys, PoolNode
 from .pool_record import GpuReference, PoolRecord
 
 CONFIG = "pool.json"
-VERSION = 3
+VERSION = 4
 """Of this file and of messages of agents and ranks; grows when another version cannot read them."""
 
 
@@ -41,8 +41,9 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     backend: str
     start_method: str
     timeout: float
-    cwd: str
-    sys_path: list[str]
+    cwd: bytes
+    sys_path: list[bytes]
+    """Bytes, as paths need not be UTF-8, as JSON is."""
     thread_limits: dict[str, str]
     owner: ProcessRef
     grace: float

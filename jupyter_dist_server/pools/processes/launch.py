@@ -114,19 +114,24 @@ class Launch:
         given = self._request.base_env
         base = dict(os.environ) if given is None else given
         environment = agent_environment(base, self._request.added_env, allocation.placement)
-        write_private(folder / CONFIG, self._config(base, record, timeout, allocation))
-        write_private(folder / ORDERS, AgentOrders(environment, record.cwd))
+        cwd = self._request.cwd or os.getcwd()
+        variables = {os.fsencode(key): os.fsencode(value) for key, value in environment.items()}
+        write_private(folder / CONFIG, self._config(base, cwd, record, timeout, allocation))
+        write_private(folder / ORDERS, AgentOrders(variables, os.fsencode(cwd)))
         with socket.socket(socket.AF_UNIX) as listener, open(folder / "agent.log", "wb") as log:
             # Bound here and handed over, so that it can be connected to at once.
             listener.bind(str(folder / AGENT_SOCKET))
             listener.listen(64)
             passed = [listener.fileno(), log.fileno(), *allocation.descriptors]
-            return await self._zygotes.start_agent(
-                record.python, environment, folder, record.cwd, passed
-            )
+            return await self._zygotes.start_agent(record.python, environment, folder, cwd, passed)
 
     def _config(
-        self, base: dict[str, str], record: PoolRecord, timeout: float, allocation: Allocation
+        self,
+        base: dict[str, str],
+        cwd: str,
+        record: PoolRecord,
+        timeout: float,
+        allocation: Allocation,
     ) -> PoolFile:
         here = len(allocation.placement.gpus)
         nodes = self._spread.pool_nodes(here) if self._spread else []
@@ -144,8 +149,8 @@ class Launch:
             backend=record.backend,
             start_method=record.start_method,
             timeout=timeout,
-            cwd=record.cwd,
-            sys_path=list(self._request.sys_path),
+            cwd=os.fsencode(cwd),
+            sys_path=list(map(os.fsencode, self._request.sys_path)),
             thread_limits=thread_limits(base, self._request.env),
             owner=ProcessRef.of(os.getpid()),
             grace=self._owner.grace,

@@ -182,6 +182,8 @@ class RankState(msgspec.Struct):
     """The GPU that it was given there, if it is on another node than the first."""
     node: str = ""
     """Which other node it is on, where pids are those of that node's; empty for the first one."""
+    stopped: bool = False
+    """Whether a signal has stopped its process."""
 
 
 class PoolTime(msgspec.Struct):

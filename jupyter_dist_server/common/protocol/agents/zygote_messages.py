@@ -21,8 +21,9 @@ class ZygoteOrders(msgspec.Struct, frozen=True):
 class AgentOrders(msgspec.Struct, frozen=True):
     """What a new agent finds in its pool's folder, beside ``pool.json``."""
 
-    environment: dict[str, str]
-    cwd: str
+    environment: dict[bytes, bytes]
+    """Bytes, as neither variables nor paths need be UTF-8, as JSON is."""
+    cwd: bytes
 
 
 class StartAgent(msgspec.Struct, frozen=True):
