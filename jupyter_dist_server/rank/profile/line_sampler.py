@@ -7,14 +7,13 @@ function of the user's, is known from here.
 from __future__ import annotations
 
 import sys
-import sysconfig
 import threading
 import time
 from functools import cache
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from ...common.recorded_collectives import is_cell, place_at
+from ...common.recorded_collectives import is_cell, is_own, place_at
 from ..run_script import run_code
 from ..waits.evidence_handlers import called_at
 
@@ -75,17 +74,10 @@ def _users_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and frame.f_code is not run_code.__code__:
         if is_cell(frame.f_code.co_filename):
             return frame
-        if own is None and _is_own(frame.f_code.co_filename):
+        if own is None and is_own(frame.f_code.co_filename):
             own = frame
         frame = frame.f_back
     return own if frame is not None else None
-
-
-@cache
-def _is_own(filename: str) -> bool:
-    """Tell whether a file is part of no package that is installed."""
-    installed = (sysconfig.get_path("stdlib"), "<")
-    return not filename.startswith(installed) and "-packages/" not in filename
 
 
 def _name(code: CodeType, line: int, at: int) -> str:

@@ -10,11 +10,13 @@ from types import FrameType
 
 from ...common.protocol.ranks.rank_messages import Activity, StackReply, StackRequest
 from ..request_handlers import Asked, hears
+from ..run_script import run_code
 
 _OUR_THREADS = ("ipykernel", __package__.partition(".")[0])
 """Packages that start a rank's own threads: those that serve its sockets and take in its output."""
 _RUNS_CELLS = "run_code"
-"""IPython's function that runs a cell; what is below it is the same in every rank."""
+"""IPython's function that runs a cell, and ours that runs a script; what is below them is the same
+in every rank."""
 
 _OUTER, _INNER = 20, 80
 """How many calls of a deep stack are shown: the first, and the last."""
@@ -70,9 +72,14 @@ def _walk(frame: FrameType | None) -> Iterator[Place]:
 
 
 def of_the_cell(stack: list[Place]) -> list[Place]:
-    """Return the part of the main thread's stack that belongs to the cell; none between cells."""
-    names = [frame.f_code.co_name for frame, _ in stack]
-    below = [place for place, name in enumerate(names) if name == _RUNS_CELLS]
+    """Return the part of the main thread's stack that belongs to the cell; none between cells.
+
+    Of a script, it begins in the script: the cell that runs it is ours.
+    """
+    codes = [frame.f_code for frame, _ in stack]
+    if run_code.__code__ in codes:
+        return stack[: codes.index(run_code.__code__)]
+    below = [place for place, code in enumerate(codes) if code.co_name == _RUNS_CELLS]
     return stack[: below[-1]] if below else []
 
 
