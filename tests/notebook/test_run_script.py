@@ -180,15 +180,15 @@ def test_classes_of_a_script_can_be_pickled_and_sent_to_processes(
 
 
 def test_a_script_can_be_stopped(ranks: Notebook, folder: Path) -> None:
-    waits = "import time\nprint('waits')\nfor _ in range(600):\n    time.sleep(0.1)\n"
-    write(folder / "waits.py", waits)
+    waits = "import time\ndef main():\n    for _ in range(600):\n        time.sleep(0.1)\n"
+    write(folder / "waits.py", f"{waits}print('waits')\nmain()\n")
 
     def waits_now(result: Result) -> bool:
         return "waits" in result.text
 
     result = ranks.run("%dist_run waits.py", until=waits_now, act=ranks.interrupt)
     assert result.status == "error"
-    assert "ranks 0-1 were in Python code (line 4)" in result.error
+    assert "ranks 0-1 were in Python code (waits.py line 4)" in result.error
     assert "Ranks 0-1 stopped" in result.shown
 
 

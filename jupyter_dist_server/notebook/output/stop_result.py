@@ -77,7 +77,8 @@ def places(execution: Execution, at: Mapping[int, Whereabouts]) -> list[str]:
             where = "in C code that holds the GIL"
         else:
             where = f"waiting in {place.call}" if place.call else _in_python(place)
-            where += f" (line {place.line})" if place.line else ""
+            of_script = f"{place.file} " if place.file else ""
+            where += f" ({of_script}line {place.line})" if place.line else ""
         ranks.setdefault(where, []).append(rank)
     said: list[str] = []
     for where, there in ranks.items():

@@ -1,13 +1,15 @@
-"""The current line of a rank's cell, and the collective that it waits in."""
+"""The current line of a rank's cell or script, and the collective that it waits in."""
 
 from __future__ import annotations
 
 import sys
 import threading
+from pathlib import PurePath
 from types import FrameType
 
 from ...common.protocol.ranks.collectives import DDP
 from ...common.protocol.ranks.rank_messages import Whereabouts
+from ..run_script import run_code
 from ..torch_internals import (
     BACKWARD,
     DDP_INNER_MODULES,
@@ -22,6 +24,7 @@ def whereabouts() -> Whereabouts:
     frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
     innermost = frame and _module(frame)
     call, backward = None, False
+    innermost_lines: dict[str, int] = {}  # by file
     while frame is not None:
         caller, name = frame.f_back, frame.f_code.co_name
         backward |= name == BACKWARD
@@ -29,6 +32,10 @@ def whereabouts() -> Whereabouts:
             call = name
         if _module(frame) == DDP_MODULE and innermost in DDP_INNER_MODULES:
             call = DDP
+        file = frame.f_code.co_filename
+        innermost_lines.setdefault(file, frame.f_lineno)
+        if caller is not None and caller.f_code is run_code.__code__:
+            return Whereabouts(innermost_lines[file], call, backward, PurePath(file).name)
         if caller is not None and caller.f_code.co_name == "run_code":  # IPython runs a cell there
             return Whereabouts(frame.f_lineno, call, backward)
         frame = caller
