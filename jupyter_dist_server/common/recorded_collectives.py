@@ -166,10 +166,10 @@ def write_tensor(sizes: list[int], kind: str) -> str:
 def users_place(frames: list[TorchFrame]) -> CodePlace | None:
     """Return the innermost line of a cell; without one, the innermost that is no library's.
 
-    A script's cell is ours.
+    The cell that runs a script, or a function that was sent, is ours.
     """
-    of_script = itertools.takewhile(lambda frame: not _runs_script(frame), frames)
-    own = [frame for frame in of_script if is_own(frame.filename)]
+    above = itertools.takewhile(lambda frame: not is_below_users_code(frame.filename), frames)
+    own = [frame for frame in above if is_own(frame.filename)]
     cells = [frame for frame in own if is_cell(frame.filename)]
     for frame in [*cells, *own]:
         return place_at(frame.filename, frame.line)
@@ -195,6 +195,6 @@ def is_own(filename: str) -> bool:
     return is_cell(filename) or not _LIBRARY.match(filename)
 
 
-def _runs_script(frame: TorchFrame) -> bool:
-    """Tell whether it is our function that runs a script; what is below it is ours."""
-    return frame.name == "run_code" and frame.filename.endswith("/rank/run_script.py")
+def is_below_users_code(filename: str) -> bool:
+    """Tell whether it is our module that runs a script, or a function that was sent."""
+    return filename.endswith("/jupyter_dist_server/rank/users_code.py")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -87,11 +88,20 @@ def test_a_hang_of_a_script_is_explained_by_its_own_lines(two: Notebook, tmp_pat
     wait_for(lambda: "has begun all_reduce" in two.ok("%dist_why").text, "the recorder's lines")
     two.ok("%%rank 1\ndist.all_reduce(torch.ones(7))")
     assert expected in explained("%dist_run late.py")
-    cell = "import sys, time\nsys.path.append('.')\nimport exchange\n"
-    cell += "exchange.exchange() if rank == 0 else time.sleep(600)"
-    shown = explained(f"%%distributed\n{cell}")
-    assert "begun by `exchange.exchange() if rank == 0 else time.sleep(600)` at In[" in shown
-    assert "it is in `time.sleep`, In[" in shown
+
+
+def test_a_hang_of_a_function_is_explained_by_its_own_lines(two: Notebook) -> None:
+    two.ok(
+        "import time, jupyter_dist_server\ndef late():\n"
+        "    time.sleep(600) if rank else dist.barrier()\n"
+        "call = jupyter_dist_server.current_pool().run(late)"
+    )
+    lines = (
+        r"begun by `time.sleep\(600\) if rank else dist.barrier\(\)` at (In\[\d+\]) line 3. "
+        r"Rank 1 has not begun it: it is in `time.sleep`, \1 line 3."
+    )
+    wait_for(lambda: re.search(lines, two.ok("%dist_why").text), "the verdict")
+    two.ok("call.cancel()")
 
 
 def test_what_is_left_behind(two: Notebook, tmp_path: Path) -> None:

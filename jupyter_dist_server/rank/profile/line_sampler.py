@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 from ...common.recorded_collectives import is_cell, is_own, place_at
-from ..run_script import run_code
+from ..users_code import runs_users_code
 from ..waits.evidence_handlers import called_at
 
 _PERIOD = 0.005
@@ -71,7 +71,7 @@ class Sampler:
 def _users_frame(frame: FrameType | None) -> FrameType | None:
     """Return the innermost frame of a cell's code, or else of a script and its modules."""
     own = None
-    while frame is not None and frame.f_code is not run_code.__code__:
+    while frame is not None and not runs_users_code(frame.f_code):
         if is_cell(frame.f_code.co_filename):
             return frame
         if own is None and is_own(frame.f_code.co_filename):

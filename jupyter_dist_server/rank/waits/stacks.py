@@ -10,13 +10,12 @@ from types import FrameType
 
 from ...common.protocol.ranks.rank_messages import Activity, StackReply, StackRequest
 from ..request_handlers import Asked, hears
-from ..run_script import run_code
+from ..users_code import runs_users_code
 
 _OUR_THREADS = ("ipykernel", __package__.partition(".")[0])
 """Packages that start a rank's own threads: those that serve its sockets and take in its output."""
 _RUNS_CELLS = "run_code"
-"""IPython's function that runs a cell, and ours that runs a script; what is below them is the same
-in every rank."""
+"""IPython's function that runs a cell; what is below it is the same in every rank."""
 
 _OUTER, _INNER = 20, 80
 """How many calls of a deep stack are shown: the first, and the last."""
@@ -74,13 +73,12 @@ def _walk(frame: FrameType | None) -> Iterator[Place]:
 def of_the_cell(stack: list[Place]) -> list[Place]:
     """Return the part of the main thread's stack that belongs to the cell; none between cells.
 
-    Of a script, it begins in the script: the cell that runs it is ours.
+    It begins in a script, or in a function that was sent, as the cell that runs one is ours.
     """
     codes = [frame.f_code for frame, _ in stack]
-    if run_code.__code__ in codes:
-        return stack[: codes.index(run_code.__code__)]
     below = [place for place, code in enumerate(codes) if code.co_name == _RUNS_CELLS]
-    return stack[: below[-1]] if below else []
+    below = [place for place, code in enumerate(codes) if runs_users_code(code)][:1] or below[-1:]
+    return stack[: below[0]] if below else []
 
 
 def _of_the_thread(stack: list[Place]) -> list[Place]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from pathlib import PurePath
 from types import FrameType
 
 from ...common.protocol.ranks.collectives import DDP
 from ...common.protocol.ranks.rank_messages import Whereabouts
-from ..run_script import run_code
+from ...common.recorded_collectives import place_at
 from ..torch_internals import (
     BACKWARD,
     DDP_INNER_MODULES,
@@ -17,6 +16,7 @@ from ..torch_internals import (
     NO_CALLS,
     WAITING_MODULES,
 )
+from ..users_code import runs_users_code
 
 
 def whereabouts() -> Whereabouts:
@@ -34,8 +34,9 @@ def whereabouts() -> Whereabouts:
             call = DDP
         file = frame.f_code.co_filename
         innermost_lines.setdefault(file, frame.f_lineno)
-        if caller is not None and caller.f_code is run_code.__code__:
-            return Whereabouts(innermost_lines[file], call, backward, PurePath(file).name)
+        if caller is not None and runs_users_code(caller.f_code):
+            place = place_at(file, innermost_lines[file])
+            return Whereabouts(place.line, call, backward, place.file)
         if caller is not None and caller.f_code.co_name == "run_code":  # IPython runs a cell there
             return Whereabouts(frame.f_lineno, call, backward)
         frame = caller

@@ -66,13 +66,13 @@ class Whereabouts(msgspec.Struct, frozen=True):
     """Where the main thread is in the cell that it runs; by default it runs none."""
 
     line: int | None = None
-    """Of the cell, or of its script."""
+    """Of the cell, or of `file`."""
     call: str | None = None
     """What was called there that waits for other ranks, be it by a library."""
     backward: bool = False
     """Whether gradients are computed, which may wait too."""
     file: str = ""
-    """The script that the line is of, if the cell runs one; older versions do not say it."""
+    """Of the script or function that the cell runs; empty for the cell itself."""
 
     @property
     def is_waiting(self) -> bool:
