@@ -88,6 +88,8 @@ def places(execution: Execution, at: Mapping[int, Whereabouts]) -> list[str]:
 
 
 def _in_python(place: Whereabouts) -> str:
+    if place.asks:
+        return "waiting for an answer to `input()`"
     return "in backward" if place.backward else "in Python code"
 
 

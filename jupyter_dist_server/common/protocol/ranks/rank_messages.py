@@ -71,6 +71,8 @@ class Whereabouts(msgspec.Struct, frozen=True):
     """What was called there that waits for other ranks, be it by a library."""
     backward: bool = False
     """Whether gradients are computed, which may wait too."""
+    asks: bool = False
+    """Whether ``input()`` waits for the user."""
     file: str = ""
     """Of the script or function that the cell runs; empty for the cell itself."""
 
