@@ -83,6 +83,9 @@ def _load_module(name: str, module: types.ModuleType) -> types.CodeType:
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(f"{name}.__main__")
+        if spec is None:
+            why = f"'{name}' is a package and cannot be directly executed"
+            raise ModuleNotFoundError(f"No module named {name}.__main__; {why}", name=name)
     loader: Any = spec and spec.loader
     if spec is None or not hasattr(loader, "get_code"):
         raise ModuleNotFoundError(f"No module named {name}, or it cannot be run", name=name)

@@ -124,6 +124,9 @@ def test_some_ranks_and_a_module(ranks: Notebook, folder: Path) -> None:
     shown = ranks.ok("%dist_run -m package").lines
     assert shown == ["[0-1] __main__ near [] package.__main__"]
     assert "No module named package.none" in ranks.fails("%dist_run -m package.none")
+    write(folder / "package/only/__init__.py", "")
+    error = ranks.fails("%dist_run -m package.only")
+    assert "'package.only' is a package and cannot be directly executed" in error
     ranks.ok("%%distributed\nos.chdir(before)")
 
 
