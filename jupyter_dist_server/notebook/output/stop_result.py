@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from ...client.cell_execution import Execution
@@ -57,6 +58,12 @@ def name_ranks(ranks: list[int]) -> str:
 def without_colours(error: Content) -> str:
     """Return an error's traceback as plain text."""
     return _ANSI.sub("", "\n".join(error["traceback"]))
+
+
+def in_notebooks_colours(text: str) -> str:
+    """Return what ranks have coloured as plain text if the notebook's shell has no colours."""
+    shell = get_ipython()
+    return _ANSI.sub("", text) if shell and shell.colors.lower() == "nocolor" else text
 
 
 def places(execution: Execution, at: Mapping[int, Whereabouts]) -> list[str]:
