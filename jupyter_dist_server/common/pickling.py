@@ -11,8 +11,9 @@ import mmap
 import os
 import pickle
 import sys
+import types
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +52,9 @@ class Packed:
         return [buffer.nbytes for buffer in self.buffers]
 
 
-def pack(value: Any, whole: Iterable[Any] = ()) -> Packed:
+def pack(
+    value: Any, whole: Iterable[Any] = (), name_code: Callable[[str], str] | None = None
+) -> Packed:
     """Pickle a value; tensors leave their devices and arrive on the CPU.
 
     Parameters
@@ -61,6 +64,8 @@ def pack(value: Any, whole: Iterable[Any] = ()) -> Packed:
     whole : iterable
         Tensors inside `value` that share memory with nothing else in it: of a view, only the part
         that it shows is sent, not all the memory behind it.
+    name_code : callable or None
+        Returns the file name that the code of functions in `value` has on the other side.
 
     Raises
     ------
@@ -77,7 +82,7 @@ def pack(value: Any, whole: Iterable[Any] = ()) -> Packed:
         return False
 
     file = io.BytesIO()
-    pickler = _Pickler(file, keep_in_band, whole)
+    pickler = _Pickler(file, keep_in_band, whole, name_code)
     pickler.dump(value)
     return Packed([file.getbuffer(), *buffers], sorted(pickler.devices), [value, pickler.owners])
 
@@ -96,10 +101,17 @@ def unpack(buffers: Sequence[Buffer]) -> Any:
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Takes functions and classes of a notebook by value, and tensors without a copy."""
 
-    def __init__(self, file: io.BytesIO, keep_in_band: Any, whole: Iterable[Any]) -> None:
+    def __init__(
+        self,
+        file: io.BytesIO,
+        keep_in_band: Any,
+        whole: Iterable[Any],
+        name_code: Callable[[str], str] | None,
+    ) -> None:
         super().__init__(file, protocol=5, buffer_callback=keep_in_band)
         self.devices: set[str] = set()
         self.owners: list[Any] = []
+        self._name_code = name_code
         self._whole = {id(value) for value in whole}
         self._storages: dict[int, _Held] = {}
 
@@ -112,6 +124,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
                 return _typed_storage, (self._hold(obj), torch.uint8)
             if type(obj) is torch.Tensor and id(obj) in self._whole and _is_a_part(obj):
                 return self._reduce_part(obj)
+        if self._name_code is not None and isinstance(obj, types.CodeType):
+            named = obj.replace(co_filename=self._name_code(obj.co_filename))
+            return self.dispatch_table[types.CodeType](named)
         if isinstance(obj, _Held):
             return self._reduce_storage(obj.storage)
         ipython = sys.modules.get("IPython")

@@ -39,7 +39,7 @@ def parse_ranks(text: str, world_size: int) -> list[int]:
         except ValueError:
             raise DistError(
                 "bad_ranks",
-                f"“{item}” is not a valid choice of ranks.",
+                f"“{text.strip()}” is not a valid choice of ranks.",
                 "Write %%rank [0,2], %%rank 0-2 or %%rank ::2.",
                 field="ranks",
             ) from None

@@ -8,6 +8,7 @@ what is sent in one batch (`batch_isend_irecv`); an entry ``coalesced`` behind i
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import re
 from pathlib import PurePath
@@ -24,6 +25,9 @@ _KEPT = 100
 _MOST = 500
 """Of all."""
 _CELL = re.compile(r"<Cell (In\[\d+\])")
+_OURS = "/jupyter_dist_server/(rank|common)/"
+_LIBRARY = re.compile(f"<|.*(-packages/|/lib(64)?/python3[^/]*/|{_OURS})")
+"""Files that are not the user's: of packages, of Python, ours, and code without a file."""
 _LONGEST_SOURCE = 60
 _BATCH = "coalesced"
 """NCCL's name for the end of a batch."""
@@ -160,12 +164,16 @@ def write_tensor(sizes: list[int], kind: str) -> str:
 
 
 def users_place(frames: list[TorchFrame]) -> CodePlace | None:
-    """Return the innermost line of a cell; without one, the innermost that is not a package's."""
-    for frame in frames:
-        if _CELL.match(frame.filename):
-            return place_at(frame.filename, frame.line)
-    own = [f for f in frames if f.filename.endswith(".py") and "-packages/" not in f.filename]
-    return place_at(own[0].filename, own[0].line) if own else None
+    """Return the innermost line of a cell; without one, the innermost that is no library's.
+
+    The cell that runs a script, or a function that was sent, is ours.
+    """
+    above = itertools.takewhile(lambda frame: not is_below_users_code(frame.filename), frames)
+    own = [frame for frame in above if is_own(frame.filename)]
+    cells = [frame for frame in own if is_cell(frame.filename)]
+    for frame in [*cells, *own]:
+        return place_at(frame.filename, frame.line)
+    return None
 
 
 def place_at(filename: str, line: int) -> CodePlace:
@@ -180,3 +188,13 @@ def place_at(filename: str, line: int) -> CodePlace:
 def is_cell(filename: str) -> bool:
     """Tell whether it is code of a cell."""
     return _CELL.match(filename) is not None
+
+
+def is_own(filename: str) -> bool:
+    """Tell whether it is code of the user's: a cell, or a file of no library."""
+    return is_cell(filename) or not _LIBRARY.match(filename)
+
+
+def is_below_users_code(filename: str) -> bool:
+    """Tell whether it is our module that runs a script, or a function that was sent."""
+    return filename.endswith("/jupyter_dist_server/rank/users_code.py")

@@ -6,9 +6,11 @@ import linecache
 import types
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
+from IPython import get_ipython
 
 from ..client.values.push_and_pull import Moved, Mover
 from ..client.values.splitting import concatenate
@@ -207,7 +209,7 @@ def send_function(
     moving: Mover, function: Callable[..., Any], ranks: list[int], /, *args: Any, **kwargs: Any
 ) -> str:
     """Send a function and its arguments to ranks; return its name there, see `call_code`."""
-    return moving.send_call((function, args, kwargs, _source(function)), ranks)
+    return moving.send_call((function, args, kwargs, _source(function)), ranks, _name_on_ranks)
 
 
 def _source(function: Callable[..., Any]) -> dict[str, list[str]]:
@@ -215,7 +217,14 @@ def _source(function: Callable[..., Any]) -> dict[str, list[str]]:
     if not isinstance(function, types.FunctionType) or function.__module__ != "__main__":
         return {}
     file = function.__code__.co_filename
-    return {file: linecache.getlines(file)}
+    return {_name_on_ranks(file): linecache.getlines(file)}
+
+
+def _name_on_ranks(file: str) -> str:
+    """Return the file name of a cell's code as a rank's cells have it, and that of other code."""
+    shell = get_ipython()
+    shown = shell and shell.compile.format_code_name(file)
+    return f"<{' '.join(shown)} {PurePath(file).stem}>" if shown else file
 
 
 def _warn(moved: Moved) -> None:

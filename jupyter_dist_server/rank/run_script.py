@@ -14,12 +14,13 @@ import importlib.util
 import linecache
 import os
 import sys
-import traceback
 import types
 from collections.abc import Iterator
 from typing import Any
 
 from IPython import get_ipython
+
+from .users_code import run_code, without_frames_of_ours
 
 _MAIN = ("__main__", "__mp_main__")
 """The second is how processes that `multiprocessing` spawned call the first."""
@@ -59,7 +60,7 @@ def run_script(target: str, argv: list[str], *, is_module: bool, keep: bool) -> 
     shell.kernel.group.bring_back()
     module = shell.user_module if keep else types.ModuleType("__main__")
     folder = os.getcwd() if is_module else os.path.dirname(os.path.realpath(target))
-    with _without_frames_of_ours(shell), _surroundings(shell, keep), _helpers_up_to_date(folder):
+    with without_frames_of_ours(shell), _surroundings(shell, keep), _helpers_up_to_date(folder):
         for name in _MAIN:
             sys.modules[name] = module
         sys.argv = argv
@@ -69,11 +70,6 @@ def run_script(target: str, argv: list[str], *, is_module: bool, keep: bool) -> 
             run_code(code, module.__dict__)
         except SystemExit as end:
             _raise_for_code(end.code)
-
-
-def run_code(code: types.CodeType, namespace: dict[str, Any]) -> None:
-    """Run it; by this function's name `whereabouts` knows where cells and scripts begin."""
-    exec(code, namespace)
 
 
 def _load_script(path: str, module: types.ModuleType) -> types.CodeType:
@@ -87,6 +83,9 @@ def _load_module(name: str, module: types.ModuleType) -> types.CodeType:
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = importlib.util.find_spec(f"{name}.__main__")
+        if spec is None:
+            why = f"'{name}' is a package and cannot be directly executed"
+            raise ModuleNotFoundError(f"No module named {name}.__main__; {why}", name=name)
     loader: Any = spec and spec.loader
     if spec is None or not hasattr(loader, "get_code"):
         raise ModuleNotFoundError(f"No module named {name}, or it cannot be run", name=name)
@@ -162,28 +161,3 @@ def _changed(file: str) -> int:
         return os.stat(file).st_mtime_ns
     except OSError:
         return 0
-
-
-@contextlib.contextmanager
-def _without_frames_of_ours(shell: Any) -> Iterator[None]:
-    """Have a failure shown from the script's first line on."""
-    try:
-        yield
-    except ScriptExit:
-        raise
-    except SyntaxError as error:  # which IPython shows with the whole stack in any case
-        tb = _from_script(error.__traceback__)
-        lines = shell.SyntaxTB.structured_traceback(type(error), error, traceback.extract_tb(tb))
-        kind = type(type(error).__name__, (Exception,), {"_render_traceback_": lambda _: lines})
-        raise kind(str(error)) from None
-    except BaseException as error:
-        tb = _from_script(error.__traceback__)
-        lines = shell.InteractiveTB.structured_traceback(type(error), error, tb, tb_offset=0)
-        error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
-        raise
-
-
-def _from_script(tb: types.TracebackType | None) -> types.TracebackType | None:
-    while tb is not None and tb.tb_frame.f_code.co_filename in (__file__, contextlib.__file__):
-        tb = tb.tb_next
-    return tb

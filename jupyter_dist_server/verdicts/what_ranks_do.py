@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ..common.protocol.ranks.collectives import BACKWARD, DDP, NO_CALLS, WAITING_MODULES
 from ..common.protocol.ranks.evidence import CodePlace, Frame, RankEvidence
 
@@ -90,24 +88,28 @@ def busy_sentence(rank: int, evidence: RankEvidence) -> str:
     return f"Rank {rank} {what}."
 
 
-def where_it_is(stack: Iterable[Frame]) -> str:
-    """Return ``, In[9] line 7``: the innermost line of a cell."""
+def where_it_is(stack: list[Frame]) -> str:
+    """Return ``, In[9] line 7``: the innermost line of a cell or script."""
     place = innermost_line(stack)
     return f", {place.file} line {place.line}" if place else ""
 
 
-def innermost_line(stack: Iterable[Frame]) -> CodePlace | None:
-    """Return the innermost line of a cell."""
-    places = (frame.place for frame in stack)
-    return next((place for place in places if place.file.startswith(_CELL)), None)
+def innermost_line(stack: list[Frame]) -> CodePlace | None:
+    """Return the innermost line of a cell; without one, that of the user's script and modules."""
+    frame = _users_frame(stack)
+    return frame.place if frame else None
 
 
 def _call(stack: list[Frame]) -> str | None:
-    """Return what the innermost code of a cell calls; a library's own calls say nothing."""
-    for frame in stack:
-        if frame.place.file.startswith(_CELL):
-            return frame.call
-    return None
+    """Return what the user's innermost code calls; a library's own calls say nothing."""
+    frame = _users_frame(stack)
+    return frame.call if frame else None
+
+
+def _users_frame(stack: list[Frame]) -> Frame | None:
+    cells = (frame for frame in stack if frame.place.file.startswith(_CELL))
+    own = (frame for frame in stack if frame.own)
+    return next(cells, None) or next(own, None)
 
 
 def _waits_for_user(stack: list[Frame]) -> str | None:

@@ -14,8 +14,8 @@ from ..result import Result
 from ..waiting import PATIENCE, wait_for
 
 Places = Mapping[int, str | int | None]
-"""By rank: `IDLE`, the collective that it waits in, "backward", the line of its cell, or any."""
-IDLE = "idle"
+"""By rank: `IDLE`, `INPUT`, the collective that it waits in, "backward", its line, or any."""
+IDLE, INPUT = "idle", "input"
 
 
 def pool_folder(notebook: Notebook) -> Path:
@@ -62,6 +62,8 @@ def _is_at(status: RankStatus, place: str | int | None) -> bool:
         return True
     if place == IDLE:
         return status.state == IDLE
+    if place == INPUT:
+        return at.asks
     if isinstance(place, int):
         return at.line == place and not at.call
     return at.call == place or (at.backward and place == "backward")

@@ -28,6 +28,17 @@ def test_traceback_has_line_and_source_and_names_ranks(ranks: Notebook) -> None:
     assert result.error.count("Traceback") == 1
 
 
+def test_errors_have_colours_only_if_the_notebook_has(ranks: Notebook) -> None:
+    shown = "try:\n    1 / 0\nexcept Exception:\n    get_ipython().showtraceback()"
+    ranks.ok("usual = get_ipython().colors")
+    for colours, has in (("nocolor", False), ("{usual}", True)):
+        ranks.ok(f"%colors {colours}")
+        result = ranks.run(f"%%distributed\n{shown}\n2 / 0")
+        assert "1 / 0" in result.stream("stderr") and "2 / 0" in result.error
+        text, error = result.outputs
+        assert ("\x1b" in text["text"], "\x1b" in "".join(error["traceback"])) == (has, has)
+
+
 def test_lines_are_counted_as_in_the_editor(ranks: Notebook) -> None:
     for above, below in (("", ""), ("# why\n\n", "\n\n")):
         cell = f"{above}%%rank 0\n{below}x = 1\nraise ValueError"

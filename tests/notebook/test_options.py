@@ -64,6 +64,9 @@ torch.ones(2) * rank
 def test_ranks_can_be_chosen_by_an_option(ranks: Notebook) -> None:
     assert ranks.ok("%%distributed --ranks 1\nprint('r', rank)").lines == ["[1]   r 1"]
     assert ranks.refused("%%distributed --ranks 5\n1") == "unknown_rank"
+    error = ranks.fails("%%rank [0,1] -o v\n1")
+    assert error.startswith("%%rank has no option “-o v”; use %%distributed --ranks.")
+    assert "“[0,1] x” is not a valid choice of ranks." in ranks.fails("%%rank [0,1] x\n1")
 
 
 def test_a_cell_is_stopped_at_its_time_limit(ranks: Notebook) -> None:

@@ -124,6 +124,9 @@ def test_some_ranks_and_a_module(ranks: Notebook, folder: Path) -> None:
     shown = ranks.ok("%dist_run -m package").lines
     assert shown == ["[0-1] __main__ near [] package.__main__"]
     assert "No module named package.none" in ranks.fails("%dist_run -m package.none")
+    write(folder / "package/only/__init__.py", "")
+    error = ranks.fails("%dist_run -m package.only")
+    assert "'package.only' is a package and cannot be directly executed" in error
     ranks.ok("%%distributed\nos.chdir(before)")
 
 
@@ -180,15 +183,15 @@ def test_classes_of_a_script_can_be_pickled_and_sent_to_processes(
 
 
 def test_a_script_can_be_stopped(ranks: Notebook, folder: Path) -> None:
-    waits = "import time\nprint('waits')\nfor _ in range(600):\n    time.sleep(0.1)\n"
-    write(folder / "waits.py", waits)
+    waits = "import time\ndef main():\n    for _ in range(600):\n        time.sleep(0.1)\n"
+    write(folder / "waits.py", f"{waits}print('waits')\nmain()\n")
 
     def waits_now(result: Result) -> bool:
         return "waits" in result.text
 
     result = ranks.run("%dist_run waits.py", until=waits_now, act=ranks.interrupt)
     assert result.status == "error"
-    assert "ranks 0-1 were in Python code (line 4)" in result.error
+    assert "ranks 0-1 were in Python code (waits.py line 4)" in result.error
     assert "Ranks 0-1 stopped" in result.shown
 
 

@@ -39,6 +39,7 @@ def test_work_that_fails(no_pool: Notebook) -> None:
         "def work():\n    assert world_size < 2\n%dist_scaling --weak --ranks 1,2 work"
     )
     assert result.status == "error" and "AssertionError" in result.error
+    assert "Cell In[" in result.error and "dist_call" not in result.error
     assert result.lines[1].split()[0] == "1", result.shown
     assert no_pool.refused("%dist_status") == "no_pool"
 

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from ..notebook_driver import Notebook
-from .places import IDLE, stop_at
+from .places import IDLE, INPUT, stop_at
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -111,6 +111,16 @@ def test_python_code_that_catches_the_first_interrupt(three: Notebook) -> None:
 def test_a_cell_that_awaits(three: Notebook, work: str) -> None:
     cell = f"%%distributed\nimport asyncio\nawait asyncio.sleep(0)\nprint('in')\n{work}"
     assert "Ranks 0-2 stopped" in stop_at(three, cell, dict.fromkeys(range(3))).shown
+    assert is_whole(three)
+
+
+def test_an_answer_that_nobody_gives(three: Notebook) -> None:
+    cell = "%%distributed\nprint('in')\ninput('name? ')"
+    result = stop_at(three, cell, dict.fromkeys(range(3), INPUT))
+    assert "ranks 0-2 were waiting for an answer to `input()` (line 3);" in result.error
+    details = result.shown.split("Details:\n")[1]
+    assert details.count("Cell In[") == 1 and "input('name? ')" in details
+    assert "ipykernel" not in details and "zmq" not in details
     assert is_whole(three)
 
 

@@ -147,6 +147,10 @@ def test_cells_that_make_and_end_the_group_share_the_one_of_the_script() -> None
             "get_ipython()",
             "# Not translated: A script has no get_ipython().\n",
         ),
+        (
+            "_ + Out[3]",
+            "# Not translated: A script has no `Out`.\n# Not translated: A script has no `_`.\n",
+        ),
         ("f = open\nf ==== 1", "# Not translated: Not valid Python.\n# f = open\n# f ==== 1\n"),
         ("%%time\n%time f(x)", "\n_show((f(x)))"),
         ("display(x)", "from IPython.display import display\n"),
@@ -154,6 +158,17 @@ def test_cells_that_make_and_end_the_group_share_the_one_of_the_script() -> None
 )
 def test_how_code_is_translated(code: str, line: str) -> None:
     assert line in exported(RanCell(code, [0, 1], 1, has_value=True))
+
+
+def test_names_of_ipython_that_cells_set_themselves_are_translated() -> None:
+    cells = [
+        "for _ in range(3):\n    _",
+        "_",
+        "f(lambda __: __)",
+        "import gettext as _1; _1",
+        "x.In",
+    ]
+    assert "Not translated" not in exported(*(RanCell(code, [0, 1]) for code in cells))
 
 
 def test_only_the_last_cells_are_remembered() -> None:

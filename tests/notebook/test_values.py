@@ -51,6 +51,8 @@ def test_a_pulled_value_keeps_its_name_and_an_expression_is_given_one(pool: Note
     assert "Choose a name with --as NAME." in pool.fails("%dist_pull loss + 1")
     assert "“loss +” is not a valid name" in pool.fails("%dist_pull loss + --as x")
     assert "--rank must be one rank" in pool.fails("%dist_pull loss --rank 0,1")
+    error = pool.fails("%dist_pull loss --rank 0 --ranks 1")
+    assert error.startswith("choose --rank or --ranks, not both.")
     assert pool.refused("%dist_pull loss --rank 7") == "unknown_rank"
 
 
@@ -125,6 +127,7 @@ def test_a_notebook_without_torch_says_so(pool: Notebook) -> None:
     try:
         error = pool.fails("%dist_pull w")
         assert "`w` of rank 0 cannot be read in the notebook: ModuleNotFoundError" in error
+        assert error.endswith("Install its modules in the notebook's environment too.")
         pool.ok("%dist_pull w.tolist() --as w\nassert w == [1, 1, 1]")
     finally:
         pool.ok("sys.modules.update(kept)")
@@ -135,6 +138,26 @@ def test_a_class_that_a_rank_does_not_know_is_named(pool: Notebook) -> None:
     pool.ok("exec('class C: pass', m.__dict__)\nc = m.C()")
     error = pool.fails("%dist_push c")
     assert "cannot be read on ranks 0-1: ModuleNotFoundError: No module named 'only_here'" in error
+    assert "Its modules must be installed there" in error
+
+
+def test_a_value_that_fails_when_it_is_read_has_no_wrong_hint(pool: Notebook) -> None:
+    pool.ok("%%distributed\nddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))")
+    error = pool.fails("%dist_pull ddp")
+    assert "cannot be read in the notebook: ValueError: Default process group has not" in error
+    assert error.endswith(
+        "make sure to call init_process_group.\nThe notebook has no process group. "
+        "Of a DistributedDataParallel model, pull `ddp.module` or `ddp.state_dict()`."
+    )
+    pool.ok("%dist_pull ddp.module --as model\nassert model.in_features == 1")
+    unreadable = (
+        "class C:\n    def __reduce__(self):\n        return exec, (\"raise OSError('no.')\",)"
+    )
+    there = pool.fails(f"{unreadable}\nc = C()\n%dist_push c")
+    assert there == "The value cannot be read on ranks 0-1: OSError: no."
+    pool.ok(f"%%distributed\n{unreadable}")
+    here = pool.fails("%dist_pull C() --as c")
+    assert here == "`C()` of rank 0 cannot be read in the notebook: OSError: no."
 
 
 def test_an_interrupt_ends_a_transfer_and_the_next_works(pool: Notebook) -> None:
@@ -201,6 +224,10 @@ def test_an_error_names_the_rank_and_shows_the_functions_lines(pool: Notebook) -
     )
     assert error.startswith("[1] failed:") and "raise ValueError('boom')" in error
     assert "Rank 1 failed with ValueError: boom." in error.splitlines()[-1]
+    assert re.search(r"\nCell In\[\d+\], line 3, in f\(\)\n", error), error
+    assert error.count("Cell In[") == 1 and "dist_call" not in error and "hidden" not in error
+    error = pool.fails("pool.run(lambda: exec('1 +')).result()")
+    assert "SyntaxError: invalid syntax" in error and "dist_call" not in error
     assert "cannot pickle '_thread.lock'" in pool.fails("pool.run(print, lock)")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_dist_server.common.protocol.ranks.evidence import CodePlace, Frame, RankEvidence
-from jupyter_dist_server.verdicts.what_ranks_do import waits_in
+from jupyter_dist_server.verdicts.what_ranks_do import innermost_line, waits_in
 
 
 def stack(*calls: str) -> RankEvidence:
@@ -27,3 +27,12 @@ def test_a_module_that_is_imported_is_no_wait(module: str) -> None:
     assert waits_in(stack("importlib._bootstrap:_load", f"{module}:<module>")) is None
     assert waits_in(stack(f"{module}:Options", f"{module}:<module>")) is None
     assert waits_in(stack(f"{module}:step"))
+
+
+def test_lines_of_cells_come_before_those_of_the_users_modules() -> None:
+    library = Frame("json", "loads", CodePlace("json.py", 3))
+    module = Frame("train", "step", CodePlace("train.py", 7), own=True)
+    cell = Frame("__main__", "<module>", CodePlace("In[9]", 2), own=True)
+    assert innermost_line([library, module, cell]) == cell.place
+    assert innermost_line([library, module]) == module.place
+    assert innermost_line([library]) is None

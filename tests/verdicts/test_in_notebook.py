@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from jupyter_dist_server.common.protocol.ranks.evidence import Evidence
 from jupyter_dist_server.verdicts.explain_hang import explain_hang
 
 from ..notebook_driver import Notebook
+from ..waiting import wait_for
 
 PLAIN_ONLY = True
 """The server has no part in it."""
@@ -107,6 +109,51 @@ def test_a_cell_behind_one_that_does_not_stop(two: Notebook, tmp_path: Path) -> 
         act=go.touch,
     )
     assert "[0-1] next" in result.text
+
+
+def test_a_hang_of_a_script_is_explained_by_its_own_lines(two: Notebook, tmp_path: Path) -> None:
+    two.ok(f"%cd -q {tmp_path}")
+    (tmp_path / "exchange.py").write_text(
+        "import torch\nimport torch.distributed as dist\ndef exchange():\n"
+        "    dist.all_reduce(torch.ones(4))\n"
+    )
+    (tmp_path / "late.py").write_text(
+        "import time\nimport exchange\nimport torch.distributed as dist\ndef main():\n"
+        "    dist.init_process_group('gloo')\n    if dist.get_rank() == 0:\n"
+        "        exchange.exchange()\n    else:\n        time.sleep(600)\nmain()\n"
+    )
+    expected = (
+        "(4 × float32), begun by `dist.all_reduce(torch.ones(4))` at exchange.py line 4. "
+        "Rank 1 has not begun it: it is in `time.sleep`, late.py line 9."
+    )
+
+    def explained(cell: str) -> str:
+        result = two.run(
+            cell, until=lambda shown: "has not begun it" in shown.shown, act=two.interrupt
+        )
+        assert result.status == "error"
+        return result.shown
+
+    assert expected in explained("%dist_run late.py")
+    # So far the lines are those of the stack; from now on, the recorder's.
+    two.ok("%%rank 0\nwork = dist.all_reduce(torch.ones(7), async_op=True)")
+    wait_for(lambda: "has begun all_reduce" in two.ok("%dist_why").text, "the recorder's lines")
+    two.ok("%%rank 1\ndist.all_reduce(torch.ones(7))")
+    assert expected in explained("%dist_run late.py")
+
+
+def test_a_hang_of_a_function_is_explained_by_its_own_lines(two: Notebook) -> None:
+    two.ok(
+        "import time, jupyter_dist_server\ndef late():\n"
+        "    time.sleep(600) if rank else dist.barrier()\n"
+        "call = jupyter_dist_server.current_pool().run(late)"
+    )
+    lines = (
+        r"begun by `time.sleep\(600\) if rank else dist.barrier\(\)` at (In\[\d+\]) line 3. "
+        r"Rank 1 has not begun it: it is in `time.sleep`, \1 line 3."
+    )
+    wait_for(lambda: re.search(lines, two.ok("%dist_why").text), "the verdict")
+    two.ok("call.cancel()")
 
 
 def test_what_is_left_behind(two: Notebook, tmp_path: Path) -> None:

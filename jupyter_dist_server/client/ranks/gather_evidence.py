@@ -20,7 +20,13 @@ from ...common.protocol.ranks.evidence import (
     Frame,
     RankEvidence,
 )
-from ...common.recorded_collectives import collectives_of, place_at, read_json
+from ...common.recorded_collectives import (
+    collectives_of,
+    is_below_users_code,
+    is_own,
+    place_at,
+    read_json,
+)
 from .rank_connection import RankConnection
 
 PATIENCE = 1.0
@@ -165,14 +171,15 @@ async def _grown(file: Path, before: int) -> str:
 
 
 def _read_stack(text: str) -> list[Frame]:
-    """Read what `faulthandler` writes, down to the frame in which IPython runs the cell."""
+    """Read what `faulthandler` writes, down to the frame that runs the user's code."""
     frames = []
     for line in text.splitlines():
         if found := _FRAME.match(line):
             file, number, function = found.groups()
-            if function == "run_code":
+            if function == "run_code" or is_below_users_code(file):
                 break
-            frames.append(Frame(_module(file), function, place_at(file, int(number))))
+            place = place_at(file, int(number))
+            frames.append(Frame(_module(file), function, place, own=is_own(file)))
     return frames
 
 

@@ -8,6 +8,9 @@ from ...common.errors import DistError
 from ...common.protocol.ranks.rank_messages import ValueReply
 from ...common.rank_specs import name_ranks
 
+_IMPORT_ERRORS = ("ModuleNotFoundError", "ImportError")
+_INSTALL = "Its modules must be installed there, or be in the ranks' working directory."
+
 Replies = dict[int, tuple[ValueReply, list[Any]]]
 """By rank, with the buffers that came along."""
 
@@ -26,6 +29,7 @@ def raise_failures(expression: str, replies: Replies) -> None:
             failures.setdefault((reply.status, reply.why), []).append(rank)
     for (status, why), ranks in failures.items():
         where = name_ranks(ranks)
+        why = why.rstrip(".")
         if status == "missing":
             verb = "has" if len(ranks) == 1 else "have"
             raise DistError(
@@ -39,7 +43,7 @@ def raise_failures(expression: str, replies: Replies) -> None:
             raise DistError(
                 "value_unreadable",
                 f"{expression.capitalize()} cannot be read on {where}: {why}.",
-                "Its modules must be installed there, or be in the ranks' working directory.",
+                _INSTALL if why.startswith(_IMPORT_ERRORS) else "",
             )
         raise DistError("value_failed", f"`{expression}` failed on {where}: {why}.")
 

@@ -58,6 +58,18 @@ def unpack_value(expression: str, rank: int, buffers: Sequence[Any]) -> Any:
         raise DistError(
             "value_unreadable",
             f"`{expression}` of rank {rank} cannot be read in the notebook: "
-            f"{type(error).__name__}: {error}.",
-            "Install its modules in the notebook's environment too.",
+            f"{type(error).__name__}: {why_of(error)}.",
+            _how_to_read(expression, error),
         ) from error
+
+
+def _how_to_read(expression: str, error: Exception) -> str:
+    """Return what to do about an error, where that is known."""
+    if isinstance(error, ImportError):
+        return "Install its modules in the notebook's environment too."
+    if "process group" in str(error):  # which torch wants to wrap a model again
+        return (
+            "The notebook has no process group. Of a DistributedDataParallel model, pull "
+            f"`{expression}.module` or `{expression}.state_dict()`."
+        )
+    return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,11 +128,16 @@ class Mover:
             ) from None
         return self._fetch(expression, ranks, call=None)
 
-    def send_call(self, call: tuple[Any, ...], ranks: Sequence[int]) -> str:
-        """Send a function, its arguments, named arguments and source; return its name there."""
+    def send_call(
+        self, call: tuple[Any, ...], ranks: Sequence[int], name_code: Callable[[str], str]
+    ) -> str:
+        """Send a function, its arguments, named arguments and source; return its name there.
+
+        `name_code` is as that of `pack`.
+        """
         self._check_alive(ranks)
         try:
-            packed = pack(call)
+            packed = pack(call, name_code=name_code)
         except Exception as error:
             raise DistError(
                 "value_unsendable",

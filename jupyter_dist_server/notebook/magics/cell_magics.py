@@ -140,6 +140,8 @@ class CellMagics(DistMagics):
         ranks = unquoted(line)
         if not ranks:
             raise UsageError("choose ranks, such as %%rank [0,2] or %%rank 0-2")
+        if options := re.search(r"\s(--?[a-z].*)", f" {ranks}"):
+            raise UsageError(f"%%rank has no option “{options[1]}”; use %%distributed --ranks")
         self._run(cell, ranks, above=self._lines_above(cell))
 
     @plain_usage

@@ -63,7 +63,7 @@ class ValueMagics(DistMagics):
     @plain_usage
     @magic_arguments()
     @argument("name", nargs="+", metavar="NAME", help="a variable or an expression on the ranks")
-    @argument("--rank", type=unquoted, default="0", help="rank to pull from; default: 0")
+    @argument("--rank", type=unquoted, help="rank to pull from; default: 0")
     @argument(
         "--ranks", type=unquoted, help="pull a list from these ranks: all, or a choice such as 0,2"
     )
@@ -82,7 +82,9 @@ class ValueMagics(DistMagics):
         """
         options = parse_argstring(self.dist_pull, line)
         expression, target = _name(options)
-        ranks = self.values.choose(options.ranks or options.rank)
+        if options.rank is not None and options.ranks is not None:
+            raise UsageError("choose --rank or --ranks, not both")
+        ranks = self.values.choose(options.ranks or options.rank or 0)
         if not options.ranks and len(ranks) > 1:
             raise UsageError("--rank must be one rank; use --ranks for several")
         begun = time.monotonic()

@@ -19,6 +19,7 @@ from .stop_result import (
     Errors,
     folded_details,
     folded_errors,
+    in_notebooks_colours,
     name_ranks,
     one_sentence,
     places,
@@ -46,7 +47,7 @@ class CellFailed(Exception):
         self._lines = [*traceback, summary]
 
     def _render_traceback_(self) -> list[str]:
-        return self._lines
+        return [in_notebooks_colours(line) for line in self._lines]
 
 
 class CellInterrupted(CellFailed, KeyboardInterrupt):
@@ -250,7 +251,8 @@ def as_shown(kind: str, content: Content) -> tuple[str, Content]:
     """Return an output as it is shown at once: as text, if it is an error that ends no cell."""
     if kind != "error" or content.get(ENDS_CELL):
         return kind, content
-    return "stream", {"name": "stderr", "text": "\n".join([*content["traceback"], ""])}
+    text = in_notebooks_colours("\n".join([*content["traceback"], ""]))
+    return "stream", {"name": "stderr", "text": text}
 
 
 def _what(error: Content) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from ...client.cell_execution import Execution
@@ -75,6 +76,12 @@ def without_colours(error: Content) -> str:
     return _ANSI.sub("", "\n".join(error["traceback"]))
 
 
+def in_notebooks_colours(text: str) -> str:
+    """Return what ranks have coloured as plain text if the notebook's shell has no colours."""
+    shell = get_ipython()
+    return _ANSI.sub("", text) if shell and shell.colors.lower() == "nocolor" else text
+
+
 def places(execution: Execution, at: Mapping[int, Whereabouts]) -> list[str]:
     """Say which ranks were where when the cell was stopped, such as "ranks 0,2 were in backward".
 
@@ -93,7 +100,8 @@ def places(execution: Execution, at: Mapping[int, Whereabouts]) -> list[str]:
             where = "in C code that holds the GIL"
         else:
             where = f"waiting in {place.call}" if place.call else _in_python(place)
-            where += f" (line {place.line})" if place.line else ""
+            of_script = f"{place.file} " if place.file else ""
+            where += f" ({of_script}line {place.line})" if place.line else ""
         ranks.setdefault(where, []).append(rank)
     said: list[str] = []
     for where, there in ranks.items():
@@ -103,6 +111,8 @@ def places(execution: Execution, at: Mapping[int, Whereabouts]) -> list[str]:
 
 
 def _in_python(place: Whereabouts) -> str:
+    if place.asks:
+        return "waiting for an answer to `input()`"
     return "in backward" if place.backward else "in Python code"
 
 

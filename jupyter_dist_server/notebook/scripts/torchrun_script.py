@@ -15,6 +15,8 @@ from .ran_cells import RanCell, RanCells
 _MAGIC = re.compile(r"\s*([\w.,\s]+=\s*)?[%!]|\s*\?|[^#]*\?\s*$")
 _CELL_MAGIC = re.compile(r"\s*%%(?!time\s*\n).*")
 _TIMED = re.compile(r"(\s*)%time\s+(.*)", re.DOTALL)
+_HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_[dio]h|In|Out")
+"""Names by which IPython gives earlier cells and their values."""
 _GROUP = {"init_process_group", "destroy_process_group"}
 
 _SHOW = """
@@ -54,6 +56,8 @@ class _Cell:
     text: str
     missing: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    bound: set[str] = field(default_factory=set)
+    """Those of them that it sets."""
     futures: list[str] = field(default_factory=list)
 
 
@@ -79,16 +83,17 @@ def as_script(ran: RanCells, path: str) -> Script:
     missing = []
     if ran.dropped:
         missing.append(f"The first {ran.dropped} cells: the kernel remembers the last ones only.")
-    body, names, futures, cells = [], set(), [], 0
+    body, names, bound, futures, cells = [], set(), set[str](), [], 0
     for cell in ran:
         where = "" if cell.number is None else f"Cell {cell.number}"
         on = f" on ranks {format_ranks(cell.ranks)}" if cell.ranks else ""
-        done = _translate(cell, ran.pool.world_size)
+        done = _translate(cell, ran.pool.world_size, bound)
         comments = [f"# {where}{on}"] if where else []
         comments += [f"# Not translated: {why}" for why in done.missing]
         body.append("\n".join([*comments, done.text]))
         missing += [f"{where}: {why}" if where else why for why in done.missing]
         names |= done.names
+        bound |= done.bound
         futures += done.futures
         cells += bool(cell.code)
     command = _torchrun(ran.pool, path)
@@ -135,8 +140,18 @@ def _head(
     return "\n".join([*lines, text]) + (_SHOW if "_show" in names else "")
 
 
-def _translate(cell: RanCell, world_size: int) -> _Cell:
-    """Return one cell as Python; as comments where that is not possible."""
+def _translate(cell: RanCell, world_size: int, bound: set[str]) -> _Cell:
+    """Return one cell as Python; as comments where that is not possible.
+
+    Parameters
+    ----------
+    cell : RanCell
+        The cell.
+    world_size : int
+        The number of ranks.
+    bound : set of str
+        Names that earlier cells have set.
+    """
     if cell.why:
         return _Cell(_commented(cell.code), [cell.why])
     if magic := _CELL_MAGIC.match(cell.code):
@@ -151,6 +166,9 @@ def _translate(cell: RanCell, world_size: int) -> _Cell:
     done = _Cell(code, missing)
     tree = ast.parse(code)
     done.names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    done.bound = set(_bound(tree))
+    history = {name for name in done.names - done.bound - bound if _HISTORY.fullmatch(name)}
+    done.missing += [f"A script has no `{name}`." for name in sorted(history)]
     done.names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     if "get_ipython" in done.names:
         done.missing.append("A script has no get_ipython().")
@@ -195,6 +213,17 @@ def _without_magics(code: str) -> tuple[str, list[str]]:
         else:
             lines.append(line)
     return "\n".join(lines), missing
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that code sets."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name
 
 
 def _awaits(code: str) -> bool:

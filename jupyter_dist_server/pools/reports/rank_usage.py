@@ -219,7 +219,7 @@ class RankUsage:
             gpu_uuid=_full_uuid(rank, gpu.uuid) if gpu else None,
             allocated=gpu.allocated if gpu else None,
             reserved=gpu.reserved if gpu else None,
-            line=at.line,
+            line=None if at.file else at.line,
             call=at.call,
             calls=said.calls if said and at.call not in {None, *UNCOUNTED} else None,
             waiting_since=self._waiting_since((rank.node, rank.pid, rank.start_ticks), said),

@@ -18,6 +18,7 @@ from typing import Any
 from IPython.core.compilerop import code_name
 
 from ...common.protocol.jupyter_messages import Content
+from ...common.recorded_collectives import is_cell, place_at
 from ..ipykernel_internals import BaseKernel, json_clean
 from .error_content import error_content
 from .shell import RankShell
@@ -64,6 +65,7 @@ async def run_cell(kernel: BaseKernel, shell: RankShell, code: str, allow_stdin:
 
 async def _run(shell: RankShell, code: str) -> Any:
     shell.compile.get_code_name = _name_of_code  # type: ignore[assignment, method-assign]
+    shell.compile.format_code_name = _shown_name  # type: ignore[method-assign]
     cell: dict[str, Any] = {"transformed_cell": code, "preprocessing_exc_tuple": None}
     above = code[: len(code) - len(code.lstrip())].count("\n")
     try:
@@ -99,6 +101,11 @@ def _name_of_code(raw_code: str, code: str, number: int) -> str:
         # restarted; what was defined under this name is still to be shown by its own source.
         return f"<Cell In[{number}] {code_name(code, number)[-13:-1]}>"
     return name
+
+
+def _shown_name(name: str) -> tuple[str, str] | None:
+    """Return how tracebacks name a cell; it may be the notebook's, of which a function was sent."""
+    return ("Cell", place_at(name, 0).file) if is_cell(name) else None
 
 
 async def _hold_back_interrupt(work: Coroutine[Any, Any, Any]) -> Any:

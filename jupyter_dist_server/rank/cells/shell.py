@@ -19,6 +19,8 @@ from .error_content import error_content
 
 _RUNNER = f"{__package__}.cell_runner"
 """The module with a function that interrupts a cell, and is no part of it."""
+_ASKS = "ipykernel.kernelbase"
+"""The module with what `input()` is in a cell."""
 _COLLECTIVES = ("torch.distributed.c10d_logger", "torch.distributed.distributed_c10d")
 """Modules of torch that begin collectives. To read their source takes a rank 0.2 s."""
 _AROUND_TORCH = f"{__package__.rpartition('.')[0]}.group."
@@ -102,7 +104,7 @@ class RankShell(BaseShell):
             if isinstance(error, KeyboardInterrupt):  # our handler has raised it
                 trace = error.__traceback__
                 while trace and (inner := trace.tb_next):
-                    if _module(inner) in (_RUNNER, *_COLLECTIVES):
+                    if _module(inner) in (_RUNNER, _ASKS, *_COLLECTIVES):
                         trace.tb_next = None
                     trace = trace.tb_next
                 within = error.__context__ and error.__context__.__traceback__

@@ -7,15 +7,14 @@ function of the user's, is known from here.
 from __future__ import annotations
 
 import sys
-import sysconfig
 import threading
 import time
 from functools import cache
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from ...common.recorded_collectives import is_cell, place_at
-from ..run_script import run_code
+from ...common.recorded_collectives import is_cell, is_own, place_at
+from ..users_code import runs_users_code
 from ..waits.evidence_handlers import called_at
 
 _PERIOD = 0.005
@@ -72,20 +71,13 @@ class Sampler:
 def _users_frame(frame: FrameType | None) -> FrameType | None:
     """Return the innermost frame of a cell's code, or else of a script and its modules."""
     own = None
-    while frame is not None and frame.f_code is not run_code.__code__:
+    while frame is not None and not runs_users_code(frame.f_code):
         if is_cell(frame.f_code.co_filename):
             return frame
-        if own is None and _is_own(frame.f_code.co_filename):
+        if own is None and is_own(frame.f_code.co_filename):
             own = frame
         frame = frame.f_back
     return own if frame is not None else None
-
-
-@cache
-def _is_own(filename: str) -> bool:
-    """Tell whether a file is part of no package that is installed."""
-    installed = (sysconfig.get_path("stdlib"), "<")
-    return not filename.startswith(installed) and "-packages/" not in filename
 
 
 def _name(code: CodeType, line: int, at: int) -> str:

@@ -31,6 +31,7 @@ from ...common.protocol.ranks.rank_messages import (
     ValueReply,
     ValueStatus,
 )
+from .. import users_code
 from ..request_handlers import Asked, hears
 from .parcels import ParcelHandlers
 
@@ -73,7 +74,6 @@ class ValueHandlers(ParcelHandlers):
 
     def dist_call(self, call: str) -> None:
         """Run a function that was sent, in the running cell, and keep what it returns."""
-        __tracebackhide__ = True
         function, arguments, named, source = self._calls[call]
         for name, lines in source.items():  # for tracebacks; no time means: no file to compare with
             linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
@@ -81,7 +81,8 @@ class ValueHandlers(ParcelHandlers):
             # It brought those of the notebook's variables that it uses; the rest are ours.
             for name, value in self.shell.user_ns.items():
                 function.__globals__.setdefault(name, value)
-        self._calls[call] = function(*arguments, **named)
+        with users_code.without_frames_of_ours(self.shell):
+            self._calls[call] = users_code.call(function, arguments, named)
 
     def _begin_to_move(
         self, work: Callable[[Asked[Request]], _Answer], asked: Asked[Request]

@@ -21,7 +21,7 @@ from ...common.protocol.ranks.evidence import (
     Message,
 )
 from ...common.protocol.ranks.rank_messages import Activity
-from ...common.recorded_collectives import collectives_of, place_at
+from ...common.recorded_collectives import collectives_of, is_own, place_at
 from .. import clock
 from ..group.process_group import ProcessGroup
 from ..request_handlers import Asked, hears
@@ -100,6 +100,7 @@ def _tell(frame: FrameType, line: int) -> Frame:
         function=code.co_name,
         place=place_at(code.co_filename, line),
         call=called_at(code, frame.f_lasti),
+        own=is_own(code.co_filename),
     )
 
 

@@ -10,6 +10,7 @@ from types import FrameType
 
 from ...common.protocol.ranks.rank_messages import Activity, StackReply, StackRequest
 from ..request_handlers import Asked, hears
+from ..users_code import runs_users_code
 
 _OUR_THREADS = ("ipykernel", __package__.partition(".")[0])
 """Packages that start a rank's own threads: those that serve its sockets and take in its output."""
@@ -70,10 +71,14 @@ def _walk(frame: FrameType | None) -> Iterator[Place]:
 
 
 def of_the_cell(stack: list[Place]) -> list[Place]:
-    """Return the part of the main thread's stack that belongs to the cell; none between cells."""
-    names = [frame.f_code.co_name for frame, _ in stack]
-    below = [place for place, name in enumerate(names) if name == _RUNS_CELLS]
-    return stack[: below[-1]] if below else []
+    """Return the part of the main thread's stack that belongs to the cell; none between cells.
+
+    It begins in a script, or in a function that was sent, as the cell that runs one is ours.
+    """
+    codes = [frame.f_code for frame, _ in stack]
+    below = [place for place, code in enumerate(codes) if code.co_name == _RUNS_CELLS]
+    below = [place for place, code in enumerate(codes) if runs_users_code(code)][:1] or below[-1:]
+    return stack[: below[0]] if below else []
 
 
 def _of_the_thread(stack: list[Place]) -> list[Place]:

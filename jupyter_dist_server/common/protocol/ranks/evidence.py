@@ -60,6 +60,8 @@ class Frame(msgspec.Struct, frozen=True):
     place: CodePlace
     call: str | None = None
     """What it is calling just now, as the code has it: ``time.sleep``."""
+    own: bool = False
+    """Whether it is code of the user's, not of a library."""
 
 
 class Message(msgspec.Struct, frozen=True):

@@ -66,11 +66,15 @@ class Whereabouts(msgspec.Struct, frozen=True):
     """Where the main thread is in the cell that it runs; by default it runs none."""
 
     line: int | None = None
-    """Of the cell."""
+    """Of the cell, or of `file`."""
     call: str | None = None
     """What was called there that waits for other ranks, be it by a library."""
     backward: bool = False
     """Whether gradients are computed, which may wait too."""
+    asks: bool = False
+    """Whether ``input()`` waits for the user."""
+    file: str = ""
+    """Of the script or function that the cell runs; empty for the cell itself."""
 
     @property
     def is_waiting(self) -> bool:
