@@ -10,6 +10,7 @@ import type { Draft } from '../model/draft';
 import type { RankState } from '../model/contract';
 import type { IProcess } from '../model/gpuContract';
 import type { MemoryOwner } from '../model/gpuUse';
+import { UNHEARD } from '../model/reading';
 import { firstCells } from '../notebook/launcher/newNotebook';
 import { sayWhere } from '../notebook/cells/magic';
 import { RanksButton } from '../notebook/toolbar/ranksButton';
@@ -77,11 +78,13 @@ describe('the words are whole messages', () => {
     const said = ranks.flatMap(rank =>
       [usage, null].flatMap(usage =>
         [true, false].map(isEnding =>
-          sayState(rank, usage, isEnding, 90, pseudo)
+          sayState(rank, { ...UNHEARD, usage }, isEnding, 90, pseudo)
         )
       )
     );
     const [rank] = poolOf('idle').ranks;
+    const silent = { ...UNHEARD, isSilent: true };
+    said.push(sayState(rank, silent, false, 90, pseudo));
     expectWhole([...said, nameOf(rank, pseudo), placeOf(rank, pseudo)]);
   });
 

@@ -21,11 +21,12 @@ export interface IPoolState {
 }
 
 /**
- * How a pool does, in short; null when it has ended as it was told to.
+ * How a pool does, in short; null when it has ended as it was told to. `silent` are ranks that do not respond.
  */
 export function poolState(
   pool: IPool,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  silent: number[] = []
 ): IPoolState | null {
   const { state, progress, world_size } = pool;
   switch (state) {
@@ -42,7 +43,7 @@ export function poolState(
         words: trans.__('starting %1/%2', progress.ready, world_size)
       };
     case 'RUNNING':
-      return runningState(pool, trans);
+      return runningState(pool, silent, trans);
     case 'COMPLETING':
       return { mood: 'wait', words: trans.__('stopping') };
     case 'FAILED':
@@ -52,7 +53,11 @@ export function poolState(
   }
 }
 
-function runningState(pool: IPool, trans: TranslationBundle): IPoolState {
+function runningState(
+  pool: IPool,
+  silent: number[],
+  trans: TranslationBundle
+): IPoolState {
   const dead = numbersOf(deadRanks(pool));
   if (dead.length > 0) {
     return {
@@ -65,6 +70,17 @@ function runningState(pool: IPool, trans: TranslationBundle): IPoolState {
             dead.length,
             listRanks(dead)
           )
+    };
+  }
+  if (silent.length > 0) {
+    return {
+      mood: 'error',
+      words: trans._n(
+        'rank %2 does not respond',
+        'ranks %2 do not respond',
+        silent.length,
+        listRanks(silent)
+      )
     };
   }
   return pool.ranks.some(({ state }) => state === 'busy')
@@ -162,6 +178,11 @@ export function countDead(pool: IPool, trans: TranslationBundle): string {
   return trans._n('%1 rank dead', '%1 ranks dead', length);
 }
 
+/** `1 rank does not respond`. */
+export function countSilent(count: number, trans: TranslationBundle): string {
+  return trans._n('%1 rank does not respond', '%1 ranks do not respond', count);
+}
+
 /** What it means that ranks died. */
 export function sayDeaths(pool: IPool, trans: TranslationBundle): string {
   const dead = numbersOf(deadRanks(pool));
@@ -186,6 +207,16 @@ export function sayReplace(pool: IPool, trans: TranslationBundle): string {
         dead.length,
         listRanks(dead)
       );
+}
+
+/** `Restart rank 3…`, which asks first. */
+export function sayRestart(ranks: number[], trans: TranslationBundle): string {
+  return trans._n(
+    'Restart rank %2…',
+    'Restart ranks %2…',
+    ranks.length,
+    listRanks(ranks)
+  );
 }
 
 /** How the ranks of a pool got their GPUs: `Placement: in order`. */
