@@ -85,8 +85,9 @@ it('says what the server has found out, also of a wait that no rank tells of its
     jest.advanceTimersByTime(3300);
   });
   expect(host.textContent).toContain(
-    `Rank 1 never joined all_reduce #7. ${sentence}`
+    `Rank 1 never joined all_reduce #7. ${sentence.replaceAll('`', '')}`
   );
+  expect(host.querySelector('code')?.textContent).toBe('loss.backward()');
   act(() => stream.received.emit({ type: 'usage', pools, verdicts: {} }));
   expect(host.textContent).not.toContain('never');
 });
@@ -191,6 +192,7 @@ describe('a rank that is stopped', () => {
     act(() =>
       stream.received.emit({ type: 'usage', pools, verdicts: { p1: verdict } })
     );
+    expect(host.textContent?.match(/Rank 1 does not respond/g)).toHaveLength(1);
     expect(host.textContent).toContain(verdict.sentence);
     expect(host.querySelector('.jp-dist-StatePill')?.textContent).toBe(
       '1 rank does not respond'
