@@ -25,7 +25,7 @@ import { RunningPools } from '../panel/running';
 import { askKill, askRestart } from '../ui/dialogs';
 import { showTexts } from '../ui/textDialog';
 import { sayLeaseholder, saySegment, sayWho } from '../words/gpuWords';
-import { sayDeaths, sayPlacement, sayReplace } from '../words/poolState';
+import { sayDeaths, sayPlacement, sayRestartDead } from '../words/poolState';
 import { loadLog, loadStacks } from '../words/rankTexts';
 import { nameOf, placeOf, sayState } from '../words/rankWords';
 import { startCode } from '../words/startCode';
@@ -92,7 +92,7 @@ describe('the words are whole messages', () => {
     const pools = [poolOf('dead', 'dead'), poolOf('dead', 'idle')];
     expectWhole([
       ...pools.map(pool => sayDeaths(pool, pseudo)),
-      ...pools.map(pool => sayReplace(pool, pseudo)),
+      ...pools.map(pool => sayRestartDead(pool, pseudo)),
       ...['cycle', 'free-memory', 'performance', 'map'].map(policy =>
         sayPlacement(policy, pseudo)
       ),

@@ -189,21 +189,21 @@ export function sayDeaths(pool: IPool, trans: TranslationBundle): string {
   return areAll(dead, pool)
     ? trans.__('All ranks died. Their variables are lost.')
     : trans._n(
-        'Rank %2 died. The other ranks keep their variables; collectives hang until it is replaced.',
-        'Ranks %2 died. The other ranks keep their variables; collectives hang until they are replaced.',
+        'Rank %2 died. The other ranks keep their variables; collectives hang until it is restarted.',
+        'Ranks %2 died. The other ranks keep their variables; collectives hang until they are restarted.',
         dead.length,
         listRanks(dead)
       );
 }
 
-/** `Replace rank 3`. */
-export function sayReplace(pool: IPool, trans: TranslationBundle): string {
+/** `Restart rank 3`, which is dead. */
+export function sayRestartDead(pool: IPool, trans: TranslationBundle): string {
   const dead = numbersOf(deadRanks(pool));
   return areAll(dead, pool)
-    ? trans.__('Replace all ranks')
+    ? trans.__('Restart all ranks')
     : trans._n(
-        'Replace rank %2',
-        'Replace ranks %2',
+        'Restart rank %2',
+        'Restart ranks %2',
         dead.length,
         listRanks(dead)
       );
