@@ -94,7 +94,7 @@ export function countRanks(count: number, trans: TranslationBundle): string {
 }
 
 /**
- * What a running pool does: `cell [7] · 41 s`, `cell [7] on ranks 0–2 · rank 3 idle`.
+ * What the living ranks of a running pool do: `cell [7] · 41 s`, `cell [7] on ranks 0–2 · rank 3 idle`.
  */
 export function sayActivity(
   pool: IPool,
@@ -105,21 +105,11 @@ export function sayActivity(
     pool.ranks.filter(rank => rank.state === state);
   const busy = inState('busy');
   const idle = numbersOf(inState('idle'));
-  const dead = numbersOf(inState('dead'));
-  const sayDead =
-    dead.length > 0 &&
-    (areAll(dead, pool)
-      ? trans.__('all ranks dead')
-      : trans._n(
-          'rank %2 dead',
-          'ranks %2 dead',
-          dead.length,
-          listRanks(dead)
-        ));
   if (busy.length === 0) {
-    const since = Math.max(...pool.ranks.map(rank => rank.since));
-    const duration = formatDuration(now - since, trans);
-    return sayDead || trans.__('idle %1', duration);
+    const since = Math.max(...inState('idle').map(rank => rank.since));
+    return idle.length > 0
+      ? trans.__('idle %1', formatDuration(now - since, trans))
+      : '';
   }
   const since = Math.min(...busy.map(rank => rank.since));
   const sayIdle =
@@ -128,8 +118,7 @@ export function sayActivity(
   return joinFacts([
     ...sayCells(busy, pool, trans),
     sayIdle,
-    sayDead,
-    !sayIdle && !sayDead && formatStopwatch(now - since, trans)
+    !sayIdle && formatStopwatch(now - since, trans)
   ]);
 }
 

@@ -159,7 +159,7 @@ function Activity(
   const { pool, clock, interruptedAt, trans } = props;
   const now = useNow(clock);
   return (
-    <span className="jp-dist-quiet">
+    <span className="jp-dist-StateLine-activity jp-dist-quiet">
       {interruptedAt === null
         ? sayActivity(pool, now, trans)
         : sayInterrupt(now - interruptedAt, trans)}
