@@ -74,7 +74,7 @@ describe('sayActivity', () => {
     const busy = { state: 'busy', cell: 7 } as const;
     expect(say(busy, busy)).toBe('cell [7] · 41 s');
     expect(say(busy, busy, { cell: 6 }, { state: 'dead' })).toBe(
-      'cell [7] on ranks 0–1 · rank 2 idle · rank 3 dead'
+      'cell [7] on ranks 0–1 · rank 2 idle'
     );
     expect(say(busy, { ...busy, cell: 8 }, {}, {})).toBe(
       'cell [7] on rank 0 · cell [8] on rank 1 · ranks 2–3 idle'
@@ -85,8 +85,11 @@ describe('sayActivity', () => {
     expect(say({ since: 100 }, { since: 131 })).toBe('idle 10 s');
   });
 
-  it('names the dead ranks when nothing runs', () => {
-    expect(say({}, { state: 'dead' })).toBe('rank 1 dead');
+  it('says nothing of dead ranks, which the pill counts', () => {
+    expect(say({ since: 100 }, { state: 'dead', since: 131 })).toBe(
+      'idle 41 s'
+    );
+    expect(say({ state: 'dead' }, { state: 'dead' })).toBe('');
   });
 });
 

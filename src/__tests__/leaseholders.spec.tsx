@@ -50,6 +50,7 @@ describe('who has a GPU', () => {
       }),
       { pool, pools }
     ],
+    ['leased to job 1_0, bob', lease({ pool: 'job-1_0-3fa9' }), {}],
     ['locked by another program', { user: null, shared: false, others: [] }, {}]
   ])('says "%s"', (words, held, changes) => {
     showGpus(makeGpusMessage({ leases: { 'GPU-0': held } }), changes);
@@ -73,7 +74,7 @@ describe('who has a GPU', () => {
       'pid 812 · another program',
       [makeProcess({ command: null, user: null, who: { kind: 'unknown' } })]
     ],
-    ['free', []]
+    ['not leased', []]
   ])('says "%s" without a lease', (words, processes) => {
     showGpus(makeGpusMessage());
     tell({ type: 'processes', gpus: { 'GPU-0': processes } });

@@ -7,7 +7,7 @@ import { CommandIDs } from '../model/tokens';
 import { OtherPools } from '../panel/others/otherPools';
 import { notifyWhenReady } from '../panel/readyNotice';
 import { poolState } from '../words/poolState';
-import { sayOffer } from '../words/lineWords';
+import { partsOf, sayOffer } from '../words/lineWords';
 import { emitChanged, makeModel, makePool, makeRank } from './samples';
 import { button, executed, host, press, show } from './screen';
 
@@ -49,6 +49,35 @@ describe('a start on GPUs that are taken', () => {
       },
       { id: CommandIDs.runNotebookAsJob, gpus: 2 }
     ]);
+  });
+
+  it('says in short that there is none, and below it who has which, in one alert', () => {
+    const message =
+      'No GPU is free: GPUs 0, 1 are leased by ada (pool p-1 of a.ipynb, since 22:32); GPU 6 is used by python, pid 7.';
+    show({ error: { ...makeError([]), message } });
+    const alert = host.querySelector('[role=alert]');
+    expect(alert?.querySelector('.jp-dist-error')?.textContent).toBe(
+      'No GPU is free.'
+    );
+    expect(
+      [...(alert?.querySelectorAll('li') ?? [])].map(li => li.textContent)
+    ).toEqual([
+      'GPUs 0, 1 are leased by ada (pool p-1 of a.ipynb, since 22:32)',
+      'GPU 6 is used by python, pid 7'
+    ]);
+  });
+
+  it('says of chosen GPUs who has them', () => {
+    const parts = (message: string) =>
+      partsOf({ ...makeError([]), message }, trans);
+    expect(parts('GPU 1 is leased by bob.')).toEqual({
+      head: 'GPU 1 is leased by bob.',
+      parts: []
+    });
+    expect(parts('GPU 1 is leased by bob; GPU 2 is used by eve.')).toEqual({
+      head: 'These GPUs are not free.',
+      parts: ['GPU 1 is leased by bob', 'GPU 2 is used by eve']
+    });
   });
 
   it('offers nothing while a request is on its way', () => {

@@ -116,11 +116,11 @@ describe('PoolView', () => {
       '1 rank dead'
     );
     expect(host.querySelector('[role=alert]')?.textContent).toBe(
-      'Rank 1 died. The other ranks keep their variables; collectives hang until it is replaced.'
+      'Rank 1 died. The other ranks keep their variables; collectives hang until it is restarted.'
     );
     const label = 'pre[aria-label="Last lines of rank 1"]';
     expect(host.querySelector(label)?.textContent).toBe('one\ntwo');
-    press('Replace rank 1');
+    press('Restart rank 1');
     expect(button('Interrupt').disabled).toBe(true);
     press('Restart…');
     press('Stop…');

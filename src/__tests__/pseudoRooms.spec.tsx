@@ -10,6 +10,7 @@ import type { Draft } from '../model/draft';
 import type { RankState } from '../model/contract';
 import type { IProcess } from '../model/gpuContract';
 import type { MemoryOwner } from '../model/gpuUse';
+import { UNHEARD } from '../model/reading';
 import { firstCells } from '../notebook/launcher/newNotebook';
 import { sayWhere } from '../notebook/cells/magic';
 import { RanksButton } from '../notebook/toolbar/ranksButton';
@@ -24,7 +25,7 @@ import { RunningPools } from '../panel/running';
 import { askKill, askRestart } from '../ui/dialogs';
 import { showTexts } from '../ui/textDialog';
 import { sayLeaseholder, saySegment, sayWho } from '../words/gpuWords';
-import { sayDeaths, sayPlacement, sayReplace } from '../words/poolState';
+import { sayDeaths, sayPlacement, sayRestartDead } from '../words/poolState';
 import { loadLog, loadStacks } from '../words/rankTexts';
 import { nameOf, placeOf, sayState } from '../words/rankWords';
 import { startCode } from '../words/startCode';
@@ -77,11 +78,13 @@ describe('the words are whole messages', () => {
     const said = ranks.flatMap(rank =>
       [usage, null].flatMap(usage =>
         [true, false].map(isEnding =>
-          sayState(rank, usage, isEnding, 90, pseudo)
+          sayState(rank, { ...UNHEARD, usage }, isEnding, 90, pseudo)
         )
       )
     );
     const [rank] = poolOf('idle').ranks;
+    const silent = { ...UNHEARD, isSilent: true };
+    said.push(sayState(rank, silent, false, 90, pseudo));
     expectWhole([...said, nameOf(rank, pseudo), placeOf(rank, pseudo)]);
   });
 
@@ -89,7 +92,7 @@ describe('the words are whole messages', () => {
     const pools = [poolOf('dead', 'dead'), poolOf('dead', 'idle')];
     expectWhole([
       ...pools.map(pool => sayDeaths(pool, pseudo)),
-      ...pools.map(pool => sayReplace(pool, pseudo)),
+      ...pools.map(pool => sayRestartDead(pool, pseudo)),
       ...['cycle', 'free-memory', 'performance', 'map'].map(policy =>
         sayPlacement(policy, pseudo)
       ),

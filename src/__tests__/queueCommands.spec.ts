@@ -90,6 +90,7 @@ describe('the commands of the queue', () => {
     ] as const) {
       const done = commands.execute(cancelJobs, { jobs: ['11'] });
       await dialogSays('Cancel job 11?');
+      expect(dialog()?.textContent).toContain('Job 11 (');
       const buttons = [...(dialog()?.querySelectorAll('button') ?? [])];
       buttons.find(({ textContent }) => textContent === answer)?.click();
       await done;

@@ -106,6 +106,19 @@ describe('QueueSection', () => {
     expect(host.textContent).toMatch('A job is a command');
   });
 
+  it('selects a job no longer once it has ended', () => {
+    showQueue({ rows: [makeRow()], ended: [] });
+    const isSelected = () => button('12 train.py').getAttribute('aria-pressed');
+    const space = new KeyboardEvent('keyup', { key: ' ', bubbles: true });
+    act(() => {
+      button('12 train.py').dispatchEvent(space);
+    });
+    expect(isSelected()).toBe('true');
+    act(() => queue.tell({ rows: [], ended: [makeJob()] }));
+    press('Ended in the last 24 h1');
+    expect(isSelected()).toBe('false');
+  });
+
   it('opens a menu for one job, or for all that are selected', () => {
     showQueue({ rows: [running, makeRow()], ended: [] });
     press('Menu of 12 train.py');

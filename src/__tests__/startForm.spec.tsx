@@ -1,12 +1,17 @@
 import { act } from 'react';
 
 import { ApiError } from '../model/client';
+import type { StreamMessage } from '../model/contract';
 import { withoutValues } from '../model/draft';
+import type { IProcess } from '../model/gpuContract';
+import { Telemetry } from '../model/telemetry';
 import { CommandIDs } from '../model/tokens';
 import {
+  FakeStream,
   makeGpu,
   makeGpusMessage,
   makeInventory,
+  makeProcess,
   makeTelemetry
 } from './gpuSamples';
 import type { IFakeModel } from './samples';
@@ -21,9 +26,14 @@ const message = makeGpusMessage({
   leases: { 'GPU-3': { ...bob, shared: false } }
 });
 
-/** Show the form when the server has answered. */
-async function showForm(changes: Partial<IFakeModel> = {}): Promise<void> {
-  const telemetry = makeTelemetry(message, {
+/** Show the form when the server has answered; answer how it is told more. */
+async function showForm(
+  changes: Partial<IFakeModel> = {}
+): Promise<(said: StreamMessage) => void> {
+  const stream = new FakeStream();
+  const telemetry = new Telemetry(stream);
+  stream.received.emit(message);
+  stream.received.emit({
     type: 'sample',
     time: 1,
     values: {
@@ -40,6 +50,7 @@ async function showForm(changes: Partial<IFakeModel> = {}): Promise<void> {
       ...changes
     })
   );
+  return said => act(() => stream.received.emit(said));
 }
 
 function input(label: string): HTMLInputElement {
@@ -119,6 +130,23 @@ describe('StartForm', () => {
       { num_ranks: 3, gpu_ids: [1] },
       { num_ranks: 3 }
     ]);
+  });
+
+  it('does not offer what a process of somebody else uses, and says which', async () => {
+    const tell = await showForm();
+    const chip = () => input('GPU 2').parentElement?.textContent;
+    const use = (changes: Partial<IProcess>) =>
+      tell({
+        type: 'processes',
+        gpus: { 'GPU-2': [makeProcess(changes)] }
+      });
+    use({ memory: 2 ** 20 });
+    expect(input('GPU 2').disabled).toBe(false);
+    use({ who: { kind: 'kernel', kernel_id: 'k1', name: 'own.ipynb' } });
+    expect(input('GPU 2').disabled).toBe(false);
+    use({});
+    expect(input('GPU 2').disabled).toBe(true);
+    expect(chip()).toBe('GPU 20 %python, pid 812, bob · another program');
   });
 
   it('does not offer what somebody has leased, and says who', async () => {

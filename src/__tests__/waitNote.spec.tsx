@@ -85,8 +85,9 @@ it('says what the server has found out, also of a wait that no rank tells of its
     jest.advanceTimersByTime(3300);
   });
   expect(host.textContent).toContain(
-    `Rank 1 never joined all_reduce #7. ${sentence}`
+    `Rank 1 never joined all_reduce #7. ${sentence.replaceAll('`', '')}`
   );
+  expect(host.querySelector('code')?.textContent).toBe('loss.backward()');
   act(() => stream.received.emit({ type: 'usage', pools, verdicts: {} }));
   expect(host.textContent).not.toContain('never');
 });
@@ -161,4 +162,87 @@ it('offers to restart ranks that do not respond, but not those that are dead', (
   expect(executed).toEqual([
     { id: CommandIDs.restartRanks, pool: 'p1', ranks: [1] }
   ]);
+});
+
+describe('a rank that is stopped', () => {
+  const verdict = {
+    kind: 'stopped',
+    sentence:
+      'Rank 1 does not respond: its process is stopped (SIGSTOP, a debugger).',
+    hint: '',
+    ranks: [1],
+    stuck: true,
+    remedies: [
+      {
+        label: 'Restart rank 1',
+        magic: '%dist_restart --ranks 1',
+        restarts: [1]
+      }
+    ],
+    op: null,
+    since: null
+  };
+  const pools = { p1: [makeUsage(0), makeUsage(1)] };
+
+  it('is told of while nobody waits for it', () => {
+    const stream = new FakeStream();
+    const telemetry = new Telemetry(stream);
+    show({ pool: makePool(), telemetry, waitLimit: 10 });
+    expect(host.textContent).toContain('Running');
+    act(() =>
+      stream.received.emit({ type: 'usage', pools, verdicts: { p1: verdict } })
+    );
+    expect(host.textContent?.match(/Rank 1 does not respond/g)).toHaveLength(1);
+    expect(host.textContent).toContain(verdict.sentence);
+    expect(host.querySelector('.jp-dist-StatePill')?.textContent).toBe(
+      '1 rank does not respond'
+    );
+    expect(
+      [...host.querySelectorAll('.jp-dist-RankTile-state')].map(
+        ({ textContent }) => textContent
+      )
+    ).toEqual([expect.stringContaining('idle'), 'does not respond']);
+    press('Restart rank 1…');
+    expect(executed).toEqual([
+      { id: CommandIDs.restartRanks, pool: 'p1', ranks: [1] }
+    ]);
+    act(() => stream.received.emit({ type: 'usage', pools }));
+    expect(host.textContent).toContain('Running');
+    expect(host.textContent).not.toContain('respond');
+  });
+
+  it('is not told of the process that has replaced it', () => {
+    const stream = new FakeStream();
+    const telemetry = new Telemetry(stream);
+    const ranks = [makeRank(0), makeRank(1, { pid: 77 })];
+    show({ pool: makePool({ ranks }), telemetry, waitLimit: 10 });
+    act(() =>
+      stream.received.emit({ type: 'usage', pools, verdicts: { p1: verdict } })
+    );
+    expect(host.textContent).not.toContain('respond');
+  });
+});
+
+it('says nothing of a wait any more once no rank is busy', () => {
+  const stream = new FakeStream();
+  const telemetry = new Telemetry(stream);
+  show({ pool: makePool(), telemetry, waitLimit: 10 });
+  const verdict = {
+    kind: 'not_joined_yet',
+    sentence: 'Rank 0 waits in all_reduce #1.',
+    hint: '',
+    ranks: [1],
+    stuck: false,
+    remedies: [],
+    op: 'all_reduce #1',
+    since: Date.now() / 1000 - 20
+  };
+  act(() =>
+    stream.received.emit({
+      type: 'usage',
+      pools: { p1: [makeUsage(0), makeUsage(1)] },
+      verdicts: { p1: verdict }
+    })
+  );
+  expect(host.textContent).not.toContain('joined');
 });

@@ -10,6 +10,14 @@ import { DistPanel } from '../panel/panel';
 import { FakeStream } from './gpuSamples';
 import { makeModel, makeStart } from './samples';
 
+beforeAll(() => {
+  globalThis.ResizeObserver ??= class {
+    observe() {}
+    unobserve() {}
+    disconnect() {}
+  };
+});
+
 it('the panel asks for readings only while it can be seen', () => {
   const stream = new FakeStream();
   const model = makeModel({ telemetry: new Telemetry(stream) });

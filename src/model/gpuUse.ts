@@ -104,6 +104,21 @@ export function countFree(
     : null;
 }
 
+/** Bytes on a GPU up to which the server does not count a process: a monitor has as much. */
+const LITTLE = 64 * 2 ** 20;
+
+/** The processes for which the server refuses to start ranks of a kernel on a GPU. */
+export function obstacles(
+  reading: IReading,
+  kernelId: string | null
+): IProcess[] {
+  return strangers(reading).filter(
+    ({ memory, who }) =>
+      (memory ?? 0) > LITTLE &&
+      !(who.kind === 'kernel' && who.kernel_id === kernelId)
+  );
+}
+
 /** The processes that are no ranks, the largest first. */
 export function strangers(reading: IReading): IProcess[] {
   return (reading.processes ?? [])

@@ -1,4 +1,11 @@
-import type { ILease, IProcess, IUsage, Metric, Values } from './gpuContract';
+import type {
+  ILease,
+  IProcess,
+  IUsage,
+  IVerdict,
+  Metric,
+  Values
+} from './gpuContract';
 
 /** All that is known of a GPU now; another object after each change. */
 export interface IReading {
@@ -16,6 +23,8 @@ export interface IReading {
 export interface IRankReading {
   /** Null while it does not say. */
   readonly usage: IUsage | null;
+  /** Whether the server knows that it does not go on by itself: its process is stopped, for example. */
+  readonly isSilent: boolean;
   /** CPU use over `SPAN`, as far as it was followed. */
   readonly curve: readonly (number | null)[];
 }
@@ -30,4 +39,15 @@ export const UNREAD: IReading = {
   curve: NO_CURVE
 };
 /** Of a rank of which nothing was told yet. */
-export const SILENT: IRankReading = { usage: null, curve: NO_CURVE };
+export const UNHEARD: IRankReading = {
+  usage: null,
+  isSilent: false,
+  curve: NO_CURVE
+};
+
+/** The ranks that do not answer, and have to be restarted. */
+export function silentIn(verdict: IVerdict | undefined): number[] {
+  return verdict?.stuck
+    ? verdict.remedies.flatMap(({ restarts }) => restarts)
+    : [];
+}

@@ -18,7 +18,7 @@ import type {
   Topic,
   Values
 } from './gpuContract';
-import { SILENT, UNREAD } from './reading';
+import { silentIn, UNHEARD, UNREAD } from './reading';
 import type { IRankReading, IReading } from './reading';
 import { Series } from './series';
 import { serverTime } from './serverTime';
@@ -91,7 +91,7 @@ export class Telemetry implements ITelemetry {
   }
 
   rank(poolId: string, rank: number): IRankReading {
-    return this._ranks.get(rankKey(poolId, rank)) ?? SILENT;
+    return this._ranks.get(rankKey(poolId, rank)) ?? UNHEARD;
   }
 
   verdict(poolId: string): IVerdict | null {
@@ -126,7 +126,7 @@ export class Telemetry implements ITelemetry {
     this._isTold = false;
     this._verdicts = {};
     for (const [key, reading] of this._ranks) {
-      this._ranks.set(key, { ...reading, usage: null });
+      this._ranks.set(key, { ...reading, usage: null, isSilent: false });
     }
     this._changed.emit();
   }
@@ -226,17 +226,20 @@ export class Telemetry implements ITelemetry {
     const before = this._ranks;
     this._ranks = new Map();
     for (const [pool, usages] of Object.entries(pools)) {
+      const silent = silentIn(verdicts[pool]);
       usages.forEach((usage, rank) => {
         const key = rankKey(pool, rank);
+        const isSilent = silent.includes(rank);
         const curve = this._curve(key);
         curve.push(now, usage?.cpu ?? null);
         const known = before.get(key);
         const isNew =
           known?.curve !== curve.columns ||
+          known.isSilent !== isSilent ||
           !JSONExt.deepEqual({ ...known.usage }, { ...usage });
         this._ranks.set(
           key,
-          known && !isNew ? known : { usage, curve: curve.columns }
+          known && !isNew ? known : { usage, isSilent, curve: curve.columns }
         );
       });
     }

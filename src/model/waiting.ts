@@ -1,5 +1,7 @@
+import { isBusy } from './contract';
 import type { IPool, IRank } from './contract';
 import type { IUsage, IVerdict } from './gpuContract';
+import type { IRankReading } from './reading';
 import type { ITelemetry } from './telemetry';
 
 /** Ranks that wait in one collective. */
@@ -44,6 +46,33 @@ export function waitOf(
   return rank.state === 'busy' && usage?.call && usage.waiting_since !== null
     ? { call: usage.call, since: usage.waiting_since }
     : null;
+}
+
+/** Whether a rank lives, but does not respond; what is told of the process that it replaces does not count. */
+export function isSilent(
+  { state, pid }: IRank,
+  { isSilent, usage }: IRankReading
+): boolean {
+  const isUp = state === 'idle' || state === 'busy';
+  return isUp && isSilent && (usage === null || usage.pid === pid);
+}
+
+/** The ranks that do not respond. */
+export function silentRanks(pool: IPool, telemetry: ITelemetry): number[] {
+  return pool.state === 'RUNNING'
+    ? pool.ranks
+        .filter(rank => isSilent(rank, telemetry.rank(pool.id, rank.rank)))
+        .map(({ rank }) => rank)
+    : [];
+}
+
+/** What the server says of a wait, unless that has ended meanwhile. */
+export function verdictOf(pool: IPool, telemetry: ITelemetry): IVerdict | null {
+  const verdict = telemetry.verdict(pool.id);
+  const isWait = verdict !== null && verdict.since !== null;
+  const goesOn =
+    silentRanks(pool, telemetry).length > 0 || (isWait && isBusy(pool));
+  return goesOn ? verdict : null;
 }
 
 /** Since when the first of the ranks that wait does so (Unix seconds); null if none waits. */

@@ -3,14 +3,14 @@ import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, SidePanel } from '@jupyterlab/ui-components';
 import { DisposableSet } from '@lumino/disposable';
 import type { IDisposable } from '@lumino/disposable';
-import { type Message, MessageLoop } from '@lumino/messaging';
+import type { Message } from '@lumino/messaging';
+import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import type { AccordionPanel } from '@lumino/widgets';
 import React from 'react';
 import { createPortal } from 'react-dom';
 
 import { PANEL_ID } from '../model/tokens';
-import type { UiState } from '../model/uiState';
 import { ErrorBoundary } from '../ui/errorBoundary';
 import { ranksIcon } from '../ui/icons';
 import { focusNextAction } from '../ui/useFocusHandOff';
@@ -18,28 +18,17 @@ import { GpuList, GpuSummary } from './gpus/gpuList';
 import { OtherPools, OtherPoolsSummary } from './others/otherPools';
 import { PoolSummary, PoolView } from './pool/poolView';
 import { QueueSection, QueueSummary } from './queue/queueSection';
+import { rememberSections, SECTIONS } from './sections';
+import type { ISection } from './sections';
 import type { IPanelServices } from './services';
 import {
   VariablesSection,
   VariablesSummary
 } from './variables/variablesSection';
 
-/** The name under which the sections are remembered. */
-const SECTIONS = 'sections';
-
-/** By section: its part of the height, if all are open, until the user changes that. */
-const SHARES = [0.53, 0.21, 0.08, 0.18, 0.3];
 /** The places of two among them. */
 const GPUS = 1;
 const QUEUE = 3;
-
-/** By section. */
-interface ISections {
-  closed: boolean[];
-  sizes?: number[];
-}
-
-const AT_FIRST: ISections = { closed: [false, false, true, true, true] };
 
 /**
  * The panel in the left sidebar.
@@ -102,7 +91,7 @@ export class DistPanel extends SidePanel {
       this.addWidget(section);
       content.titles[index].appendChild(section.summary);
     });
-    void rememberSections(content, uiState);
+    void rememberSections(content, sections, uiState);
     model.changed.connect(this._foldNoGpus, this);
     current.changed.connect(this._follow, this);
     model.changed.connect(this._follow, this);
@@ -172,7 +161,7 @@ export class DistPanel extends SidePanel {
 /**
  * A collapsible part of the panel; its summary stays in sight when it is collapsed.
  */
-class Section extends ReactWidget {
+class Section extends ReactWidget implements ISection {
   constructor(
     title: string,
     private readonly _body: JSX.Element,
@@ -191,6 +180,18 @@ class Section extends ReactWidget {
   /** To be placed into the title of the section. */
   readonly summary: HTMLElement;
 
+  /** Emitted when what it shows has become higher or lower. */
+  readonly grown = new Signal<this, void>(this);
+
+  get need(): number {
+    return this._content?.offsetHeight ?? 0;
+  }
+
+  dispose(): void {
+    this._observer.disconnect();
+    super.dispose();
+  }
+
   protected onAfterShow(msg: Message): void {
     super.onAfterShow(msg);
     this._watching ??= this._watch?.() ?? null;
@@ -205,7 +206,9 @@ class Section extends ReactWidget {
   protected render(): JSX.Element {
     return (
       <>
-        <ErrorBoundary trans={this._trans}>{this._body}</ErrorBoundary>
+        <div ref={this._setContent}>
+          <ErrorBoundary trans={this._trans}>{this._body}</ErrorBoundary>
+        </div>
         {createPortal(
           <ErrorBoundary trans={this._trans} isSilent>
             {this._summary}
@@ -216,56 +219,15 @@ class Section extends ReactWidget {
     );
   }
 
-  private _watching: IDisposable | null = null;
-}
-
-/**
- * Opens, closes and sizes the sections as they were, and keeps it when the user changes that. One that
- * is opened is as high as before, compared with the others.
- */
-async function rememberSections(
-  content: AccordionPanel,
-  uiState: UiState
-): Promise<void> {
-  await uiState.ready;
-  const saved = uiState.get(SECTIONS) as unknown as ISections | undefined;
-  // An earlier version had fewer sections.
-  const closed = AT_FIRST.closed.map(
-    (isClosed, index) => saved?.closed[index] ?? isClosed
-  );
-  content.widgets.forEach((_, index) =>
-    closed[index] ? content.collapse(index) : content.expand(index)
-  );
-  // An earlier version may have kept none, or none of closed sections.
-  const shares = SHARES.map((share, index) => saved?.sizes?.[index] || share);
-  const ofOpen = (all: readonly number[]) =>
-    content.widgets.map(({ isHidden }, index) => (isHidden ? 0 : all[index]));
-  const keep = () => {
-    const closed = content.widgets.map(({ isHidden }) => isHidden);
-    uiState.set(SECTIONS, { closed, sizes: shares });
-  };
-  // Lumino gives each section the same part of what a resize adds; this keeps their proportions.
-  MessageLoop.installMessageHook(content, (_, message) => {
-    if (message.type === 'resize') {
-      content.setRelativeSizes(ofOpen(shares), false);
+  private readonly _setContent = (content: HTMLElement | null) => {
+    this._content = content;
+    this._observer.disconnect();
+    if (content) {
+      this._observer.observe(content);
     }
-    return true;
-  });
-  content.setRelativeSizes(ofOpen(shares));
-  content.handleMoved.connect(() => {
-    const sizes = ofOpen(content.relativeSizes());
-    const scale = sum(ofOpen(shares)) / sum(sizes);
-    sizes.forEach(
-      (size, index) => (shares[index] = size * scale || shares[index])
-    );
-    keep();
-  });
-  content.expansionToggled.connect(() => {
-    content.setRelativeSizes(ofOpen(shares));
-    keep();
-  });
-}
+  };
 
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
+  private readonly _observer = new ResizeObserver(() => this.grown.emit());
+  private _content: HTMLElement | null = null;
+  private _watching: IDisposable | null = null;
 }

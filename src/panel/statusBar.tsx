@@ -21,9 +21,10 @@ import {
   TRANSLATION_DOMAIN
 } from '../model/tokens';
 import type { INotedWait } from '../model/waiting';
+import { silentRanks } from '../model/waiting';
 import { warningIcon } from '../ui/icons';
 import { useLongWait } from '../ui/useLongWait';
-import { useModel } from '../ui/useModel';
+import { isSame, useModel } from '../ui/useModel';
 import { joinFacts, joinSentences } from '../words/format';
 import { gpusOf, loadOf } from '../words/load';
 import { countRanks, poolState } from '../words/poolState';
@@ -189,7 +190,12 @@ interface IStatusTextProps {
 function StatusText(props: IStatusTextProps): JSX.Element {
   const { pool, model, open, trans } = props;
   const isStale = model.connection.state === 'stale';
-  const state = poolState(pool, trans);
+  const silent = useModel(
+    model.telemetry,
+    telemetry => silentRanks(pool, telemetry),
+    isSame
+  );
+  const state = poolState(pool, trans, silent);
   const wait = useLongWait(pool, model);
   const isWrong = state?.mood === 'error' || wait !== null;
   // A string: the button is drawn again only when there is something else to read.

@@ -3,7 +3,7 @@ import { useEffect, useReducer } from 'react';
 import type { IPool } from '../model/contract';
 import { serverTime } from '../model/serverTime';
 import type { IPoolsModel } from '../model/tokens';
-import { findLongWait, waitsSince } from '../model/waiting';
+import { findLongWait, verdictOf, waitsSince } from '../model/waiting';
 import type { INotedWait } from '../model/waiting';
 import { isSame, useModel } from './useModel';
 
@@ -28,9 +28,11 @@ export function useLongWait(
     (telemetry): INotedWait | null => {
       const now = serverTime();
       const wait = findLongWait(pool, telemetry, now, limit);
-      const verdict = telemetry.verdict(pool.id);
-      // Without a recorder in torch, the server does not know since when they wait.
-      const isLong = wait !== null || now - (verdict?.since ?? now) > limit;
+      const verdict = verdictOf(pool, telemetry);
+      // Nobody may be waiting for a process that is stopped, but it does not go on by itself either.
+      const isLong =
+        wait !== null ||
+        (verdict !== null && now - (verdict.since ?? 0) > limit);
       return !isStale && isLong ? { verdict, wait } : null;
     },
     isSame
@@ -39,7 +41,7 @@ export function useLongWait(
   const since = useModel(
     telemetry,
     telemetry =>
-      waitsSince(pool, telemetry) ?? telemetry.verdict(pool.id)?.since ?? null
+      waitsSince(pool, telemetry) ?? verdictOf(pool, telemetry)?.since ?? null
   );
   const [, look] = useReducer((looks: number) => looks + 1, 0);
   useEffect(() => {

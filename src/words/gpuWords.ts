@@ -36,9 +36,9 @@ export function sayLeaseholder(
       trans._n('rank %2', 'ranks %2', ranks.length, formatRanks(ranks)),
     ...(reading.lease
       ? sayLease(reading.lease, ranks.length > 0, known, trans)
-      : sayUsers(reading, trans))
+      : sayUsers(strangers(reading), trans))
   ];
-  return joinFacts(facts) || (reading.processes ? trans.__('free') : '');
+  return joinFacts(facts) || (reading.processes ? trans.__('not leased') : '');
 }
 
 /** A fact for each who has a lease, this notebook first. */
@@ -52,7 +52,7 @@ function sayLease(
     return [trans.__('locked by another program')];
   }
   return lessees(lease, known).map(one => {
-    const name = nameLessee(one, known);
+    const name = nameLessee(one, known, trans);
     if (isOwn(one, known)) {
       return lease.shared
         ? trans.__('shared by this notebook')
@@ -79,7 +79,7 @@ export function sayLessees(
     lessees(lease, known).map(one =>
       isOwn(one, known)
         ? trans.__('this notebook')
-        : (nameLessee(one, known) ?? trans.__('another program'))
+        : (nameLessee(one, known, trans) ?? trans.__('another program'))
     )
   );
 }
@@ -94,19 +94,30 @@ function isOwn({ pool }: ILease, { own }: IKnownPools): boolean {
   return Boolean(pool) && pool === own?.id;
 }
 
-/** The notebook; of somebody else's also the user: `bob, train.ipynb`. Null for a lock that is none of ours. */
-function nameLessee(lease: ILease, { pools }: IKnownPools): string | null {
+/** The job or notebook; of somebody else's also the user: `bob, train.ipynb`. Null for a lock that is none of ours. */
+function nameLessee(
+  lease: ILease,
+  { pools }: IKnownPools,
+  trans: TranslationBundle
+): string | null {
   if (lease.user === null) {
     return null;
+  }
+  const [kind, job] = lease.pool?.split('-') ?? [];
+  if (kind === 'job' && job) {
+    // The number first: there may be no room for more.
+    return trans.__('job %1, %2', job, lease.user);
   }
   const name =
     PathExt.basename(lease.notebook ?? '') || namePid(lease.pid ?? '?');
   return pools.has(lease.pool ?? '') ? name : `${lease.user}, ${name}`;
 }
 
-/** Nobody has a lease, but somebody may hold memory all the same. */
-function sayUsers(reading: IReading, trans: TranslationBundle): string[] {
-  const [largest, ...more] = strangers(reading);
+/** Nobody has a lease, but somebody may hold memory all the same: the processes, the largest first. */
+export function sayUsers(
+  [largest, ...more]: IProcess[],
+  trans: TranslationBundle
+): string[] {
   return largest
     ? [
         ...sayProcess(largest, trans),

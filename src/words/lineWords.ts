@@ -1,6 +1,6 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { IInLine, IOffer } from '../model/contract';
+import type { IApiError, IInLine, IOffer } from '../model/contract';
 import { joinFacts } from './format';
 import { formatMoment } from './queueWords';
 
@@ -54,6 +54,29 @@ export function sayOffer(
     case 'job':
       return trans.__('Run as Job…');
   }
+}
+
+/**
+ * What the server says of GPUs that are taken, in its parts: `No GPU is free.`, and `GPU 1 is leased by bob`,
+ * `GPU 2 is used by python`.
+ */
+export function partsOf(
+  { code, message }: IApiError,
+  trans: TranslationBundle
+): { head: string; parts: string[] } {
+  if (code !== 'gpus_taken') {
+    return { head: message, parts: [] };
+  }
+  const found = /^([^:;(]+): (.+)$/s.exec(message);
+  const head = found?.[1];
+  const rest = found?.[2] ?? message;
+  const parts = rest.replace(/\.$/, '').split('; ');
+  if (head) {
+    return { head: `${head}.`, parts };
+  }
+  return parts.length > 1
+    ? { head: trans.__('These GPUs are not free.'), parts }
+    : { head: message, parts: [] };
 }
 
 /** A moment that is over is none: what was assumed was wrong. */

@@ -21,11 +21,12 @@ export interface IPoolState {
 }
 
 /**
- * How a pool does, in short; null when it has ended as it was told to.
+ * How a pool does, in short; null when it has ended as it was told to. `silent` are ranks that do not respond.
  */
 export function poolState(
   pool: IPool,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  silent: number[] = []
 ): IPoolState | null {
   const { state, progress, world_size } = pool;
   switch (state) {
@@ -42,7 +43,7 @@ export function poolState(
         words: trans.__('starting %1/%2', progress.ready, world_size)
       };
     case 'RUNNING':
-      return runningState(pool, trans);
+      return runningState(pool, silent, trans);
     case 'COMPLETING':
       return { mood: 'wait', words: trans.__('stopping') };
     case 'FAILED':
@@ -52,7 +53,11 @@ export function poolState(
   }
 }
 
-function runningState(pool: IPool, trans: TranslationBundle): IPoolState {
+function runningState(
+  pool: IPool,
+  silent: number[],
+  trans: TranslationBundle
+): IPoolState {
   const dead = numbersOf(deadRanks(pool));
   if (dead.length > 0) {
     return {
@@ -67,6 +72,17 @@ function runningState(pool: IPool, trans: TranslationBundle): IPoolState {
           )
     };
   }
+  if (silent.length > 0) {
+    return {
+      mood: 'error',
+      words: trans._n(
+        'rank %2 does not respond',
+        'ranks %2 do not respond',
+        silent.length,
+        listRanks(silent)
+      )
+    };
+  }
   return pool.ranks.some(({ state }) => state === 'busy')
     ? { mood: 'busy', words: trans.__('busy') }
     : { mood: 'idle', words: trans.__('idle') };
@@ -78,7 +94,7 @@ export function countRanks(count: number, trans: TranslationBundle): string {
 }
 
 /**
- * What a running pool does: `cell [7] · 41 s`, `cell [7] on ranks 0–2 · rank 3 idle`.
+ * What the living ranks of a running pool do: `cell [7] · 41 s`, `cell [7] on ranks 0–2 · rank 3 idle`.
  */
 export function sayActivity(
   pool: IPool,
@@ -89,21 +105,11 @@ export function sayActivity(
     pool.ranks.filter(rank => rank.state === state);
   const busy = inState('busy');
   const idle = numbersOf(inState('idle'));
-  const dead = numbersOf(inState('dead'));
-  const sayDead =
-    dead.length > 0 &&
-    (areAll(dead, pool)
-      ? trans.__('all ranks dead')
-      : trans._n(
-          'rank %2 dead',
-          'ranks %2 dead',
-          dead.length,
-          listRanks(dead)
-        ));
   if (busy.length === 0) {
-    const since = Math.max(...pool.ranks.map(rank => rank.since));
-    const duration = formatDuration(now - since, trans);
-    return sayDead || trans.__('idle %1', duration);
+    const since = Math.max(...inState('idle').map(rank => rank.since));
+    return idle.length > 0
+      ? trans.__('idle %1', formatDuration(now - since, trans))
+      : '';
   }
   const since = Math.min(...busy.map(rank => rank.since));
   const sayIdle =
@@ -112,8 +118,7 @@ export function sayActivity(
   return joinFacts([
     ...sayCells(busy, pool, trans),
     sayIdle,
-    sayDead,
-    !sayIdle && !sayDead && formatStopwatch(now - since, trans)
+    !sayIdle && formatStopwatch(now - since, trans)
   ]);
 }
 
@@ -162,30 +167,45 @@ export function countDead(pool: IPool, trans: TranslationBundle): string {
   return trans._n('%1 rank dead', '%1 ranks dead', length);
 }
 
+/** `1 rank does not respond`. */
+export function countSilent(count: number, trans: TranslationBundle): string {
+  return trans._n('%1 rank does not respond', '%1 ranks do not respond', count);
+}
+
 /** What it means that ranks died. */
 export function sayDeaths(pool: IPool, trans: TranslationBundle): string {
   const dead = numbersOf(deadRanks(pool));
   return areAll(dead, pool)
     ? trans.__('All ranks died. Their variables are lost.')
     : trans._n(
-        'Rank %2 died. The other ranks keep their variables; collectives hang until it is replaced.',
-        'Ranks %2 died. The other ranks keep their variables; collectives hang until they are replaced.',
+        'Rank %2 died. The other ranks keep their variables; collectives hang until it is restarted.',
+        'Ranks %2 died. The other ranks keep their variables; collectives hang until they are restarted.',
         dead.length,
         listRanks(dead)
       );
 }
 
-/** `Replace rank 3`. */
-export function sayReplace(pool: IPool, trans: TranslationBundle): string {
+/** `Restart rank 3`, which is dead. */
+export function sayRestartDead(pool: IPool, trans: TranslationBundle): string {
   const dead = numbersOf(deadRanks(pool));
   return areAll(dead, pool)
-    ? trans.__('Replace all ranks')
+    ? trans.__('Restart all ranks')
     : trans._n(
-        'Replace rank %2',
-        'Replace ranks %2',
+        'Restart rank %2',
+        'Restart ranks %2',
         dead.length,
         listRanks(dead)
       );
+}
+
+/** `Restart rank 3…`, which asks first. */
+export function sayRestart(ranks: number[], trans: TranslationBundle): string {
+  return trans._n(
+    'Restart rank %2…',
+    'Restart ranks %2…',
+    ranks.length,
+    listRanks(ranks)
+  );
 }
 
 /** How the ranks of a pool got their GPUs: `Placement: in order`. */

@@ -1,23 +1,27 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IRank } from '../model/contract';
-import type { IUsage } from '../model/gpuContract';
-import { waitOf } from '../model/waiting';
+import type { IRankReading } from '../model/reading';
+import { isSilent, waitOf } from '../model/waiting';
 import { formatDuration, joinFacts } from './format';
 
 /** How a rank does, as it is drawn. */
-export type Mood = 'starting' | 'idle' | 'busy' | 'waits' | 'dead' | 'ending';
+export type Mood =
+  'starting' | 'idle' | 'busy' | 'waits' | 'silent' | 'dead' | 'ending';
 
 /** `isEnding`: its pool ends, so that a rank that is gone is no bad news. */
 export function moodOf(
   rank: IRank,
-  usage: IUsage | null,
+  reading: IRankReading,
   isEnding: boolean
 ): Mood {
   if (isEnding) {
     return 'ending';
   }
-  return waitOf(rank, usage) ? 'waits' : rank.state;
+  if (isSilent(rank, reading)) {
+    return 'silent';
+  }
+  return waitOf(rank, reading.usage) ? 'waits' : rank.state;
 }
 
 /** `Rank 2`. */
@@ -42,18 +46,20 @@ export function placeOf(
  */
 export function sayState(
   rank: IRank,
-  usage: IUsage | null,
+  reading: IRankReading,
   isEnding: boolean,
   now: number | null,
   trans: TranslationBundle
 ): string {
   const { cell, exit, since } = rank;
-  const wait = waitOf(rank, usage);
-  switch (moodOf(rank, usage, isEnding)) {
+  const wait = waitOf(rank, reading.usage);
+  switch (moodOf(rank, reading, isEnding)) {
     case 'ending':
       return rank.state === 'dead' ? trans.__('stopped') : trans.__('stopping');
     case 'starting':
       return trans.__('starting');
+    case 'silent':
+      return trans.__('does not respond');
     case 'dead':
       return exit ? trans.__('dead: %1', exit) : trans.__('dead');
     case 'waits':

@@ -17,10 +17,15 @@ export function sayNotedWait(
 ): IWaitWords {
   if (verdict) {
     const { kind, sentence, hint } = verdict;
+    const head = headOf(verdict, trans);
     return {
-      head: headOf(verdict, trans),
+      head,
       rest:
-        kind === 'contradiction' ? joinSentences([sentence, hint]) : sentence
+        kind === 'contradiction'
+          ? joinSentences([sentence, hint])
+          : head === sentence
+            ? ''
+            : sentence
     };
   }
   return wait ? sayLongWait(wait, trans) : { head: '', rest: '' };
@@ -61,12 +66,7 @@ function headOf(verdict: IVerdict, trans: TranslationBundle): string {
     case 'contradiction':
       return trans.__('It is not known why the ranks wait.');
     default:
-      return trans._n(
-        'Rank %2 does not respond.',
-        'Ranks %2 do not respond.',
-        ranks.length,
-        list
-      );
+      return verdict.sentence;
   }
 }
 

@@ -92,6 +92,7 @@ def test_a_death_is_said_while_the_others_still_run(pool: Notebook, tmp_path: Pa
         act=go.touch,
     )
     assert "Rank 1 died: exited with code 3. Rank 0 finished" in result.error
+    assert "variables are kept. Replace rank 1 with %dist_restart --ranks 1." in result.error
 
 
 def test_a_death_for_lack_of_memory_is_told_from_others(

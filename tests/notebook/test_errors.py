@@ -59,6 +59,11 @@ def test_one_failing_rank_is_named_and_others_keep_their_variables(ranks: Notebo
     assert ranks.ok("%%distributed\nx").lines == ["[0]   0", "[1]   1"]
 
 
+def test_the_sentence_below_a_traceback_has_the_first_line_of_an_error(ranks: Notebook) -> None:
+    error = ranks.fails("%%rank 1\nraise ValueError('bad batch\\nsecond line')")
+    assert error.rstrip().endswith("Rank 1 failed with ValueError: bad batch.")
+
+
 def test_other_errors_are_folded(ranks: Notebook) -> None:
     result = ranks.run("%%distributed\nraise (ValueError if rank else KeyError)('boom')")
     assert result.status == "error"

@@ -1,5 +1,7 @@
 import { galata } from '@jupyterlab/galata';
 
+import { expectAccessible } from './accessibility';
+import { show } from './pictures';
 import { expect, test } from './support';
 
 // Nobody wants to wait for long here.
@@ -21,6 +23,65 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 model = DDP(torch.nn.Linear(4, 4))
 loss = model(torch.ones(2, 4)).sum()`;
 
+test('a rank that is stopped is told of until it is restarted, also after the cell was interrupted', async ({
+  page,
+  panel,
+  notebooks
+}) => {
+  test.setTimeout(240_000);
+  await notebooks.open('stopped.ipynb', [
+    START,
+    '%%rank 1\nimport os, signal, threading\nthreading.Timer(1, os.kill, (os.getpid(), signal.SIGSTOP)).start()',
+    '%%distributed\ndist.barrier()',
+    '%%distributed\nprint("rank", rank, "is there")'
+  ]);
+  await notebooks.run(0);
+  await panel.expectRunning(2);
+  await notebooks.run(1);
+  await expect(panel.tile(1)).toContainText('does not respond');
+  await notebooks.run(2);
+  await panel
+    .state('Rank 1 never joined')
+    .getByRole('button', { name: 'Interrupt', exact: true })
+    .click();
+  await expect(panel.state('Interrupting…')).toBeVisible();
+  await expect(panel.state('Interrupting…')).toBeHidden();
+  await expect(panel.tile(0)).toContainText('idle');
+
+  await test.step('everything says so', async () => {
+    await expect(panel.state('Rank 1 does not respond')).toContainText(
+      'its process is stopped (SIGSTOP, a debugger).'
+    );
+    await expect(panel.state('1 rank does not respond')).toBeVisible();
+    await expect(panel.tile(1)).toContainText('does not respond');
+    await expect(
+      page.locator('.jp-dist-RanksItem:visible'),
+      'the toolbar'
+    ).toContainText('rank 1 does not respond');
+    await expect(page.locator('.jp-dist-StatusItem')).toContainText(
+      'rank 1 does not respond'
+    );
+    await panel.expectRight();
+    await show(panel.root, 'stopped');
+    const cell = page.locator('.jp-NotebookPanel:visible .jp-Cell').nth(2);
+    await expectAccessible(page, ['.jp-dist-FailureActions']);
+    await show(cell, 'stopped-cell');
+  });
+
+  await test.step('it is restarted below the cell, which ends', async () => {
+    await page
+      .locator('.jp-NotebookPanel:visible .jp-Cell')
+      .nth(2)
+      .getByRole('button', { name: 'Restart rank 1…' })
+      .click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Restart' }).click();
+    await panel.expectRunning(2);
+    await notebooks.run(3);
+    await expect(notebooks.output(3)).toContainText('rank 1 is there');
+  });
+});
+
 test('a step of DDP that a rank leaves out is explained, ended by one click, and put right', async ({
   panel,
   notebooks
@@ -35,7 +96,7 @@ test('a step of DDP that a rank leaves out is explained, ended by one click, and
   await panel.expectRunning(2);
   await notebooks.run(1);
   const why =
-    /Rank 0 waits in all_reduce #\d+ \(20 × float32\), begun by `loss\.backward\(\)` at In\[2\] line 6\. Rank 1 never began it: it has finished its cell\./;
+    /Rank 0 waits in all_reduce #\d+ \(20 × float32\), begun by `?loss\.backward\(\)`? at In\[2\] line 6\. Rank 1 never began it: it has finished its cell\./;
 
   await test.step('the panel and the cell say why', async () => {
     const note = panel.state('Rank 1 never joined all_reduce');

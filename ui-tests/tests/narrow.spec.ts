@@ -56,22 +56,47 @@ test('the panel is right at its least width', async ({ page, notebooks }) => {
     await expect(panel.button('Start')).toBeInViewport();
   });
 
-  await test.step('a refusal is in sight', async () => {
+  await test.step('a refusal is in sight, and readable in full', async () => {
+    const who =
+      'GPUs 0, 1 are leased by root (pool p-3f309ee5 of work.ipynb, since 22:32, idle since 22:33); GPU 6 is used by python, pid 29716, user root, 31 GiB; GPU 7 is leased by root (pool p-9e7a4ec7 of a_rather_long_notebook_name_for_training_llama_v2_final.ipynb, since 22:34)';
+    const line = { place: 12, expected: 4e9, certain: false };
     await page.route(/jupyter-dist\/pools(\?|$)/, route =>
       route.fulfill({
         status: 409,
         json: {
-          code: 'no_free_gpu',
-          message: 'No GPU is free.',
-          hint: 'Wait, or share.'
+          code: 'gpus_taken',
+          message: `No GPU is free: ${who}.`,
+          hint: 'Wait, or share.',
+          offers: [
+            { kind: 'wait', line },
+            { kind: 'free', gpu_ids: ['0:1', '1:1', '2:1', '3:1'] },
+            { kind: 'share' },
+            { kind: 'job', gpus: 4 }
+          ]
         }
       })
     );
     await page.setViewportSize({ width: 1280, height: 480 });
     await panel.button('Start').click();
     await expect(panel.pool.getByText('No GPU is free.')).toBeInViewport();
-    await panel.button('Dismiss').click();
     await page.setViewportSize({ width: 1280, height: 800 });
+    for (const width of WIDTHS) {
+      await page.sidebar.setWidth(width, 'left');
+      await expect(panel.pool.getByText(/^Wait \(#12/)).toBeInViewport();
+      const spilt = await panel.pool
+        .locator('.jp-dist-Offers > *')
+        .evaluateAll(buttons =>
+          buttons
+            .filter(
+              ({ scrollHeight, clientHeight }) => scrollHeight > clientHeight
+            )
+            .map(({ textContent }) => textContent)
+        );
+      expect(spilt).toEqual([]);
+      await expectAccessibleInBothThemes(page, ['#jupyter-dist-panel']);
+    }
+    await show(panel.root, 'narrow-refusal');
+    await panel.button('Dismiss').click();
     await page.unroute(/jupyter-dist\/pools(\?|$)/);
   });
 

@@ -166,13 +166,13 @@ test('a pool of the magics appears at once, a dead rank says why, and the pool g
     );
     await expect(panel.tile(0)).toContainText('idle');
     await expect(panel.pool.getByRole('alert')).toContainText(
-      'Rank 1 died. The other ranks keep their variables; collectives hang until it is replaced.'
+      'Rank 1 died. The other ranks keep their variables; collectives hang until it is restarted.'
     );
   });
 
   await test.step('it alone is replaced', async () => {
     const [kept, pid] = await panel.pids();
-    await panel.button('Replace rank 1').click();
+    await panel.button('Restart rank 1').click();
     await panel.expectRunning(2);
     await expect(panel.pool.getByRole('alert')).toHaveCount(0);
     const pids = await panel.pids();

@@ -39,7 +39,7 @@ test('eight GPUs, live', async ({ panel }) => {
   await expect(card(panel, 3)).toContainText('H100 80GB HBM3');
   await expect(card(panel, 3)).toContainText('0.0 / 80 GiB');
   await expect(card(panel, 3)).toContainText(/\d+ W · 3\d °C/);
-  await expect(card(panel, 3)).toContainText('free');
+  await expect(card(panel, 3)).toContainText('not leased');
 
   await expect(utilization(panel, 6)).toHaveAttribute('aria-valuenow', '64');
   await expect(card(panel, 6)).toContainText('31.0 / 80 GiB');
@@ -149,5 +149,5 @@ while not os.path.exists("go"):
   });
 
   await panel.answer('Stop…', 'Stop all ranks?', 'Stop');
-  await expect(card(panel, 0)).toContainText('free');
+  await expect(card(panel, 0)).toContainText('not leased');
 });

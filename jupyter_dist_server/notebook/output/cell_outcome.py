@@ -167,7 +167,8 @@ class Outcome:
         for rank in by_status.get("error", []):
             if rank in self.stopped:
                 continue
-            what = _what(replies[rank].content)
+            # The traceback above has the other lines.
+            what = _what(replies[rank].content).partition("\n")[0].rstrip(": ")
             if self._group.suspect and "gloo" in what:  # whose words are for its developers
                 what = "an unusable process group"
             failed.setdefault(what, []).append(rank)
@@ -203,7 +204,7 @@ class Outcome:
             yield self._lost_nodes
             lost -= on_lost_nodes
         if lost:
-            them = "it" if len(lost) == 1 else "them"
+            them = f"rank{'s' * (len(lost) > 1)} {format_ranks(lost)}"
             yield f"Replace {them} with %dist_restart --ranks {format_ranks(lost)}."
             if late:
                 yield f"{_whose(lost).capitalize()} variables are then lost."

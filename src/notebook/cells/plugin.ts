@@ -101,8 +101,12 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
         failures.follow();
       };
       model.changed.connect(follow);
+      model.telemetry.changed.connect(failures.follow, failures);
       panel.sessionContext.kernelChanged.connect(follow);
-      panel.disposed.connect(() => model.changed.disconnect(follow));
+      panel.disposed.connect(() => {
+        model.changed.disconnect(follow);
+        model.telemetry.changed.disconnect(failures.follow, failures);
+      });
     };
     tracker.forEach(addEdges);
     tracker.widgetAdded.connect((_, panel) => addEdges(panel));

@@ -9,9 +9,12 @@ import { deadRanks, hasMode, poolOf } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { isPython } from '../../model/notebook';
 import type { IStartModel } from '../../model/startModel';
+import type { ITelemetry } from '../../model/telemetry';
 import { CommandIDs } from '../../model/tokens';
 import type { IPoolsModel } from '../../model/tokens';
+import { silentRanks } from '../../model/waiting';
 import { warningIcon } from '../../ui/icons';
+import { isSame } from '../../ui/useModel';
 import { formatBackend, joinFacts } from '../../words/format';
 import { countRanks, poolState } from '../../words/poolState';
 import type { IPoolState } from '../../words/poolState';
@@ -27,6 +30,7 @@ export class RanksButton extends ReactWidget {
     this._menu = new Menu({ commands });
     this._menu.aboutToClose.connect(this._onClosed, this);
     model.changed.connect(this.update, this);
+    model.telemetry.changed.connect(this._onTelemetry, this);
     panel.sessionContext.kernelChanged.connect(this.update, this);
   }
 
@@ -50,6 +54,7 @@ export class RanksButton extends ReactWidget {
       <>
         <RanksLabel
           pool={pool}
+          silent={this._silent}
           isStale={state === 'stale'}
           isKnown={model.isKnown}
           isOpen={this._menu.isAttached}
@@ -59,6 +64,16 @@ export class RanksButton extends ReactWidget {
         {isOn && <ModeButton end={() => this._endMode()} trans={trans} />}
       </>
     );
+  }
+
+  /** Readings come each second: few of them say that other ranks do not respond. */
+  private _onTelemetry(telemetry: ITelemetry): void {
+    const pool = this._pool;
+    const silent = pool ? silentRanks(pool, telemetry) : [];
+    if (!isSame(silent, this._silent)) {
+      this._silent = silent;
+      this.update();
+    }
   }
 
   /** For this notebook, which need not be the current one. */
@@ -124,6 +139,7 @@ export class RanksButton extends ReactWidget {
   }
 
   private readonly _menu: Menu;
+  private _silent: number[] = [];
 }
 
 export namespace RanksButton {
@@ -140,6 +156,8 @@ export namespace RanksButton {
 
 interface IRanksLabelProps {
   pool: IPool | null;
+  /** Ranks that do not respond. */
+  silent: number[];
   isStale: boolean;
   isKnown: boolean;
   isOpen: boolean;
@@ -148,8 +166,8 @@ interface IRanksLabelProps {
 }
 
 function RanksLabel(props: IRanksLabelProps): JSX.Element {
-  const { pool, isStale, isKnown, isOpen, open, trans } = props;
-  const state = pool && poolState(pool, trans);
+  const { pool, silent, isStale, isKnown, isOpen, open, trans } = props;
+  const state = pool && poolState(pool, trans, silent);
   const unknown = trans.__('No connection to the server yet.');
   const mood = isStale ? 'stale' : (state?.mood ?? 'none');
   return (

@@ -22,14 +22,21 @@ const SHOW_ALL = 'showAllGpus';
  * The GPUs of the machine and how busy they are, or why there are none.
  */
 export function GpuList(services: IPanelServices): JSX.Element {
-  const { model, uiState, commands, trans } = services;
+  const { model, current, uiState, commands, trans } = services;
   const gpus = useModel(model, ({ gpus }) => gpus);
   const gpusError = useModel(model, ({ gpusError }) => gpusError);
   const isLost = useModel(model, isStale);
   const isEmpty = useModel(model, hasNothingToShow);
   const allGpus = useModel(model, ({ allGpus }) => allGpus);
   const nodes = useModel(model, ({ nodes }) => nodes);
-  const all = cards(allGpus);
+  const own = useModel(
+    current,
+    ({ pool }) => (pool?.ranks ?? []).flatMap(({ gpu }) => gpu?.uuid ?? []),
+    isSame
+  );
+  const all = cards(allGpus).sort(
+    (a, b) => Number(isOf(own, b)) - Number(isOf(own, a))
+  );
   const folded = useFolded(services, all);
   const isUnfolded = useModel(uiState, state => state.get(SHOW_ALL) === true);
   const shown = isUnfolded ? all : folded;
@@ -170,6 +177,12 @@ function Cards(props: ICardsProps): JSX.Element | null {
 /** The other machine that a card's GPU is in; empty for the server's. */
 function nodeOf(card: Card): string {
   return ('gpu' in card ? card.gpu : card.instances[0]).node ?? '';
+}
+
+/** Whether one of these GPUs is on a card. */
+function isOf(uuids: string[], card: Card): boolean {
+  const gpus = 'gpu' in card ? [card.gpu] : card.instances;
+  return gpus.some(({ uuid }) => uuids.includes(uuid));
 }
 
 /** As many cards are shown without folding, and as many at least with it. */

@@ -6,8 +6,10 @@ import { deadRanks } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { CommandIDs } from '../../model/tokens';
 import { CopyButton } from '../../ui/controls';
+import { useInSight } from '../../ui/useInSight';
 import { useModel } from '../../ui/useModel';
-import { sayDeaths, sayReplace } from '../../words/poolState';
+import { listRanks } from '../../words/format';
+import { sayDeaths, sayRestartDead } from '../../words/poolState';
 import type { IPanelServices } from '../services';
 
 /**
@@ -20,12 +22,15 @@ export function DeadRanks(
   const isPending = useModel(current, ({ isPending }) => isPending);
   const dead = deadRanks(pool);
   const lost = pool.lost_nodes ?? [];
+  const note = useInSight<HTMLDivElement>(
+    listRanks(dead.map(({ rank }) => rank))
+  );
   if (!dead.length) {
     return null;
   }
   return (
     // Only the sentence is read out at once, and not all that a rank wrote.
-    <div className="jp-dist-Note jp-mod-error">
+    <div ref={note} className="jp-dist-Note jp-mod-error">
       <p role="alert">{sayDeaths(pool, trans)}</p>
       {dead
         .filter(({ stderr }) => stderr.length)
@@ -48,7 +53,7 @@ export function DeadRanks(
           })
         }
       >
-        {sayReplace(pool, trans)}
+        {sayRestartDead(pool, trans)}
       </Button>
       {lost.length > 0 && (
         <Button

@@ -24,7 +24,7 @@ export function Offers(
         <Button
           key={offer.kind}
           small
-          className={offer.kind === 'wait' ? 'jp-mod-primary' : ''}
+          className={`jp-dist-mod-long${offer.kind === 'wait' ? ' jp-mod-primary' : ''}`}
           disabled={isPending}
           onClick={() => {
             const [id, args] = commandOf(offer, error.choice ?? {});

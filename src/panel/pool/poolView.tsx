@@ -1,13 +1,15 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button } from '@jupyterlab/ui-components';
 import React from 'react';
 
-import type { IPool } from '../../model/contract';
+import type { IApiError, IPool } from '../../model/contract';
 import { useNow } from '../../ui/clock';
 import { Note, StatePill } from '../../ui/controls';
 import { useFocusHandOff } from '../../ui/useFocusHandOff';
 import { useInSight } from '../../ui/useInSight';
 import { useModel } from '../../ui/useModel';
 import { formatBackend, formatDuration, joinFacts } from '../../words/format';
+import { partsOf } from '../../words/lineWords';
 import { countRanks } from '../../words/poolState';
 import { ConnectionNote, hasNothingToShow } from '../connectionNote';
 import type { IPanelServices } from '../services';
@@ -171,7 +173,7 @@ export function ErrorNote(services: IPanelServices): JSX.Element | null {
   }
   return (
     <Note kind="error" ref={note}>
-      <p className="jp-dist-error">{error.message}</p>
+      <Refusal error={error} trans={trans} />
       {/* It names the options of the magics; these are the buttons. */}
       {error.hint && !error.offers?.length && <p>{error.hint}</p>}
       <div className="jp-dist-Offers">
@@ -182,4 +184,26 @@ export function ErrorNote(services: IPanelServices): JSX.Element | null {
       </div>
     </Note>
   );
+}
+
+/** What was refused in short, and who has which GPUs, a line each. */
+function Refusal({ error, trans }: IRefusalProps): JSX.Element {
+  const { head, parts } = partsOf(error, trans);
+  return (
+    <>
+      <p className="jp-dist-error">{head}</p>
+      {parts.length > 0 && (
+        <ul className="jp-dist-Parts">
+          {parts.map(part => (
+            <li key={part}>{part}</li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+interface IRefusalProps {
+  error: IApiError;
+  trans: TranslationBundle;
 }

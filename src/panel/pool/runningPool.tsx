@@ -11,15 +11,24 @@ import React from 'react';
 import { deadRanks, isBusy } from '../../model/contract';
 import type { IPool } from '../../model/contract';
 import { CommandIDs } from '../../model/tokens';
+import { silentRanks } from '../../model/waiting';
 import { useNow } from '../../ui/clock';
 import { MenuButton, StatePill } from '../../ui/controls';
 import { below } from '../../ui/menu';
 import { warningIcon } from '../../ui/icons';
 import { Notices } from '../../ui/notices';
+import { useInSight } from '../../ui/useInSight';
 import { useLongWait } from '../../ui/useLongWait';
+import { Sentence } from '../../ui/sentence';
 import { useModel } from '../../ui/useModel';
-import { listRanks, namePid } from '../../words/format';
-import { countDead, sayActivity, sayInterrupt } from '../../words/poolState';
+import { namePid } from '../../words/format';
+import {
+  countDead,
+  countSilent,
+  sayActivity,
+  sayInterrupt,
+  sayRestart
+} from '../../words/poolState';
 import { sayNotedWait } from '../../words/waitWords';
 import { RankList } from '../ranks/rankList';
 import { openPoolMenu } from '../ranks/rankMenu';
@@ -38,6 +47,10 @@ export function RunningPool(props: Props): JSX.Element {
   const isPending = useModel(current, ({ isPending }) => isPending);
   const isRunning = pool.state === 'RUNNING';
   const interruptedAt = useModel(model, model => model.interruptedAt(pool.id));
+  const silent = useModel(
+    model.telemetry,
+    telemetry => silentRanks(pool, telemetry).length
+  );
   const button = (
     command: string,
     icon: LabIcon,
@@ -59,16 +72,15 @@ export function RunningPool(props: Props): JSX.Element {
     <>
       <div className="jp-dist-StateLine">
         {isRunning ? (
-          <>
-            {interruptedAt !== null ? (
-              <StatePill kind="wait" label={trans.__('Interrupting…')} />
-            ) : deadRanks(pool).length ? (
-              <StatePill kind="error" label={countDead(pool, trans)} />
-            ) : (
-              <StatePill kind="ok" label={trans.__('Running')} />
-            )}
-            <Activity {...props} interruptedAt={interruptedAt} />
-          </>
+          interruptedAt !== null ? (
+            <StatePill kind="wait" label={trans.__('Interrupting…')} />
+          ) : deadRanks(pool).length ? (
+            <StatePill kind="error" label={countDead(pool, trans)} />
+          ) : silent > 0 ? (
+            <StatePill kind="error" label={countSilent(silent, trans)} />
+          ) : (
+            <StatePill kind="ok" label={trans.__('Running')} />
+          )
         ) : pool.state === 'CONFIGURING' ? (
           <StatePill kind="wait" label={trans.__('Replacing ranks')} />
         ) : (
@@ -78,6 +90,7 @@ export function RunningPool(props: Props): JSX.Element {
           label={trans.__('Menu of the pool')}
           open={button => openPoolMenu(props, pool.id, below(button))}
         />
+        {isRunning && <Activity {...props} interruptedAt={interruptedAt} />}
       </div>
       <PoolFacts {...props} />
       <div
@@ -146,7 +159,7 @@ function Activity(
   const { pool, clock, interruptedAt, trans } = props;
   const now = useNow(clock);
   return (
-    <span className="jp-dist-quiet">
+    <span className="jp-dist-StateLine-activity jp-dist-quiet">
       {interruptedAt === null
         ? sayActivity(pool, now, trans)
         : sayInterrupt(now - interruptedAt, trans)}
@@ -162,10 +175,12 @@ export function WaitNote(
 ): JSX.Element | null {
   const { pool, model, commands, trans } = props;
   const wait = useLongWait(pool, model);
-  if (!wait) {
+  const words = wait && sayNotedWait(wait, trans);
+  const note = useInSight<HTMLDivElement>(words?.head);
+  if (!wait || !words) {
     return null;
   }
-  const { head, rest } = sayNotedWait(wait, trans);
+  const { head, rest } = words;
   const link = (label: string, command: string, ranks?: number[]) => (
     <button
       type="button"
@@ -186,26 +201,17 @@ export function WaitNote(
     .flatMap(({ restarts }) => restarts)
     .filter(rank => !dead.includes(rank));
   return (
-    <div className="jp-dist-WaitNote" role="status">
+    <div ref={note} className="jp-dist-WaitNote" role="status">
       <warningIcon.react tag="span" className="jp-dist-WaitNote-icon" />
       <p>
-        <strong>{head}</strong> {rest}{' '}
+        <strong>{head}</strong> <Sentence text={rest} />{' '}
         {link(trans.__('Show stacks'), CommandIDs.showStacks)}
         {' · '}
         {link(trans.__('Interrupt'), CommandIDs.interruptRanks)}
         {stuck.length > 0 && (
           <>
             {' · '}
-            {link(
-              trans._n(
-                'Restart rank %2…',
-                'Restart ranks %2…',
-                stuck.length,
-                listRanks(stuck)
-              ),
-              CommandIDs.restartRanks,
-              stuck
-            )}
+            {link(sayRestart(stuck, trans), CommandIDs.restartRanks, stuck)}
           </>
         )}
       </p>

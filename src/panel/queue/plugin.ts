@@ -4,6 +4,7 @@ import type {
 } from '@jupyterlab/application';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator } from '@jupyterlab/translation';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
@@ -17,6 +18,7 @@ import {
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
 import { ask } from '../../ui/dialogs';
+import { joinSentences } from '../../words/format';
 import { JobNotices } from './notices';
 import type { INewsWanted } from './notices';
 
@@ -72,7 +74,7 @@ export const queuePlugin: JupyterFrontEndPlugin<void> = {
         !jobs.some(job => runs(job, queue)) ||
         ask(
           trans._n('Cancel job %2?', 'Cancel %1 jobs?', jobs.length, jobs[0]),
-          trans.__('What runs is ended, at the latest after its grace time.'),
+          sayCancel(jobs, queue, trans),
           trans._n('Cancel Job', 'Cancel Jobs', jobs.length),
           trans,
           trans.__('Keep')
@@ -117,6 +119,34 @@ function choose(
       ? row !== undefined
       : waits && isHeld(row) === (action === 'release');
   });
+}
+
+/** Which jobs run and are ended, and which wait. */
+function sayCancel(
+  jobs: string[],
+  queue: IQueueModel,
+  trans: TranslationBundle
+): string {
+  const name = (label: string) =>
+    trans.__('%1 (%2)', label, findRow(label, queue)?.name ?? '');
+  const running = jobs.filter(job => runs(job, queue));
+  const waiting = jobs.filter(job => !running.includes(job));
+  return joinSentences([
+    trans._n(
+      'Job %2 is running and is ended, at the latest after its grace time.',
+      'Jobs %2 are running and are ended, at the latest after their grace time.',
+      running.length,
+      running.map(name).join(', ')
+    ),
+    waiting.length > 0
+      ? trans._n(
+          'Job %2 has not started.',
+          'Jobs %2 have not started.',
+          waiting.length,
+          waiting.map(name).join(', ')
+        )
+      : ''
+  ]);
 }
 
 function runs(label: string, queue: IQueueModel): boolean {

@@ -28,7 +28,7 @@ export function QueueSection(services: IPanelServices): JSX.Element {
   const ended = useModel(queue, ({ ended }) => ended) ?? [];
   const error = useModel(queue, ({ error }) => error);
   const isLost = useModel(model, isStale);
-  const selection = useSelection();
+  const selection = useSelection(rows);
   if (useModel(model, hasNothingToShow)) {
     return <div className="jp-dist-Body" />;
   }

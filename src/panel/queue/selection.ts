@@ -1,4 +1,6 @@
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
+
+import type { IQueueRow } from '../../model/queueContract';
 
 /**
  * The jobs that are selected, by their labels.
@@ -11,8 +13,18 @@ export interface ISelection {
   with(job: string): string[];
 }
 
-export function useSelection(): ISelection {
+/** A job that ends is no longer selected: what was to be done with it is done. */
+export function useSelection(rows: readonly IQueueRow[] | null): ISelection {
   const [jobs, setJobs] = useState<readonly string[]>([]);
+  const before = useRef<string[]>([]);
+  useEffect(() => {
+    const now = (rows ?? []).map(({ id }) => id);
+    const gone = before.current.filter(job => !now.includes(job));
+    before.current = now;
+    if (gone.length > 0) {
+      setJobs(jobs => jobs.filter(job => !gone.includes(job)));
+    }
+  }, [rows]);
   const has = (job: string) => jobs.includes(job);
   return {
     has,

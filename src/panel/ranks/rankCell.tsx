@@ -24,11 +24,11 @@ export const RankCell = memo(function RankCell(
 ): JSX.Element {
   const { poolId, rank, isEnding, telemetry, trans } = props;
   const mood = useModel(telemetry, telemetry =>
-    moodOf(rank, telemetry.rank(poolId, rank.rank).usage, isEnding)
+    moodOf(rank, telemetry.rank(poolId, rank.rank), isEnding)
   );
   const state = useModel(telemetry, telemetry => {
-    const { usage } = telemetry.rank(poolId, rank.rank);
-    return sayState(rank, usage, isEnding, null, trans);
+    const reading = telemetry.rank(poolId, rank.rank);
+    return sayState(rank, reading, isEnding, null, trans);
   });
   const load = useModel(telemetry, () => loadOf(props)) ?? 0;
   const name = nameOf(rank, trans);
@@ -84,13 +84,14 @@ function loadOf({ poolId, rank, telemetry }: IRankProps): number | null {
 /** Everything that a tile shows, in lines. */
 function describe(props: IRankProps): string {
   const { poolId, rank, isEnding, telemetry, clock, trans } = props;
-  const { usage } = telemetry.rank(poolId, rank.rank);
+  const reading = telemetry.rank(poolId, rank.rank);
+  const { usage } = reading;
   const load = loadOf(props);
   const isOnGpu = gpuOf(rank) !== null;
   const memory = isOnGpu ? usage?.allocated : usage?.memory;
   return [
     `${nameOf(rank, trans)} · ${placeOf(rank, trans)}`,
-    sayState(rank, usage, isEnding, clock.now(), trans),
+    sayState(rank, reading, isEnding, clock.now(), trans),
     load === null
       ? ''
       : isOnGpu
@@ -121,6 +122,7 @@ const SHAPES: Record<Mood, JSX.Element> = {
   ),
   busy: <circle cx="5" cy="5" r="4" fill="currentColor" />,
   waits: <path d="M5 .8 9.6 9H.4z" fill="currentColor" />,
+  silent: <path d="M5 .5v5.5m0 1.5v2" stroke="currentColor" strokeWidth="2" />,
   dead: <path d="m1.5 1.5 7 7m0-7-7 7" stroke="currentColor" strokeWidth="2" />,
   starting: (
     <path
@@ -134,7 +136,8 @@ const SHAPES: Record<Mood, JSX.Element> = {
 };
 
 /**
- * What a rank does, in a shape: a ring is idle, a disc busy, a triangle waits, a cross is dead.
+ * What a rank does, in a shape: a ring is idle, a disc busy, a triangle waits, an exclamation mark does not
+ * respond, a cross is dead.
  */
 export function MoodShape({ mood }: { mood: Mood }): JSX.Element {
   return (

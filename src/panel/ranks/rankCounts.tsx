@@ -8,7 +8,15 @@ import { moodOf } from '../../words/rankWords';
 import type { Mood } from '../../words/rankWords';
 import { MoodShape } from './rankCell';
 
-const ORDER: Mood[] = ['dead', 'waits', 'busy', 'idle', 'starting', 'ending'];
+const ORDER: Mood[] = [
+  'dead',
+  'silent',
+  'waits',
+  'busy',
+  'idle',
+  'starting',
+  'ending'
+];
 
 interface IRankCountsProps {
   pool: IPool;
@@ -26,7 +34,7 @@ export function RankCounts(props: IRankCountsProps): JSX.Element {
     telemetry,
     telemetry => {
       const moods = pool.ranks.map(rank =>
-        moodOf(rank, telemetry.rank(pool.id, rank.rank).usage, isEnding)
+        moodOf(rank, telemetry.rank(pool.id, rank.rank), isEnding)
       );
       return ORDER.map(mood => moods.filter(found => found === mood).length);
     },
@@ -50,6 +58,8 @@ function sayMood(mood: Mood, count: number, trans: TranslationBundle): string {
   switch (mood) {
     case 'dead':
       return trans.__('%1 dead', count);
+    case 'silent':
+      return trans._n('%1 does not respond', '%1 do not respond', count);
     case 'waits':
       return trans._n('%1 waits', '%1 wait', count);
     case 'busy':

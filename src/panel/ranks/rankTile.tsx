@@ -42,7 +42,7 @@ export interface IRankProps {
 export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
   const { poolId, rank, isEnding, telemetry, trans } = props;
   const mood = useModel(telemetry, telemetry =>
-    moodOf(rank, telemetry.rank(poolId, rank.rank).usage, isEnding)
+    moodOf(rank, telemetry.rank(poolId, rank.rank), isEnding)
   );
   const name = nameOf(rank, trans);
   const Words = isTimed(mood) ? TimedWords : FixedWords;
@@ -97,10 +97,12 @@ export const RankTile = memo(function RankTile(props: IRankProps): JSX.Element {
 
 function TimedWords(props: IRankProps): JSX.Element {
   const { poolId, rank, isEnding, telemetry, clock, trans } = props;
-  const { usage } = telemetry.rank(poolId, rank.rank);
-  return <>{sayState(rank, usage, isEnding, useNow(clock), trans)}</>;
+  const reading = telemetry.rank(poolId, rank.rank);
+  return <>{sayState(rank, reading, isEnding, useNow(clock), trans)}</>;
 }
 
-function FixedWords({ rank, isEnding, trans }: IRankProps): JSX.Element {
-  return <>{sayState(rank, null, isEnding, null, trans)}</>;
+function FixedWords(props: IRankProps): JSX.Element {
+  const { poolId, rank, isEnding, telemetry, trans } = props;
+  const reading = telemetry.rank(poolId, rank.rank);
+  return <>{sayState(rank, reading, isEnding, null, trans)}</>;
 }

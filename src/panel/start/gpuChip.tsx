@@ -3,10 +3,11 @@ import React, { useId } from 'react';
 
 import { labelOf } from '../../model/cards';
 import type { IGpu } from '../../model/gpuContract';
+import { obstacles } from '../../model/gpuUse';
 import type { IReading } from '../../model/reading';
 import { useModel } from '../../ui/useModel';
-import { formatBytes } from '../../words/format';
-import { sayLeaseholder, sayLessees } from '../../words/gpuWords';
+import { formatBytes, joinFacts } from '../../words/format';
+import { sayLeaseholder, sayLessees, sayUsers } from '../../words/gpuWords';
 import type { IKnownPools } from '../../words/gpuWords';
 import type { IWidgetProps } from './props';
 
@@ -28,9 +29,14 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
   const reading = useModel(model.telemetry, telemetry =>
     telemetry.gpu(gpu.uuid)
   );
+  const kernel = useModel(
+    current,
+    ({ notebook }) => notebook?.kernelId ?? null
+  );
   const { lease, values } = reading;
-  const isTaken =
-    lease !== null && !(lease.shared && draft.oversubscribe === true);
+  const isShared = lease?.shared === true && draft.oversubscribe === true;
+  const users = lease ? [] : obstacles(reading, kernel);
+  const isTaken = (lease !== null && !isShared) || users.length > 0;
   const load = values.utilization;
   return (
     <label
@@ -55,9 +61,11 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
         </span>
       )}
       <span id={id} className="jp-dist-Chip-free">
-        {isTaken
+        {lease && !isShared
           ? sayLessees(lease, known, trans)
-          : sayFree(gpu, reading, trans)}
+          : users.length
+            ? joinFacts(sayUsers(users, trans))
+            : sayFree(gpu, reading, trans)}
       </span>
     </label>
   );

@@ -9,7 +9,7 @@ import {
   sayOf,
   sayShard
 } from '../../words/variableWords';
-import { Sentence } from './sentence';
+import { Sentence } from '../../ui/sentence';
 
 /** Lines on what a variable is that are shown at once. */
 const MANY = 4;

@@ -8,7 +8,7 @@ import { joinFacts } from '../../words/format';
 import { sayAbsent, sayBusy } from '../../words/variableWords';
 import { hasNothingToShow, isStale } from '../connectionNote';
 import type { IPanelServices } from '../services';
-import { Sentence } from './sentence';
+import { Sentence } from '../../ui/sentence';
 import { VariableTable } from './variableTable';
 
 /**
