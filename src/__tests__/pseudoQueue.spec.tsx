@@ -18,6 +18,7 @@ import { askForJobs } from '../queue/submit/submitDialog';
 import { SubmitForm } from '../queue/submit/submitForm';
 import { sayJob } from '../words/detailsWords';
 import { sayLine, sayOffer } from '../words/lineWords';
+import { sayArray } from '../words/queueWords';
 import { sayPlan, saySubmitted } from '../words/submitWords';
 import { makeInventory } from './gpuSamples';
 import { expectWhole, pseudo, textsIn } from './pseudo';
@@ -167,6 +168,12 @@ describe('a submission has whole messages', () => {
     expectWhole(textsIn(dialog()!));
     dialog()!.querySelector<HTMLElement>('.jp-mod-reject')!.click();
     expect(await asked).toBeNull();
+  });
+
+  it('on the tasks of an array', () => {
+    const tasks = ['COMPLETED', 'RUNNING', 'FAILED', 'TIMEOUT'] as const;
+    const jobs = tasks.map(state => makeJob({ state, detail: 'No.' }));
+    expectWhole(jobs.map((_, i) => sayArray('40', jobs.slice(i), pseudo)));
   });
 
   it('on when it starts, and afterwards', () => {
