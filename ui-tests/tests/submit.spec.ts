@@ -70,6 +70,7 @@ test('jobs are submitted by a dialog, also from files', async ({
   await test.step('shows the jobs of a sweep', async () => {
     await field('Command').fill('echo {lr} {seed}');
     await press('Add parameter');
+    await expect(field('Name of parameter 1')).toBeFocused();
     await field('Name of parameter 1').fill('lr');
     await field('Values of parameter 1').fill('0.1, 0.01');
     await press('Add parameter');
