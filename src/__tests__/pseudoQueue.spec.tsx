@@ -182,6 +182,8 @@ describe('a submission has whole messages', () => {
       {},
       { gpus: ['a', 'b'] },
       { count: 3 },
+      { count: 3, gpus: ['a', 'b'] },
+      { ...waits, count: 3 },
       { ...waits, expected: 2000 },
       { ...waits, expected: 2000, certain: false },
       waits,
