@@ -130,7 +130,7 @@ def _flag(title: str, description: str) -> Field:
 
 
 def _seconds(title: str, description: str, **words: Any) -> Field:
-    limits = {"exclusiveMinimum": 0, "maximum": MAX_SECONDS}
+    limits = {"exclusiveMinimum": 0, "maximum": MAX_SECONDS, "x-unit": "s"}
     return _field(title, description, "number", type="number", **limits, **words, **_ADVANCED)
 
 

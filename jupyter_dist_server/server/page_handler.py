@@ -53,9 +53,9 @@ class PageHandler(KernelAuthMixin):
         queue = [row for row in rows if row.id not in live or row.state == PENDING]
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Cache-Control", "no-store")
-        samples = feed.telemetry.latest
-        nodes = feed.telemetry.nodes
-        self.finish(html(socket.gethostname(), pools, gpus, nodes, samples, leases, queue, trouble))
+        seen = feed.telemetry
+        on_gpus = (gpus, seen.nodes, seen.latest, seen.processes, leases)
+        self.finish(html(socket.gethostname(), pools, *on_gpus, queue, trouble))
 
     def write_error(self, status_code: int, **options: Any) -> None:
         """Answer people with Jupyter's own page of errors."""

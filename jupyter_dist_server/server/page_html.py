@@ -9,12 +9,14 @@ from pathlib import PurePosixPath
 
 from ..common.gpu_words import gpus_of, name_gpus
 from ..common.protocol.pool_record import PoolRecord
+from ..common.protocol.sampler_messages import GpuProcess
 from ..common.rank_specs import format_ranks
 from ..common.units import format_bytes
 from ..gpus.inventory import Gpu, Inventory
-from ..gpus.metrics import Samples, Value
+from ..gpus.metrics import Processes, Samples, Value
 from ..jobs.leases.lease import GpuLease
 from ..jobs.schedule.overview import Row
+from ..jobs.schedule.situation import REAL_MEMORY
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import PENDING
 
@@ -48,6 +50,7 @@ def html(
     gpus: Inventory,
     nodes: Mapping[str, Inventory],
     samples: Samples | None,
+    processes: Processes,
     leases: Mapping[str, GpuLease],
     queue: Sequence[Row],
     trouble: str,
@@ -66,6 +69,8 @@ def html(
         The GPUs of other machines, by node.
     samples : mapping or None
         The newest values; `None` if nobody has looked yet.
+    processes : mapping
+        Which processes are on the GPUs, by UUID.
     leases : mapping
         Who leases GPUs, by UUID.
     queue : sequence of Row
@@ -76,7 +81,8 @@ def html(
     labels = {gpu.uuid: gpu.label for gpu in gpus.gpus}
     everywhere = [*gpus.gpus, *(gpu for found in nodes.values() for gpu in found.gpus)]
     listed = (
-        _gpu(gpu, (samples or {}).get(gpu.uuid, {}), leases.get(gpu.uuid)) for gpu in everywhere
+        _gpu(gpu, (samples or {}).get(gpu.uuid, {}), _whose(gpu.uuid, leases, processes))
+        for gpu in everywhere
     )
     parts = [
         _section("Pools", map(_pool, pools), "No pool is running."),
@@ -132,19 +138,34 @@ def _pool(pool: PoolRecord) -> str:
     return _item(PurePosixPath(pool.name).name or pool.id, state, facts, bool(dead))
 
 
-def _gpu(gpu: Gpu, sample: Mapping[str, Value], lease: GpuLease | None) -> str:
+def _gpu(gpu: Gpu, sample: Mapping[str, Value], whose: str) -> str:
     load, used = sample.get("utilization"), sample.get("memory_used")
     node = f"{gpu.node}: " if gpu.node else ""
     label, memory = f"{node}GPU {gpu.label}", format_bytes(gpu.memory_total)
     facts = [
         gpu.name,
         f"{format_bytes(used)} of {memory}" if isinstance(used, int | float) else memory,
-        _lessee(lease) if lease else "not leased",
+        whose,
     ]
     if not isinstance(load, int | float):
         return _item(label, "", facts)
     bar = f'<progress max="100" value="{load:g}" aria-label="{escape(label)}: utilization">'
     return f"{_item(label, f'{load:g} %', facts)}{bar}</progress>"
+
+
+def _whose(uuid: str, leases: Mapping[str, GpuLease], processes: Processes) -> str:
+    if lease := leases.get(uuid):
+        return _lessee(lease)
+    users = [row for row in processes.get(uuid, []) if (row.memory or 0) > REAL_MEMORY]
+    if not users:
+        return "not leased"
+    return f"used by {'; '.join(dict.fromkeys(map(_process, users)))}"
+
+
+def _process(row: GpuProcess) -> str:
+    if row.command is None:
+        return f"a process outside this container (pid {row.pid} on the host)"
+    return f"{row.command}, user {row.user}"
 
 
 def _lessee(lease: GpuLease) -> str:

@@ -4,7 +4,12 @@ import { draftOf, readDraft } from '../model/jobDraft';
 import type { IJobDraft } from '../model/jobDraft';
 import { joinWords, splitWords } from '../model/shellWords';
 import type { IJobRequest } from '../model/submitContract';
-import { jobCommand, sayPlan, saySubmitted } from '../words/submitWords';
+import {
+  jobCommand,
+  sayLeftBraces,
+  sayPlan,
+  saySubmitted
+} from '../words/submitWords';
 import { makeJob, makePlan, SCHEMA } from './queueSamples';
 
 const trans = nullTranslator.load('');
@@ -152,7 +157,26 @@ describe('the words of a submission', () => {
       /^#3 in line · about \d\d:\d\d$/
     );
     expect(say(waits)).toBe('#3 in line · nobody knows when it starts');
-    expect(say({ starts_now: false, reason: 'JobHeldUser' })).toBe('Held');
+    const held = { starts_now: false, reason: 'JobHeldUser' };
+    expect(say(held)).toBe('Held');
+    // Of several, only the first is known.
+    expect(say({ count: 12, gpus: ['a', 'b'] })).toBe(
+      '12 jobs. The first starts now on GPUs 0, 1.'
+    );
+    expect(say({ count: 12 })).toBe('12 jobs. The first starts now.');
+    expect(say({ count: 12, ...waits })).toBe(
+      '12 jobs · the first is #3 in line · nobody knows when it starts'
+    );
+    expect(say({ count: 12, ...held })).toBe('12 jobs · Held');
+  });
+
+  it.each([
+    ['python train.py --lr {lr}', /^{lr} is passed as it is: /],
+    ['python {a} {b} {a}', /^{a}, {b} are passed as they are: /],
+    ["bash -c 'echo ${HOME} {1..3} {}'", /^$/]
+  ])('warn of names in braces: %s', (command, warning) => {
+    const plan = makePlan({ commands: [command] });
+    expect(sayLeftBraces(plan, trans)).toMatch(warning);
   });
 
   it('tell what was submitted', () => {

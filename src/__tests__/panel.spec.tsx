@@ -18,6 +18,8 @@ describe('PoolView', () => {
       }
     });
     expect(host.textContent).toMatch('This notebook has no kernel');
+    press('Start kernel…');
+    expect(executed).toEqual([{ id: 'notebook:change-kernel' }]);
     show({
       notebook: {
         path: 'a.ipynb',

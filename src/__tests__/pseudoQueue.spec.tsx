@@ -18,6 +18,7 @@ import { askForJobs } from '../queue/submit/submitDialog';
 import { SubmitForm } from '../queue/submit/submitForm';
 import { sayJob } from '../words/detailsWords';
 import { sayLine, sayOffer } from '../words/lineWords';
+import { sayArray } from '../words/queueWords';
 import { sayPlan, saySubmitted } from '../words/submitWords';
 import { makeInventory } from './gpuSamples';
 import { expectWhole, pseudo, textsIn } from './pseudo';
@@ -169,12 +170,20 @@ describe('a submission has whole messages', () => {
     expect(await asked).toBeNull();
   });
 
+  it('on the tasks of an array', () => {
+    const tasks = ['COMPLETED', 'RUNNING', 'FAILED', 'TIMEOUT'] as const;
+    const jobs = tasks.map(state => makeJob({ state, detail: 'No.' }));
+    expectWhole(jobs.map((_, i) => sayArray('40', jobs.slice(i), pseudo)));
+  });
+
   it('on when it starts, and afterwards', () => {
     const waits = { starts_now: false, place: 3 };
     const plans = [
       {},
       { gpus: ['a', 'b'] },
       { count: 3 },
+      { count: 3, gpus: ['a', 'b'] },
+      { ...waits, count: 3 },
       { ...waits, expected: 2000 },
       { ...waits, expected: 2000, certain: false },
       waits,

@@ -6,7 +6,8 @@ import { CommandRegistry } from '@lumino/commands';
 import { JobNotices } from '../panel/queue/notices';
 import type { INewsWanted } from '../panel/queue/notices';
 import { queuePlugin } from '../panel/queue/plugin';
-import type { IJobEvent, JobState } from '../model/queueContract';
+import { ENDED } from '../model/queueContract';
+import type { IJob, IJobEvent, JobState } from '../model/queueContract';
 import { CommandIDs } from '../model/tokens';
 import { FakeQueue, makeJob, makeRow } from './queueSamples';
 import { dialog, dialogSays, makeModel, until } from './samples';
@@ -131,6 +132,38 @@ describe('the commands of the queue', () => {
       'Show Details',
       'Open Notebook'
     ]);
+    Notification.dismiss();
+  });
+
+  it('tell of an array in one notification', async () => {
+    const told = () =>
+      Notification.manager.notifications.map(
+        ({ message, type }) => `${type}: ${message}`
+      );
+    const task = (index: number, changes: Partial<IJob> = {}) =>
+      makeJob({ id: index, label: `40_${index}`, ...changes });
+    const end = (tasks: IJob[], ...others: IJob[]) => {
+      queue.requests.tasks.mockResolvedValueOnce({ jobs: tasks, count: 4 });
+      const ended = tasks.filter(({ state }) => ENDED.includes(state));
+      queue.tell({ ended: [...ended, ...others] });
+    };
+    queue.tell({ ended: [] });
+    const runs = task(1, { state: 'RUNNING' });
+    const waits = task(2, { state: 'PENDING' });
+    end([task(0), runs, waits]);
+    const progress = 'Job 40 train.py: 1 of 3 tasks completed, 1 running.';
+    await until(() => told().length > 0);
+    expect(told()).toEqual([`info: ${progress}`]);
+    const detail = 'It ended with exit code 1.';
+    const fails = task(1, { state: 'FAILED', detail });
+    end([task(0), fails, task(2)], makeJob({ id: 9, label: '9' }));
+    const failure = `Job 40_1 train.py failed: ${detail}`;
+    await until(() => told().some(words => words.includes(failure)));
+    expect(told().sort()).toEqual([
+      `error: Job 40 train.py: 2 of 3 tasks completed. ${failure}`,
+      'info: Job 9 train.py has completed.'
+    ]);
+    expect(queue.requests.tasks.mock.calls).toEqual([['40'], ['40']]);
     Notification.dismiss();
   });
 

@@ -187,6 +187,9 @@ export class FakeQueue implements IQueueModel {
   readonly requests = {
     submitSchema: jest.fn(() => Promise.resolve(SCHEMA)),
     planJobs: jest.fn((_: IJobRequest) => Promise.resolve(makePlan())),
+    tasks: jest.fn((_: string) =>
+      Promise.resolve<IJobs>({ jobs: [makeJob()], count: 1 })
+    ),
     jobDetails: jest.fn((_: string) => Promise.resolve(makeDetails())),
     jobLines: jest.fn((_: string, _query: ILinesQuery) =>
       Promise.resolve(makeLines())

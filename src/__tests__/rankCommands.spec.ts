@@ -205,11 +205,13 @@ describe('texts of ranks', () => {
   });
 
   it('are the log of one, also if it is empty', async () => {
+    let answer = (_: { rank: number; lines: string[] }) => {};
+    const later = new Promise(resolve => (answer = resolve));
     Object.assign(model, {
       log: jest
         .fn()
         .mockResolvedValueOnce({ rank: 1, lines: ['one', 'two'] })
-        .mockResolvedValueOnce({ rank: 1, lines: [] })
+        .mockReturnValueOnce(later)
     });
     const shown = commands.execute(CommandIDs.showLog, { pool: 'p1', rank: 1 });
     await dialogSays('Log of rank 1');
@@ -222,6 +224,10 @@ describe('texts of ranks', () => {
       new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })
     );
     refresh?.click();
+    await until(() => refresh?.getAttribute('aria-disabled') === 'true');
+    expect(document.activeElement).toBe(refresh);
+    expect(refresh?.disabled).toBe(false);
+    answer({ rank: 1, lines: [] });
     await until(() => blocks()[0] !== 'one\ntwo');
     expect(blocks()).toEqual(['Rank 1 has written nothing to stderr.']);
     close()?.click();

@@ -45,7 +45,11 @@ export function show(
   const variables = new VariablesModel(model, model);
   const uiState = new UiState(null, '');
   const commands = new CommandRegistry();
-  for (const id of [...Object.values(CommandIDs), 'docmanager:open']) {
+  for (const id of [
+    ...Object.values(CommandIDs),
+    'docmanager:open',
+    'notebook:change-kernel'
+  ]) {
     commands.addCommand(id, {
       execute: args => executed.push({ id, ...args })
     });

@@ -267,6 +267,24 @@ describe('StartForm', () => {
     expect(choices()).toEqual([{ num_ranks: 3, env: { TOKEN: 'again' } }]);
   });
 
+  it('does not count or keep a variable without a name', async () => {
+    await showForm();
+    press('More options');
+    press('Add variable');
+    expect(button('More options')).toBeTruthy();
+    expect(withoutValues(start.draft('train.ipynb'))).toEqual({});
+    write('Name of variable 1', 'TOKEN');
+    expect(button('More options (1 chosen)')).toBeTruthy();
+  });
+
+  it('says the unit of a number, and that there is no limit', async () => {
+    await showForm();
+    press('More options');
+    const { placeholder, nextSibling } = input('Idle limit');
+    expect([placeholder, nextSibling?.textContent]).toEqual(['none', 's']);
+    expect(input('Nodes').placeholder).toBe('any');
+  });
+
   it('inserts the code that starts the same', async () => {
     await showForm();
     tick('GPU 1');

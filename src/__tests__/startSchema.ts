@@ -49,6 +49,11 @@ export const SCHEMA: IStartSchema = {
     }),
     timeout: makeField('number', 'Start timeout', {
       default: 120,
+      'x-unit': 's',
+      ...advanced
+    }),
+    idle_limit: makeField('number', 'Idle limit', {
+      'x-unit': 's',
       ...advanced
     }),
     env: makeField('env', 'Environment', advanced),

@@ -150,6 +150,11 @@ export class Client {
     return this._request('GET', `jobs?states=${states.join()}`);
   }
 
+  /** All tasks of an array of this user. */
+  tasks(array: string): Promise<IJobs> {
+    return this._request('GET', `jobs/${encodeURIComponent(array)}`);
+  }
+
   changeJob(action: JobAction, label: string): Promise<IJobs> {
     const path = `jobs/${encodeURIComponent(label)}`;
     return action === 'cancel'

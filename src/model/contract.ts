@@ -203,6 +203,8 @@ export interface IStartField {
   'x-widget': StartWidget;
   /** Whether it stands below "More options". */
   'x-advanced'?: boolean;
+  /** Of a number: `s`. */
+  'x-unit'?: string;
   /** What is shown below it, a line each. */
   'x-notes'?: string[];
 }

@@ -37,11 +37,18 @@ export function pickedGpus(schema: IStartSchema, draft: Draft): string[] {
 export function withoutValues(draft: Draft): Draft {
   const kept = (value: Draft[string]) =>
     Array.isArray(value) && value.some(isVariable)
-      ? variablesOf(value).map(({ name }) => ({ name, value: null }))
+      ? named(value).map(({ name }) => ({ name, value: null }))
       : value;
   return Object.fromEntries(
-    Object.entries(draft).map(([name, value]) => [name, kept(value)])
+    Object.entries(draft)
+      .map(([name, value]) => [name, kept(value)] as const)
+      .filter(([, value]) => !Array.isArray(value) || value.length > 0)
   );
+}
+
+/** An empty row is about to be written. */
+function named(value: unknown): IVariable[] {
+  return variablesOf(value).filter(({ name }) => name.trim());
 }
 
 function isVariable(value: unknown): boolean {
@@ -93,7 +100,7 @@ export function toChoice(
         }
         break;
       case 'env': {
-        const variables = variablesOf(value).filter(({ name }) => name.trim());
+        const variables = named(value);
         if (variables.length) {
           choice[name] = Object.fromEntries(
             variables.map(({ name, value }) => [name.trim(), value ?? ''])

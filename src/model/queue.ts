@@ -40,8 +40,13 @@ export interface IQueueModel {
 
 export type QueuePart = 'all' | 'ends';
 
-/** What the server is asked about single jobs; all reject with an `IApiError`. */
+/** What the server is asked about certain jobs; all reject with an `IApiError`. */
 export type JobRequests = Pick<
   Client,
-  'submitSchema' | 'planJobs' | 'submitJobs' | 'jobDetails' | 'jobLines'
+  | 'submitSchema'
+  | 'planJobs'
+  | 'submitJobs'
+  | 'tasks'
+  | 'jobDetails'
+  | 'jobLines'
 >;

@@ -117,6 +117,23 @@ export const ENDED: readonly JobState[] = [
   'NODE_FAIL'
 ];
 
+export function isFailure({ state }: IJob): boolean {
+  return (
+    ENDED.includes(state) && state !== 'COMPLETED' && state !== 'CANCELLED'
+  );
+}
+
+/** Those that have failed, the last one first. */
+export function failuresIn(jobs: readonly IJob[]): IJob[] {
+  return jobs.filter(isFailure).sort((a, b) => (b.ended ?? 0) - (a.ended ?? 0));
+}
+
+/** The array of a task, `40` of `40_3`; null for a job that is none. */
+export function arrayOf({ label }: Pick<IJob, 'label'>): string | null {
+  const place = label.indexOf('_');
+  return place < 0 ? null : label.slice(0, place);
+}
+
 /** Whether a row is a job of this user. */
 export function isOwnJob({ priority }: IQueueRow): boolean {
   return priority !== null;

@@ -15,6 +15,7 @@ import { ITranslator } from '@jupyterlab/translation';
 import { LabIcon } from '@jupyterlab/ui-components';
 
 import { Client } from '../model/client';
+import { addToShell } from '../ui/addToShell';
 import { addToPalette } from '../ui/palette';
 import {
   CommandIDs,
@@ -116,12 +117,7 @@ export const timelinePlugin: JupyterFrontEndPlugin<void> = {
             }
           });
         }
-        // The main area of Notebook 7 has room for the notebook alone, and 7.2 has none below it.
-        for (const area of labShell ? ['main'] : ['down', 'right']) {
-          if (!widget.isAttached) {
-            app.shell.add(widget, area, { type: 'Distributed' });
-          }
-        }
+        addToShell(app.shell, labShell, widget);
         app.shell.activateById(widget.id);
         return widget;
       }

@@ -76,7 +76,12 @@ export function Texts({ load, trans }: ITextProps): JSX.Element {
             ? trans.__('Loading…')
             : loaded && trans.__('As of %1', formatTime(loaded.time))}
         </span>
-        <Button small disabled={isLoading} onClick={() => setRound(round + 1)}>
+        <Button
+          small
+          // Not disabled: it would lose the focus, and the dialog the keys.
+          aria-disabled={isLoading}
+          onClick={() => !isLoading && setRound(round + 1)}
+        >
           {trans.__('Refresh')}
         </Button>
         {loaded && (

@@ -1,9 +1,9 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { isOwnJob } from '../model/queueContract';
+import { ENDED, failuresIn, isOwnJob } from '../model/queueContract';
 import type { IJob, IQueueRow } from '../model/queueContract';
-import { formatDuration, joinFacts } from './format';
+import { formatDuration, joinFacts, joinSentences } from './format';
 
 /** Seconds. */
 const DAY = 86_400;
@@ -170,6 +170,33 @@ export function sayEnd(job: IJob, trans: TranslationBundle): string {
     default:
       return trans.__('Job %1 failed: %2', name, job.detail || job.state);
   }
+}
+
+/** `Job 40 train.py: 3 of 12 tasks completed, 2 running.`, and what has failed. */
+export function sayArray(
+  array: string,
+  tasks: readonly IJob[],
+  trans: TranslationBundle
+): string {
+  const name = nameJob(array, tasks[0]?.name ?? '');
+  const completed = tasks.filter(({ state }) => state === 'COMPLETED').length;
+  const running = tasks.filter(
+    ({ state }) => state !== 'PENDING' && !ENDED.includes(state)
+  ).length;
+  const failed = failuresIn(tasks);
+  return joinSentences([
+    running
+      ? trans.__(
+          'Job %1: %2 of %3 tasks completed, %4 running.',
+          ...[name, completed, tasks.length, running]
+        )
+      : trans.__(
+          'Job %1: %2 of %3 tasks completed.',
+          ...[name, completed, tasks.length]
+        ),
+    failed.length > 1 ? trans.__('%1 tasks failed.', failed.length) : '',
+    failed.length ? sayEnd(failed[0], trans) : ''
+  ]);
 }
 
 /** `14:20` within a day, where that is clear; else `23 Nov, 14:20`. */

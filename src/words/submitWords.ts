@@ -11,7 +11,7 @@ import type {
 import { joinFacts } from './format';
 import { formatMoment, nameJob, sayReason } from './queueWords';
 
-/** `Starts now on GPUs 0–1`, `#3 in line · by 14:20 at the latest`, `Held`. */
+/** `Starts now on GPUs 0–1`, `#3 in line · by 14:20 at the latest`, `Held`; of several jobs, of the first. */
 export function sayPlan(
   plan: IJobPlan,
   /** The GPUs that it would get now, by their labels. */
@@ -19,28 +19,62 @@ export function sayPlan(
   now: number,
   trans: TranslationBundle
 ): string {
-  if (plan.starts_now) {
-    return plan.gpus.length
+  const { count } = plan;
+  const isOne = count === 1;
+  if (plan.starts_now && plan.gpus.length) {
+    return isOne
       ? trans._n(
           'Starts now on GPU %2',
           'Starts now on GPUs %2',
           plan.gpus.length,
           gpus
         )
-      : trans.__('Starts now');
+      : trans._n(
+          '%3 jobs. The first starts now on GPU %2.',
+          '%3 jobs. The first starts now on GPUs %2.',
+          plan.gpus.length,
+          gpus,
+          count
+        );
   }
+  if (plan.starts_now) {
+    return isOne
+      ? trans.__('Starts now')
+      : trans.__('%1 jobs. The first starts now.', count);
+  }
+  const jobs = isOne ? '' : trans.__('%1 jobs', count);
   if (plan.place === null) {
-    return sayReason(plan.reason, true, trans);
+    return joinFacts([jobs, sayReason(plan.reason, true, trans)]);
   }
   const moment = plan.expected && formatMoment(plan.expected, now);
   return joinFacts([
-    trans.__('#%1 in line', plan.place),
+    jobs,
+    isOne
+      ? trans.__('#%1 in line', plan.place)
+      : trans.__('the first is #%1 in line', plan.place),
     !moment
       ? trans.__('nobody knows when it starts')
       : plan.certain
         ? trans.__('by %1 at the latest', moment)
         : trans.__('about %1', moment)
   ]);
+}
+
+/** Warns of `{lr}` in a command without such a parameter; of the shell's `${LR}` not. */
+export function sayLeftBraces(
+  { commands }: IJobPlan,
+  trans: TranslationBundle
+): string {
+  const found = commands.join(' ').match(/(?<!\$)\{[A-Za-z_]\w*\}/g) ?? [];
+  const names = [...new Set(found)];
+  return names.length
+    ? trans._n(
+        '%2 is passed as it is: there is no parameter of this name.',
+        '%2 are passed as they are: there are no parameters of these names.',
+        names.length,
+        names.join(', ')
+      )
+    : '';
 }
 
 /** Fields of a request that are no options of the same name. */

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from zmq.utils.garbage import GarbageCollector
 
 from jupyter_dist_server.agent.ranks.rank_log import RankLogs
 from jupyter_dist_server.common.errors import DistError
@@ -179,6 +180,19 @@ def test_a_deep_stack_is_told_by_its_ends(deep: Deep) -> None:
     assert re.fullmatch("  … [0-9]{3} frames omitted …", mine[note])
     assert "in _even" in mine[1] and "in wait" in mine[-2]
     assert (note - 1, len(mine) - note - 1) == (2 * 20, 2 * 80)
+
+
+def test_the_thread_that_frees_what_zmq_has_sent_is_the_ranks_own() -> None:
+    garbage = GarbageCollector()
+    garbage.start()
+    assert garbage.thread
+    name = garbage.thread.name
+    try:
+        told, _, left_out = told_elsewhere().partition("Omitted: ")
+    finally:
+        garbage.stop()
+    assert "garbage" not in told
+    assert name in left_out
 
 
 def test_nothing_that_a_stack_has_seen_is_kept(deep: Deep) -> None:

@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 from jupyter_dist_server.client.agent_link import look_at_agent
+from jupyter_dist_server.common.protocol.sampler_messages import GpuProcess
 from jupyter_dist_server.gpus.inventory import Inventory
 from jupyter_dist_server.server.page_html import html
 
+from ..fake_nvml.four_gpus import FOUR, NAMES
 from ..waiting import PATIENCE, wait_for
 from .client import ENDED, Client
 
@@ -82,6 +84,20 @@ def test_the_page_says_why_there_is_no_gpu(client: Client) -> None:
 
 
 def test_the_page_shows_the_rest_where_the_queue_cannot_be_read() -> None:
-    page = html("host", [], Inventory(reason="No driver."), {}, None, {}, [], "The disk <is> full.")
+    page = html(
+        "host", [], Inventory(reason="No driver."), {}, None, {}, {}, [], "The disk <is> full."
+    )
     assert "The disk &lt;is&gt; full." in page and "Nothing else runs" not in page
     assert "No pool is running." in page and "No driver." in page
+
+
+def test_the_page_says_who_uses_a_gpu_that_nobody_leases() -> None:
+    rows = [
+        GpuProcess(1, "bob", "<python>", 31 * 2**30, 64),
+        GpuProcess(2, "bob", "<python>", 31 * 2**30, 64),
+        GpuProcess(3, "root", "Xorg", 2**20, 0),
+    ]
+    page = html("host", [], FOUR, {}, None, {NAMES[1]: rows}, {}, [], "")
+    first, second = page.partition("GPU 1")[::2]
+    assert "not leased" in first
+    assert "· used by &lt;python&gt;, user bob<" in second

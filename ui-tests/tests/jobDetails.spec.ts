@@ -123,7 +123,10 @@ test('a job is shown with its output, live, and how it ended', async ({
     await press('Start');
     await expect(log).toContainText('epoch 59');
     await expect(log).not.toContainText('epoch 58');
-    await expect(log.locator('.ansi-red-fg')).toHaveText('red');
+    const red = log.locator('.ansi-red-fg');
+    await expect(red).toHaveText('red');
+    await expect(red).toHaveCSS('color', 'rgb(231, 92, 88)');
+    await expect(red).toHaveCSS('font-size', '12px');
     await log.focus();
     await page.keyboard.press('End');
     await expect(log).not.toContainText('epoch 59');

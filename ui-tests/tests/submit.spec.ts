@@ -69,13 +69,15 @@ test('jobs are submitted by a dialog, also from files', async ({
 
   await test.step('shows the jobs of a sweep', async () => {
     await field('Command').fill('echo {lr} {seed}');
+    await expect(outlook).toContainText('{lr}, {seed} are passed as they are');
     await press('Add parameter');
+    await expect(field('Name of parameter 1')).toBeFocused();
     await field('Name of parameter 1').fill('lr');
     await field('Values of parameter 1').fill('0.1, 0.01');
     await press('Add parameter');
     await field('Name of parameter 2').fill('seed');
     await field('Values of parameter 2').fill('1, 2');
-    await expect(outlook).toContainText('4 jobs: Starts now');
+    await expect(outlook).toContainText('4 jobs. The first starts now');
     await expect(outlook).toContainText('echo 0.1 1');
     await page.theme.setLightTheme();
     await show(dialog, 'submit');
@@ -85,6 +87,8 @@ test('jobs are submitted by a dialog, also from files', async ({
     await press('Remove parameter seed');
     // A triangle is part of its name.
     await dialog.getByRole('button', { name: 'More options' }).click();
+    await expect(field('Comment')).not.toBeInViewport();
+    await expect(outlook).toBeInViewport({ ratio: 1 });
     await expectAccessibleInBothThemes(page, ['.jp-dist-SubmitDialog']);
     await page.theme.setLightTheme();
     await field('Name').fill('pretrain');

@@ -1,8 +1,7 @@
 """What a job can be asked for with, as JSON Schema, for a form to be drawn from.
 
-The fields are those of a `JobRequest`; their descriptions are the help of ``jdist submit``. Beside
-the words of JSON Schema, ``x-widget`` says how a field is drawn, ``x-advanced`` that few will need
-it, and ``x-option`` what it is called in a command.
+The fields are those of a `JobRequest`. Beside the words of JSON Schema, ``x-widget`` says how a
+field is drawn, ``x-advanced`` that few will need it, and ``x-option`` its name in a command.
 """
 
 from __future__ import annotations
@@ -46,18 +45,35 @@ _ADVANCED = {
     "dependency": "After jobs",
     "priority": "Priority",
     "hold": "Hold",
-    "requeue": "Start again if the machine fails",
+    "requeue": "Requeue",
     "output": "Output file",
     "comment": "Comment",
 }
 _SAYS = {
-    "gpus": "They are its own while it runs.",
+    "gpus": "They are its own while it runs. If empty, those that a script asks for, or none.",
     "time": "Minutes, HH:MM:SS or D-HH:MM:SS. Jobs with a limit may start earlier.",
-    "chdir": "Where it runs, and where its output is.",
-    "kernel": "Python, and what is installed for it, are those of this kernel.",
+    "chdir": "Where it runs, and where its output is. If empty, the server's root folder.",
     "param": "Several values, with commas between them, make one job each.",
+    "name": "If empty, the name of the program.",
+    "gpu_ids": "It gets these only. If none is checked, it gets any.",
+    "min_gpu_memory": "Only GPUs with at least this much memory, such as 20G.",
+    "cpus": "Number of cores that are kept for it.",
+    "mem": "Memory of the machine that is kept for it, such as 16G.",
+    "torchrun": "One rank per GPU.",
+    "kernel": "Python, and what is installed for it, are those of this kernel.",
+    "conda": "It is activated first.",
+    "venv": "Its folder. It is activated first.",
+    "setup": "Lines of bash that run first.",
+    "env": "NAME=VALUE, one in each line.",
+    "begin": "Such as now+2hours, 18:30 or 2026-03-01T06:00.",
+    "dependency": "Such as afterok:12, afterany:13:14 or singleton.",
+    "priority": "Higher starts first among your jobs. If empty, 0.",
+    "hold": "It waits until you release it.",
+    "requeue": "Start it again if the machine fails.",
+    "output": "%j stands for its ID, %x for its name, %A for its array and %a for its task.",
+    "comment": "A note of yours, which its details show.",
 }
-"""What the help of a command says otherwise than a form."""
+"""What is said below the fields; the help of the command is for those who write it."""
 _WIDGETS = {"gpus": "gpus", "gpu_ids": "gpu_ids", "param": "parameters"}
 
 
@@ -68,8 +84,7 @@ def submit_schema() -> dict[str, Any]:
     actions = {action.dest: action for action in parser._actions}
     fields: dict[str, Any] = dict(_WHAT)
     for name, title in (_BASIC | _ADVANCED).items():
-        fields[name] = _field(title, actions[name])
-        fields[name]["description"] = _SAYS.get(name, fields[name]["description"])
+        fields[name] = _field(title, _SAYS[name], actions[name])
         if name in _WIDGETS:
             fields[name]["x-widget"] = _WIDGETS[name]
         if name in _ADVANCED:
@@ -90,14 +105,9 @@ def submit_schema() -> dict[str, Any]:
     }
 
 
-def _field(title: str, action: argparse.Action) -> dict[str, Any]:
-    # Help texts are formats, too.
-    description = (action.help or "").replace("%%", "%")
-    told: dict[str, Any] = {
-        "title": title,
-        "description": description[:1].upper() + description[1:] + ".",
-        "x-option": action.option_strings[-1],
-    }
+def _field(title: str, description: str, action: argparse.Action) -> dict[str, Any]:
+    option = action.option_strings[-1]
+    told: dict[str, Any] = {"title": title, "description": description, "x-option": option}
     if action.nargs == 0:
         return told | {"type": "boolean", "default": False, "x-widget": "flag"}
     if isinstance(action, argparse._AppendAction):

@@ -12,8 +12,8 @@ from ...common.protocol.ranks.rank_messages import Activity, StackReply, StackRe
 from ..request_handlers import Asked, hears
 from ..users_code import runs_users_code
 
-_OUR_THREADS = ("ipykernel", __package__.partition(".")[0])
-"""Packages that start a rank's own threads: those that serve its sockets and take in its output."""
+_OUR_THREADS = ("ipykernel.", f"{__package__.partition('.')[0]}.", "zmq.utils.garbage.")
+"""What starts a rank's own threads: those that serve its sockets and take in its output."""
 _RUNS_CELLS = "run_code"
 """IPython's function that runs a cell; what is below it is the same in every rank."""
 
@@ -92,7 +92,7 @@ def _of_the_thread(stack: list[Place]) -> list[Place]:
 def _is_ours(stack: list[Place]) -> bool:
     """Tell by the function that a thread began with."""
     first: str = stack[-1][0].f_globals.get("__name__", "")
-    return first.partition(".")[0] in _OUR_THREADS
+    return f"{first}.".startswith(_OUR_THREADS)
 
 
 def _tell(title: str, stack: list[Place], busy: bool) -> str:

@@ -39,7 +39,7 @@ export function PoolView(services: IPanelServices): JSX.Element {
 }
 
 function Content(services: IPanelServices): JSX.Element {
-  const { current, trans } = services;
+  const { commands, current, trans } = services;
   const notebook = useModel(current, ({ notebook }) => notebook);
   const pool = useModel(current, ({ pool }) => pool);
   if (!notebook) {
@@ -51,9 +51,19 @@ function Content(services: IPanelServices): JSX.Element {
   }
   if (!notebook.kernelId) {
     return (
-      <p className="jp-dist-quiet">
-        {trans.__('This notebook has no kernel: start one to run ranks.')}
-      </p>
+      <>
+        <p className="jp-dist-quiet">
+          {trans.__('This notebook has no kernel: start one to run ranks.')}
+        </p>
+        <div className="jp-dist-Actions">
+          <Button
+            small
+            onClick={() => void commands.execute('notebook:change-kernel')}
+          >
+            {trans.__('Start kernel…')}
+          </Button>
+        </div>
+      </>
     );
   }
   if (!notebook.isPython && !pool) {

@@ -3,9 +3,12 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
 import type { IQueueModel } from '../../model/queue';
+import { arrayOf, failuresIn, isFailure } from '../../model/queueContract';
 import type { IJob, IJobEvent } from '../../model/queueContract';
 import { CommandIDs } from '../../model/tokens';
-import { nameJob, sayEnd } from '../../words/queueWords';
+import { nameJob, sayArray, sayEnd } from '../../words/queueWords';
+import { ArrayNotice } from './arrayNotice';
+import type { IArrayNews } from './arrayNotice';
 
 /** More jobs at a time are told of in one sentence. */
 const MOST = 3;
@@ -53,10 +56,11 @@ export class JobNotices {
     if (this.wanted.news !== 'all') {
       return;
     }
-    if (started.length > MOST) {
-      this._tell(trans.__('%1 jobs have started.', started.length), null);
+    const single = this._tellOfArrays(started);
+    if (single.length > MOST) {
+      this._tell(trans.__('%1 jobs have started.', single.length), null);
     } else {
-      for (const { label, name } of started) {
+      for (const { label, name } of single) {
         const job = nameJob(label, name);
         this._tell(trans.__('Job %1 has started.', job), label);
       }
@@ -81,16 +85,17 @@ export class JobNotices {
           wanted !== 'none' &&
           (job.state !== 'CANCELLED' || job.started !== null)
     );
-    if (told.length > MOST) {
-      const failed = told.filter(isFailure).length;
+    const single = this._tellOfArrays(told);
+    if (single.length > MOST) {
+      const failed = single.filter(isFailure).length;
       const words = this._trans.__(
         '%1 jobs ended, %2 failed.',
-        told.length,
+        single.length,
         failed
       );
       this._tell(words, null, failed > 0);
     } else {
-      for (const job of told) {
+      for (const job of single) {
         const words = sayEnd(job, this._trans);
         this._tell(words, job.label, isFailure(job), hasNotebook(job));
       }
@@ -102,12 +107,47 @@ export class JobNotices {
     }
   }
 
+  /** Update the notices of the arrays among them; the other jobs are returned. */
+  private _tellOfArrays<T extends Pick<IJob, 'label'>>(
+    jobs: readonly T[]
+  ): T[] {
+    for (const array of new Set(jobs.map(arrayOf))) {
+      if (array !== null) {
+        const notice =
+          this._arrays.get(array) ??
+          new ArrayNotice(array, this._queue.requests, tasks =>
+            this._newsOfArray(array, tasks)
+          );
+        this._arrays.set(array, notice);
+        void notice.update();
+      }
+    }
+    return jobs.filter(job => arrayOf(job) === null);
+  }
+
+  private _newsOfArray(array: string, tasks: readonly IJob[]): IArrayNews {
+    const [failed] = failuresIn(tasks);
+    return {
+      message: sayArray(array, tasks, this._trans),
+      ...this._options(failed?.label ?? null, Boolean(failed))
+    };
+  }
+
   private _tell(
     words: string,
     job: string | null,
     isBad = false,
     hasNotebook = false
   ): void {
+    const { type, ...options } = this._options(job, isBad, hasNotebook);
+    Notification.emit(words, type, options);
+  }
+
+  private _options(
+    job: string | null,
+    isBad: boolean,
+    hasNotebook = false
+  ): Omit<IArrayNews, 'message'> {
     const trans = this._trans;
     const action = (label: string, command: string): Notification.IAction => ({
       label,
@@ -124,25 +164,21 @@ export class JobNotices {
       );
     }
     // A failure stays until it is read.
-    if (isBad) {
-      Notification.error(words, { autoClose: false, actions });
-    } else {
-      Notification.info(words, { autoClose: SHOWN, actions });
-    }
+    return {
+      ...{ type: isBad ? 'error' : 'info', actions },
+      autoClose: isBad ? false : SHOWN
+    };
   }
 
   private _known: ReadonlySet<string> | null = null;
   private _last: readonly IJob[] | null = null;
   /** When jobs that wait were queued, by id. */
   private readonly _queued = new Map<number, number>();
+  private readonly _arrays = new Map<string, ArrayNotice>();
 }
 
 function keyOf({ id, attempt }: IJob): string {
   return `${id} ${attempt}`;
-}
-
-function isFailure({ state }: IJob): boolean {
-  return state !== 'COMPLETED' && state !== 'CANCELLED';
 }
 
 function hasNotebook({ spec, started }: IJob): boolean {

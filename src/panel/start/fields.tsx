@@ -54,7 +54,7 @@ export function FlagField(props: IWidgetProps): JSX.Element {
 }
 
 export function NumberField(props: IWidgetProps): JSX.Element {
-  return <Amount {...props} unit={null} size={1} />;
+  return <Amount {...props} unit={props.field['x-unit'] ?? null} size={1} />;
 }
 
 /** Memory, in GiB. */
@@ -87,7 +87,11 @@ function Amount(props: IAmountProps): JSX.Element {
           max={scaled(field.maximum)}
           step="any"
           placeholder={
-            standard === null ? trans.__('any') : `${standard / size}`
+            standard !== null
+              ? `${standard / size}`
+              : unit === null
+                ? trans.__('any')
+                : trans.__('none')
           }
           defaultValue={typeof value === 'number' ? value / size : ''}
           onChange={({ target: { value, valueAsNumber, validity } }) =>

@@ -95,7 +95,7 @@ export function StartForm(props: IStartFormProps): JSX.Element {
       {more.length > 0 && (
         <MoreOptions
           {...props}
-          chosen={more.filter(({ name }) => name in draft).length}
+          chosen={more.filter(({ name }) => name in choice).length}
           hasError={more.some(({ error }) => error)}
         >
           {more.map(draw)}

@@ -161,6 +161,8 @@ export class LogView {
     node.className = 'jp-dist-JobLog-row';
     const source = text.slice(0, LONGEST);
     if (source.includes('\x1b')) {
+      // JupyterLab colours nothing else.
+      node.classList.add('jp-RenderedText');
       void renderText({ host: node, sanitizer: this._sanitizer, source });
     } else {
       node.textContent = source;

@@ -22,6 +22,7 @@ import {
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
+import { addToShell } from '../../ui/addToShell';
 import { LiveNotebook } from './liveNotebook';
 import { NotebookHead } from './notebookHead';
 
@@ -48,8 +49,6 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null,
     labShell: ILabShell | null
   ): void => {
-    // The main area of Notebook 7 has room for the notebook alone.
-    const area = labShell ? 'main' : 'down';
     const trans = translator.load(TRANSLATION_DOMAIN);
     const tracker = new WidgetTracker<MainAreaWidget<LiveNotebook>>({
       namespace: 'jupyter-dist-job-notebooks'
@@ -121,7 +120,7 @@ export const jobNotebookPlugin: JupyterFrontEndPlugin<void> = {
           if (!widget) {
             widget = make(job, notebook);
             await tracker.add(widget);
-            shell.add(widget, area, { type: 'Distributed' });
+            addToShell(shell, labShell, widget);
           } else {
             widget.content.follow();
           }

@@ -16,6 +16,7 @@ import {
   IPoolsModel,
   TRANSLATION_DOMAIN
 } from '../../model/tokens';
+import { addToShell } from '../../ui/addToShell';
 import { Clock } from '../../ui/clock';
 import { ranksIcon } from '../../ui/icons';
 import { JobDetails } from './jobDetails';
@@ -38,8 +39,6 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null,
     labShell: ILabShell | null
   ): void => {
-    // The main area of Notebook 7 has room for the notebook alone.
-    const area = labShell ? 'main' : 'down';
     const trans = translator.load(TRANSLATION_DOMAIN);
     const tracker = new WidgetTracker<MainAreaWidget<JobWidget>>({
       namespace: 'jupyter-dist-jobs'
@@ -64,9 +63,7 @@ export const detailsPlugin: JupyterFrontEndPlugin<void> = {
           widget.toolbar.hide();
           await tracker.add(widget);
         }
-        if (!widget.isAttached) {
-          shell.add(widget, area, { type: 'Distributed' });
-        }
+        addToShell(shell, labShell, widget);
         shell.activateById(widget.id);
       }
     });

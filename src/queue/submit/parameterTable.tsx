@@ -1,5 +1,5 @@
 import { Button } from '@jupyterlab/ui-components';
-import React from 'react';
+import React, { useState } from 'react';
 
 import type { IParameter } from '../../model/jobDraft';
 import { focusFirst } from '../../ui/controls';
@@ -11,6 +11,7 @@ import type { ISubmitFieldProps } from './submitField';
 export function ParameterTable(props: ISubmitFieldProps): JSX.Element {
   const { draft, change, trans } = props;
   const { parameters } = draft;
+  const [isAdding, setIsAdding] = useState(false);
   const set = (parameters: IParameter[]) => change({ ...draft, parameters });
   const edit = (index: number, changes: Partial<IParameter>) =>
     set(
@@ -25,6 +26,8 @@ export function ParameterTable(props: ISubmitFieldProps): JSX.Element {
             aria-label={trans.__('Name of parameter %1', index + 1)}
             placeholder={trans.__('name')}
             spellCheck={false}
+            // Who adds a row wants to write into it.
+            autoFocus={isAdding}
             value={name}
             onChange={({ target }) =>
               edit(index, { name: target.value.trim() })
@@ -58,7 +61,10 @@ export function ParameterTable(props: ISubmitFieldProps): JSX.Element {
       <button
         type="button"
         className="jp-dist-Link"
-        onClick={() => set([...parameters, { name: '', values: '' }])}
+        onClick={() => {
+          setIsAdding(true);
+          set([...parameters, { name: '', values: '' }]);
+        }}
       >
         {trans.__('Add parameter')}
       </button>

@@ -64,7 +64,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
     };
 
     commands.addCommand(CommandIDs.submitJob, {
-      label: trans.__('Submit Job…'),
+      label: trans.__('Submit a Job…'),
       caption: trans.__(
         'Queue a command, a script or a notebook; it starts when its GPUs are free.'
       ),

@@ -22,7 +22,7 @@ import type {
 import type { IApiError } from '../../model/contract';
 import type { IGpu } from '../../model/gpuContract';
 import { joinSentences } from '../../words/format';
-import { jobOptions, sayPlan } from '../../words/submitWords';
+import { jobOptions, sayLeftBraces, sayPlan } from '../../words/submitWords';
 import { isDrawable, SubmitField } from './submitField';
 
 /** Milliseconds without a change before the server is asked. */
@@ -168,6 +168,7 @@ interface IOutlookProps extends ISubmitFormProps {
 function Outlook(props: IOutlookProps): JSX.Element {
   const { plan, error, isAsking, gpus, trans } = props;
   const more = plan ? plan.count - plan.commands.length : 0;
+  const leftBraces = plan && sayLeftBraces(plan, trans);
   return (
     <div className="jp-dist-Outlook" role="status" aria-busy={isAsking}>
       {error ? (
@@ -176,11 +177,10 @@ function Outlook(props: IOutlookProps): JSX.Element {
         <>
           <p>
             <strong>
-              {plan.count > 1 &&
-                `${trans._n('%1 job', '%1 jobs', plan.count)}: `}
               {sayPlan(plan, labelsOf(plan, gpus), serverTime(), trans)}
             </strong>
           </p>
+          {leftBraces && <p className="jp-dist-warn">{leftBraces}</p>}
           {plan.count > 1 && (
             <pre className="jp-dist-Log" tabIndex={0}>
               {[
