@@ -16,7 +16,7 @@ from ..gpus.inventory import Gpu, Inventory
 from ..gpus.metrics import Processes, Samples, Value
 from ..jobs.leases.lease import GpuLease
 from ..jobs.schedule.overview import Row
-from ..jobs.schedule.situation import REAL_MEMORY
+from ..jobs.schedule.strangers import REAL_MEMORY
 from ..jobs.store.slurm_formats import write_moment
 from ..jobs.store.states import PENDING
 
