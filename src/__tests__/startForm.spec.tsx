@@ -146,7 +146,8 @@ describe('StartForm', () => {
     expect(input('GPU 2').disabled).toBe(false);
     use({});
     expect(input('GPU 2').disabled).toBe(true);
-    expect(chip()).toBe('GPU 20 %python, pid 812, bob · another program');
+    expect(chip()).toBe('GPU 20 %python, bob');
+    expect(input('GPU 2').parentElement?.title).toMatch('python, pid 812, bob');
   });
 
   it('does not offer what somebody has leased, and says who', async () => {

@@ -128,6 +128,11 @@ export function sayUsers(
     : [];
 }
 
+/** Who uses a GPU, where there is room for a word or two: `python, bob`. */
+export function sayUserShortly({ command, pid, user }: IProcess): string {
+  return [command ?? namePid(pid), user].filter(Boolean).join(', ');
+}
+
 /** `python, pid 812, bob`, `another program`. */
 function sayProcess(
   { command, pid, user, who }: IProcess,

@@ -6,8 +6,12 @@ import type { IGpu } from '../../model/gpuContract';
 import { obstacles } from '../../model/gpuUse';
 import type { IReading } from '../../model/reading';
 import { useModel } from '../../ui/useModel';
-import { formatBytes, joinFacts } from '../../words/format';
-import { sayLeaseholder, sayLessees, sayUsers } from '../../words/gpuWords';
+import { formatBytes } from '../../words/format';
+import {
+  sayLeaseholder,
+  sayLessees,
+  sayUserShortly
+} from '../../words/gpuWords';
 import type { IKnownPools } from '../../words/gpuWords';
 import type { IWidgetProps } from './props';
 
@@ -64,7 +68,7 @@ export function GpuChip(props: IGpuChipProps): JSX.Element {
         {lease && !isShared
           ? sayLessees(lease, known, trans)
           : users.length
-            ? joinFacts(sayUsers(users, trans))
+            ? sayUserShortly(users[0])
             : sayFree(gpu, reading, trans)}
       </span>
     </label>
