@@ -64,10 +64,13 @@ def explain_hang(
     blocked = {
         rank for wait in incomplete for rank in wait.joined if waits_in(evidence[rank]) is not None
     }
-    for wait in incomplete:
-        if causes := [rank for rank in wait.absent if rank not in blocked]:
-            return _absent(wait, causes, evidence)
-    return _circle(incomplete)
+    missing = [(wait, [rank for rank in wait.absent if rank not in blocked]) for wait in incomplete]
+    missing = [(wait, causes) for wait, causes in missing if causes]
+    if not missing:
+        return _circle(incomplete)
+    first = set(missing[0][1])  # another wait may show that these are not the only ones
+    widest = max((one for one in missing if first <= {*one[1]}), key=lambda one: len(one[1]))
+    return _absent(*widest, evidence)
 
 
 # -- what is wrong ----------------------------------------------------------------------------

@@ -7,6 +7,7 @@ same one on all members of a group if its number is the same there.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..common.protocol.ranks.evidence import CodePlace, Collective, Evidence, Group, RankEvidence
@@ -63,7 +64,7 @@ def find_waits(evidence: Evidence) -> list[Wait]:
             own = found.groups.get(one.group)  # groups of other ranks may have the same name
             group = own if own and own.ranks else groups[one.group]
             of_backends[one.group, one.backend, tuple(group.ranks)] = group
-    waits = [w for key, of in of_backends.items() if (w := _wait_in(key[:2], of, evidence))]
+    waits = [w for key, of in of_backends.items() for w in _waits_in(key[:2], of, evidence)]
     waits += _messages(evidence, groups)
     blocked = {rank for wait in waits for rank in wait.joined}
     blocked |= {rank for rank, found in evidence.items() if found.message}
@@ -80,10 +81,12 @@ def _groups(evidence: Evidence) -> dict[str, Group]:
     return {key: group if group.ranks else everyone for key, group in groups.items()}
 
 
-def _wait_in(key: tuple[str, str], group: Group, evidence: Evidence) -> Wait | None:
-    """Return the first collective that is not done, of a group and one of its backends.
+def _waits_in(key: tuple[str, str], group: Group, evidence: Evidence) -> Iterator[Wait]:
+    """Yield the collectives that hold up a group and one of its backends, in their order.
 
-    Those after it wait for it.
+    That is the first one which is not done: those after it wait for it. If the GPU of a rank fails,
+    others may have done that one, and wait in a later one: it counts, too, unless all whom it lacks
+    wait in the first, and would begin it next.
     """
     of_rank = {
         rank: [
@@ -94,26 +97,32 @@ def _wait_in(key: tuple[str, str], group: Group, evidence: Evidence) -> Wait | N
         for rank in group.ranks
         if rank in evidence
     }
-    undone = [one.number for begun in of_rank.values() for one in begun if not one.done]
-    if not undone:
-        return None
-    number = min(undone)
-    here = {rank: one for rank, all_ in of_rank.items() for one in all_ if one.number == number}
-    waiting = {rank: one for rank, one in here.items() if not one.done}
+    undone = {
+        rank: min(numbers)
+        for rank, begun in of_rank.items()
+        if (numbers := [one.number for one in begun if not one.done])
+    }
     last = {rank: max((one.number for one in all_), default=0) for rank, all_ in of_rank.items()}
-    first = next(iter(waiting.values()))
-    return Wait(
-        op=f"{first.op} #{number}",
-        about=_about(first.tensors, _name(group, evidence)),
-        joined={rank: _place(one, evidence[rank]) for rank, one in waiting.items()},
-        absent=[rank for rank in of_rank if last[rank] < number],
-        begun=min(one.begun for one in waiting.values()),
-        begun_there=all(
-            one.place or waits_in(evidence[rank]) != "wait" for rank, one in waiting.items()
-        ),
-        others=differences(here),
-        group=key[0],
-    )
+    for place, number in enumerate(sorted(set(undone.values()))):
+        absent = [rank for rank in of_rank if last[rank] < number]
+        held = [rank for rank in absent if rank in undone and waits_in(evidence[rank])]
+        if place and len(held) == len(absent):
+            continue
+        here = {rank: one for rank, all_ in of_rank.items() for one in all_ if one.number == number}
+        waiting = {rank: one for rank, one in here.items() if not one.done}
+        first = next(iter(waiting.values()))
+        yield Wait(
+            op=f"{first.op} #{number}",
+            about=_about(first.tensors, _name(group, evidence)),
+            joined={rank: _place(one, evidence[rank]) for rank, one in waiting.items()},
+            absent=absent,
+            begun=min(one.begun for one in waiting.values()),
+            begun_there=all(
+                one.place or waits_in(evidence[rank]) != "wait" for rank, one in waiting.items()
+            ),
+            others=differences(here),
+            group=key[0],
+        )
 
 
 def _place(one: Collective, found: RankEvidence) -> CodePlace | None:
