@@ -26,7 +26,9 @@ _MOST = 500
 """Of all."""
 _CELL = re.compile(r"<Cell (In\[\d+\])")
 _OURS = "/jupyter_dist_server/(rank|common)/"
-_LIBRARY = re.compile(f"<|.*(-packages/|/lib(64)?/python3[^/]*/|{_OURS})")
+_COMPILED = r"(\?\?)?$|.*\.(c|cc|cpp|cxx|cuh?|h|hpp|o|S)$"
+"""Files of C and C++, among the frames if somebody has asked torch for them (``stacks="all"``)."""
+_LIBRARY = re.compile(f"<|{_COMPILED}|.*(-packages/|/lib(64)?/python3[^/]*/|{_OURS})")
 """Files that are not the user's: of packages, of Python, ours, and code without a file."""
 _LONGEST_SOURCE = 60
 _BATCH = "coalesced"

@@ -40,6 +40,29 @@ def test_memory_is_told_by_lines_of_the_users_code() -> None:
     ]
 
 
+def cpp(filename: str, line: int = 0) -> dict[str, Any]:
+    """Return a frame of C++, as torch has them with ``stacks="all"``, which is its default."""
+    return {"name": "at::_ops::mm::call(at::Tensor const&)", "filename": filename, "line": line}
+
+
+def test_lines_of_cpp_are_not_the_users() -> None:
+    """Somebody has called `_record_memory_history()` as torch's documentation says."""
+    above = [cpp("??"), cpp("CUDACachingAllocator.cpp"), cpp(""), cpp("thread48.o")]
+    python = "/usr/local/src/conda/python-3.10.14"
+    between = [cpp(f"{python}/Include/internal/pycore_ceval.h", 46), cpp(f"{python}/call.c", 215)]
+    below = [cpp("/work/gcc/libstdc++-v3/src/c++11/thread.cc", 80), cpp("??")]
+    blocks = [block(4, *above, LINEAR, *between, CELL, *below), block(100, *above, *below)]
+    assert allocated_by_line({"segments": [{"device": 0, "blocks": blocks}]}) == [
+        Allocated(CodePlace("In[9]", 5), 4)
+    ]
+
+
+def test_memory_of_a_script_without_suffix() -> None:
+    script = {"name": "<module>", "filename": "/home/ada/bin/train-v1.2", "line": 3}
+    snapshot = {"segments": [{"device": 0, "blocks": [block(8, cpp("??"), script)]}]}
+    assert allocated_by_line(snapshot) == [Allocated(CodePlace("train-v1.2", 3), 8)]
+
+
 def test_a_snapshot_is_kept_until_another_cell_begins(tmp_path: Path) -> None:
     file = tmp_path / "memory-0.pickle"
     history = MemoryHistory(file)

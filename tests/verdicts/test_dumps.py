@@ -222,6 +222,16 @@ def test_a_pickled_dump() -> None:
     assert read.place == CodePlace("In[9]", 4) and not read.done
 
 
+def test_a_pickled_dump_with_frames_of_cpp() -> None:
+    """They are there with TORCH_FR_CPP_STACK=1."""
+    above = [("c10d::ProcessGroupGloo::allreduce()", "??", 0), ("dispatcher", "offloadstuff.c", 0)]
+    frames = [*above, ("step", "/home/ada/train.py", 4), ("_start", "??", 0)]
+    named = [dict(zip(("name", "filename", "line"), frame, strict=True)) for frame in frames]
+    one = entry("gloo:all_reduce", 1, "scheduled", False, frames=named)
+    (read,) = collectives_of(read_unpickled({"version": "2.10", "entries": [one]}))
+    assert read.place == CodePlace("train.py", 4)
+
+
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"entries": [{}]}', b'{"entries": 3}', b"\xff"])
 def test_what_is_no_dump_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError):
