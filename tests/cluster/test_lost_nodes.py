@@ -67,6 +67,7 @@ def test_a_pool_that_cannot_become_smaller_ends_with_the_reason(hosts: Hosts, la
         error = lab.run(WITHOUT)["error"]
         assert f"{folder} cannot be written: Is a directory." in error
         assert "Free some space" in error
+        wait_for(lambda: not hosts.folders(2), "the end of the agent on the lost node")
     finally:
         hosts.mend(2)
 
