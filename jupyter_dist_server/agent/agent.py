@@ -20,16 +20,11 @@ from pathlib import Path
 import msgspec
 
 from ..common.background_tasks import Tasks
+from ..common.errors import DistError
 from ..common.files.inherited_lease import InheritedLease
 from ..common.pool_folder import read_config, rewrite_config
 from ..common.processes.process_ref import RESTARTED, STOPPED, ProcessRef
-from ..common.protocol.agents.agent_messages import (
-    Commands,
-    Ping,
-    Pong,
-    Snapshot,
-    StartRanks,
-)
+from ..common.protocol.agents.agent_messages import Commands, Ping, Pong, Snapshot, StartRanks
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.node_addresses import PoolNode
 from .attachments import Attachments
@@ -215,10 +210,13 @@ class Agent:
             self._ranks.forget_cells(chosen)
             await self._ranks.end(chosen, RESTARTED)
             if not self.stopping:
-                if without_lost:
-                    self._leave_out(self._nodes.lost)
-                    chosen = self._ranks.everybody
-                self._order(chosen, order)
+                try:
+                    if without_lost:
+                        self._leave_out(self._nodes.lost)
+                        chosen = self._ranks.everybody
+                    self._order(chosen, order)
+                except DistError as error:  # the disk is full, say: no rank runs any more
+                    self._give_up(Reason(error.code, error.message, error.hint))
                 self._control.broadcast()
 
     def _leave_out(self, nodes: Collection[str]) -> None:

@@ -20,9 +20,9 @@ from ..gpus.readers.gpu_reader import read_gpus
 from ..jobs.file_changes import Wake
 from ..jobs.launch.dispatcher_lock import take_lock
 from ..jobs.leases.held_file import name_of
+from ..jobs.stopped_processes import stopped_dispatcher, stopped_runners
 from ..jobs.store.store import Store
 from ..jobs.store.store_folder import filesystem, on_network, other_machines
-from .printing.stopped_processes import stopped_dispatcher, stopped_runners
 from .printing.table import table
 
 _LEAST_SPACE = 200 * 2**20

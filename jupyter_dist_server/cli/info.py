@@ -64,7 +64,7 @@ def run_info(options: argparse.Namespace, store: Store) -> int:
         busy = "" if load is None else f"{float(load):.0f} %"
         rows.append((gpu.label, gpu.name, busy, memory, since, rest, end, leaseholder))
     names = ("GPU", "NAME", "LOAD", "MEMORY", "SINCE", "IDLE SINCE", "ENDS BY", "LEASEHOLDER")
-    print(table(names, rows))
+    print(table(names, rows, below=True))
     return 0
 
 

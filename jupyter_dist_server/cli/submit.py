@@ -16,6 +16,7 @@ from ..jobs.store.store import Store
 from ..jobs.submit.options.job_options import add_job_options
 from ..jobs.submit.options.job_request import JobRequest
 from ..jobs.submit.prepare_submission import Submission, prepare
+from ..jobs.submit.submission import name_jobs
 from .printing.stopped_processes import StoppedNotice
 from .printing.table import printable
 
@@ -49,7 +50,7 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
     if options.dry_run:
         _say_what_would_be(asked, options, store)
         return 0
-    is_known = asked.is_known(store)
+    is_known = bool(asked.known(store))
     ids = asked.submit(store)
     if options.json:
         jobs = store.select("id BETWEEN ? AND ?", ids[0], ids[-1])
@@ -57,8 +58,7 @@ def run_submit(options: argparse.Namespace, store: Store) -> int:
     elif options.parsable:
         print(ids[0])
     else:
-        last = f" … {store.get(ids[-1]).label}" if len(ids) > 1 else ""
-        named = f"job{'s' * (len(ids) > 1)} {store.get(ids[0]).label}{last}"
+        named = name_jobs(store, ids)
         key = printable(asked.key or "")
         known = f"Nothing was submitted: the key {key} is that of {named}."
         print(known if is_known else f"Submitted {named}.")
@@ -74,6 +74,9 @@ def _say_what_would_be(asked: Submission, options: argparse.Namespace, store: St
     told = dry_run(asked, store)
     if options.json:
         print(json.dumps(told.to_json()))
+        return
+    if not told.count:
+        print(printable(told.sentence))
         return
     jobs = f"{told.count} job{'s' * (told.count > 1)}"
     print(f"Would submit {jobs}, {format_gpus(asked.job.gpus)} each:")
@@ -107,7 +110,7 @@ def run_run(options: argparse.Namespace, store: Store) -> int:
     asked = _prepare(options, store)
     if asked.count > 1 or asked.tasks:
         raise DistError("bad_option", "jdist run starts one job.", "Use jdist submit for several.")
-    is_known = asked.is_known(store)
+    is_known = bool(asked.known(store))
     queued = store.get(asked.submit(store)[0])
     _tell(options, queued, f"has the key {asked.key} already." if is_known else "is queued.")
 

@@ -126,11 +126,24 @@ def write_private(path: Path, content: Any) -> None:
 
 
 def rewrite_config(folder: Path, config: PoolFile) -> None:
-    """Change what is known of a pool, in one step."""
-    fresh = folder / f"{CONFIG}.new"
-    fresh.unlink(missing_ok=True)  # a full disk may have left one
-    write_private(fresh, config)
-    fresh.rename(folder / CONFIG)
+    """Change what is known of a pool, in one step.
+
+    Raises
+    ------
+    DistError
+        If the disk is full.
+    """
+    _rewrite(folder / CONFIG, config)
+
+
+def _rewrite(path: Path, content: Any) -> None:
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        fresh.unlink(missing_ok=True)  # a full disk may have left one
+        write_private(fresh, content)
+        fresh.rename(path)
+    except OSError as error:
+        raise _unwritable(str(path.parent), error) from error
 
 
 def _unwritable(where: str, error: OSError) -> DistError:
@@ -163,9 +176,7 @@ def rank_connection(
 
 def write_addresses(folder: Path, addresses: dict[int, RankAddress]) -> None:
     """Note where the ranks of other nodes listen, in one step."""
-    fresh = folder / f"{_ADDRESSES}.new"
-    write_private(fresh, addresses)
-    fresh.rename(folder / _ADDRESSES)
+    _rewrite(folder / _ADDRESSES, addresses)
 
 
 _read_addresses: Callable[[bytes], dict[int, RankAddress]] = reader(dict[int, RankAddress])

@@ -17,6 +17,10 @@ from .engine import Node, RemoteProcess
 
 _PATIENCE = 15.0
 """Seconds within which Slurm's controller answers."""
+_WORD_PATIENCE = 3.0
+"""The same where it only says more of a cell that has failed."""
+_GOES_ON = ("RUNNING", "STOPPED", "SUSPENDED")
+"""States of a job that has its nodes."""
 _STEP = (
     "srun",
     "--overlap",  # with the step that we may run in ourselves
@@ -107,6 +111,24 @@ class Slurm:
             env=dict(environment),
             start_new_session=True,
         )
+
+
+def has_ended(job: str) -> bool:
+    """Tell whether a job that ran has ended, as far as Slurm says so in time."""
+    try:
+        asked = subprocess.run(
+            ["squeue", "--noheader", "--format=%T", f"--jobs={job}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_WORD_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    if asked.returncode:
+        return "Invalid job id" in asked.stderr
+    return asked.stdout.strip() not in _GOES_ON
 
 
 def _gpus(resources: str) -> int:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.node_agents.node_orders import OTHER_VERSION
+from .slurm import has_ended
 
 _HINT = "That node needs the same Python environment as the notebook, at the same path."
 _LOOK = "Its last lines say why; if there are none, check that the node can be reached."
 _ENDED = re.compile(r"(?:Slurm job|allocation for job) (\d+)(?: has expired|: Invalid job id)")
 _CANCELLED = re.compile(r"\*\*\* STEP (\d+)\S* ON \S+ CANCELLED AT \S+(?: DUE TO (.+?))? \*\*\*")
+_SAID_ENDED = re.compile(r"the allocation \(Slurm job (\d+)\) has ended")
+_SAID_CANCELLED = re.compile(r"Slurm has cancelled the pool's step of job (\d+) on ")
+"""What `why_cancelled` says."""
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 _NO_PYTHON = re.compile(r"No such file or directory|not found|Permission denied|Exec format error")
 _PACKAGE = "jupyter_dist_server"
@@ -28,6 +33,18 @@ def why_cancelled(said: list[str]) -> str:
         due = f" due to {cancelled[2].lower()}" if cancelled[2] else ""
         return f"Slurm has cancelled the pool's step of job {cancelled[1]} on {{node}}{due}"
     return ""
+
+
+def ended_allocation(causes: Iterable[str]) -> str:
+    """Return the Slurm job whose end took nodes away, from why their ranks died; else nothing.
+
+    That a step was cancelled does not tell whether its job was, so Slurm is asked.
+    """
+    text = "\n".join(causes)
+    if ended := _SAID_ENDED.search(text):
+        return ended[1]
+    cancelled = _SAID_CANCELLED.search(text)
+    return cancelled[1] if cancelled and has_ended(cancelled[1]) else ""
 
 
 def why_not_started(node: str, python: str, version: str, said: list[str]) -> Reason:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..common.errors import DistError
 from ..common.pool_folder import log_tail
 from ..common.processes.process_ref import UNKNOWN_EXIT
 from ..common.protocol.failure_reason import Reason
 from ..common.protocol.pool_record import PoolRecord
+
+
+def start_cancelled() -> DistError:
+    """Return what to raise where a start was cancelled, and nothing of it is left."""
+    return DistError(
+        "start_cancelled", "The start was cancelled, and all its processes have ended."
+    )
 
 
 def too_slow(record: PoolRecord, seconds: float) -> Reason:

@@ -23,6 +23,7 @@ from ..placement.nodes.ranks_to_nodes import spread
 from ..placement.ranks_to_gpus import GpusTaken
 from ..placement.requests.request import PoolRequest
 from .discovery import Found, find_pools
+from .end_reasons import start_cancelled
 from .pool import DEFAULT_TIMEOUT, Pool
 from .processes.launch import Launch
 from .processes.zygote_registry import ZygoteRegistry
@@ -140,9 +141,7 @@ class PoolManager:
         if cancelled:
             if allocation:
                 allocation.close()
-            raise DistError(
-                "start_cancelled", "The start was cancelled, and all its processes have ended."
-            )
+            raise start_cancelled()
         try:
             check_open_files(record.world_size, SERVER_EACH if self._watch else CLIENT_EACH)
         except DistError:

@@ -32,7 +32,7 @@ describe('QueueModel', () => {
 
   beforeEach(async () => {
     server = await FakeServer.start();
-    answer('GET queue', { rows: [makeRow()], count: 1 });
+    answer('GET queue', { rows: [makeRow()], count: 1, notices: [] });
     answer('GET jobs', { jobs: [], count: 0 });
     const client = new Client(server.settings, nullTranslator.load(''));
     stream = new Stream({ client, minDelay: 5, maxDelay: 5 });
@@ -63,7 +63,7 @@ describe('QueueModel', () => {
     ]);
     expect(server.asked).toEqual([{ watch: ['jobs'] }]);
 
-    answer('GET queue', { rows: [], count: 0 });
+    answer('GET queue', { rows: [], count: 0, notices: [] });
     const old = makeJob({ id: 3, ended: now - 100_000 });
     const jobs = [
       makeJob({ id: 4, ended: now - 9 }),
@@ -80,6 +80,15 @@ describe('QueueModel', () => {
     await until(() => countOf('queue') === 3);
     expect(countOf('jobs')).toBe(2);
   });
+
+  it('looks until a stopped process goes on, of which nothing tells', async () => {
+    const notice = 'The dispatcher (pid 7) is stopped and starts no job.';
+    answer('GET queue', { rows: [], count: 0, notices: [notice] });
+    await follow();
+    await until(() => queue.notices[0] === notice);
+    answer('GET queue', { rows: [], count: 0, notices: [] });
+    await until(() => !queue.notices.length);
+  }, 30_000);
 
   it('looks again when GPUs are taken, or a pool changes its state', async () => {
     await follow();

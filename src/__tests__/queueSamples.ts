@@ -177,6 +177,7 @@ export class FakeQueue implements IQueueModel {
   rows: IQueueModel['rows'] = null;
   ended: IQueueModel['ended'] = null;
   pending = 0;
+  notices: IQueueModel['notices'] = [];
   error: IQueueModel['error'] = null;
   actionError: IQueueModel['actionError'] = null;
   readonly watched: QueuePart[] = [];

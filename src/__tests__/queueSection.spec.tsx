@@ -56,6 +56,12 @@ describe('QueueSection', () => {
     button('Submit a job…');
   });
 
+  it('names a process that is stopped', () => {
+    const notice = 'The dispatcher (pid 7) is stopped and starts no job.';
+    showQueue({ rows: [makeRow()], notices: [notice] });
+    expect(host.querySelector('.jp-mod-warn')?.textContent).toBe(notice);
+  });
+
   it('shows what runs and what waits, and greys what others have', () => {
     const expected = { start: now + 60, certain: true };
     const held = makeRow({ id: '14', gpus: 0, reason: 'JobHeldUser' });

@@ -19,6 +19,8 @@ export interface IQueueModel {
   readonly ended: readonly IJob[] | null;
   /** How many own jobs have not started, as far as is known while somebody watches. */
   readonly pending: number;
+  /** Which processes of the queue are stopped, and what to do. */
+  readonly notices: readonly string[];
   /** Why the queue could not be read. */
   readonly error: IApiError | null;
   /** What went wrong with the last action. */

@@ -50,6 +50,8 @@ export interface IQueueRow {
 export interface IQueue {
   rows: IQueueRow[];
   count: number;
+  /** Which processes of the queue are stopped, and what to do. */
+  notices: string[];
 }
 
 /** A job of this user; there is more of it than we need. */
@@ -79,7 +81,7 @@ export interface IJobs {
   count: number;
   /** A sentence about each job that was not changed. */
   left?: string[];
-  /** Sentences about options of a script that have no meaning here. */
+  /** Sentences about options of a script that have no meaning here, and about stopped processes. */
   notices?: string[];
 }
 

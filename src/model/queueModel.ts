@@ -21,6 +21,8 @@ import { serverTime } from './serverTime';
 
 /** Seconds for which an ended job is shown. */
 const DAY = 86_400;
+/** Milliseconds between two looks while a process is stopped. */
+const AGAIN = 5_000;
 
 /**
  * Reads the queue once, and again when the stream says that it has changed.
@@ -62,6 +64,10 @@ export class QueueModel implements IQueueModel {
 
   get pending(): number {
     return this._pending;
+  }
+
+  get notices(): readonly string[] {
+    return this._notices;
   }
 
   get error(): IApiError | null {
@@ -172,8 +178,14 @@ export class QueueModel implements IQueueModel {
         ended = ofLastDay(jobs);
       }
       if (this._watchers.includes('all')) {
-        const { rows } = await this._client.queue();
+        const { rows, notices } = await this._client.queue();
         this._rows = rows;
+        this._notices = notices;
+        clearTimeout(this._timer);
+        if (notices.length) {
+          // Nothing tells that a stopped process goes on.
+          this._timer = window.setTimeout(() => this._readRows(), AGAIN);
+        }
         // One that was queued again between the two answers has not ended.
         const alive = new Set(rows.filter(isOwnJob).map(({ id }) => id));
         ended = ended?.filter(job => !alive.has(job.label)) ?? null;
@@ -245,6 +257,8 @@ export class QueueModel implements IQueueModel {
   private _topic: IDisposable | null = null;
   private _rows: readonly IQueueRow[] | null = null;
   private _ended: readonly IJob[] | null = null;
+  private _notices: readonly string[] = [];
+  private _timer = 0;
   private _pending = 0;
   private _error: IApiError | null = null;
   private _actionError: IApiError | null = null;

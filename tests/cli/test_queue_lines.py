@@ -1,4 +1,4 @@
-"""The lines of ``jdist queue``."""
+"""The lines of ``jdist queue`` and ``jdist info``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import pty
 import sys
 from contextlib import closing
 
+import psutil
+
 from jupyter_dist_server.jobs.store.store import Store
 from jupyter_dist_server.jobs.store.store_folder import store_folder
 
+from ..fake_nvml.build import State
 from ..jobs.queue_driver import JDIST, Queue
 
 
@@ -30,23 +33,40 @@ def test_tasks_that_wait_for_the_same_share_a_line(queue: Queue) -> None:
     assert [row["id"] for row in json.loads(queue.run("queue", "--json"))][1] == "1_1"
 
 
+def in_terminal(command: str) -> list[str]:
+    """Return the lines that a terminal of 80 columns shows."""
+    shell, terminal = pty.fork()
+    if not shell:
+        os.environ["COLUMNS"] = "80"
+        os.execv(sys.executable, [sys.executable, "-c", JDIST, command])
+    said = b""
+    with contextlib.suppress(OSError):  # its end
+        while True:
+            said += os.read(terminal, 65536)
+    os.waitpid(shell, 0)
+    os.close(terminal)
+    return said.decode().splitlines()
+
+
+def test_a_terminal_shows_in_full_who_has_a_gpu(queue: Queue, fake_nvml: State) -> None:
+    program = psutil.Process()
+    fake_nvml.write(
+        **{"gpus": 2, "memory": 80 << 30, "1.process": [f"{program.pid},{31 << 30},64"]}
+    )
+    shown = in_terminal("info")
+    assert all(len(line) <= 80 for line in shown[::2])
+    assert shown[0].split()[-2:] == ["ENDS", "BY"]
+    used = f"     used by {program.name()} (pid {program.pid}, {program.username()})"
+    assert shown[1::2] == ["     LEASEHOLDER", "     free", used]
+
+
 def test_a_long_name_hides_no_other_column(queue: Queue) -> None:
     long = "resnet50-" * 300
     queue.submit("-H", "-J", long, "true")
     short = queue.submit("-H", "-J", "short", "true")
     _, *rows = queue.run("queue").splitlines()
     assert long in rows[0] and len(rows[1]) < 200
-    shell, terminal = pty.fork()
-    if not shell:
-        os.environ["COLUMNS"] = "80"
-        os.execv(sys.executable, [sys.executable, "-c", JDIST, "queue"])
-    said = b""
-    with contextlib.suppress(OSError):  # its end
-        while True:
-            said += os.read(terminal, 65536)
-    shown = said.decode().splitlines()
-    os.waitpid(shell, 0)
-    os.close(terminal)
+    shown = in_terminal("queue")
     assert shown[0].split() == ["JOBID", "NAME", "ST", "TIME", "LIMIT", "GPUS", "WHERE(REASON)"]
     assert shown[1].split()[:3] == ["1", "resnet50-resnet50-resne…", "PD"]
     assert shown[2].split()[:3] == [short, "short", "PD"]

@@ -57,6 +57,21 @@ def _lose(hosts: Hosts, lab: Lab, number: int) -> str:
     return error
 
 
+def test_a_pool_that_cannot_become_smaller_ends_with_the_reason(hosts: Hosts, lab: Lab) -> None:
+    """It was lost without a word: no rank started, and nobody said why."""
+    _lose(hosts, lab, 2)
+    try:
+        (ours,) = hosts.folders(1)
+        folder = hosts.base / "tmp" / ours
+        hosts.run(1, "mkdir", f"{folder}/pool.json.new")  # as good as a full disk
+        error = lab.run(WITHOUT)["error"]
+        assert f"{folder} cannot be written: Is a directory." in error
+        assert "Free some space" in error
+        wait_for(lambda: not hosts.folders(2), "the end of the agent on the lost node")
+    finally:
+        hosts.mend(2)
+
+
 def test_a_pool_goes_on_without_lost_nodes(hosts: Hosts, lab: Lab) -> None:
     """Ranks have new numbers without gaps, whichever node is lost; and it takes no part later."""
     assert "No node of the pool is lost" in lab.run(WITHOUT)["error"]

@@ -170,11 +170,15 @@ def test_a_cancelled_allocation_is_said(hosts: Hosts) -> None:
         begun.unlink()
         hosts.run(1, "scancel", job)
         said = f"Slurm has cancelled the pool's step of job {job} on its node n2"
-        assert f"Rank 1 died: {said}." in lab.end()["error"]
-        assert f"dead: {said}" in lab.ok("%dist_status")
+        error, shown = lab.end()["error"], lab.ok("%dist_status")
+        assert f"Rank 1 died: {said}." in error and f"dead: {said}" in shown
+        over = f"The allocation (Slurm job {job}) has ended, and node n2 cannot be used again. Save"
+        assert over in error and over in shown
+        assert "--ranks 1" not in error + shown and "--without-lost-nodes" not in error + shown
         lab.run("%dist_restart --ranks 1")
         ended = f"the allocation (Slurm job {job}) has ended"
         wait_for(lambda: f"dead: {ended}" in lab.ok("%dist_status"), "a word of the end")
+        assert over in lab.ok("%dist_status")
         lab.ok("%dist_shutdown")
         error = lab.run("%dist_init --nodes 2 -n 2")["error"]
         assert f"The allocation (Slurm job {job}) has ended.\nGet another" in error

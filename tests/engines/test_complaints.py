@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from jupyter_dist_server.common.protocol.node_agents.node_orders import decode_node_orders
-from jupyter_dist_server.engines.start_failures import why_not_started
+from jupyter_dist_server.engines.start_failures import ended_allocation, why_not_started
 
 INSTALL = "Run on n2: /p/python -m pip install jupyter-dist-server==1.0"
 
@@ -69,3 +72,27 @@ def test_another_version_is_named() -> None:
     reason = why_not_started("n2", "/p/python", "1.0", [str(refused.value)])
     expected = "Node n2 has jupyter-dist-server 0.9 in /p/python, the notebook 1.0."
     assert (reason.message, reason.hint) == (expected, INSTALL)
+
+
+@pytest.mark.parametrize(
+    ("squeue", "has_ended"),
+    [
+        ("echo RUNNING", False),
+        ("echo SUSPENDED", False),
+        ("echo COMPLETING", True),
+        ("true", True),
+        ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", True),
+        ("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1", False),
+    ],
+)
+def test_a_cancelled_step_is_no_end_of_its_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squeue: str, has_ended: bool
+) -> None:
+    program = tmp_path / "squeue"
+    program.write_text(f"#!/bin/sh\n[ $3 = --jobs=7 ] || exit 2\n{squeue}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    said = ["exit code 1", "Slurm has cancelled the pool's step of job 7 on its node n2"]
+    assert ended_allocation(said) == ("7" if has_ended else "")
+    assert ended_allocation(["the allocation (Slurm job 8) has ended"]) == "8"
+    assert ended_allocation(["its node n2 has been unreachable since 12:00:00"]) == ""

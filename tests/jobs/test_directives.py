@@ -72,28 +72,40 @@ def test_options_of_sbatch_that_are_written_otherwise(
 
 
 @pytest.mark.parametrize(
-    ("lines", "gpus"),
+    ("lines", "given"),
     [
-        (["--ntasks=4 --gpus-per-task=1"], "4"),
-        (["--gpus-per-task=a100:2", "-n3"], "6"),
-        (["-N 1", "--ntasks-per-node=4", "--gpus-per-task 2"], "8"),
-        (["--ntasks-per-node=8 --ntasks=2 --gpus-per-task=1"], "2"),
-        (["--gpus-per-task=2"], "2"),
-        (["--gpus=4 --gpus-per-task=1"], "4"),
+        (["--ntasks=4 --gpus-per-task=1"], "--gpus 4"),
+        (["--gpus-per-task=a100:2", "-n3"], "--gpus 6"),
+        (["-N 1", "--ntasks-per-node=4", "--gpus-per-task 2"], "--gpus 8"),
+        (["--ntasks-per-node=8 --ntasks=2 --gpus-per-task=1"], "--gpus 2"),
+        (["--gpus-per-task=2"], "--gpus 2"),
+        (["--gpus=4 --gpus-per-task=1"], "--gpus 4"),
+        (["-n 4 -c 8"], "--cpus-per-task 32"),
+        (["--cpus-per-task=8", "--ntasks-per-node=4"], "--cpus-per-task 32"),
+        (["-n2 -c8"], "--cpus-per-task 16"),
+        (["-c8"], "--cpus-per-task 8"),
+        (["--gpus=2 -n 4 -c 8"], "--gpus 2 --cpus-per-task 32"),
     ],
 )
-def test_gpus_of_each_task_are_given_to_all_tasks(
-    tmp_path: Path, lines: list[str], gpus: str
+def test_what_each_task_gets_is_given_to_all_tasks(
+    tmp_path: Path, lines: list[str], given: str
 ) -> None:
     options, _ = read(tmp_path / "a.sh", *(f"#SBATCH {line}" for line in lines))
-    assert options == ["--gpus", gpus]
+    assert options == given.split()
+
+
+@pytest.mark.parametrize(
+    "option", ["--gpu-memory=20480", "--max-gpu-mem 20480", "--max-gpu-memory=20480M"]
+)
+def test_a_number_alone_is_mib_for_gflow(tmp_path: Path, option: str) -> None:
+    assert read(tmp_path / "a.sh", f"# GFLOW {option}") == (["--gpu-memory", "20480M"], [])
 
 
 def test_what_a_number_of_tasks_is_used_for_is_said(tmp_path: Path) -> None:
     lines = "#SBATCH -n 4 --gpus-per-task=1 -c 8", "# GFLOW -n train", "#JDIST -G 2"
     assert read(tmp_path / "a.sh", *lines) == (
-        ["--gpus", "4", "-c", "8", "--job-name", "train", "-G", "2"],
-        ["#SBATCH -n 4 is used for --gpus-per-task alone."],
+        ["--gpus", "4", "--cpus-per-task", "32", "--job-name", "train", "-G", "2"],
+        ["#SBATCH -n 4 is used for --gpus-per-task and -c alone."],
     )
 
 

@@ -156,6 +156,19 @@ def test_one_gpu_is_not_called_gpus(queue: Queue, fake_nvml: State) -> None:
     assert said[0] == "Would submit 1 job, 1 GPU each:"
 
 
+def test_a_dry_run_says_that_a_key_is_used(queue: Queue) -> None:
+    """It asks for the same as the submission that would do nothing."""
+    for key, more, jobs in (("a", [], "job 1"), ("b", ["--array", "0-2"], "jobs 2_0 … 2_2")):
+        asked = ["--hold", "--key", key, *more, "true"]
+        assert queue.run("submit", "--dry-run", *asked).startswith("Would submit")
+        queue.run("submit", *asked)
+        said = queue.run("submit", "--dry-run", *asked)
+        assert said == f"Nothing would be submitted: the key {key} is that of {jobs}.\n"
+        assert queue.run("submit", *asked) == said.replace("would be", "was")
+        told = json.loads(queue.run("submit", "--dry-run", "--json", *asked))
+        assert (told["count"], told["commands"], told["starts_now"]) == (0, [], False)
+
+
 def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: State) -> None:
     fake_nvml.write(**{"gpus": 3, "memory": 80 << 30, "0.memory": 24 << 30})
     job = queue.submit("-G", "2", "--min-gpu-memory", "40G", "printenv", "CUDA_VISIBLE_DEVICES")
@@ -173,6 +186,11 @@ def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: Stat
         (["-G", "1", "--share", "--gpu-memory", "200G"], "The number of GPUs is too large, 1: 0 "),
         (["-G", "2", "--share", "--gpu-memory", "40G"], "too large, 2: 1 is suitable."),
         (["-G", "1", "--share", "--gpu-memory", "much"], "“much” is not a size."),
+        (
+            ["-G", "1", "--share", "--gpu-memory", "20"],
+            "“20” has no unit. Write 20G for 20 GiB, or 20M for 20 MiB.",
+        ),
+        (["-G", "1", "--min-gpu-memory", "20"], "“20” has no unit."),
     ],
 )
 def test_memory_that_the_machine_cannot_have_is_refused(

@@ -44,6 +44,24 @@ def test_jobs_whose_zygote_is_stopped_are_started_by_another_one(queue: Queue) -
     assert not zygote.is_running()
 
 
+def test_jobs_whose_zygote_is_stopped_start_after_their_dispatcher_is_killed(queue: Queue) -> None:
+    """Nobody kills the stopped zygote then, which has not read that it is to fork a runner."""
+    stays = queue.submit("-c", "0", "sleep", "600")
+    ends = queue.submit("-c", "0", *UNTIL_GO)
+    queue.until(stays, "RUNNING")
+    queue.until(ends, "RUNNING")
+    waits = queue.submit("-c", "0", "-d", f"afterok:{ends}", "sh", "-c", "echo $JDIST_ATTEMPT")
+    (zygote,) = wait_for(lambda: queue.processes("dist-zygote"), "the zygote")
+    (dispatcher,) = queue.processes("dist-dispatcher")
+    zygote.send_signal(signal.SIGSTOP)
+    (queue.folder / "go").touch()
+    queue.until(waits, "CONFIGURING")
+    dispatcher.kill()
+    assert queue.ended(waits)["state"] == "COMPLETED"
+    assert queue.output(waits) == "1\n", "it runs once"
+    assert queue.show(stays)["state"] == "RUNNING", "runners survive the zygote"
+
+
 def test_runners_carry_little() -> None:
     """Each job has one for as long as it runs."""
     heavy: tuple[str, ...] = ("asyncio", "hashlib", "logging", "psutil", "shutil")

@@ -1,8 +1,9 @@
-"""Stop, pressed in the first microseconds of a cell, before the loop has begun to execute it."""
+"""Stop, pressed in the first moments of a cell or of a start."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Coroutine
@@ -13,10 +14,13 @@ from typing import Any
 import pytest
 
 from jupyter_dist_server.client.pool_client import PoolClient
+from jupyter_dist_server.common.errors import DistError
 from jupyter_dist_server.notebook.cells.cell import Cell
 from jupyter_dist_server.notebook.cells.cell_options import Options
 from jupyter_dist_server.notebook.loop_thread import LoopThread
 from jupyter_dist_server.notebook.output.cell_outcome import CellFailed
+from jupyter_dist_server.notebook.session.pool_control import LocalControl
+from jupyter_dist_server.pools import pool_manager
 
 from ..pool_driver import request, running
 from ..waiting import PATIENCE
@@ -65,3 +69,22 @@ def test_a_stop_before_the_cell_has_begun_stops_it(tmp_path: Path) -> None:
     finally:
         loop.call(ended.set)
         life.result(PATIENCE)
+
+
+def test_a_stop_before_a_start_is_known_leaves_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A traceback was shown, and GPUs could stay leased that a thread had just taken."""
+    control, spread = LocalControl(LoopThread()), pool_manager.spread
+
+    def stopped_meanwhile(*arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return spread(*arguments)
+
+    monkeypatch.setattr(pool_manager, "spread", stopped_meanwhile)
+    with pytest.raises(DistError, match="The start was cancelled, and all its processes have end"):
+        control.start(request(tmp_path))
+    (pool,) = control._manager.pools.values()
+    assert pool.record.state.ended and not Path(pool.record.folder or "/none").exists()
+    assert control.find() is None
+    control.forget()

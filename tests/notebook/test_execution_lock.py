@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from jupyter_dist_server.client.cell_execution import Execution
 from jupyter_dist_server.client.pool_client import PoolClient
+from jupyter_dist_server.notebook.cells.wait_watch import evidence_on
+from jupyter_dist_server.notebook.loop_thread import LoopThread
+from jupyter_dist_server.notebook.output.cell_outcome import CellInterrupted
+from jupyter_dist_server.notebook.transfer_progress import mover
+from jupyter_dist_server.verdicts.ask_and_explain import explain
 
 from ..pool_driver import client_of, request, running
 from ..server_driver import Server
@@ -130,3 +141,38 @@ def test_a_notebook_and_a_tool_that_uses_rest(server: Server) -> None:
     tool.join(30)
     assert answers == [{"ok"}] * 30
     notebook.close()
+
+
+def test_a_stopped_pull_does_not_wait_for_a_cell_of_another_notebook(tmp_path: Path) -> None:
+    """It waited for the lock, which it needs to re-create the group, without a limit."""
+    loop, ended = LoopThread(), asyncio.Event()
+    started: Future[tuple[PoolClient, PoolClient]] = Future()
+
+    async def live() -> None:
+        async with (
+            running(request(tmp_path)) as pool,
+            client_of(pool) as ours,
+            client_of(pool) as other,
+        ):
+            await other.link.lock.acquire(asyncio.Event())
+            started.set_result((ours, other))
+            await ended.wait()
+
+    async def stop_once_it_waits(client: PoolClient) -> None:
+        while not (await explain(partial(evidence_on, client)))[0]:
+            await asyncio.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    life = loop.submit(live())
+    try:
+        ours, other = started.result(PATIENCE)
+        loop.submit(stop_once_it_waits(ours))
+        later = "will be re-created when all ranks are running and idle"
+        with pytest.raises(CellInterrupted, match=later):
+            mover(ours, loop).pull("dist.all_reduce(torch.ones(1))", [0])
+        loop.call(other.link.lock.release)
+        replies = loop.run(ours.execute(REDUCE, [0, 1], lambda *_: None))
+        assert {reply.status for reply in replies.values()} == {"ok"}, replies
+    finally:
+        loop.call(ended.set)
+        life.result(PATIENCE)

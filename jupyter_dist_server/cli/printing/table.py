@@ -15,7 +15,7 @@ _PADDED = 60
 """Characters to which a column is padded where nothing is cut."""
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, below: bool = False) -> str:
     """Return rows in columns; in a terminal, long names are cut, and the last column at its width.
 
     Parameters
@@ -24,6 +24,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         What stands above the columns.
     rows : sequence of sequence of str
         One text for each column.
+    below : bool
+        Whether the last column is not cut in a terminal, but stands in lines of its own.
     """
     clean = [[printable(cell) for cell in row] for row in [list(head), *rows]]
     widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
@@ -39,6 +41,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
             others = sum(widths) - widths[place] - max(0, widths[-1] - _LAST)
             left = width - others - len("  ") * (len(head) - 1)
             widths[place] = min(widths[place], max(_LEAST, left))
+    if below and sum(widths) + len("  ") * (len(head) - 1) > width:
+        lines = table(head[:-1], [row[:-1] for row in rows]).split("\n")
+        indent = " " * (widths[0] + len("  "))
+        return "\n".join(
+            f"{line}\n{indent}{row[-1]}" for line, row in zip(lines, clean, strict=True)
+        )
     return "\n".join(_line(map(_cut, row, widths), widths)[:width] for row in clean)
 
 

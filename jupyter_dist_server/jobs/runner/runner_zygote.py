@@ -7,6 +7,7 @@ dispatcher forks this one before it opens the store.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import signal
@@ -23,6 +24,7 @@ from ...common.processes.process_ref import call_ourselves
 from ...common.protocol.agents.zygote_messages import StartRunner, decode_start_runner
 from .run_job import run_job
 
+_PDEATHSIG = 1
 _LONGEST = 65536
 _MOST = 1024
 """Descriptors that come with one message."""
@@ -35,9 +37,11 @@ class RunnerZygote:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        dispatcher = os.getpid()
         self._pid = os.fork()
         if not self._pid:
             self._socket.close()
+            _end_with(dispatcher)
             _serve(theirs)
             os._exit(0)
         theirs.close()
@@ -80,6 +84,17 @@ class RunnerZygote:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
         return _STOPPED_FOR
+
+
+def _end_with(dispatcher: int) -> None:
+    """End when the dispatcher does, even while stopped: orders that are not read are dropped then.
+
+    Their locks are free then, so that the jobs wait again. A fork clears this: runners go on. It is
+    the end of the thread that forks which counts; the dispatcher's main thread, which ends with it.
+    """
+    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != dispatcher:  # it has ended before that
+        os._exit(0)
 
 
 def _serve(orders: socket.socket) -> None:

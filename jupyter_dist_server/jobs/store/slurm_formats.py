@@ -80,8 +80,8 @@ def check_priority(priority: int) -> None:
         raise DistError("bad_option", "A priority has at most 9 digits.", field="priority")
 
 
-def read_size(text: str, unit: str = "M") -> int:
-    """Return the bytes of a size such as ``20G``; a number alone has `unit`.
+def read_size(text: str) -> int:
+    """Return the bytes of a size such as ``20G``; a number alone is in MiB, as for Slurm.
 
     Raises
     ------
@@ -89,10 +89,27 @@ def read_size(text: str, unit: str = "M") -> int:
         If it is no size.
     """
     if match := _SIZE.fullmatch(text.strip()):
-        size = float(match[1]) * 1024 ** " KMGT".index((match[2] or unit).upper())
+        size = float(match[1]) * 1024 ** " KMGT".index((match[2] or "M").upper())
         if size <= _LARGEST:
             return int(size)
     raise DistError("bad_size", f"“{text}” is not a size.", "Use a number and K, M, G or T.")
+
+
+def read_gpu_memory(text: str) -> int:
+    """Return the bytes of a size of a GPU's memory such as ``20G``; a number alone is refused.
+
+    Slurm and gflow mean MiB by it, and whoever thinks of a GPU means GiB.
+
+    Raises
+    ------
+    DistError
+        If it is no size, or has no unit.
+    """
+    if (match := _SIZE.fullmatch(text.strip())) and not match[2]:
+        number = match[1]
+        hint = f"Write {number}G for {number} GiB, or {number}M for {number} MiB."
+        raise DistError("bad_size", f"“{text}” has no unit.", hint)
+    return read_size(text)
 
 
 def read_moment(text: str, now: float) -> float:

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ...common.errors import DistError, reading
-from ..store.slurm_formats import read_size
+from ..store.slurm_formats import read_gpu_memory
 from ..store.store import Store
 from ..variables import JOB
 from .options.job_request import JobRequest
@@ -79,9 +79,9 @@ def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ..
             gpus += called
         gpus = [gpu for gpu in there.gpus if gpu in gpus]
     with reading("min_gpu_memory"):
-        least = read_size(request.min_gpu_memory or "0", "G")
+        least = read_gpu_memory(request.min_gpu_memory or "0G")
     with reading("gpu_memory"):
-        least = max(least, read_size(request.gpu_memory or "0"))
+        least = max(least, read_gpu_memory(request.gpu_memory or "0G"))
     gpus = [gpu for gpu in gpus if gpu.memory_total >= least]
     count = request.gpus if request.gpus is not None else len(gpus)
     if count > len(gpus):

@@ -15,7 +15,7 @@ from ..store.job import Job
 from ..store.slurm_formats import write_moment
 from ..store.store import Store
 from .prepare_submission import Submission
-from .submission import check_parameters, commands
+from .submission import check_parameters, commands, name_jobs
 
 _NEW = "0"
 """The id of a job that is not in the store."""
@@ -26,6 +26,7 @@ class DryRun:
     """What would become of the first of the jobs."""
 
     count: int
+    """0 if there are jobs with their key: nothing would be submitted then."""
     commands: list[str]
     """The first three."""
     starts_now: bool
@@ -48,6 +49,10 @@ class DryRun:
 def dry_run(asked: Submission, store: Store) -> DryRun:
     """Tell whether the first of the jobs would start now, or when; asks NVML if it needs GPUs."""
     check_parameters(asked.job.spec.argv, asked.rows)
+    if ids := asked.known(store):
+        named = name_jobs(store, ids)
+        sentence = f"Nothing would be submitted: the key {asked.key} is that of {named}."
+        return DryRun(0, [], False, [], None, None, False, "None", sentence)
     now = time.time()
     job = replace(asked.job, params=(asked.rows or [{}])[0], submitted=now, queued=now)
     pending, active = store.pending(), store.active()

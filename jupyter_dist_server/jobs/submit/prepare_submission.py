@@ -18,7 +18,14 @@ from ..admin_policy import allowed_limit
 from ..schedule.may_start import HELD
 from ..schedule.wants import machine_memory
 from ..store.job import GRACE, LOG_MAX, REQUEUES, Job, Spec
-from ..store.slurm_formats import check_grace, check_priority, read_limit, read_moment, read_size
+from ..store.slurm_formats import (
+    check_grace,
+    check_priority,
+    read_gpu_memory,
+    read_limit,
+    read_moment,
+    read_size,
+)
 from ..store.store import Store
 from .choose_gpus import choose_gpus
 from .options.job_options import Parser, add_job_options
@@ -54,9 +61,9 @@ class Submission:
         """How many jobs they are."""
         return max(len(self.rows), len(self.tasks), 1)
 
-    def is_known(self, store: Store) -> bool:
-        """Tell whether there are jobs with its key: it adds none then."""
-        return self._token is not None and store.submitted(self._token) is not None
+    def known(self, store: Store) -> range | None:
+        """Return the ids of the jobs with its key, if there are any: it adds none then."""
+        return store.submitted(self._token) if self._token is not None else None
 
     @property
     def _token(self) -> str | None:
@@ -168,7 +175,7 @@ def prepare(request: JobRequest, store: Store, folder: str) -> Submission:
     with reading("gpus"):
         gpus, gpu_ids = choose_gpus(request, store)
     with reading("gpu_memory"):
-        share = read_size(request.gpu_memory) if request.gpu_memory else None
+        share = read_gpu_memory(request.gpu_memory) if request.gpu_memory else None
     if bool(request.share) != (share is not None):
         raise DistError("bad_option", "--share and --gpu-memory belong together.")
     job = Job(

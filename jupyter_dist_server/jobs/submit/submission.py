@@ -233,6 +233,12 @@ def submit(
     return ids
 
 
+def name_jobs(store: Store, ids: range) -> str:
+    """Return the words for jobs of one submission: ``job 12``, or ``jobs 13_0 … 13_7``."""
+    last = f" … {store.get(ids[-1]).label}" if len(ids) > 1 else ""
+    return f"job{'s' * (len(ids) > 1)} {store.get(ids[0]).label}{last}"
+
+
 def commands(job: Job, rows: Sequence[dict[str, str]], most: int = 3) -> list[str]:
     """Return the first commands of a submission, as a shell reads them."""
     return [

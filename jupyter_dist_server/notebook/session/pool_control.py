@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import re
 import time
+from concurrent.futures import Future, wait
 from copy import deepcopy
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +17,7 @@ from ...common.protocol.pool_record import PoolRecord, PoolState
 from ...common.protocol.ranks.profile_messages import RankLanes
 from ...placement.requests.request import PoolRequest
 from ...pools.discovery import Found, find_pools
+from ...pools.end_reasons import start_cancelled
 from ...pools.pool import Pool
 from ...pools.pool_manager import PoolManager
 from ...pools.processes.zygote_registry import DEFAULT_KEEP_WARM
@@ -22,6 +26,8 @@ from ..loop_thread import LoopThread
 KEEP_WARM = "JUPYTER_DIST_KEEP_WARM"
 """Environment variable: seconds for which a kernel keeps a zygote after its pool; 0 for none."""
 
+_CANCEL = 30.0
+"""Seconds within which a start can be stopped: Slurm, or a driver, may take long to answer."""
 _SETTLE = 5.0
 """Seconds within which an agent answers who adopts its pool."""
 
@@ -80,10 +86,23 @@ class LocalControl:
 
     def start(self, request: PoolRequest) -> PoolRecord:
         """Begin to start a pool."""
-        return self._loop.run(self._start(request))
+        begun = self._loop.submit(self._start(request))
+        try:
+            return begun.result()
+        except KeyboardInterrupt:
+            # It is not cancelled, as a thread may just lease GPUs for it, but stopped once it can.
+            ending = self._loop.submit(self._end(begun))
+            if not wait([ending], timeout=_CANCEL).done:
+                raise _still_ending() from None
+            ending.result()
+            raise start_cancelled() from None
 
     async def _start(self, request: PoolRequest) -> PoolRecord:
         return deepcopy((await self._manager.create(request)).record)
+
+    async def _end(self, begun: Future[PoolRecord]) -> None:
+        with contextlib.suppress(DistError):  # it has not started
+            await self._manager.get((await asyncio.wrap_future(begun)).id).stop()
 
     def wait(self, record: PoolRecord, seconds: float) -> PoolRecord:
         """Wait for news of a pool."""
@@ -167,3 +186,12 @@ class LocalControl:
         pool = self._manager.get(pool_id)
         await pool.commands.restart(ranks, without_lost_nodes=ranks is None)
         return deepcopy(pool.record)
+
+
+def _still_ending() -> DistError:
+    return DistError(
+        "start_cancelled",
+        f"The start was cancelled {_CANCEL:.0f} s ago and has not ended yet: the driver or the "
+        "cluster does not respond.",
+        "It ends as soon as that responds. %dist_status shows whether a pool runs.",
+    )

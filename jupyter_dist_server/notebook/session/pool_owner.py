@@ -15,6 +15,7 @@ from ...common.protocol.failure_reason import Reason
 from ...common.protocol.pool_record import PoolRecord
 from ...common.protocol.ranks.profile_messages import RankLanes
 from ...placement.requests.request import PoolRequest
+from ...pools.end_reasons import start_cancelled
 from ..loop_thread import LoopThread
 from .pool_control import Control, LocalControl
 from .server_control import find_server
@@ -101,9 +102,7 @@ class PoolOwner:
             if record.started:
                 raise
             self._cancel(record)
-            raise DistError(
-                "start_cancelled", "The start was cancelled, and all its processes have ended."
-            ) from None
+            raise start_cancelled() from None
         if record.state != "RUNNING":
             raise why_it_ended(self.until_ended(record))
         progress(record)

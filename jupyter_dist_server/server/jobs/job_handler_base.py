@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ...jobs.stopped_processes import stopped_processes
 from ...jobs.store.job import Job
 from ...jobs.store.store import Store
 from ...jobs.store.store_folder import store_folder
@@ -35,6 +36,11 @@ def jobs_json(jobs: list[Job], **others: Any) -> str:
     """Return the body that tells of jobs: the first ones, and how many there are."""
     told = [job.to_json() for job in jobs[:MOST]]
     return json.dumps({"jobs": told, "count": len(jobs)} | others)
+
+
+def stopped_notices(store: Store) -> list[str]:
+    """Return what ``jdist`` says of processes that are stopped (SIGSTOP), a text for each."""
+    return [" ".join(told) for told in stopped_processes(store)]
 
 
 class JobHandlerBase(StatusHandler):

@@ -23,7 +23,7 @@ from ...jobs.submit.options.job_request import JobRequest
 from ...jobs.submit.prepare_submission import Submission, prepare, signal_number
 from ...jobs.submit.submit_schema import submit_schema
 from ..gpus.gpu_messages import GpuFeed
-from .job_handler_base import MOST, JobHandlerBase, in_store, jobs_json
+from .job_handler_base import MOST, JobHandlerBase, in_store, jobs_json, stopped_notices
 
 _FIELDS = JobRequest.__struct_fields__
 
@@ -57,7 +57,8 @@ class JobsHandler(SubmittingHandler):
 
         def look(store: Store) -> str:
             _refresh(store)
-            return jobs_json(store.select(condition, *values, order=f"id DESC LIMIT {last}"))
+            jobs = store.select(condition, *values, order=f"id DESC LIMIT {last}")
+            return jobs_json(jobs, notices=stopped_notices(store))
 
         self.answer(await in_store(look))
 
@@ -70,7 +71,8 @@ class JobsHandler(SubmittingHandler):
             asked = ready(store)
             ids = asked.submit(store)
             first = store.select("id BETWEEN ? AND ?", ids[0], ids[:MOST][-1])
-            return jobs_json(first, count=len(ids), notices=asked.notices)
+            notices = [*asked.notices, *stopped_notices(store)]
+            return jobs_json(first, count=len(ids), notices=notices)
 
         self.answer(await in_store(work), 201)
 
@@ -110,7 +112,8 @@ class QueueHandler(JobHandlerBase):
         def look(store: Store) -> str:
             rows = overview(store, gpus, start=start)
             told = [row.to_json() for row in rows[:MOST]]
-            return json.dumps({"rows": told, "count": len(rows)})
+            notices = stopped_notices(store)
+            return json.dumps({"rows": told, "count": len(rows), "notices": notices})
 
         self.answer(await in_store(look))
 
@@ -125,7 +128,8 @@ class OneJobHandler(JobHandlerBase):
         def run(store: Store) -> str:
             jobs = select(store, [label])
             left = work(store, jobs)
-            return jobs_json(store.get_all([job.id for job in jobs]), left=list(left))
+            fresh = store.get_all([job.id for job in jobs])
+            return jobs_json(fresh, left=list(left), notices=stopped_notices(store))
 
         self.answer(await in_store(run), 202)
 
@@ -141,7 +145,8 @@ class JobHandler(OneJobHandler):
             _refresh(store)
             jobs = select(store, [job])
             attempts = store.attempts([one.id for one in jobs[:MOST]])
-            return jobs_json(jobs, attempts=msgspec.to_builtins(attempts, str_keys=True))
+            told = msgspec.to_builtins(attempts, str_keys=True)
+            return jobs_json(jobs, attempts=told, notices=stopped_notices(store))
 
         self.answer(await in_store(look))
 

@@ -26,6 +26,7 @@ export function QueueSection(services: IPanelServices): JSX.Element {
   const { queue } = model;
   const rows = useModel(queue, ({ rows }) => rows);
   const ended = useModel(queue, ({ ended }) => ended) ?? [];
+  const notices = useModel(queue, ({ notices }) => notices);
   const error = useModel(queue, ({ error }) => error);
   const isLost = useModel(model, isStale);
   const selection = useSelection(rows);
@@ -61,6 +62,11 @@ export function QueueSection(services: IPanelServices): JSX.Element {
       onKeyDown={event => event.key === 'Escape' && selection.clear()}
     >
       <ActionError {...services} />
+      {notices.map(notice => (
+        <Note key={notice} kind="warn">
+          {notice}
+        </Note>
+      ))}
       {rows.length > 0 && (
         <QueueList {...services} rows={rows} selection={selection} />
       )}

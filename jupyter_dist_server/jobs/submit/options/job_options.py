@@ -40,9 +40,10 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("what the job gets").add_argument
     add("-G", "--gpus", type=int, help="number of GPUs")
     add("--gpu-ids", metavar="IDS", help="the GPUs to use, by index or UUID: 0,3")
-    add("--min-gpu-memory", metavar="SIZE", help="only GPUs with this much memory: 20G")
+    add("--min-gpu-memory", metavar="SIZE", help="only GPUs with this much memory: 20G, 500M")
     add("--share", action="store_true", default=None, help="share its GPUs; needs --gpu-memory")
-    add("--gpu-memory", metavar="SIZE", help="memory of each GPU that a sharing job uses: 20G")
+    told = "memory of each GPU that a sharing job uses: 20G, 500M"
+    add("--gpu-memory", metavar="SIZE", help=told)
     add("-c", "--cpus-per-task", dest="cpus", type=int, help="number of CPU cores")
     add("--mem", metavar="SIZE", help="memory of the machine: 16G")
     add("-t", "--time", metavar="LIMIT", help="time limit: minutes, HH:MM:SS or D-HH:MM:SS")

@@ -44,7 +44,9 @@ _GFLOW_UNUSED = {
 }
 _UNUSED = {"SBATCH": _SBATCH_UNUSED, "GFLOW": _GFLOW_UNUSED}
 """Options without a meaning on one machine, and what to use instead, if there is something."""
-_PER_TASK = "--gpus-per-task"
+_GPUS_PER_TASK = "--gpus-per-task"
+_PER_TASK = {_GPUS_PER_TASK: "--gpus", "-c": "-c", "--cpus-per-task": "-c"}
+"""What each task gets, and the option that says how much all get."""
 _TASKS = ("-n", "--ntasks", "--ntasks-per-node")
 """Numbers of tasks on one machine; the first that is given counts."""
 _ALREADY_SO = ("--no-requeue", "--no-auto-cancel")
@@ -96,7 +98,7 @@ def read_directives(path: Path) -> tuple[list[str], list[str]]:
     notices: list[str] = []
     parser = Parser(add_help=False)
     add_job_options(parser)
-    for one in _gpus_of_all_tasks(found, notices):
+    for one in _of_all_tasks(found, notices):
         made = one.values if one.kind == "JDIST" else _translate(one, notices)
         _check(parser, made, one.where)
         options += made
@@ -142,19 +144,24 @@ def _translate(one: _Directive, notices: list[str]) -> list[str]:
     return [] if one.name in _ALREADY_SO else made
 
 
-def _gpus_of_all_tasks(found: list[_Directive], notices: list[str]) -> list[_Directive]:
-    """Put the GPUs of all tasks in the place of those of each task."""
+def _of_all_tasks(found: list[_Directive], notices: list[str]) -> list[_Directive]:
+    """Put the GPUs and cores of all tasks in the place of those of each task."""
     given = {one.name: " ".join(one.values) for one in found if one.kind == "SBATCH"}
-    each = given.get(_PER_TASK, "").rpartition(":")[2]
-    tasks = next((name for name in _TASKS if given.get(name, "").isdecimal()), None)
     if given.keys() & {"-G", "--gpus"}:
-        return [one for one in found if one.name != _PER_TASK]
-    if tasks is None or not each.isdecimal():
+        given.pop(_GPUS_PER_TASK, None)
+        found = [one for one in found if one.name != _GPUS_PER_TASK]
+    tasks = next((name for name in _TASKS if given.get(name, "").isdecimal()), None)
+    each = {name: given[name].rpartition(":")[2] for name in _PER_TASK if name in given}
+    each = {name: number for name, number in each.items() if number.isdecimal()}
+    if tasks is None or not each:
         return found
-    notices.append(f"#SBATCH {tasks} {given[tasks]} is used for {_PER_TASK} alone.")
-    total = [str(int(given[tasks]) * int(each))]
+    count, used_for = int(given[tasks]), " and ".join(each)
+    notices.append(f"#SBATCH {tasks} {count} is used for {used_for} alone.")
+    total = {name: [str(count * int(number))] for name, number in each.items()}
     return [
-        one._replace(name="--gpus", values=total) if one.name == _PER_TASK else one
+        one._replace(name=_PER_TASK[one.name], values=total[one.name])
+        if one.kind == "SBATCH" and one.name in total
+        else one
         for one in found
         if (one.kind, one.name) != ("SBATCH", tasks)
     ]
@@ -173,6 +180,11 @@ def _gres(value: str) -> list[str] | None:
             count = rest.rpartition(":")[2]
             return ["--gpus", count if count.isdecimal() else "1"]
     return None
+
+
+def _gpu_memory(value: str) -> list[str]:
+    """Read a size; gflow counts a number alone in MiB."""
+    return ["--gpu-memory", f"{value}M" if value.isdecimal() else value]
 
 
 def _nice(value: str) -> list[str]:
@@ -194,11 +206,12 @@ def _depends_on_any(value: str) -> list[str]:
 _NAMES: dict[str, dict[str, str | Callable[[str], list[str] | None]]] = {
     "SBATCH": {
         "-b": "--begin",
+        "-c": "--cpus-per-task",
         "-G": _gpus,
         "--gpus": _gpus,
         "--gpus-per-node": _gpus,
         "--gpus-per-socket": _gpus,
-        _PER_TASK: _gpus,
+        _GPUS_PER_TASK: _gpus,
         "--gres": _gres,
         "--nice": _nice,
     },
@@ -213,8 +226,9 @@ _NAMES: dict[str, dict[str, str | Callable[[str], list[str] | None]]] = {
         "--depends-on-all": _depends_on,
         "--depends-on-any": _depends_on_any,
         "--max-concurrent": "--max-jobs",
-        "--max-gpu-mem": "--gpu-memory",
-        "--max-gpu-memory": "--gpu-memory",
+        "--gpu-memory": _gpu_memory,
+        "--max-gpu-mem": _gpu_memory,
+        "--max-gpu-memory": _gpu_memory,
         "--max-mem": "--mem",
         "--max-memory": "--mem",
         "--memory": "--mem",
