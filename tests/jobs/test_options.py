@@ -143,6 +143,8 @@ def test_parameters_that_do_not_fit_the_command_are_named(queue: Queue) -> None:
     assert "The command does not use the parameter lr. Put {lr} where" in said
     said = queue.run("submit", "--param", "lr=1", "echo", "{lr}", "{seed}", code=2)
     assert "{seed} in the command has no value. Add --param seed=VALUE." in said
+    said = queue.run("submit", "echo", "{lr}", "--param", "lr=1", code=2)
+    assert "{lr} in the command has no value. Put --param before the command" in said
     said = queue.run("submit", "--dry-run", "--param", "lr=1,2,3,4", "echo", "{lr}").splitlines()
     assert said[0] == "Would submit 4 jobs, 0 GPUs each:"
     dry = queue.run("submit", "--dry-run", "sh", "-c", "echo a; echo b").splitlines()
