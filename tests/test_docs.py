@@ -55,6 +55,26 @@ def test_commands_of_the_rest_page_run_in_order(server: Server) -> None:
     assert server.pools() == []
 
 
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)\s#]*)(#[^)\s]+)?\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings that GitHub and MkDocs write alike."""
+    headings = HEADING.findall(FENCE.sub("", page.read_text()))
+    on_github = {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
+    return {anchor for anchor in on_github if "--" not in anchor}
+
+
+def test_links_lead_to_pages_and_headings() -> None:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        for path, anchor in LINK.findall(FENCE.sub("", page.read_text())):
+            there = page.parent / path if path else page
+            assert there.exists(), f"{page.name}: {path}"
+            if anchor:
+                assert anchor[1:] in anchors(there), f"{page.name}: {path}{anchor}"
+
+
 SUBMISSION = re.compile(r"jdist (submit|run) ([^\n)#]*)")
 """In a line of a shell, with a comment or inside `$(…)`."""
 
