@@ -158,6 +158,14 @@ def test_one_gpu_is_not_called_gpus(queue: Queue, fake_nvml: State) -> None:
     assert said[0] == "Would submit 1 job, 1 GPU each:"
 
 
+@pytest.mark.parametrize(
+    ("gpus", "why"), [(2, "There are: 0, 1."), (0, "The NVIDIA driver is loaded but has no GPU.")]
+)
+def test_a_missing_gpu_is_refused(queue: Queue, fake_nvml: State, gpus: int, why: str) -> None:
+    fake_nvml.write(gpus=gpus)
+    assert f"There is no GPU 5. {why}\n" in queue.run("submit", "--gpu-ids", "5", "true", code=2)
+
+
 def test_gpus_with_too_little_memory_are_not_given(queue: Queue, fake_nvml: State) -> None:
     fake_nvml.write(**{"gpus": 3, "memory": 80 << 30, "0.memory": 24 << 30})
     job = queue.submit("-G", "2", "--min-gpu-memory", "40G", "printenv", "CUDA_VISIBLE_DEVICES")
