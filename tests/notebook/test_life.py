@@ -76,7 +76,7 @@ def test_magics_before_init_say_what_to_do(no_pool: Notebook, cell: str) -> None
         ("--gpu-ids abc", "--gpu-ids must be indices such as 0,3, or UUIDs, not “abc”."),
         ("--gpu-ids abc,def", "not “abc”"),
         ("--backend smoke", "“smoke” is not a supported backend.\nUse one of: gloo, nccl"),
-        ("--backend nccl", "The backend nccl needs GPUs."),
+        ("--backend nccl", "The backend nccl needs GPUs. No NVIDIA GPU found.\n"),
         ("--timeout 0", "The time limit must be a positive number of seconds"),
         ("--start-method magic", "“magic” is not a start method.\nUse fork or spawn."),
         ("--env NOVALUE", "--env must be K=V, not “NOVALUE”."),

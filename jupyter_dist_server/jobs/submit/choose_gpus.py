@@ -64,7 +64,6 @@ def _allowed(there: Inventory) -> Inventory:
 def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ...]]:
     there = _allowed(machine)
     gpus = list(there.gpus)
-    why_none = (there.reason or "").partition(": ranks ")[0].rstrip(".")
     if request.gpu_ids:
         named = [text.strip() for text in request.gpu_ids.split(",")]
         gpus = []
@@ -72,7 +71,7 @@ def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ..
             called = [g for g in there.gpus if name in (g.uuid, g.label, str(g.index))]
             if not called:
                 existing = ", ".join(gpu.label for gpu in there.gpus)
-                hint = f"There are: {existing}." if existing else f"{why_none}."
+                hint = f"There are: {existing}." if existing else there.fault
                 raise DistError("unknown_gpu", f"There is no GPU {name}.", hint, "gpu_ids")
             if twice := [gpu for gpu in called if gpu in gpus]:
                 message = f"--gpu-ids names GPU {twice[0].label} twice."
@@ -87,7 +86,7 @@ def _choose(request: JobRequest, machine: Inventory) -> tuple[int, tuple[str, ..
     count = request.gpus if request.gpus is not None else len(gpus)
     if count > len(gpus):
         are = "is" if len(gpus) == 1 else "are"
-        why = why_none or f"{len(gpus)} {are} suitable"
-        raise DistError("too_large", f"The number of GPUs is too large, {count}: {why}.")
+        why = there.fault or f"{len(gpus)} {are} suitable."
+        raise DistError("too_large", f"The number of GPUs is too large, {count}: {why}")
     narrowed = len(gpus) < len(machine.gpus) or bool(request.min_gpu_memory)
     return count, tuple(gpu.uuid for gpu in gpus) if narrowed else ()
